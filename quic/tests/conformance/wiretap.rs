@@ -89,7 +89,7 @@ impl Subscriber for Wiretap {
             Frame::NewConnectionId(frame) => Seen::NewCid {
                 sequence: frame.sequence,
                 id: frame.cid.as_bytes().to_vec(),
-                token: frame.reset_token.to_vec(),
+                token: frame.reset_token.as_bytes().to_vec(),
             },
             Frame::Crypto(frame) => Seen::Crypto {
                 offset: frame.offset,

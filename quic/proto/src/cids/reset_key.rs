@@ -4,6 +4,7 @@ use std::fmt;
 
 use aws_lc_rs::hmac;
 
+use crate::wire::ResetToken;
 use crate::{packet::Cid, random::Random};
 
 /// Key of stateless reset tokens (RFC 9000 §10.3.2). Its holder, and nobody else, can end the
@@ -55,9 +56,9 @@ impl ResetKey {
     }
 
     /// Returns the reset token of an id.
-    pub(crate) fn token(&self, cid: &Cid) -> [u8; 16] {
+    pub(crate) fn token(&self, cid: &Cid) -> ResetToken {
         let tag = hmac::sign(&self.0, cid.as_bytes());
-        tag.as_ref().first_chunk().copied().unwrap_or_default()
+        ResetToken::new(tag.as_ref().first_chunk().copied().unwrap_or_default())
     }
 
     /// Returns a byte derived from `bytes` with the key. The signed text is longer than any id, so

@@ -38,7 +38,6 @@ use std::{
     time::Instant,
 };
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::receive::{KeptPacket, Seen};
@@ -62,10 +61,11 @@ use super::{
     streams::{StreamEvent, Streams},
     udp::Local,
 };
+use crate::wire::ResetToken;
 use crate::{
     agreement::Handshake as Agreement,
     config::TransportConfig,
-    error::ConnectionError,
+    error::{Code, ConnectionError, TransportError},
     stats::{ConnectionStats, PathStats},
 };
 
@@ -151,12 +151,32 @@ struct Cids {
 }
 
 impl Cids {
+    /// Checks that both ends have seen the same connection ids (RFC 9000 §7.3).
+    fn check(
+        &self,
+        side: Side,
+        params: &Params,
+        retry_scid: Option<Cid>,
+    ) -> Result<(), TransportError> {
+        let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        if params.initial_scid.as_ref() != Some(self.peer.active()) {
+            return wrong("initial_source_connection_id is not the one of the Initial packets");
+        }
+        if side.is_client() && params.original_dcid != Some(self.original) {
+            return wrong("original_destination_connection_id is not the one that was used");
+        }
+        if side.is_client() && params.retry_scid != retry_scid {
+            return wrong("retry_source_connection_id is not the one of a Retry");
+        }
+        Ok(())
+    }
+
     /// Returns true if this is the reset token of an id in use. The comparison takes constant time
     /// (RFC 9000 §10.3.1).
-    fn is_reset(&self, token: &[u8; 16]) -> bool {
-        self.peer.reset_tokens().fold(false, |found, known| {
-            found | verify_slices_are_equal(token, known).is_ok()
-        })
+    fn is_reset(&self, token: &ResetToken) -> bool {
+        self.peer
+            .reset_tokens()
+            .fold(false, |found, known| found | (token == known))
     }
 }
 
@@ -271,7 +291,7 @@ impl Connection {
 
     /// Returns the tokens with which the peer may end the connection without its state, for its ids
     /// in use (RFC 9000 §10.3).
-    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
         self.cids.peer.reset_tokens()
     }
 

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use bytes::Bytes;
 use hybriq_tls::{ClientHello, Provider};
 
+use crate::wire::ResetToken;
 use crate::{
     cids,
     config::TransportConfig,
@@ -147,7 +148,7 @@ pub struct ServerStart<'a> {
     /// True if a token proved the client's address.
     pub validated: bool,
     /// Stateless reset token for our id.
-    pub reset_token: Option<[u8; 16]>,
+    pub reset_token: Option<ResetToken>,
     /// Another id of ours with its token, for a preferred address.
     pub preferred: Option<cids::Issued>,
     /// Random secret of this connection.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Endpoint;
 use crate::config::TransportConfig;
+use crate::wire::ResetToken;
 use crate::{
     cids::{CidGenerator, Issued, RandomCids, ResetKey},
     limits,
@@ -68,7 +69,7 @@ impl Ids {
     }
 
     /// Returns the reset token of this id, if the peer should know one.
-    pub(super) fn token(&self, cid: &Cid) -> Option<[u8; 16]> {
+    pub(super) fn token(&self, cid: &Cid) -> Option<ResetToken> {
         let resets = self.resets == StatelessReset::On && !cid.is_empty();
         resets.then(|| self.reset_key.token(cid))
     }

@@ -84,7 +84,7 @@ impl Endpoint {
         let packet = buffer.get_mut(..len)?;
         let first = packet.first_mut()?;
         *first = *first & 0x3f | 0x40;
-        *packet.last_chunk_mut()? = token;
+        *packet.last_chunk_mut()? = *token.as_bytes();
         self.answers.push(arrival, packet).then_some(())
     }
 }

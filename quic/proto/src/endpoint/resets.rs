@@ -6,9 +6,10 @@ use hashbrown::HashMap;
 
 use super::Slot;
 use crate::limits;
+use crate::wire::ResetToken;
 
 /// Reset tokens of the peer's ids that one connection uses.
-type Tokens = ArrayVec<[u8; 16], { limits::PEER_CIDS }>;
+type Tokens = ArrayVec<ResetToken, { limits::PEER_CIDS }>;
 
 /// Finds the connection that a stateless reset ends. Its destination connection id is random; only
 /// the token at its end identifies the connection (RFC 9000 §10.3.1).
@@ -37,18 +38,18 @@ impl Resets {
     }
 
     /// Replaces the tokens of a connection.
-    pub(super) fn set<'a>(&mut self, slot: Slot, tokens: impl Iterator<Item = &'a [u8; 16]>) {
+    pub(super) fn set<'a>(&mut self, slot: Slot, tokens: impl Iterator<Item = &'a ResetToken>) {
         let tokens: Tokens = tokens.copied().take(limits::PEER_CIDS).collect();
         let known = self.tokens.get(&slot);
         if known.map_or(tokens.is_empty(), |known| *known == tokens) {
             return;
         }
         for old in self.tokens.remove(&slot).into_iter().flatten() {
-            let digest = self.digest(&old);
+            let digest = self.digest(old.as_bytes());
             self.slots.remove(&digest);
         }
         for token in &tokens {
-            let digest = self.digest(token);
+            let digest = self.digest(token.as_bytes());
             self.slots.insert(digest, slot);
         }
         if !tokens.is_empty() {
@@ -61,10 +62,10 @@ impl Resets {
     }
 
     /// Returns the connection with this token.
-    pub(super) fn find(&self, token: &[u8; 16]) -> Option<Slot> {
+    pub(super) fn find(&self, token: &ResetToken) -> Option<Slot> {
         if self.slots.is_empty() {
             return None;
         }
-        self.slots.get(&self.digest(token)).copied()
+        self.slots.get(&self.digest(token.as_bytes())).copied()
     }
 }

@@ -1,6 +1,7 @@
 //! Frames about connection ids.
 
 use super::{DecodeError, Encode, fields};
+use crate::wire::ResetToken;
 use crate::wire::{Cid, FrameType, Reader, VarInt, Writer};
 
 /// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
@@ -13,7 +14,7 @@ pub struct NewConnectionId {
     /// The connection id, 1 to 20 bytes.
     pub cid: Cid,
     /// Stateless reset token of the connection id.
-    pub reset_token: [u8; 16],
+    pub reset_token: ResetToken,
 }
 
 impl NewConnectionId {
@@ -35,7 +36,7 @@ impl NewConnectionId {
             sequence,
             retire_prior_to,
             cid,
-            reset_token: reader.array()?,
+            reset_token: ResetToken::new(reader.array()?),
         })
     }
 }
@@ -50,7 +51,7 @@ impl Encode for NewConnectionId {
         let numbers = numbers
             .into_iter()
             .map(|number| VarInt::saturating(number).size());
-        numbers.sum::<usize>() + 1 + self.cid.len() + self.reset_token.len()
+        numbers.sum::<usize>() + 1 + self.cid.len() + ResetToken::LEN
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
@@ -59,7 +60,7 @@ impl Encode for NewConnectionId {
         writer.varint(self.retire_prior_to);
         writer.put(&[self.cid.len() as u8]);
         writer.put(self.cid.as_bytes());
-        writer.put(&self.reset_token);
+        writer.put(self.reset_token.as_bytes());
     }
 }
 

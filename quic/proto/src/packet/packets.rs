@@ -6,6 +6,7 @@ use super::{
     header::{Fields, Outline},
 };
 use crate::limits;
+use crate::wire::ResetToken;
 
 /// Packets of one datagram, in their order (RFC 9000 §12.2).
 ///
@@ -62,9 +63,9 @@ impl<'d> Packets<'d> {
     /// Returns the token of the stateless reset that the datagram may be (RFC 9000 §10.3). A reset
     /// looks like a 1-RTT packet.
     #[inline]
-    pub(crate) fn reset_token(&self) -> Option<[u8; 16]> {
+    pub(crate) fn reset_token(&self) -> Option<ResetToken> {
         let is_short = self.bytes.first().is_some_and(|first| first & LONG == 0);
-        let token = self.bytes.last_chunk().copied();
+        let token = self.bytes.last_chunk().copied().map(ResetToken::new);
         token.filter(|_| is_short && self.bytes.len() >= limits::MIN_STATELESS_RESET)
     }
 

@@ -2,6 +2,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+use crate::wire::ResetToken;
 use std::{
     borrow::Cow,
     net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6},
@@ -34,7 +35,7 @@ pub struct Params {
     /// The SCID of the sender's first Initial.
     pub initial_scid: Option<Cid>,
     /// Token of a stateless reset. Server only.
-    pub stateless_reset_token: Option<[u8; 16]>,
+    pub stateless_reset_token: Option<ResetToken>,
     /// Address that a server asks its clients to move to. Server only.
     pub preferred_address: Option<PreferredAddress>,
     /// Idle timeout; zero for none.
@@ -140,7 +141,7 @@ pub struct PreferredAddress {
     /// The connection id with sequence number 1.
     pub cid: Cid,
     /// Stateless reset token of that id.
-    pub reset_token: [u8; 16],
+    pub reset_token: ResetToken,
 }
 
 /// Ids of RFC 9000 §18.2 and of extensions.
@@ -253,7 +254,7 @@ impl Params {
             put(out, id::RETRY_SCID, cid.as_bytes());
         }
         if let Some(token) = &self.stateless_reset_token {
-            put(out, id::STATELESS_RESET_TOKEN, token);
+            put(out, id::STATELESS_RESET_TOKEN, token.as_bytes());
         }
         if let Some(address) = &self.preferred_address {
             put(out, id::PREFERRED_ADDRESS, &address.encode());
@@ -331,8 +332,8 @@ impl Params {
                 self.max_idle_timeout = Duration::from_millis(integer(value)?);
             }
             id::STATELESS_RESET_TOKEN => {
-                self.stateless_reset_token =
-                    Some(value.try_into().map_err(|_| Rule("is not 16 bytes long"))?);
+                let token = value.try_into().map_err(|_| Rule("is not 16 bytes long"))?;
+                self.stateless_reset_token = Some(ResetToken::new(token));
             }
             id::MAX_UDP_PAYLOAD_SIZE => {
                 let least = limits::MIN_DATAGRAM as u64;
@@ -472,7 +473,7 @@ impl PreferredAddress {
         if cid.is_empty() {
             return Err(Rule("has an empty connection id"));
         }
-        let reset_token = reader.array()?;
+        let reset_token = ResetToken::new(reader.array()?);
         if !reader.is_empty() {
             return Err(Rule("is too long"));
         }
@@ -493,7 +494,7 @@ impl PreferredAddress {
         out.extend_from_slice(&v6.port().to_be_bytes());
         out.push(self.cid.len() as u8);
         out.extend_from_slice(self.cid.as_bytes());
-        out.extend_from_slice(&self.reset_token);
+        out.extend_from_slice(self.reset_token.as_bytes());
         out
     }
 }

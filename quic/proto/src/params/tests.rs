@@ -63,7 +63,7 @@ fn params() -> impl Strategy<Value = Params> {
         original_dcid: ids.0,
         retry_scid: ids.1,
         initial_scid: ids.2,
-        stateless_reset_token: ids.3,
+        stateless_reset_token: ids.3.map(Into::into),
         max_idle_timeout: Duration::from_millis(times.0),
         max_udp_payload_size: counts.3,
         initial_max_data: windows.0,
@@ -289,7 +289,7 @@ fn a_preferred_address_comes_back_as_it_was_sent() {
         v4: Some("192.0.2.1:443".parse().unwrap()),
         v6: Some("[2001:db8::1]:4433".parse().unwrap()),
         cid: Cid::from([7; 8]),
-        reset_token: [9; 16],
+        reset_token: [9; 16].into(),
     };
     let only_v4 = PreferredAddress { v6: None, ..both };
     let only_v6 = PreferredAddress { v4: None, ..both };

@@ -6,6 +6,7 @@ mod frame_type;
 mod kind;
 mod packet_number;
 mod reader;
+mod reset_token;
 mod varint;
 mod writer;
 
@@ -17,5 +18,6 @@ pub use frame_type::FrameType;
 pub use kind::{KeyPhase, Kind, PerSpace, Space, SpinValue};
 pub use packet_number::PacketNumber;
 pub use reader::{Eof, Reader};
+pub use reset_token::ResetToken;
 pub use varint::VarInt;
 pub use writer::Writer;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use arrayvec::ArrayVec;
 
 use super::Sent;
+use crate::wire::ResetToken;
 use crate::{
     error::{Code, TransportError},
     frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
@@ -39,12 +40,12 @@ enum Told {
 struct Entry {
     sequence: u64,
     cid: Cid,
-    reset_token: [u8; 16],
+    reset_token: ResetToken,
     told: Told,
 }
 
 /// An id and its stateless reset token.
-pub type Issued = (Cid, [u8; 16]);
+pub type Issued = (Cid, ResetToken);
 
 /// Connection ids we issue.
 ///
@@ -153,7 +154,7 @@ impl Local {
             },
             events: ArrayVec::new(),
         };
-        local.insert((first, [0; 16]), Told::Known);
+        local.insert((first, ResetToken::new([0; 16])), Told::Known);
         local
     }
 

@@ -30,7 +30,7 @@ impl World {
         let random = &mut self.random;
         self.local.issue(|| {
             *random = random.wrapping_add(1);
-            (cid(*random), [*random; 16])
+            (cid(*random), [*random; 16].into())
         });
     }
 
@@ -305,7 +305,7 @@ fn an_end_without_ids_issues_none_and_has_none_to_retire() {
 fn the_id_of_a_preferred_address_is_known_without_a_frame() {
     let mut world = World::new(3);
     world.local = Local::new(cid(0));
-    world.local.issue_preferred((cid(9), [9; 16]));
+    world.local.issue_preferred((cid(9), [9; 16].into()));
     world.local.set_peer_limit(3);
     assert_eq!(world.events(), [CidEvent::Issued(cid(9))]);
     world.issue();

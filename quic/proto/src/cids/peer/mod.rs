@@ -3,6 +3,7 @@
 use arrayvec::ArrayVec;
 
 use super::Sent;
+use crate::wire::ResetToken;
 use crate::{
     error::{Code, TransportError},
     frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
@@ -19,7 +20,7 @@ struct Entry {
     sequence: u64,
     cid: Cid,
     /// Reset token. For the first id only a server sends one, in its transport parameters.
-    reset_token: Option<[u8; 16]>,
+    reset_token: Option<ResetToken>,
 }
 
 /// A retirement that the peer has not acknowledged yet.
@@ -124,7 +125,7 @@ impl Peer {
     }
 
     /// Takes the stateless reset token of the first id from the server's transport parameters.
-    pub fn set_first_reset_token(&mut self, token: [u8; 16]) {
+    pub fn set_first_reset_token(&mut self, token: ResetToken) {
         if self.active.sequence == 0 {
             self.active.reset_token = Some(token);
         }
@@ -160,7 +161,7 @@ impl Peer {
 
     /// Returns the tokens that end the connection: those of all ids in use on any path (RFC 9000
     /// §10.3.1). They are secret: compare them in constant time.
-    pub fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+    pub fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
         self.in_use().filter_map(|entry| entry.reset_token.as_ref())
     }
 
@@ -308,7 +309,7 @@ impl Peer {
     ///
     /// # Errors
     /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or says the same id twice.
-    pub fn set_preferred(&mut self, cid: Cid, token: [u8; 16]) -> Result<(), TransportError> {
+    pub fn set_preferred(&mut self, cid: Cid, token: ResetToken) -> Result<(), TransportError> {
         let wrong = |reason| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason);
         if self.is_zero_length() {
             return Err(wrong(

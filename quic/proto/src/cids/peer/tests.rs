@@ -1,4 +1,5 @@
 use crate::frame::FrameType;
+use crate::wire::ResetToken;
 use proptest::prelude::*;
 
 use super::*;
@@ -14,7 +15,7 @@ fn frame(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
         sequence,
         retire_prior_to,
         cid: cid(sequence),
-        reset_token: [sequence as u8; 16],
+        reset_token: [sequence as u8; 16].into(),
     }
 }
 
@@ -52,8 +53,8 @@ fn the_first_id_is_replaced_by_the_servers() {
     peer.set_first(cid(77));
     assert_eq!(*peer.active(), cid(77));
     assert_eq!(peer.reset_tokens().next(), None);
-    peer.set_first_reset_token([3; 16]);
-    assert_eq!(peer.reset_tokens().next(), Some(&[3; 16]));
+    peer.set_first_reset_token([3; 16].into());
+    assert_eq!(peer.reset_tokens().next(), Some(&[3; 16].into()));
 }
 
 /// Proves: rfc9000 5.1.1 more-ids-than-our-limit-close
@@ -78,7 +79,7 @@ fn an_id_that_makes_room_for_itself_is_welcome() {
     }
     offer(&mut peer, 4, 1).unwrap();
     assert_eq!(*peer.active(), cid(1));
-    assert!(peer.reset_tokens().eq([&[1; 16]]));
+    assert!(peer.reset_tokens().eq([&ResetToken::new([1; 16])]));
     assert_eq!(write(&mut peer), [0]);
 }
 
@@ -95,7 +96,7 @@ fn the_same_id_may_come_twice_but_not_with_other_content() {
             ..frame(1, 0)
         },
         NewConnectionId {
-            reset_token: [9; 16],
+            reset_token: [9; 16].into(),
             ..frame(1, 0)
         },
         NewConnectionId {
@@ -267,7 +268,7 @@ fn far_apart_numbers_go_in_several_packets() {
 #[test]
 fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
     let mut peer = peer();
-    peer.set_first_reset_token([7; 16]);
+    peer.set_first_reset_token([7; 16].into());
     assert_eq!(peer.take_for_path(), None, "nothing is spare");
     offer(&mut peer, 1, 0).unwrap();
     offer(&mut peer, 2, 0).unwrap();
@@ -275,7 +276,10 @@ fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
     assert_eq!(*peer.active(), cid(0));
     assert_eq!(peer.find(1), Some(&cid(1)));
     assert_eq!(peer.find(2), None, "spare, not in use");
-    assert!(peer.reset_tokens().eq([&[7; 16], &[1; 16]]));
+    assert!(
+        peer.reset_tokens()
+            .eq([&ResetToken::new([7; 16]), &ResetToken::new([1; 16])])
+    );
     assert!(peer.activate(1) && !peer.activate(2));
     assert_eq!(*peer.active(), cid(1));
     assert!(
@@ -286,7 +290,7 @@ fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
     peer.retire(1);
     assert_eq!(*peer.active(), cid(1), "the id in use stays");
     assert_eq!(write(&mut peer), [0]);
-    assert!(peer.reset_tokens().eq([&[1; 16]]));
+    assert!(peer.reset_tokens().eq([&ResetToken::new([1; 16])]));
 }
 
 #[test]
@@ -329,11 +333,11 @@ fn the_only_id_left_may_be_that_of_a_further_path() {
 #[test]
 fn the_id_of_a_preferred_address_is_the_next_one() {
     let mut peer = peer();
-    peer.set_preferred(cid(1), [1; 16]).unwrap();
+    peer.set_preferred(cid(1), [1; 16].into()).unwrap();
     offer(&mut peer, 1, 0).unwrap();
     offer(&mut peer, 2, 0).unwrap();
     assert_eq!(peer.take_for_path(), Some((1, cid(1))));
-    let wrong = |peer: &mut Peer, id| peer.set_preferred(id, [1; 16]).unwrap_err().code;
+    let wrong = |peer: &mut Peer, id| peer.set_preferred(id, [1; 16].into()).unwrap_err().code;
     let code = Code::TRANSPORT_PARAMETER_ERROR;
     assert_eq!(wrong(&mut Peer::new(Cid::EMPTY), cid(1)), code);
     assert_eq!(wrong(&mut self::peer(), cid(0)), code);

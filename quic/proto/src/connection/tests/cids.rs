@@ -66,7 +66,7 @@ fn new_cid(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
         sequence,
         retire_prior_to,
         cid: Cid::from((sequence ^ 0x5eed << 32).to_be_bytes()),
-        reset_token: [sequence as u8; 16],
+        reset_token: [sequence as u8; 16].into(),
     }
 }
 
@@ -127,7 +127,7 @@ fn new_connection_ids_that_make_no_sense_close() {
             &[
                 new_cid(9, 9),
                 NewConnectionId {
-                    reset_token: [0; 16],
+                    reset_token: [0; 16].into(),
                     ..new_cid(9, 9)
                 },
             ],

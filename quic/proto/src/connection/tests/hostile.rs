@@ -114,7 +114,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
                 sequence,
                 retire_prior_to: rng.below(sequence + 1),
                 cid: Cid::from([sequence as u8; 8]),
-                reset_token: [sequence as u8; 16],
+                reset_token: [sequence as u8; 16].into(),
             });
         }
         13 => {

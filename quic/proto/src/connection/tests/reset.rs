@@ -13,7 +13,13 @@ fn established() -> (Pair, [u8; 16]) {
     pair.run();
     assert!(pair.client.connection().cids.peer.advance());
     pair.run();
-    let token = *pair.client.connection().reset_tokens().next().unwrap();
+    let token = *pair
+        .client
+        .connection()
+        .reset_tokens()
+        .next()
+        .unwrap()
+        .as_bytes();
     (pair, token)
 }
 

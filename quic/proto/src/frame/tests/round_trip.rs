@@ -110,7 +110,7 @@ proptest! {
             sequence: a.max(b),
             retire_prior_to: a.min(b),
             cid: Cid::new(&cid).expect("20 bytes at most"),
-            reset_token,
+            reset_token: reset_token.into(),
         };
         check(frame, &Frame::NewConnectionId(frame));
         check(PathChallenge(path), &Frame::PathChallenge(PathChallenge(path)));

@@ -53,7 +53,7 @@ use crate::{
 /// held. Calls for one connection follow one another; those for several connections that share a
 /// subscriber may come from several threads at once.
 pub trait Subscriber: Send + Sync {
-    /// Something happened on a connection.
+    /// Handles an event of a connection.
     fn on_event(&self, meta: &Meta, event: &Event<'_>);
 }
 

@@ -254,7 +254,7 @@ impl AckFrequency {
         };
     }
 
-    /// The request that a packet carries, if it is the newest.
+    /// Returns the request in this packet, if it is the newest.
     pub fn made(&self, sent: Sent) -> Option<Request> {
         let peer = self.peer.as_ref()?;
         match peer.newest {
@@ -270,8 +270,8 @@ impl AckFrequency {
         Some((self.peer.as_mut()?, request))
     }
 
-    /// Returns how long the peer may delay an acknowledgement: the longest of what is in force and what
-    /// may be (draft-ietf-quic-ack-frequency §7).
+    /// Returns the longest time the peer may delay an acknowledgement, of requests known or
+    /// possibly in force (draft-ietf-quic-ack-frequency §7).
     pub fn peer_max_delay(&self) -> Duration {
         let unsettled = self.peer.as_ref().map(|peer| peer.unsettled);
         self.peer_max_delay.max(unsettled.unwrap_or_default())
@@ -279,8 +279,8 @@ impl AckFrequency {
 }
 
 impl Peer {
-    /// Small windows need every acknowledgement of RFC 9000; larger ones some in each round, and
-    /// none just because something is out of order that is not lost yet.
+    /// Returns the best request for a path. Small windows need every acknowledgement of RFC 9000;
+    /// larger ones need a few in each round, and none for reordering that is no loss yet.
     fn best(&self, path: &Path) -> Request {
         let packets = (path.window / ACKS_PER_WINDOW).min(PACKETS_PER_ACK);
         if packets <= 2 {

@@ -304,7 +304,7 @@ impl fmt::Debug for Congestion {
     }
 }
 
-/// The initial window of RFC 9002 §7.2.
+/// Returns the initial window of RFC 9002 §7.2 in bytes.
 pub const fn initial_window(datagram_size: u64) -> u64 {
     let floor = if 2 * datagram_size > 14_720 {
         2 * datagram_size

@@ -1,4 +1,4 @@
-//! Events for the tests of controllers: plausible values, of which a test changes what it is about.
+//! Events for tests of controllers: plausible values that a test can change.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use super::{
     Spurious, Usage,
 };
 
-/// So many bytes of one packet sent at `time_sent` are acknowledged at once.
+/// Creates the immediate acknowledgement of one packet of `bytes` sent at `time_sent`.
 pub(super) fn acked(time_sent: Instant, bytes: u64, usage: Usage) -> Acked {
     let rtt = Duration::from_millis(100);
     Acked {
@@ -41,7 +41,7 @@ pub(super) fn acked(time_sent: Instant, bytes: u64, usage: Usage) -> Acked {
     }
 }
 
-/// One packet sent at `time_sent` is lost.
+/// Creates the loss of one packet sent at `time_sent`.
 pub(super) fn lost(
     controller: &mut impl Controller,
     now: Instant,
@@ -75,12 +75,12 @@ pub(super) fn lost(
 }
 
 /// A controller with packets in flight that a test acknowledges and loses, oldest first, and the
-/// books that recovery keeps of them.
+/// state that recovery keeps about them.
 #[derive(Clone)]
 pub(super) struct Flow<C> {
     pub(super) controller: C,
     pub(super) now: Instant,
-    /// What acknowledgements measure, and how the window is said to be used.
+    /// Round trip and use of the window that acknowledgements report.
     pub(super) rtt: Duration,
     pub(super) usage: Usage,
     pub(super) bytes_in_flight: u64,
@@ -109,7 +109,7 @@ impl<C: Controller> Flow<C> {
         self.controller.window()
     }
 
-    /// The window in datagrams.
+    /// Returns the window in datagrams.
     pub(super) fn datagrams(&self) -> f64 {
         self.window() as f64 / Self::SIZE as f64
     }
@@ -140,7 +140,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// Sends what the window allows; how many packets that were.
+    /// Sends what the window allows. Returns the number of packets.
     pub(super) fn fill(&mut self) -> usize {
         let before = self.packets.len();
         while self.bytes_in_flight + Self::SIZE <= self.window() {
@@ -149,7 +149,7 @@ impl<C: Controller> Flow<C> {
         self.packets.len() - before
     }
 
-    /// The oldest packets are lost.
+    /// Loses the oldest packets.
     pub(super) fn lose(&mut self, count: usize, severity: Severity) {
         let prior_in_flight = self.bytes_in_flight;
         let packets: Vec<_> = self.packets.drain(..count.min(self.in_flight())).collect();
@@ -172,7 +172,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// An ACK shows the oldest `lost` packets to be lost and acknowledges the next `count`.
+    /// Loses the oldest `lost` packets and acknowledges the next `count` by one ACK.
     pub(super) fn lose_and_ack(&mut self, lost: usize, count: usize) {
         let prior_in_flight = self.bytes_in_flight;
         let lost = lost.min(self.in_flight());
@@ -214,12 +214,12 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// The oldest packets are acknowledged at once.
+    /// Acknowledges the oldest packets at once.
     pub(super) fn ack(&mut self, count: usize) {
         self.lose_and_ack(0, count);
     }
 
-    /// An ACK passes over the oldest packets and acknowledges the next `count`.
+    /// Skips the oldest packets and acknowledges the next `count` by one ACK.
     pub(super) fn ack_after(&mut self, missing: usize, count: usize) {
         let missing: Vec<_> = self.packets.drain(..missing).collect();
         self.ack(count);
@@ -228,7 +228,7 @@ impl<C: Controller> Flow<C> {
         }
     }
 
-    /// A mark is reported with a packet that was sent just now.
+    /// Reports a mark with a packet that was just sent.
     pub(super) fn mark(&mut self) {
         self.controller.on_marked(&Marked {
             now: self.now,
@@ -245,7 +245,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// A round trip: the window is sent, and acknowledged two packets at a time.
+    /// Runs a round trip: sends the window, and acknowledges two packets at a time.
     pub(super) fn round(&mut self) {
         self.fill();
         self.now += self.rtt;
@@ -254,7 +254,7 @@ impl<C: Controller> Flow<C> {
         }
     }
 
-    /// A loss, and what follows until recovery is over.
+    /// Runs a loss until recovery is over.
     pub(super) fn recover(&mut self) {
         self.fill();
         self.now += self.rtt;

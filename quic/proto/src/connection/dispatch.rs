@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use hybriq_tls::Side;
+
 use super::Connection;
 use crate::error::By;
 use crate::{
@@ -63,12 +65,12 @@ impl Connection {
             }
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
-                self.only_from_server(FrameType::NEW_TOKEN)?;
+                only_from_server(self.side, FrameType::NEW_TOKEN)?;
                 self.memory.tokens.on_frame(self.version(), &new);
                 Ok(())
             }
             Frame::HandshakeDone => {
-                self.only_from_server(FrameType::HANDSHAKE_DONE)?;
+                only_from_server(self.side, FrameType::HANDSHAKE_DONE)?;
                 // Not for every copy: a server could otherwise make us probe an address of its
                 // choice for ever.
                 if !self.state.is_confirmed() {
@@ -82,14 +84,6 @@ impl Connection {
                 Ok(())
             }
         }
-    }
-
-    fn only_from_server(&self, frame: FrameType) -> Result<(), TransportError> {
-        if self.side.is_client() {
-            return Ok(());
-        }
-        let reason = format!("{frame} from a client");
-        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
     }
 
     fn on_ack_frequency(
@@ -155,4 +149,13 @@ impl Connection {
             });
         }
     }
+}
+
+/// Checks that a frame that only servers send came from one.
+fn only_from_server(side: Side, frame: FrameType) -> Result<(), TransportError> {
+    if side.is_client() {
+        return Ok(());
+    }
+    let reason = format!("{frame} from a client");
+    Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
 }

@@ -355,7 +355,8 @@ impl Connection {
             return Ok(());
         };
         let params = Params::decode(bytes, self.side.peer())?;
-        self.check_cids(&params)?;
+        let retry_scid = self.opening.retried().map(|retried| retried.scid);
+        self.cids.check(self.side, &params, retry_scid)?;
         self.check_versions(&params)?;
         if let Some(preferred) = &params.preferred_address {
             let (cid, token) = (preferred.cid, preferred.reset_token);
@@ -378,22 +379,6 @@ impl Connection {
         );
         self.agreed.params = Some(params);
         self.take_limits();
-        Ok(())
-    }
-
-    /// Checks that both ends have seen the same connection ids (RFC 9000 §7.3).
-    pub(super) fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
-        let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
-        if params.initial_scid.as_ref() != Some(self.cids.peer.active()) {
-            return wrong("initial_source_connection_id is not the one of the Initial packets");
-        }
-        if self.side.is_client() && params.original_dcid != Some(self.cids.original) {
-            return wrong("original_destination_connection_id is not the one that was used");
-        }
-        let retry_scid = self.opening.retried().map(|retried| retried.scid);
-        if self.side.is_client() && params.retry_scid != retry_scid {
-            return wrong("retry_source_connection_id is not the one of a Retry");
-        }
         Ok(())
     }
 }

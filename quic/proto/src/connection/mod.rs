@@ -65,7 +65,7 @@ use crate::wire::ResetToken;
 use crate::{
     agreement::Handshake as Agreement,
     config::TransportConfig,
-    error::ConnectionError,
+    error::{Code, ConnectionError, TransportError},
     stats::{ConnectionStats, PathStats},
 };
 
@@ -151,6 +151,26 @@ struct Cids {
 }
 
 impl Cids {
+    /// Checks that both ends have seen the same connection ids (RFC 9000 §7.3).
+    fn check(
+        &self,
+        side: Side,
+        params: &Params,
+        retry_scid: Option<Cid>,
+    ) -> Result<(), TransportError> {
+        let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        if params.initial_scid.as_ref() != Some(self.peer.active()) {
+            return wrong("initial_source_connection_id is not the one of the Initial packets");
+        }
+        if side.is_client() && params.original_dcid != Some(self.original) {
+            return wrong("original_destination_connection_id is not the one that was used");
+        }
+        if side.is_client() && params.retry_scid != retry_scid {
+            return wrong("retry_source_connection_id is not the one of a Retry");
+        }
+        Ok(())
+    }
+
     /// Returns true if this is the reset token of an id in use. The comparison takes constant time
     /// (RFC 9000 §10.3.1).
     fn is_reset(&self, token: &ResetToken) -> bool {

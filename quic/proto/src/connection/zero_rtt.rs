@@ -80,7 +80,10 @@ impl Connection {
         }
         if self.opening.remembered().is_some() {
             if self.handshake.early_data() == EarlyDataStatus::Accepted {
-                self.check_limits()?;
+                if let (Some(before), Some(now)) = (self.opening.remembered(), &self.agreed.params)
+                {
+                    check_limits(before, now)?;
+                }
                 self.opening.set_remembered(None);
                 self.take_limits();
             } else {
@@ -109,20 +112,6 @@ impl Connection {
         self.datagrams.on_early_data_rejected();
         self.take_limits();
         self.events.push_back(Event::EarlyDataRejected);
-    }
-
-    /// Checks that a server that accepts 0-RTT data has not lowered its limits (RFC 9000 §7.4.1).
-    fn check_limits(&self) -> Result<(), TransportError> {
-        let (Some(before), Some(now)) = (self.opening.remembered(), &self.agreed.params) else {
-            return Ok(());
-        };
-        match reduced(before, now) {
-            Some(name) => Err(TransportError::new(
-                Code::PROTOCOL_VIOLATION,
-                format!("0-RTT was accepted with a lower {name} than before"),
-            )),
-            None => Ok(()),
-        }
     }
 
     /// Schedules the end of a server's 0-RTT keys after the client's first 1-RTT packet, with time
@@ -220,6 +209,17 @@ fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
         ("max_datagram_frame_size", params.max_datagram_frame_size),
         ("reset_stream_at", params.reset_stream_at.into()),
     ]
+}
+
+/// Checks that a server that accepts 0-RTT data has not lowered its limits (RFC 9000 §7.4.1).
+fn check_limits(before: &Params, now: &Params) -> Result<(), TransportError> {
+    match reduced(before, now) {
+        Some(name) => Err(TransportError::new(
+            Code::PROTOCOL_VIOLATION,
+            format!("0-RTT was accepted with a lower {name} than before"),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Returns the name of the first limit that is lower than before.

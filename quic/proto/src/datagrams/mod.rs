@@ -65,7 +65,7 @@ pub enum Rival {
 /// Room in the queue for another datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
-    /// There is room, as far as known.
+    /// No sender waits for room.
     Enough,
     /// A sender waits for room.
     Wanted,

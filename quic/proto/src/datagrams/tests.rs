@@ -13,7 +13,7 @@ fn bytes(len: usize, fill: u8) -> Bytes {
     vec![fill; len].into()
 }
 
-/// What one packet with so much room holds, and how many that are.
+/// Returns the payload of one packet with this much room, and its number of datagrams.
 fn packet(datagrams: &mut Datagrams, room: usize) -> (Vec<u8>, Sent) {
     let mut buffer = vec![0; room];
     let mut out = FrameWriter::new(&mut buffer);
@@ -200,7 +200,7 @@ fn a_frame_above_our_limit_is_refused() {
     assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
 }
 
-/// Packets that both want: streams always fill what is left for them.
+/// Fills packets for which both have data: streams always fill what is left for them.
 fn shared(datagrams: &mut Datagrams, packets: usize, len: usize) -> [usize; 2] {
     let mut totals = [0; 2];
     for _ in 0..packets {

@@ -173,7 +173,7 @@ impl Delivery {
         })
     }
 
-    /// The rate of the last sample that had one, in bytes per second.
+    /// Returns the rate of the last sample that had one, in bytes per second.
     pub const fn last_rate(&self) -> Option<u64> {
         self.last_rate
     }

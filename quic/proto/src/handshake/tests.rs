@@ -85,7 +85,7 @@ impl Session for Complete {
     }
 }
 
-/// Whether a handshake with this outcome stands under a policy.
+/// Returns true if a handshake with this outcome satisfies a policy.
 fn stands(policy: &KeyExchange, resumed: bool, lineage: Option<Lineage>) -> bool {
     let mut negotiated = Negotiated::default();
     negotiated.group = Some(Group::X25519MLKEM768);

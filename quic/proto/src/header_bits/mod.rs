@@ -67,13 +67,13 @@ impl HeaderBits {
         bits
     }
 
-    /// The peer asked for packets without the QUIC bit (RFC 9287 §3).
+    /// Notes that the peer accepts packets without the QUIC bit (RFC 9287 §3).
     pub const fn on_greased_peer(&mut self) {
         self.greases = true;
     }
 
-    /// Another path or another id of the peer is used: whether it has a spin bit is drawn anew, and
-    /// the bit starts from the beginning (RFC 9000 §17.4).
+    /// Starts on another path or with another id of the peer: the use of the spin bit is drawn
+    /// anew, and the bit is reset (RFC 9000 §17.4).
     pub fn on_new_path(&mut self) {
         let draw = self.random.draw();
         self.spins = self.allowed == SpinBit::On && (draw >> 32) % PATHS_WITHOUT_SPIN != 0;
@@ -85,8 +85,8 @@ impl HeaderBits {
         self.followed = None;
     }
 
-    /// Follows a 1-RTT packet that proved to be authentic: a server repeats the bit of the newest
-    /// packet, a client says the opposite.
+    /// Follows an authentic 1-RTT packet: a server repeats the bit of the newest packet, a client
+    /// inverts it.
     #[inline]
     pub fn on_packet(&mut self, pn: PacketNumber, spin: SpinValue) {
         if self.spins && self.followed.is_none_or(|newest| pn > newest) {
@@ -98,13 +98,13 @@ impl HeaderBits {
         }
     }
 
-    /// The spin bit of the next packet.
+    /// Returns the spin bit of the next packet.
     #[inline]
     pub const fn spin(&self) -> SpinValue {
         self.spin
     }
 
-    /// Returns true if the next packet goes without the QUIC bit. Nobody can say for which it will.
+    /// Returns true if the next packet is sent without the QUIC bit, chosen at random.
     #[inline]
     pub fn clears_quic_bit(&mut self) -> bool {
         self.greases && self.toss()

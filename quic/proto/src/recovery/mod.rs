@@ -247,27 +247,27 @@ impl<R> Recovery<R> {
         self.delivery.on_app_limited(self.bytes_in_flight);
     }
 
-    /// Notes a packet number that was used without a record: nothing is to be done if that packet
-    /// is lost, and its acknowledgement is no news.
+    /// Notes a packet number that was used without a record: its loss needs no action, and its
+    /// acknowledgement is ignored.
     pub fn on_number_used(&mut self, space: Space, pn: PacketNumber) {
         self.spaces[space].sent.use_number(pn);
     }
 
-    /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
+    /// Notes a packet number skipped on purpose: its acknowledgement closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: PacketNumber) {
         let state = &mut self.spaces[space];
         state.sent.skip(pn);
         state.skipped.push(pn);
     }
 
-    /// Returns how the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
-    /// marked alike: it changes only with what comes in or is due.
+    /// Returns the mark of the next datagram; `None` is Not-ECT. All datagrams of one train have
+    /// the same mark, which changes only with received packets and timers.
     #[inline]
     pub fn ecn_mark(&self) -> Option<Ecn> {
         self.ecn.is_marking().then(|| self.controller.ecn())
     }
 
-    /// Tests anew whether marks pass: the path is another one.
+    /// Restarts the test of marks, on another path.
     pub const fn reset_ecn(&mut self) {
         self.ecn.reset();
     }
@@ -425,8 +425,8 @@ impl<R> Recovery<R> {
     }
 
     /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
-    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
-    /// before the handshake is over (RFC 9002 §6.2.1).
+    /// for the window: 1-RTT packets may fill it, and are neither acknowledged nor timed before the
+    /// handshake is over (RFC 9002 §6.2.1).
     pub fn has_no_timer(&self, space: Space) -> bool {
         space != Space::Data && !self.has_eliciting_in_flight(space)
     }
@@ -437,47 +437,48 @@ impl<R> Recovery<R> {
         self.reordering.packets()
     }
 
-    /// Returns how long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
+    /// Returns the time after its sending at which a packet counts as lost (RFC 9002 §6.1.2). It
+    /// grows if the path reorders.
     pub fn time_threshold(&self) -> Duration {
         self.reordering.delay(self.rtt.larger())
     }
 
-    /// The round trip.
+    /// Returns the round-trip estimate.
     pub const fn rtt(&self) -> &Rtt {
         &self.rtt
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn window(&self) -> u64 {
         self.controller.window()
     }
 
-    /// Bytes that are in flight in all spaces.
+    /// Returns the bytes in flight in all spaces.
     pub const fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }
 
-    /// Packets sent.
+    /// Returns the number of packets sent.
     pub const fn packets_sent(&self) -> u64 {
         self.totals.packets_sent
     }
 
-    /// Packets declared lost.
+    /// Returns the number of packets declared lost.
     pub const fn packets_lost(&self) -> u64 {
         self.totals.packets_lost
     }
 
-    /// Packets declared lost that were acknowledged later.
+    /// Returns the number of packets declared lost that were acknowledged later.
     pub const fn spurious_losses(&self) -> u64 {
         self.totals.spurious_losses
     }
 
-    /// Probe timeouts in all.
+    /// Returns the number of probe timeouts.
     pub const fn ptos(&self) -> u64 {
         self.totals.ptos
     }
 
-    /// Probe timeouts since the last progress.
+    /// Returns the number of probe timeouts since the last progress.
     pub const fn pto_count(&self) -> u32 {
         self.pto_count
     }

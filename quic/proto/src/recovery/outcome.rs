@@ -12,7 +12,7 @@ pub struct Settled<R> {
     pub packet: SentPacket<R>,
 }
 
-/// What an ACK or a timeout brought about. The caller clears and reuses it.
+/// Result of an ACK or a timeout. The caller clears and reuses it.
 #[derive(Debug)]
 pub struct Outcome<R> {
     /// Packets acknowledged for the first time.

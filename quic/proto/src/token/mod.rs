@@ -3,9 +3,9 @@
 //! ```text
 //! kind (1) ‖ key id (4) ‖ seed (16) ‖ sealed { issued (8) ‖ length (1) ‖ original id } ‖ tag (16)
 //! ```
-//! Each token has an AES-256-GCM key of its own, derived from the ring's key and the seed: a fleet
-//! under attack seals more tokens than random nonces of one key would bear. What the token is bound
-//! to is not in it but authenticated with it.
+//! Each token has its own AES-256-GCM key, derived from the ring's key and the seed: a fleet under
+//! attack seals more tokens than the random nonces of one key would allow. The data that a token is
+//! bound to is authenticated with it, but not contained in it.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -24,15 +24,15 @@ use super::{limits, packet::Cid, wire::Reader};
 mod tests;
 
 const KEY_ID_LEN: usize = 4;
-/// Bytes of the seed that makes every token unlike all others.
+/// Bytes of the seed that makes every token unique.
 pub const SEED_LEN: usize = 16;
 const TAG_LEN: usize = 16;
 const HEADER_LEN: usize = 1 + KEY_ID_LEN + SEED_LEN;
 const MAX_CLAIM: usize = 8 + 1 + limits::MAX_CID_LEN;
-/// Kind, address, port, version, connection id.
+/// Largest binding in bytes: kind, address, port, version, connection id.
 const MAX_BINDING: usize = 1 + 16 + 2 + 4 + 1 + limits::MAX_CID_LEN;
 
-/// Bytes of a token at most.
+/// Largest length of a token in bytes.
 pub const MAX_LEN: usize = HEADER_LEN + MAX_CLAIM + TAG_LEN;
 
 const MIN_LEN: usize = HEADER_LEN + 8 + 1 + TAG_LEN;
@@ -40,18 +40,18 @@ const MIN_LEN: usize = HEADER_LEN + 8 + 1 + TAG_LEN;
 /// A token to be sent.
 pub type Token = ArrayVec<u8, MAX_LEN>;
 
-/// Frame or packet that brought a token to its client; the first byte tells (RFC 9000 §8.1.1).
+/// Kind of a token by its source, as its first byte tells (RFC 9000 §8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A Retry packet: to be returned at once.
+    /// From a Retry packet: must be returned at once.
     Retry,
-    /// A NEW_TOKEN frame: for a later connection.
+    /// From a NEW_TOKEN frame: for a later connection.
     New,
 }
 
 impl Kind {
-    /// The kind that a token claims to be of; `None` if it is none of ours: a client may bring one
-    /// that another server gave it.
+    /// Returns the kind that a token claims to be, or `None` if it is not ours: a client may
+    /// present a token of another server.
     pub fn of(token: &[u8]) -> Option<Self> {
         if !(MIN_LEN..=MAX_LEN).contains(&token.len()) {
             return None;
@@ -81,7 +81,8 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// The answer to a Retry: from the very address, to the connection id that the Retry gave.
+    /// Binds a token to the answer to a Retry: from this address and port, to the connection id of
+    /// the Retry.
     pub const fn retry(peer: SocketAddr, scid: Cid, version: u32) -> Self {
         Self {
             kind: Kind::Retry,
@@ -92,8 +93,9 @@ impl Binding {
         }
     }
 
-    /// A later connection from the same IP address, from any port: NATs change it, and so do
-    /// clients (RFC 9000 §8.1.3). A token is of the version of its connection (RFC 9369 §5).
+    /// Binds a token to a later connection from the same IP address, from any port: NATs and
+    /// clients change it (RFC 9000 §8.1.3). A token is valid for the version of its connection (RFC
+    /// 9369 §5).
     pub const fn new_token(ip: IpAddr, version: u32) -> Self {
         Self {
             kind: Kind::New,
@@ -125,13 +127,13 @@ impl Binding {
 pub struct Opened {
     /// Time at which it was sealed, in seconds since 1970.
     pub issued: u64,
-    /// Connection id that the client sent its first packet to, in a Retry token.
+    /// Connection id of the client's first packet, in a Retry token.
     pub original_dcid: Cid,
-    /// Random bytes that tell it from all others.
+    /// Random bytes that identify the token.
     pub seed: [u8; SEED_LEN],
 }
 
-/// One key.
+/// A key that seals and opens tokens.
 #[derive(Clone)]
 struct Key {
     id: [u8; KEY_ID_LEN],
@@ -157,27 +159,27 @@ impl Key {
     }
 }
 
-/// The keys that tokens are sealed and opened with.
+/// Keys that seal and open tokens.
 #[derive(Clone)]
 pub struct Ring {
-    /// The first one seals, all of them open.
+    /// All keys open tokens, the first one seals them.
     keys: ArrayVec<Key, { limits::TOKEN_KEYS }>,
 }
 
 impl Ring {
-    /// One key.
+    /// Creates a ring of one key.
     pub fn new(secret: &[u8; 32]) -> Self {
         let mut keys = ArrayVec::new();
         keys.push(Key::new(secret));
         Self { keys }
     }
 
-    /// Seals with another key from now on. Of too many the oldest is forgotten.
+    /// Adds a key that seals tokens from now on. If there are too many, the oldest is dropped.
     pub fn rotate(&mut self, secret: &[u8; 32]) {
         self.insert(0, secret);
     }
 
-    /// Opens tokens of another key as well.
+    /// Adds a key that only opens tokens.
     pub fn accept(&mut self, secret: &[u8; 32]) {
         self.insert(1, secret);
     }
@@ -194,7 +196,7 @@ impl Ring {
         self.keys.insert(place.min(self.keys.len()), key);
     }
 
-    /// Makes a token. `seed` is random and used for this one alone.
+    /// Creates a token. `seed` must be random and used only once.
     pub fn seal(
         &self,
         binding: &Binding,
@@ -219,7 +221,7 @@ impl Ring {
         Some(token)
     }
 
-    /// Opens a token. `None` if it is forged, of a key that is not known, or bound to something
+    /// Opens a token. Returns `None` if it is forged, of an unknown key, or bound to something
     /// else.
     pub fn open(&self, binding: &Binding, token: &[u8]) -> Option<Opened> {
         if Kind::of(token)? != binding.kind {
@@ -246,10 +248,10 @@ impl Ring {
     }
 }
 
-/// A source of the keys that tokens are sealed and opened with, which may be rotated while a server
-/// runs: `hybriq::TokenKeys`, or an [`Arc`] of a [`Ring`] that stays the same.
+/// Source of the keys that seal and open tokens, which may be rotated while a server runs:
+/// `hybriq::TokenKeys`, or an [`Arc`] of a [`Ring`] that stays the same.
 pub trait Keys: std::fmt::Debug + Send + Sync {
-    /// Returns the keys as they are now.
+    /// Returns the current keys.
     fn ring(&self) -> Arc<Ring>;
 }
 
@@ -259,7 +261,7 @@ impl Keys for Arc<Ring> {
     }
 }
 
-/// A key seals one token, so that its nonce need not vary.
+/// Returns a constant nonce, because each key seals only one token.
 fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }

@@ -230,7 +230,7 @@ fn a_peer_that_retires_in_a_hurry_waits_for_more() {
     assert_eq!(world.local.next_timeout(), None);
 }
 
-/// What is written, each with what is to be retired.
+/// Returns the frames written: sequence number and retire_prior_to of each.
 fn frames(world: &mut World) -> Vec<(u64, u64)> {
     let mut buffer = [0; 1200];
     let mut out = FrameWriter::new(&mut buffer);

@@ -23,7 +23,7 @@ fn peer() -> Peer {
     Peer::new(cid(0))
 }
 
-/// What came out: the code, or fine.
+/// Offers an id. Returns the error code if it is refused.
 fn offer(peer: &mut Peer, sequence: u64, retire_prior_to: u64) -> Result<(), Code> {
     peer.on_new_connection_id(&frame(sequence, retire_prior_to))
         .map_err(|error| {

@@ -313,7 +313,7 @@ impl Controller for Resuming {
         self.on_congestion(marked.now, marked.newest_sent, Severity::Congestion);
     }
 
-    /// A retreat that turns out to have been needless goes on: slow start makes up for it.
+    /// Continues a retreat even if it proves unnecessary: slow start makes up for it.
     fn on_spurious(&mut self, spurious: &Spurious) {
         self.inner.on_spurious(spurious);
     }
@@ -336,7 +336,7 @@ impl Controller for Resuming {
         }
     }
 
-    /// A jump is spread over the whole round trip (RFC 9959 §3.3).
+    /// Spreads a jump over the whole round trip (RFC 9959 §3.3).
     fn pacing_rate(&self) -> Option<u64> {
         match &self.state {
             State::Unvalidated(jump) => Some(rate(jump.window, self.smoothed)),

@@ -7,17 +7,17 @@ use crate::congestion::{Acked, Usage};
 /// Round trips that are measured before they mean something.
 const ROUNDS: u32 = 4;
 
-/// What a path was seen to be (RFC 9959 §3.1).
+/// Observed capacity of a path (RFC 9959 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// The smallest round trip.
+    /// Smallest round trip.
     pub rtt: Duration,
-    /// Bytes that arrived in such a time.
+    /// Bytes that arrived in one such round trip.
     pub capacity: u64,
 }
 
-/// Measures the capacity that a sender makes use of: what is acknowledged in a round trip, less
-/// what only stood in queues.
+/// Measures the capacity that a sender uses: the bytes acknowledged in a round trip, less those
+/// that only waited in queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observer {
     round_start: Instant,
@@ -58,7 +58,7 @@ impl Observer {
         self.full = true;
     }
 
-    /// A round in which there was too little to send proves only what it carried.
+    /// Ends a round. If the application limited it, it only shows what was sent.
     fn on_round(&mut self, capacity: u64) {
         if self.full {
             self.rounds = self.rounds.saturating_add(1);
@@ -68,7 +68,7 @@ impl Observer {
         }
     }
 
-    /// What was measured until now was too much: it is measured again.
+    /// Discards the measurements, which were too high, and starts over.
     pub(super) const fn restart(&mut self) {
         self.rounds = 0;
     }

@@ -38,7 +38,7 @@ impl Path {
         }
     }
 
-    /// With saved state, and the initial window sent.
+    /// Creates a path with saved state and the initial window sent.
     fn resumed(saved: Observed) -> Self {
         let mut path = Self::new();
         path.controller.resume(saved);
@@ -47,7 +47,8 @@ impl Path {
         path
     }
 
-    /// One round trip later, the initial window acknowledged and the jump begun.
+    /// Creates a path one round trip later: the initial window is acknowledged, and the jump has
+    /// begun.
     fn jumped() -> Self {
         let mut path = Self::resumed(SAVED);
         path.ack_round(10);
@@ -55,7 +56,7 @@ impl Path {
         path
     }
 
-    /// The jump is sent whole.
+    /// Creates a path whose jump is sent completely.
     fn validating() -> Self {
         let mut path = Self::jumped();
         path.pass(ms(50));
@@ -103,7 +104,7 @@ impl Path {
         self.controller.on_acked(&acked);
     }
 
-    /// What was sent just now is acknowledged a round trip later.
+    /// Acknowledges the packets just sent, a round trip later.
     fn ack_round(&mut self, packets: u64) {
         let sent = self.now;
         self.pass(self.rtt);

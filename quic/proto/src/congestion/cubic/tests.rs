@@ -3,7 +3,7 @@ use crate::congestion::{Controller, Phase, Resume, Severity, Usage, testing::Flo
 
 const SIZE: u64 = 1200;
 
-/// In congestion avoidance after a loss at so many datagrams.
+/// Creates a flow in congestion avoidance after a loss at a window of `datagrams`.
 fn reduced(datagrams: u64, rtt: Duration) -> Flow<Cubic> {
     let mut flow = Flow::new(Cubic::new(1200));
     flow.rtt = rtt;

@@ -5,7 +5,7 @@ use crate::congestion::{Controller, Resume, Severity, testing::Flow};
 
 const SIZE: u64 = 1200;
 
-/// In congestion avoidance with a window of ten datagrams.
+/// Creates a flow in congestion avoidance with a window of ten datagrams.
 fn avoiding() -> Flow<NewReno> {
     let mut flow = Flow::new(NewReno::new(1200));
     flow.controller.on_resume(&Resume {

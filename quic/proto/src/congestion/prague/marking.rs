@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::congestion::Acked;
 
-/// The weight of a new round trip in the average.
+/// Weight of a new round trip in the average.
 const GAIN: f64 = 1.0 / 16.0;
 
-/// The moving average of the fraction of packets that are marked: `alpha` of
+/// Moving average of the fraction of marked packets: `alpha` of
 /// draft-briscoe-iccrg-prague-congestion-control-04 §2.4.1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marking {
@@ -29,8 +29,8 @@ impl Marking {
         }
     }
 
-    /// Packets were marked. If they are the first, the average starts at one: as long as nothing is
-    /// known the answer to a mark is a classic one.
+    /// Handles marks. At the first ones the average starts at one, so that the response is a
+    /// classic one while nothing is known.
     pub(super) const fn on_marked(&mut self, now: Instant) -> Option<f64> {
         if self.alpha.is_some() {
             return None;
@@ -42,8 +42,8 @@ impl Marking {
         self.alpha
     }
 
-    /// Counts what was acknowledged. A round ends with the acknowledgement of what was sent in it,
-    /// not before `duration` has passed.
+    /// Counts acknowledged packets. A round ends with the acknowledgement of a packet sent in it,
+    /// but not before `duration` has passed.
     pub(super) fn on_acked(&mut self, acked: &Acked, duration: Duration) {
         let Some(alpha) = self.alpha else {
             return;

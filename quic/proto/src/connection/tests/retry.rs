@@ -130,9 +130,11 @@ fn both_ends_must_have_seen_the_retry() {
         ..Params::default()
     };
     let client = pair.client.connection();
-    assert_eq!(client.check_cids(&params(Some(scid))), Ok(()));
+    let followed = client.opening.retried().map(|retried| retried.scid);
+    let check = |params| client.cids.check(client.side, &params, followed);
+    assert_eq!(check(params(Some(scid))), Ok(()));
     for wrong in [None, Some(original)] {
-        let error = client.check_cids(&params(wrong)).unwrap_err();
+        let error = check(params(wrong)).unwrap_err();
         assert_eq!(error.code, Code::TRANSPORT_PARAMETER_ERROR);
     }
     // An attacker sends a Retry that the server knows nothing of.

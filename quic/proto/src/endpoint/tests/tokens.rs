@@ -1,4 +1,4 @@
-//! Who is believed, who is sent away, and who is told that a token is not good.
+//! Validation of tokens: accepted clients, Retry packets, and refusals of invalid tokens.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const SECRET: [u8; 32] = [5; 32];
-/// The time of day when the virtual time begins.
+/// Time of day at which the virtual time begins.
 const UNIX: Duration = Duration::from_secs(1_700_000_000);
 
 struct Scene {
@@ -31,7 +31,7 @@ struct Scene {
     scid: Cid,
 }
 
-/// What came of a datagram.
+/// Result of a datagram.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     /// A Retry, with its source connection id and token.
@@ -80,7 +80,7 @@ impl Scene {
         seal_packet(&header, pn(number), &keys, fill)
     }
 
-    /// Gives the server half a ClientHello.
+    /// Passes the server half a ClientHello.
     fn offer(&mut self, from: &Arrival, dcid: Cid, token: &[u8]) -> Outcome {
         let datagram = self.half(0, dcid, token);
         self.give(from, dcid, datagram)
@@ -104,7 +104,7 @@ impl Scene {
         }
     }
 
-    /// Has a client at this address follow a Retry: its new connection id and its token.
+    /// Lets a client at this address follow a Retry. Returns its new connection id and its token.
     fn retry(&mut self, from: &Arrival) -> (Cid, Vec<u8>) {
         match self.offer(from, first_dcid(), &[]) {
             Outcome::Retry(scid, token) => (scid, token),
@@ -112,7 +112,7 @@ impl Scene {
         }
     }
 
-    /// The other half of a ClientHello.
+    /// Sends the other half of a ClientHello.
     fn complete(&mut self, from: &Arrival, dcid: Cid, token: &[u8]) -> super::super::Incoming {
         let mut datagram = self.half(1, dcid, token);
         match self.endpoint.on_datagram(self.now, from, &mut datagram) {
@@ -301,7 +301,7 @@ fn a_fleet_shares_and_rotates_its_keys() {
     assert!(here.is_validated(&arrival(2), dcid, &token));
 }
 
-/// The server may not even know that the token suffered on the way: the packet is not authentic.
+/// The server cannot even know that the token was damaged on the way: the packet is not authentic.
 #[test]
 fn a_packet_that_was_damaged_is_not_held_against_the_client() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -492,7 +492,7 @@ fn retry_starts_when_handshakes_take_all_the_time() {
     assert!(scene.is_validated(&arrival(1), dcid, &token));
 }
 
-/// Without keys and a policy of its own an endpoint trusts nothing and sends nobody away.
+/// An endpoint without keys and a policy of its own trusts no token and sends no Retry.
 #[test]
 fn an_endpoint_without_keys_makes_its_own_for_the_application() {
     let mut scene = Scene::new(AddressValidation::Never);

@@ -9,7 +9,7 @@ use crate::packet::{
     integrity_limit, next_packet_key,
 };
 
-/// Packets of the confidentiality limit kept for CONNECTION_CLOSE and its repetitions.
+/// Packets below the confidentiality limit reserved for CONNECTION_CLOSE and its repetitions.
 pub(super) const RESERVED_FOR_CLOSING: u64 = 1 << 10;
 
 #[cfg(test)]
@@ -26,9 +26,9 @@ const OLD_KEYS: &str = "a packet under old keys that follows one under new keys"
 /// ```
 pub(crate) struct OneRtt {
     version: Version,
-    /// The secret of the keys we seal with.
+    /// Secret of the keys we seal with.
     local_secret: Secret,
-    /// The secret of `next_peer`.
+    /// Secret of `next_peer`.
     next_peer_secret: Secret,
     local: DirectionKeys,
     peer: DirectionKeys,
@@ -36,14 +36,14 @@ pub(crate) struct OneRtt {
     previous_peer: Option<PacketKey>,
     previous_expires: Option<Instant>,
     phase: KeyPhase,
-    /// The smallest and the largest number opened in this phase.
+    /// Smallest and largest number opened in this phase.
     phase_opened: Option<(PacketNumber, PacketNumber)>,
-    /// The largest number opened with the keys before.
+    /// Largest number opened with the previous keys.
     previous_opened: Option<PacketNumber>,
     last_opened: Opening,
-    /// The first number sealed in this phase.
+    /// First number sealed in this phase.
     phase_sealed_from: Option<PacketNumber>,
-    /// True if the peer was told in this phase that a packet of this phase arrived.
+    /// True if a packet of this phase was acknowledged to the peer in this phase.
     phase_acknowledged: bool,
     wanted: bool,
     sealed: u64,
@@ -58,16 +58,16 @@ pub(crate) struct Violation(pub &'static str);
 /// Key that opens a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// The key of the current phase.
+    /// Key of the current phase.
     Current,
-    /// The key before the last update.
+    /// Key before the last update.
     Previous,
-    /// The key of an update by the peer.
+    /// Key of an update by the peer.
     Next,
 }
 
 impl OneRtt {
-    /// Keys of a connection in which so many packets failed to open already.
+    /// Creates the keys of a connection in which `failed` packets already failed to open.
     pub(super) fn new(
         version: Version,
         local_secret: Secret,
@@ -97,29 +97,28 @@ impl OneRtt {
         }
     }
 
-    /// The keys we seal with.
+    /// Returns the keys we seal with.
     pub(crate) fn local(&self) -> &DirectionKeys {
         &self.local
     }
 
-    /// The peer's header protection, which no update changes.
+    /// Returns the peer's header protection, which no update changes.
     pub(crate) fn peer_header(&self) -> &HeaderKey {
         &self.peer.header
     }
 
-    /// The key phase bit of packets we send.
+    /// Returns the key phase bit of packets we send.
     pub(crate) fn phase(&self) -> KeyPhase {
         self.phase
     }
 
-    /// Returns how often the keys were updated.
+    /// Returns the number of key updates.
     pub(crate) fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Returns the key that a packet wants, by its phase bit and its number (RFC 9001 §6.5).
-    /// Exactly one is tried, so that the time it takes tells nobody what the header says (RFC 9001
-    /// §9.5).
+    /// Returns the key for a packet, by its phase bit and its number (RFC 9001 §6.5). Only one key
+    /// is tried, so that timing does not reveal the header (RFC 9001 §9.5).
     pub(crate) fn choose(&self, phase: KeyPhase, pn: PacketNumber) -> Opening {
         if phase == self.phase {
             return Opening::Current;
@@ -134,7 +133,7 @@ impl OneRtt {
         }
     }
 
-    /// The key chosen.
+    /// Returns the chosen key.
     pub(crate) fn opening(&self, which: Opening) -> &PacketKey {
         match which {
             Opening::Current => &self.peer.packet,
@@ -143,11 +142,11 @@ impl OneRtt {
         }
     }
 
-    /// Notes a packet that was opened; follows the peer's update. `keep_until` is when the keys
-    /// before it are dropped: three times the PTO from now (RFC 9001 §6.5).
+    /// Notes a packet that was opened, and follows the peer's update. The previous keys are dropped
+    /// at `keep_until`: three times the PTO from now (RFC 9001 §6.5).
     ///
     /// # Errors
-    /// The peer used keys that it must not use.
+    /// Fails if the peer used keys that it must not use.
     pub(crate) fn on_opened(
         &mut self,
         which: Opening,
@@ -183,8 +182,8 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Returns true if the peer may update its keys: not before it knows that we have all we need
-    /// (RFC 9001 §6, §6.2).
+    /// Checks that the peer may update its keys: only after it knows that we have all we need (RFC
+    /// 9001 §6, §6.2).
     fn check_next(&self, pn: PacketNumber) -> Result<(), Violation> {
         if self.phase_opened.is_some_and(|(_, largest)| pn < largest) {
             return Err(Violation(OLD_KEYS));
@@ -202,19 +201,19 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Returns true if the packet opened last may acknowledge this number: one that is protected
-    /// with old keys knows of no packet under new keys (RFC 9001 §6.2).
+    /// Returns true if the packet opened last may acknowledge this number: one protected with old
+    /// keys cannot acknowledge a packet under new keys (RFC 9001 §6.2).
     pub(crate) fn may_acknowledge(&self, largest: PacketNumber) -> bool {
         self.last_opened != Opening::Previous
             || self.phase_sealed_from.is_none_or(|first| largest < first)
     }
 
-    /// Asks for an update as soon as one may start.
+    /// Requests an update as soon as one may start.
     pub(crate) fn want_update(&mut self) {
         self.wanted = true;
     }
 
-    /// Returns true if an update was asked for and not started since.
+    /// Returns true if an update was requested and has not started.
     pub(crate) fn wants_update(&self) -> bool {
         self.wanted
     }
@@ -235,8 +234,8 @@ impl OneRtt {
         self.updates += 1;
     }
 
-    /// Returns true if an update of ours may start: the last one, by either end, was followed by
-    /// the other, which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
+    /// Returns true if we may start an update: the other end must have followed the last one, which
+    /// is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
     pub(crate) fn may_update(&self, largest_acked: Option<PacketNumber>) -> bool {
         let acked = self
             .phase_sealed_from
@@ -244,36 +243,36 @@ impl OneRtt {
         acked && self.phase_opened.is_some() && self.previous_peer.is_none()
     }
 
-    /// Notes an acknowledgement of numbers up to this one, sealed with the present keys.
+    /// Notes an acknowledgement of numbers up to this one, sealed with the current keys.
     pub(crate) fn on_acknowledgement_sent(&mut self, largest: PacketNumber) {
         self.phase_acknowledged |= self
             .phase_opened
             .is_some_and(|(smallest, _)| largest >= smallest);
     }
 
-    /// Counts a packet sealed; says whether the keys are due for an update, long before the limit
-    /// of the AEAD (RFC 9001 §6.6).
+    /// Counts a sealed packet. Returns true if the keys are due for an update, long before the
+    /// limit of the AEAD (RFC 9001 §6.6).
     pub(crate) fn on_sealed(&mut self, pn: PacketNumber, most: u64) -> bool {
         self.phase_sealed_from.get_or_insert(pn);
         self.sealed += 1;
         self.sealed >= most.min(confidentiality_limit(self.local_secret.suite()) / 2)
     }
 
-    /// Returns true if the keys may seal no more, but for the few packets that close the connection
-    /// (RFC 9001 §6.6): the peer did not follow the update that was due long before.
+    /// Returns true if the keys may seal nothing more except the close of the connection (RFC 9001
+    /// §6.6): the peer did not follow the update that was due long before.
     pub(crate) fn is_spent(&self) -> bool {
         let limit = confidentiality_limit(self.local_secret.suite());
         self.sealed >= limit - RESERVED_FOR_CLOSING
     }
 
-    /// Counts a packet that did not open, with these keys or others; says whether the connection
-    /// must end (RFC 9001 §6.6).
+    /// Counts a packet that failed to open, with any keys. Returns true if the connection must end
+    /// (RFC 9001 §6.6).
     pub(crate) fn on_failed(&mut self) -> bool {
         self.failed += 1;
         self.failed >= integrity_limit(self.local_secret.suite())
     }
 
-    /// Drops the keys before the last update when their time is over.
+    /// Drops the previous keys once they expire.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.previous_expires.is_some_and(|at| at <= now) {
             self.previous_peer = None;

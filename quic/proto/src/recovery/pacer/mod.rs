@@ -188,7 +188,7 @@ impl Pacer {
         at
     }
 
-    /// Nobody waits for its time any more: there is nothing to send, or no room in the window.
+    /// Notes that no sender waits any more: there is nothing to send, or no room in the window.
     pub(super) const fn on_idle(&mut self) {
         self.due_at = None;
     }

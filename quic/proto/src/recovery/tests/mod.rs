@@ -162,7 +162,7 @@ impl World {
             .on_timeout(self.now, &self.context, &mut self.outcome)
     }
 
-    /// When the timer fires, counted from the start.
+    /// Returns the time at which the timer fires, from the start.
     fn timer(&self) -> Option<Duration> {
         self.recovery
             .next_timeout(&self.context)

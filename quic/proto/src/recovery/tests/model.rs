@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the world should still hold: number, whether in flight, bytes.
+/// Packets that the world should still hold: number, in flight or not, bytes.
 #[derive(Default)]
 struct Model {
     next: [u64; 3],

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::congestion::{Lost, Phase, Spurious};
 
-/// What a controller was told.
+/// Event reported to a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Acked { bytes: u64, marks: u64 },
@@ -12,7 +12,7 @@ pub(super) enum Told {
     Spurious,
 }
 
-/// Writes down what it is told, and lets everything pass.
+/// Records the events it is told, and allows everything.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recorder(Arc<Mutex<Vec<Told>>>);
 
@@ -21,7 +21,7 @@ impl Recorder {
         self.0.lock().unwrap().push(told);
     }
 
-    /// What it was told since it was asked last.
+    /// Returns the events since the last call.
     pub(super) fn take(&self) -> Vec<Told> {
         std::mem::take(&mut self.0.lock().unwrap())
     }

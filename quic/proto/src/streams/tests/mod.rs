@@ -45,7 +45,7 @@ const LIMITS: Limits = Limits {
     max_uni: 10,
 };
 
-/// What an end with these limits advertises.
+/// Returns the limits that an end advertises.
 fn advertised(limits: Limits) -> PeerLimits {
     let stream = limits.stream_window().size();
     PeerLimits {

@@ -260,7 +260,7 @@ fn priorities_of_streams_that_are_gone_are_refused() {
     );
 }
 
-/// What a test knows of a stream.
+/// State of a stream as a test expects it.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     priority: Priority,

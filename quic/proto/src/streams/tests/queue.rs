@@ -10,7 +10,7 @@ use crate::streams::{
 /// The largest packet.
 const LARGEST: u32 = 3000;
 
-/// A queue beside which every stream's place and priority is known.
+/// A queue, and the place and priority of every stream for comparison.
 #[derive(Default)]
 struct Known {
     queue: Queue,
@@ -31,14 +31,14 @@ impl Known {
         }
     }
 
-    /// Who comes next and sends so much.
+    /// Sends `bytes` of the next stream. Returns its id.
     fn send(&mut self, bytes: u32) -> Option<u64> {
         let id = self.queue.front()?;
         self.queue.sent(bytes);
         Some(id.0)
     }
 
-    /// What must be so whatever was done before.
+    /// Checks the invariants.
     fn check(&self) {
         assert_eq!(self.queue.len(), self.waiting.len());
         assert_eq!(self.queue.is_empty(), self.waiting.is_empty());

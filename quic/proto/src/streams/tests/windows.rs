@@ -51,11 +51,11 @@ struct Link {
     /// Bytes in a millisecond.
     rate: u64,
     delay: Duration,
-    /// Bytes the application reads in a millisecond at most.
+    /// Largest number of bytes the application reads in a millisecond.
     reader: u64,
-    /// How many milliseconds it sleeps between reads.
+    /// Milliseconds that the reader sleeps between reads.
     sleep: u32,
-    /// Every so many packets from the receiver are lost.
+    /// Interval of packets from the receiver that are lost.
     lost: Option<usize>,
 }
 
@@ -69,13 +69,13 @@ const FAT: Link = Link {
 };
 
 impl Link {
-    /// What it holds in a round trip.
+    /// Returns the bandwidth-delay product in bytes.
     fn holds(self) -> u64 {
         self.rate * 2 * self.delay.as_millis() as u64
     }
 }
 
-/// A packet under way: when it arrives, and what it holds.
+/// A packet in flight: its arrival and its contents.
 type Flying = (Instant, Vec<u8>, Sent);
 
 struct Transfer {
@@ -86,13 +86,13 @@ struct Transfer {
     id: StreamId,
     accepted: bool,
     up: VecDeque<Flying>,
-    /// Packets that arrived, until the sender hears of it, and their sizes.
+    /// Packets that arrived and are not acknowledged yet, with their sizes.
     acks: VecDeque<(Instant, Sent, u64)>,
     down: VecDeque<Flying>,
     window: u64,
     in_flight: u64,
     read: u64,
-    /// Bytes the sender could have sent and had no credit or no data for, once up to speed.
+    /// Bytes the sender could have sent, but for lack of credit or data, once up to speed.
     idle: u64,
     turns: u32,
     answers: usize,
@@ -133,7 +133,7 @@ impl Transfer {
         }
     }
 
-    /// Some milliseconds; how many bytes were read in them.
+    /// Runs for some milliseconds. Returns the bytes read.
     fn run(&mut self, milliseconds: u32) -> u64 {
         let before = self.read;
         for _ in 0..milliseconds {
@@ -242,7 +242,7 @@ impl Transfer {
         self.most_held = self.most_held.max(send.buffer.held());
     }
 
-    /// The receiver's windows: of the connection and of the stream.
+    /// Returns the receiver's windows of the connection and of the stream.
     fn windows(&mut self) -> (u64, u64) {
         let stream = self.server.recvs.get_mut(self.id).unwrap();
         (self.server.receive_credit.window(), stream.credit.window())
@@ -520,7 +520,7 @@ fn fast(window: u64, max: u64) -> (ReceiveCredit, Timing) {
     (ReceiveCredit::new(Window::new(window, max)), timing)
 }
 
-/// Everything that may come comes and is read; then the limit is sent.
+/// Receives and reads everything allowed, and sends the limit.
 fn cycle(credit: &mut ReceiveCredit, timing: &mut Timing, bytes: u64, takes: Duration) {
     timing.now += takes;
     credit.receive(bytes);

@@ -1,9 +1,9 @@
-//! Maxima over the recent past.
+//! Maximum filters.
 
 #[cfg(test)]
 mod tests;
 
-/// The largest value of the current and the previous cycle: the draft's `max_bw_filter` (§5.5.3).
+/// Largest value of the current and the previous cycle: the draft's `max_bw_filter` (§5.5.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CycleMax {
     previous: u64,
@@ -19,8 +19,8 @@ impl CycleMax {
         self.current = self.current.max(value);
     }
 
-    /// A new cycle begins. One that brought no value is no cycle: what is known is not forgotten for
-    /// want of something better.
+    /// Begins a new cycle, unless the current one brought no value: an estimate is not dropped
+    /// without a replacement.
     pub(super) fn advance(&mut self) {
         if self.current > 0 {
             self.previous = self.current;
@@ -35,8 +35,8 @@ struct Entry {
     value: u64,
 }
 
-/// The largest value of a window of time, with the best three remembered so that the next best is at
-/// hand when one leaves the window (Kathleen Nichols' filter, as §5.5.5 recommends).
+/// Largest value within a window of time. The best three are stored, so that the next best is
+/// available when one leaves the window (Kathleen Nichols' filter, as §5.5.5 recommends).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowedMax {
     best: Entry,
@@ -49,7 +49,7 @@ impl WindowedMax {
         self.best.value
     }
 
-    /// Takes a value at `time`, which never goes back; `window` is how long a value counts.
+    /// Takes a value at `time`, which never decreases; values count for the duration `window`.
     pub(super) fn update(&mut self, value: u64, time: u64, window: u64) {
         let new = Entry { time, value };
         let age = |entry: Entry| time.saturating_sub(entry.time);

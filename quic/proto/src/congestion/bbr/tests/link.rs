@@ -98,7 +98,7 @@ impl Link {
         params::volume(self.rate, self.rtt)
     }
 
-    /// With a buffer of so many hundredths of what the path holds.
+    /// Creates a bottleneck with a buffer in hundredths of the bandwidth-delay product.
     pub(super) fn new(rate: u64, rtt: Duration, buffer: u64) -> Self {
         let mut link = Self {
             rate,
@@ -115,7 +115,7 @@ impl Link {
     }
 }
 
-/// What an application has to send.
+/// Data of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Bulk,
@@ -273,7 +273,8 @@ impl World {
         self.now = end;
     }
 
-    /// Runs until the controller of the first flow is as asked; `false` if it takes longer.
+    /// Runs until `done` holds for the controller of the first flow. Returns false if that takes
+    /// longer than `limit`.
     pub(super) fn run_until(&mut self, limit: Duration, done: impl Fn(&mut Bbr) -> bool) -> bool {
         let end = self.now + limit;
         while self.now < end {
@@ -434,7 +435,7 @@ impl World {
         self.wake(index, now);
     }
 
-    /// Mean wait in the queue since last asked.
+    /// Returns the mean wait in the queue since last asked.
     pub(super) fn mean_queue(&mut self) -> Duration {
         let mean = self.queue_sum / self.queue_count.max(1);
         self.queue_sum = Duration::ZERO;
@@ -442,7 +443,8 @@ impl World {
         mean
     }
 
-    /// Hundredths of what the link carries that a flow had delivered, from now on for `time`.
+    /// Runs for `time`. Returns the share of the link's capacity that a flow delivered, in
+    /// hundredths.
     pub(super) fn measure(&mut self, flow: usize, time: Duration) -> u64 {
         let before = self.flows[flow].delivered;
         self.run(time);

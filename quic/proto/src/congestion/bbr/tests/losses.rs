@@ -1,11 +1,11 @@
-//! What losses, marks and losses that were none do to a flow.
+//! Effect of losses, marks and spurious losses on a flow.
 
 use super::*;
 use crate::delivery::Snapshot;
 
 const SIZE: u64 = 1200;
 
-/// So many packets are lost at once that left one after the other.
+/// Loses `count` packets at once that were sent one after the other.
 fn lose(bbr: &mut Bbr, now: Instant, count: u64, severity: Severity) {
     let in_flight = bbr.bdp().max(count * SIZE);
     let packets: Vec<_> = (0..count)

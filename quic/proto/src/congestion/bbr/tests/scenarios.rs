@@ -1,4 +1,4 @@
-//! What becomes of flows behind a bottleneck.
+//! Behaviour of flows behind a bottleneck.
 
 use super::*;
 

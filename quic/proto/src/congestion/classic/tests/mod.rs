@@ -14,7 +14,7 @@ fn flow() -> Flow<NewReno> {
     Flow::new(NewReno::new(1200))
 }
 
-/// In congestion avoidance, with nothing in flight.
+/// Creates a flow in congestion avoidance with nothing in flight.
 fn avoiding() -> Flow<Cubic> {
     let mut flow = Flow::new(Cubic::new(1200));
     for _ in 0..4 {

@@ -3,7 +3,7 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::congestion::{Congestion, LostPacket, Snapshot, Start};
 
-/// What may happen to packets that are really sent.
+/// Event on a flow with real packets.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Fill,

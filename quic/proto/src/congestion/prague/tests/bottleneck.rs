@@ -11,7 +11,7 @@ struct Packet {
     marked: bool,
 }
 
-/// Which packets are marked.
+/// Policy on marking.
 #[derive(Clone, Copy)]
 enum Mark {
     /// Those that wait for longer than a millisecond.
@@ -23,7 +23,7 @@ enum Mark {
 struct Bottleneck {
     mark: Mark,
     base_rtt: Duration,
-    /// How long a packet occupies the link.
+    /// Time that a packet occupies the link.
     serialization: Duration,
     free_at: Instant,
     under_way: VecDeque<Packet>,

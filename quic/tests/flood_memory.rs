@@ -145,7 +145,12 @@ fn memory_after_a_flood_of_whole_client_hellos_is_as_before() {
     let before = ALLOCATED.load(Ordering::Relaxed);
     println!("before {before} rss {} KiB", rss());
     for round in 1..4 {
-        let peak = flood(&mut endpoint, start + Duration::from_secs(200 * round), &hello, 2000);
+        let peak = flood(
+            &mut endpoint,
+            start + Duration::from_secs(200 * round),
+            &hello,
+            2000,
+        );
         let after = ALLOCATED.load(Ordering::Relaxed);
         println!("peak {peak} after {after} rss {} KiB", rss());
     }

@@ -112,16 +112,16 @@ impl Answer for Shared {
         admission::check(hello, &self.common.alpn)?;
         let named = self.policies.get(hello.server_name());
         // s2n-tls chooses by itself, and prefers post-quantum groups like this code.
-        let (named, group) = match admission::choose_group(named.policy.groups, hello) {
-            Ok(group) => (named, group),
-            Err(error) => {
-                let pure = named.pure().ok_or(error.clone())?;
-                (
-                    pure,
-                    admission::choose_group(pure.policy.groups, hello).map_err(|_| error)?,
-                )
+        let mut choice = admission::choose_group(named.policy.groups, hello);
+        let mut named = named;
+        if !choice.as_ref().is_ok_and(|group| group.is_post_quantum()) {
+            // The client may have pure ML-KEM alone.
+            if let Some(pure) = named.pure_for(hello) {
+                choice = admission::choose_group(pure.policy.groups, hello);
+                named = pure;
             }
-        };
+        }
+        let group = choice?;
         let (lineages, config) = named
             .config(
                 group,
@@ -211,11 +211,16 @@ impl Named {
         })
     }
 
-    /// Returns the configurations for clients that have none of the groups of
-    /// [`KeyExchange::PreferPostQuantum`] that s2n-tls has in one policy. Built for the first of them.
-    fn pure(&self) -> Option<&Self> {
+    /// Returns the configurations for a client that has no post-quantum group of
+    /// [`KeyExchange::PreferPostQuantum`] but one that the policy of s2n-tls for it lacks. Built for the
+    /// first of them.
+    fn pure_for(&self, hello: &ClientHello) -> Option<&Self> {
+        let strict = policy::strict_twin(&self.key_exchange, self.policy)?;
+        let mut groups = strict.groups.iter();
+        if !groups.any(|group| hello.groups().contains(group)) {
+            return None;
+        }
         let build = || {
-            let strict = policy::strict_twin(&self.key_exchange, self.policy)?;
             let named = Self::new(&self.key_exchange, &self.parts, strict).ok()?;
             Some(Box::new(named))
         };

@@ -380,3 +380,15 @@ fn a_classical_server_leaves_the_next_first_flight_post_quantum() {
         assert_eq!(hello.key_shares().first(), Some(&(X25519MLKEM768, 1216)));
     }
 }
+
+#[test]
+fn pure_ml_kem_is_preferred_to_a_classical_share() {
+    let offer = list(&[X25519, Group::MLKEM1024]);
+    check(
+        &offer,
+        &KeyExchange::PreferPostQuantum,
+        2,
+        Group::MLKEM1024,
+        true,
+    );
+}

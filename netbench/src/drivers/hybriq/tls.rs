@@ -130,12 +130,12 @@ fn offer(cell: &Cell) -> Vec<Group> {
 
 /// Returns the narrowest policy of s2n-tls that has the group.
 fn s2n_policy(group: Group) -> Result<KeyExchange, Failure> {
-    [
-        KeyExchange::PreferPostQuantum,
-        KeyExchange::RequirePostQuantum,
-    ]
-    .into_iter()
-    // The policy with that name lacks MLKEM768, whatever its list says.
-    .find(|policy| group != Group::MLKEM768 && policy.groups().contains(&group))
-    .ok_or_else(|| format!("s2n-tls has no {group}; use provider rustls for it").into())
+    match group {
+        Group::MLKEM768 => {
+            Err(format!("s2n-tls has no {group}; use provider rustls for it").into())
+        }
+        // A policy of its own keeps the server from building two.
+        Group::MLKEM1024 => Ok(KeyExchange::RequirePostQuantum),
+        _ => Ok(KeyExchange::PreferPostQuantum),
+    }
 }

@@ -27,6 +27,10 @@ pub(super) struct Entry {
 }
 
 impl Connections {
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
     pub(super) fn get(&mut self, slot: Slot) -> Option<&mut Entry> {
         self.entries.get_mut(slot.0 as usize)?.as_mut()
     }

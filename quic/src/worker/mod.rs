@@ -18,6 +18,7 @@ mod shared;
 mod sockets;
 mod stats;
 mod timers;
+mod trim;
 mod waiters;
 
 use std::{
@@ -32,6 +33,7 @@ use bytes::Bytes;
 
 use self::{
     batch::SendBatch, connections::Connections, inbox::Inbox, sockets::Sockets, timers::Timers,
+    trim::Trim,
 };
 use crate::{
     SystemRandom,
@@ -85,6 +87,7 @@ pub(crate) struct Worker {
     wakes: Vec<Waker>,
     standing: Standing,
     stats: EndpointStats,
+    trim: Trim,
 }
 
 /// State of the endpoint towards the application.
@@ -124,6 +127,7 @@ impl Worker {
             wakes: Vec::new(),
             standing: Standing::Open,
             stats: EndpointStats::default(),
+            trim: Trim::default(),
         }
     }
 
@@ -175,6 +179,9 @@ impl Worker {
         self.transmit();
         self.publish();
         waiters::wake(&mut self.wakes);
+        if self.trim.is_due(self.now, self.connections.len()) {
+            trim::give_back();
+        }
     }
 
     fn set_clock(&mut self) {
@@ -241,10 +248,8 @@ impl Worker {
     fn next_timeout(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_timeout();
         let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);
-        match (self.timers.next(), endpoint) {
-            (Some(connections), Some(endpoint)) => Some(connections.min(endpoint)),
-            (connections, endpoint) => connections.or(endpoint),
-        }
+        let all = [self.timers.next(), endpoint, self.trim.next_timeout()];
+        all.into_iter().flatten().min()
     }
 
     fn on_timeouts(&mut self) {

@@ -253,7 +253,7 @@ impl Received {
     }
 
     fn insert_out_of_order(&mut self, pn: PacketNumber) -> PacketNumber {
-        // Number of ranges that start at or below `pn`, counted from the end, as reordering is mostly shallow.
+        // Number of ranges that start at or below `pn`: reordering is mostly shallow, so from the end.
         let below = self
             .ranges
             .iter()

@@ -179,7 +179,7 @@ pub enum ConnectionError {
     )]
     NoAnswer,
     /// The peer supports none of our versions.
-    #[error("the peer supports no QUIC version of ours")]
+    #[error("the peer supports none of our QUIC versions")]
     VersionMismatch,
 }
 
@@ -250,7 +250,7 @@ impl From<ConnectionError> for io::Error {
 #[non_exhaustive]
 pub enum MigrateError {
     /// A server cannot migrate; it can only offer a preferred address.
-    #[error("a server cannot move")]
+    #[error("a server cannot migrate")]
     Server,
     /// Migration must wait until the handshake is confirmed.
     #[error("the handshake is not confirmed yet")]
@@ -269,12 +269,12 @@ pub enum MigrateError {
     #[error("cannot open a UDP socket on {0}: {1}")]
     Bind(SocketAddr, io::ErrorKind),
     /// The endpoint already uses the maximum of 16 sockets.
-    #[error("the endpoint has too many sockets; wait until others were left")]
+    #[error("the endpoint has too many sockets; wait until connections leave some")]
     TooManySockets,
     /// Another migration was requested before this one was done.
-    #[error("the connection was told to move elsewhere")]
+    #[error("another migration was requested")]
     Replaced,
-    /// The connection is over.
+    /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
 }

@@ -35,7 +35,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns true if the other one is so different that it is worth a frame.
+    /// Returns true if the other request differs enough to be worth a frame.
     fn differs(&self, other: &Self) -> bool {
         let far = |a: u64, b: u64| a.max(b) >= a.min(b).saturating_mul(2).max(1);
         far(self.threshold, other.threshold)
@@ -159,7 +159,7 @@ impl AckFrequency {
             local_min: (local_max_delay >= MIN_ACK_DELAY).then_some(MIN_ACK_DELAY),
             largest_taken: None,
             peer: None,
-            // Its default while the parameters are unknown (RFC 9000 §18.2).
+            // Default until the parameters are known (RFC 9000 §18.2).
             peer_max_delay: Duration::from_millis(25),
         }
     }

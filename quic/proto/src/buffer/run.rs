@@ -14,7 +14,7 @@ const SMALL: usize = 2048;
 pub(crate) enum Exceeded {
     /// The data is too far beyond what was read.
     Bytes,
-    /// Too many gaps.
+    /// The data has too many gaps.
     Pieces,
 }
 

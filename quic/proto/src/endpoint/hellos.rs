@@ -71,7 +71,7 @@ impl Endpoint {
         self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
             Grown::Useless | Grown::Closed => Routed::Dropped,
-            // Not before the packet is known to be authentic: the token may have suffered.
+            // Only after the packet proved authentic: the token may have been damaged.
             _ if matches!(verdict, Verdict::Invalid) => {
                 self.reject(&hello, &invalid_token());
                 Routed::Consumed

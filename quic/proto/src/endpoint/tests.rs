@@ -1,4 +1,4 @@
-//! The bounds of what strangers can make an endpoint hold.
+//! Bounds on what strangers can make an endpoint store.
 
 mod tokens;
 
@@ -149,7 +149,7 @@ fn answers_to_strangers_are_bounded() {
     assert_eq!(answers.count(), limits::WAITING_ANSWERS);
 }
 
-/// The index of the worker is in the first byte, and shows to nobody who has not the key.
+/// The first byte contains the index of the worker, hidden without the key.
 ///
 /// Proves: rfc9000 5.1 ids-tell-nothing
 #[test]
@@ -255,7 +255,7 @@ fn partial_hellos_are_bounded_in_bytes_too() {
     assert!((fit - 1..=fit + 1).contains(&held), "{held} of {fit}");
 }
 
-/// A 0-RTT packet, as far as somebody without keys can tell.
+/// A 0-RTT packet, as far as it can be read without keys.
 fn zero_rtt(dcid: Cid, len: usize) -> Vec<u8> {
     let mut packet = vec![0xd0, 0, 0, 0, 1, dcid.len() as u8];
     packet.extend_from_slice(dcid.as_bytes());

@@ -97,7 +97,7 @@ impl Keys {
                     )));
                 }
             }
-            // Only clients write 0-RTT packets.
+            // Only clients send 0-RTT packets.
             Level::ZeroRtt if secret.writer().is_client() => {
                 let keys = DirectionKeys::from_secret(self.early_version, secret);
                 let left = confidentiality_limit(secret.suite()) - RESERVED_FOR_CLOSING;
@@ -173,7 +173,7 @@ impl Keys {
             return keys.on_failed();
         }
         self.failed += 1;
-        // The least that any suite allows.
+        // The smallest limit of all suites.
         self.failed >= integrity_limit(Suite::ChaCha20Poly1305Sha256)
     }
 

@@ -1,4 +1,4 @@
-//! The bound of a CRYPTO stream, byte by byte; what a provider may have agreed on.
+//! The bound of a CRYPTO stream, byte by byte, and the outcomes that a provider may report.
 
 use bytes::BytesMut;
 use hybriq_tls::{
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl super::Keys {
-    /// Pretends that the 0-RTT keys may seal so many packets.
+    /// Pretends that the 0-RTT keys may seal this many packets.
     pub(crate) fn leave_zero_rtt(&mut self, packets: u64) {
         if let Some(zero_rtt) = &mut self.zero_rtt {
             zero_rtt.left = packets;

@@ -1,4 +1,4 @@
-//! Packets that were received: the keys that open them, and the errors that only opening them shows.
+//! Received packets: the keys that open them, and the errors found on opening.
 
 use std::time::Instant;
 

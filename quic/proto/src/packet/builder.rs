@@ -203,8 +203,8 @@ impl<'a> PacketBuilder<'a> {
         self.finish_padded(frames_len, 0, keys)
     }
 
-    /// Does the same, with PADDING behind the frames until the packet has `pad_to` bytes or fills
-    /// its buffer.
+    /// Encrypts the packet as [`PacketBuilder::finish`] does, with PADDING behind the frames until it
+    /// has `pad_to` bytes or fills its buffer.
     ///
     /// If the AEAD refuses, the buffer is cleared and the result is 0.
     pub fn finish_padded(

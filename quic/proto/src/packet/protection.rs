@@ -21,7 +21,7 @@ pub const SAMPLE_LEN: usize = 16;
 pub const fn confidentiality_limit(suite: Suite) -> u64 {
     match suite {
         Suite::Aes128GcmSha256 | Suite::Aes256GcmSha384 => 1 << 23,
-        // More than there are packet numbers.
+        // Larger than any packet number.
         Suite::ChaCha20Poly1305Sha256 => 1 << 62,
     }
 }
@@ -144,7 +144,7 @@ impl HeaderKey {
     /// Returns the mask for the first byte and the packet number.
     #[inline]
     pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
-        // It fails for a sample of another length only.
+        // Fails only for a sample of another length.
         self.0.new_mask(sample).unwrap_or_default()
     }
 

@@ -417,7 +417,7 @@ impl Seen {
             is_new
         } else {
             let is_new = !self.unknown.contains(&id);
-            // However many there are, they mean nothing (RFC 9000 §7.4.2).
+            // Unknown parameters are ignored, however many there are (RFC 9000 §7.4.2).
             let _ = self.unknown.try_push(id);
             is_new
         };

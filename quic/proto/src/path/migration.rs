@@ -39,7 +39,7 @@ impl<S> Paths<S> {
         let local = self.active.local();
         if let Some(peer) = preferred.of_family(self.active.peer()) {
             if peer != self.active.peer() {
-                // There is an id for it, and if not, the server stays where it is.
+                // Usually there is an id for it; otherwise the server's address stays in use.
                 let _ = self.probe(Address { peer, local }, facts);
             }
         }
@@ -62,7 +62,7 @@ impl<S> Paths<S> {
                 return;
             };
             let here = self.active.local();
-            // The connection uses this end already, if on another path: nothing failed.
+            // The connection already uses this end on another path: nothing failed.
             match self.others.get_mut(place) {
                 Some(path) if path.local() == here => {
                     path.state = State::Heard;
@@ -110,7 +110,7 @@ impl<S> Paths<S> {
         let (local, is_validated) = (path.local(), path.is_validated());
         let was_preferred = self.is_preferred(self.active.local());
         match (was_preferred, self.is_preferred(local)) {
-            // Whoever found the way to the preferred address stays there (RFC 9000 §9.6.2).
+            // A client that reached the preferred address stays there (RFC 9000 §9.6.2).
             (true, false) => None,
             // Our own address changes only once the new path is validated.
             (false, true) if !is_validated => {
@@ -152,7 +152,7 @@ impl<S> Paths<S> {
         };
         path.on_validated();
         if answered.expanded == Expanded::Short {
-            // The peer is there; whether 1200 bytes are is still to be seen (RFC 9000 §8.2.1).
+            // The address is valid, but 1200 bytes are not tested yet (RFC 9000 §8.2.1).
             path.validation.start(facts.now, facts.waits.patience);
         }
         let round_trip = facts.now.saturating_duration_since(answered.sent_at);
@@ -211,7 +211,7 @@ impl<S> Paths<S> {
         let old_address = old.address();
         let switch = self.compare_with(&mut old);
         if self.side.is_server() && old.is_validated() {
-            // It may be an attacker who moved the peer (RFC 9000 §9.3.3).
+            // An attacker may have moved the peer (RFC 9000 §9.3.3).
             old.validation.start(facts.now, patience);
         }
         let left = if self.active.is_validated() {
@@ -320,7 +320,7 @@ impl<S> Paths<S> {
             self.active.on_failed();
             outcome.switch = self.switch_to(place, facts);
             if self.active.address() == failed {
-                // There was no connection id left to go back with.
+                // There is no connection id left for the old path.
                 outcome.is_end = true;
                 return outcome;
             }

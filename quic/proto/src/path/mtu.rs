@@ -287,8 +287,8 @@ impl Mtu {
             lost: 0,
         });
         suspicion.lost += 1;
-        // A queue that overflows loses much at once: full datagrams of two round trips must go
-        // while others pass.
+        // An overflowing queue loses many packets at once, so full datagrams must be lost over
+        // more than a round trip while others pass.
         let lasts = time_sent.saturating_duration_since(suspicion.since) > rtt;
         if suspicion.lost >= SUSPICIOUS && lasts {
             self.on_black_hole(time_sent);

@@ -270,7 +270,7 @@ impl<S> Paths<S> {
     /// before the handshake is confirmed.
     fn may_come_from(&self, at: Address, moves: Moves) -> bool {
         if self.side.is_client() {
-            // It may come late, or from a server that still asks whether we are there.
+            // It may be late, or from a server that still validates our address.
             return at.peer == self.active.peer() || at.peer == self.first.peer;
         }
         match moves {
@@ -323,7 +323,7 @@ impl<S> Paths<S> {
         let taken = cids.take_spare();
         if taken.is_none() {
             if let Some(left) = self.others.take_left() {
-                // The peer replaces its id, and asks again meanwhile.
+                // The peer is replacing its id, and will challenge again.
                 self.drop_path(&left, cids);
             }
         }

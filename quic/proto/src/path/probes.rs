@@ -62,7 +62,7 @@ pub enum Wrote {
 impl<S> Paths<S> {
     /// Queues the answer to a challenge on the path on which it came (RFC 9000 §8.2.2).
     pub fn on_challenge(&mut self, challenge: PathChallenge, dcid: &Cid, facts: &mut Facts<'_>) {
-        // The packet may have brought the id that the path needs.
+        // The packet may have contained the id that the path needs.
         self.on_packet_elsewhere(dcid, facts);
         let path = self.came_on().and_then(|which| self.path_mut(which));
         if let Some(path) = path {
@@ -108,7 +108,7 @@ impl<S> Paths<S> {
                 if let Some(cid) = cids.find(path.peer_cid) {
                     cid
                 } else {
-                    // The peer had it retired, and there may be another.
+                    // The peer retired it, and there may be another.
                     let (sequence, cid) = cids.take_spare()?;
                     path.peer_cid = sequence;
                     cid

@@ -70,7 +70,7 @@ impl<R> Recovery<R> {
         self.pto_count = self.pto_count.saturating_add(1);
         self.totals.ptos += 1;
         self.ecn.on_pto(self.pto_count);
-        // Should the probe not leave at once, the next timeout counts from here all the same: a
+        // The next timeout counts from here even if the probe does not leave at once: a
         // timer must never stay in the past.
         self.timer_base = now;
         let state = &mut self.spaces[space];

@@ -38,7 +38,7 @@ pub struct SavedPath {
 
 /// Error for bytes that are no saved path, or an impossible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these bytes are no saved path of this version; resume without them")]
+#[error("not a saved path of this version; resume without it")]
 pub struct InvalidSavedPath;
 
 impl SavedPath {

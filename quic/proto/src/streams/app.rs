@@ -181,7 +181,7 @@ impl Streams {
     /// Handles the drop of the application's receiving handle. An unread stream is stopped with
     /// code 0.
     pub fn forget_recv(&mut self, id: StreamId) {
-        // Closed is fine: there is nothing left to stop then.
+        // A closed stream has nothing left to stop.
         let _ = self.stop(id, 0);
     }
 

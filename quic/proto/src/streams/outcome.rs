@@ -67,7 +67,7 @@ pub enum ReadError {
     #[error("the receiving part is closed")]
     Closed,
     /// The stream was read unordered before.
-    #[error("the stream was read unordered; go on with unordered reads")]
+    #[error("the stream was read unordered; continue with unordered reads")]
     Unordered,
 }
 
@@ -84,7 +84,7 @@ pub struct Chunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResetAtError {
     /// The peer does not accept `RESET_STREAM_AT`.
-    #[error("the peer takes no RESET_STREAM_AT")]
+    #[error("the peer does not accept RESET_STREAM_AT")]
     Unsupported,
     /// All data was delivered, or the stream was reset or stopped, or never existed.
     #[error("the sending part is closed")]

@@ -25,7 +25,7 @@ impl Owner for Streams {
         self.write_credit(timing, out, sent);
         self.write_controls(timing, out, sent);
         self.write_data(out, sent);
-        // Only now it is known who is blocked.
+        // Blocked streams are known only now.
         self.write_data_blocked(out, sent);
         self.write_controls(timing, out, sent);
     }

@@ -9,7 +9,7 @@
 ///   higher numbers wait. 3 is the default, 7 is for background data.
 /// - **Incremental**: incremental streams of one urgency share the connection, some 8 KiB each in
 ///   turn. Others are sent one after the other, in the order of their stream ids, because half of
-///   each is worth less to their receiver than one of them whole.
+///   each is worth less to the receiver than one complete stream.
 ///
 /// If one urgency has both kinds, the non-incremental streams count as one member of the round,
 /// represented by the first of them. So neither kind starves the other (RFC 9218 §10).

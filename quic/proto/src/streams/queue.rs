@@ -145,7 +145,7 @@ impl Queue {
         };
         member.spent = member.spent.saturating_add(bytes);
         if member.spent >= QUANTUM {
-            // One packet may be larger than a turn: that is not held against it for ever.
+            // One packet may exceed a turn; the debt is bounded.
             member.spent = (member.spent - QUANTUM).min(QUANTUM);
             round.front = member.after;
         }

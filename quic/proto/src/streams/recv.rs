@@ -333,7 +333,7 @@ impl Recv {
             return Err(ClosedStream);
         }
         match self.state {
-            // The peer ended it already, and what it still sends is wanted by nobody.
+            // The peer already ended it, and the rest of its data is unwanted.
             RecvState::SizeKnown if self.reliable.is_some() => self.state = RecvState::ResetRead,
             RecvState::Recv | RecvState::SizeKnown => self.stop = Stop::Asked(code),
             RecvState::DataRecvd => self.state = RecvState::DataRead,

@@ -222,7 +222,7 @@ impl Send {
         if !self.state.is_sending() {
             return Err(ClosedStream);
         }
-        // Neither code nor final size changes once they were told.
+        // Code and final size do not change once they were sent.
         let code = self.reset_at.take().map_or(code, |reset| reset.code);
         self.state = SendState::ResetSent;
         self.reset = (code, self.buffer.next_offset());

@@ -98,7 +98,7 @@ fn a_probe_sends_the_whole_flight_again() {
 enum Step {
     Write(usize),
     Push(usize),
-    /// Sends up to so many bytes of what is pending.
+    /// Sends up to this many pending bytes.
     Send(u64),
     /// Acknowledges one of the packets under way.
     Ack(usize),

@@ -172,7 +172,7 @@ impl Peer {
             return Some((self.active.sequence, Cid::EMPTY));
         }
         let next = self.spare.pop_at(0)?;
-        // Lent and spare ids together are fewer than there is room for.
+        // There is room for all lent and spare ids together.
         self.lent.try_push(next).ok()?;
         Some((next.sequence, next.cid))
     }

@@ -271,7 +271,7 @@ impl Controller for Bbr {
     }
 
     fn on_marked(&mut self, _: &Marked) {
-        // What the frame acknowledged comes next, and tells what was in flight.
+        // The acknowledgement follows, and tells what was in flight.
         self.signals.marked = true;
     }
 

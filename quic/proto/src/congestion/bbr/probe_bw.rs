@@ -194,11 +194,11 @@ impl Bbr {
 
     fn check_time_to_go_down(&mut self, sample: &Sample) {
         let limit = self.model.inflight_longterm;
-        // A window that is no whole number of datagrams is never reached exactly.
+        // A window that is not a whole number of datagrams is never reached exactly.
         let reached = sample.prior_in_flight.saturating_add(self.datagram_size) > limit;
         let cautious = self.cycle.prev_too_high && reached;
         if !cautious && sample.window_limited && self.window >= limit {
-            // The bound is what keeps the rate from growing, not the path.
+            // The bound limits the rate, not the path.
             self.restart_full_pipe(sample);
             return;
         }

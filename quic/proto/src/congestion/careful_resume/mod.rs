@@ -159,7 +159,7 @@ impl Resuming {
 
     /// Jumps if everything seen so far confirms the saved path.
     fn reconnoitre(&mut self, acked: &Acked, saved: Observed) {
-        // Only a sender that wants more than it may has something to win.
+        // Only a sender limited by its window can gain.
         if self.acked < initial_window(self.datagram_size) || acked.usage == Usage::Underused {
             return;
         }
@@ -222,7 +222,7 @@ impl Resuming {
             State::Unvalidated(jump) | State::Validating(jump) => {
                 return self.retreat(now, jump);
             }
-            // Not even that much gets through.
+            // Even the reduced window is too large.
             State::SafeRetreat(retreat) if newest_sent > retreat.at => {
                 State::SafeRetreat(Retreat {
                     at: now,
@@ -362,7 +362,7 @@ impl Controller for Resuming {
 
     fn ecn(&self) -> Ecn {
         match self.inner.ecn() {
-            // It is for the network to say.
+            // Only the network sets CE.
             Ecn::Ce => Ecn::Ect0,
             mark => mark,
         }

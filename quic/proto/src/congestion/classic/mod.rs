@@ -181,19 +181,19 @@ impl<A: Avoidance> Controller for Classic<A> {
         }
         if lost.severity == Severity::PersistentCongestion {
             self.window = self.minimum_window();
-            // Nothing sent before tells anything of the path any more.
+            // Packets sent before say nothing about the path any more.
             self.answered = Some(lost.now);
             self.recovery = None;
             self.avoidance.on_persistent_congestion();
             if !is_news {
-                // What there is to return to belongs to another loss.
+                // The saved state belongs to another loss.
                 self.undo = None;
             }
         }
     }
 
     fn on_marked(&mut self, marked: &Marked) {
-        // Whether or not packets were lost, there was congestion.
+        // A mark is congestion even if no packet was lost.
         self.undo = None;
         if self.is_answered(marked.newest_sent) {
             return;

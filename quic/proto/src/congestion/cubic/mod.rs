@@ -102,7 +102,7 @@ impl Avoidance for Curve {
             .epoch
             .get_or_insert_with(|| Epoch::new(acked.now, current, self.w_max, segment));
         epoch.count(acked.now);
-        // More than a window cannot be acknowledged in a round trip.
+        // No more than a window can be acknowledged in a round trip.
         let share = (acked.bytes as f64 / current).min(1.0);
         let alpha = if epoch.reno < prior { ALPHA } else { 1.0 };
         epoch.reno += alpha * segment * share;

@@ -27,7 +27,7 @@ impl Rounds {
         self.hystart.on_acked(&acked)
     }
 
-    /// The last answer of a round with so many samples.
+    /// Returns the last answer of a round with this many samples.
     fn round_of(&mut self, samples: u32, rtt: u64) -> Growth {
         let prior_delivered = self.delivered;
         let mut growth = Growth::By(0);

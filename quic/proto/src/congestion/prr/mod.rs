@@ -51,12 +51,12 @@ impl Prr {
     /// Handles the acknowledgement of packets sent before recovery began.
     pub(super) fn on_acked(&mut self, acked: &Acked, datagram_size: u64) {
         if self.sent == 0 {
-            // What the frame acknowledged that made recovery begin was in flight too.
+            // The bytes acknowledged by the frame that started recovery were in flight too.
             self.in_flight_at_start = self.in_flight_at_start.max(acked.prior_in_flight);
         }
         self.delivered = self.delivered.saturating_add(acked.bytes);
-        // TCP takes an ACK as safe that moves SND.UNA and shows no further loss. QUIC has nothing
-        // like SND.UNA; what remains is that nothing more is lost.
+        // TCP treats an ACK as safe that advances SND.UNA and shows no further loss. QUIC has no
+        // SND.UNA, so only the absence of further loss counts.
         let extra = if acked.bytes_lost == 0 {
             datagram_size
         } else {

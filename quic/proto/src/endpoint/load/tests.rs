@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::{LONGEST, Load, SHORTEST, WINDOW};
 use crate::limits::{RETRY_AT, RETRY_UNTIL_BELOW};
 
-/// Handshakes take so many thousandths of the time for a while.
+/// Lets handshakes take this many thousandths of the time for a while.
 fn work(load: &mut Load, now: &mut Instant, share: u32, windows: u32) -> bool {
     for _ in 0..windows {
         load.on_handshake(*now, WINDOW * share / 1000);

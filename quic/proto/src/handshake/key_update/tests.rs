@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl OneRtt {
-    /// Pretends that the keys have so many packets left.
+    /// Pretends that the keys have this many packets left.
     pub(crate) fn leave(&mut self, packets: u64) {
         let limit = confidentiality_limit(self.local_secret.suite());
         self.sealed = limit - RESERVED_FOR_CLOSING - packets;
     }
 
-    /// Pretends that so many packets more may fail to open.
+    /// Pretends that this many more packets may fail to open.
     pub(crate) fn leave_failures(&mut self, packets: u64) {
         self.failed = integrity_limit(self.local_secret.suite()) - packets;
     }

@@ -3,7 +3,7 @@ use crate::{packet::PacketNumber, testing::pn};
 
 const RTT: Duration = Duration::from_millis(50);
 
-/// An `Mtu` over a link that carries so many bytes, fed with full datagrams and probes.
+/// An `Mtu` over a link with a maximum datagram size, fed with full datagrams and probes.
 struct Link {
     mtu: Mtu,
     carries: u16,

@@ -133,7 +133,7 @@ impl PathEcn {
             return 0;
         }
         self.acked += newly.all();
-        // RFC 9000 §13.4.2.1: frames that come out of order must not fail the validation.
+        // RFC 9000 §13.4.2.1: reordered frames must not fail the validation.
         if order == Order::Older {
             return 0;
         }
@@ -159,7 +159,7 @@ impl PathEcn {
         if self.state == EcnState::Testing && self.sent < TESTING_PACKETS {
             return;
         }
-        // Something on the path drops marked packets, or marks whatever comes.
+        // The path drops marked packets, or marks all packets.
         let drops = self.acked == 0 && self.sent > 0 && self.lost >= self.sent;
         let mangles = self.acked >= TESTING_PACKETS && !self.spared && self.ce >= self.acked;
         self.spared |= self.acked >= TESTING_PACKETS && self.ce < self.acked;
@@ -209,11 +209,11 @@ impl Counted {
         let ect0 = counts.ect0.checked_sub(before.ect0)?;
         let ect1 = counts.ect1.checked_sub(before.ect1)?;
         let ce = counts.ce.checked_sub(before.ce)?;
-        // Each packet that arrived still has its mark, or CE in place of it.
+        // Each received packet has its mark, or CE instead.
         let arrived = ect0.saturating_add(ce) >= newly.ect0
             && ect1.saturating_add(ce) >= newly.ect1
             && ect0.saturating_add(ect1).saturating_add(ce) >= newly.all();
-        // No mark comes out of nowhere, none becomes another.
+        // Marks cannot appear, nor turn into others.
         let all = counts.ect0.saturating_add(counts.ect1);
         let sent = counts.ect0 <= self.sent.ect0
             && counts.ect1 <= self.sent.ect1

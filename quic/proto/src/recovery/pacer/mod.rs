@@ -203,7 +203,7 @@ impl Pacer {
 }
 
 impl Pace {
-    /// Returns how long a packet takes, rounded up so that no rounding makes a sender faster.
+    /// Returns the time that a packet takes, rounded up so that the sender is never faster than its rate.
     #[inline]
     fn time_for(self, bytes: u64) -> Duration {
         let nanos = bytes.saturating_mul(self.nanos_per_byte) >> PLACES;
@@ -211,7 +211,7 @@ impl Pace {
     }
 }
 
-/// Returns how long so many bytes take, rounded up so that no rounding makes a sender faster.
+/// Returns the time that `bytes` take, rounded up so that the sender is never faster than `rate`.
 fn time_for(bytes: u64, rate: u64) -> Duration {
     let nanos = u128::from(bytes) * 1_000_000_000;
     let nanos = nanos.div_ceil(u128::from(rate.max(1)));

@@ -68,7 +68,7 @@ fn a_packet_within_the_time_threshold_leaves_it() {
     assert_eq!(reordering.delay(RTT), Duration::from_millis(100));
 }
 
-/// Lets so many rounds pass.
+/// Lets this many rounds pass.
 fn rounds(reordering: &mut Reordering, at: &mut Instant, count: u32) {
     for _ in 0..count {
         let sent = *at;

@@ -132,7 +132,7 @@ impl<R> SentPackets<R> {
     pub fn skip(&mut self, pn: PacketNumber) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
         self.next = self.next.max(pn.next());
-        // It keeps its place, so that the packets behind it are found by their distance.
+        // The entry keeps its place, so that later packets are found by their distance.
         if !self.entries.is_empty() {
             self.push(pn, State::Settled(1));
         }
@@ -219,7 +219,7 @@ impl<R> SentPackets<R> {
             }
             at += 1;
         }
-        // An ACK frame repeats its ranges, and the next one finds the end of this at once.
+        // ACK frames repeat ranges; the next one can skip this range at once.
         let run = at.saturating_sub(start).max(1);
         if let Some(entry) = self.entries.get_mut(start) {
             if let State::Settled(known) = &mut entry.state {

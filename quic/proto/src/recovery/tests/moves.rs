@@ -1,4 +1,4 @@
-//! Changes of path while packets are under way (RFC 9000 §9.4).
+//! Changes of path while packets are in flight (RFC 9000 §9.4).
 
 use super::*;
 use crate::recovery::PathState;

@@ -122,7 +122,7 @@ fn a_clock_that_seems_to_run_backwards_does_no_harm() {
     assert_eq!(world.recovery.rtt().latest(), Duration::ZERO);
 }
 
-/// A controller of somebody else that keeps to nothing.
+/// A custom controller that follows no rules.
 #[derive(Debug)]
 struct Careless {
     window: u64,

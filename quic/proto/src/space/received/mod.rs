@@ -172,7 +172,7 @@ impl Received {
         }
         let urgent = self.is_out_of_order(pn, run_start)
             || self.is_news_of_congestion(ecn)
-            // Ranges should be told before they must be forgotten.
+            // Ranges should be acknowledged before they must be dropped.
             || (run_start == pn && self.ranges.len() > CROWD);
         self.largest_eliciting = self.largest_eliciting.max(Some(pn));
         self.unacked = self.unacked.saturating_add(1);
@@ -253,7 +253,7 @@ impl Received {
     }
 
     fn insert_out_of_order(&mut self, pn: PacketNumber) -> PacketNumber {
-        // How many ranges start at or below `pn`; reordering is mostly shallow, so from the end.
+        // Number of ranges that start at or below `pn`: reordering is mostly shallow, so from the end.
         let below = self
             .ranges
             .iter()
@@ -287,7 +287,7 @@ impl Received {
     fn insert_range(&mut self, mut index: usize, pn: PacketNumber) {
         if self.ranges.len() >= limits::ACK_RANGES {
             if index == 0 {
-                // Older than all we can remember: processed once, never acknowledged.
+                // Older than all ranges kept: processed once, never acknowledged.
                 self.floor = self.floor.max(pn.next());
                 return;
             }

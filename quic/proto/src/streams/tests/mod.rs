@@ -73,14 +73,14 @@ fn pair() -> (Streams, Streams) {
     pair_with(LIMITS)
 }
 
-/// One packet with what is pending; `None` if nothing is.
+/// Writes one packet with pending frames. Returns `None` if there are none.
 fn packet(from: &mut Streams) -> Option<(Vec<u8>, Sent)> {
     let now = Instant::now();
     let rtt = Duration::from_millis(100);
     packet_at(Timing { now, rtt }, PACKET, from)
 }
 
-/// One packet with what is pending at a time, of a size.
+/// Writes one packet of a size with pending frames at a time.
 fn packet_at(timing: Timing, size: usize, from: &mut Streams) -> Option<(Vec<u8>, Sent)> {
     let mut buffer = vec![0; size];
     let mut out = FrameWriter::new(&mut buffer);
@@ -92,7 +92,7 @@ fn packet_at(timing: Timing, size: usize, from: &mut Streams) -> Option<(Vec<u8>
     (len > 0).then_some((buffer, sent))
 }
 
-/// All packets with what is pending.
+/// Writes all packets with pending frames.
 fn packets(from: &mut Streams) -> Vec<(Vec<u8>, Sent)> {
     let packets = std::iter::from_fn(|| packet(from)).collect();
     assert!(

@@ -23,7 +23,7 @@ fn client() -> Streams {
     pair_with(WIDE).0
 }
 
-/// Opens a stream with so much to send.
+/// Opens a stream with this much data to send.
 fn open(client: &mut Streams, priority: Priority, bytes: usize) -> StreamId {
     let id = client.open(Direction::Bidi).unwrap();
     client.set_priority(id, priority).unwrap();
@@ -275,7 +275,7 @@ impl Known {
     }
 }
 
-/// Checks one packet: every byte is new and next, and nobody was passed over.
+/// Checks one packet: every byte is new and next, and no stream was skipped.
 fn check(payload: &[u8], known: &mut BTreeMap<StreamId, Known>) {
     let mut seen = Vec::new();
     for frame in frames(payload) {

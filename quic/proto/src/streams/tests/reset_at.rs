@@ -1,4 +1,4 @@
-//! Resets behind data that still arrives (draft-ietf-quic-reliable-stream-reset).
+//! Resets with reliable data (draft-ietf-quic-reliable-stream-reset).
 
 use super::*;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     streams::{ReadError, RecvEnd, ResetAtError, WriteError},
 };
 
-/// A client's stream with so many bytes written, and the two ends.
+/// Creates a client's stream with this many bytes written, and the two ends.
 fn written(len: usize) -> (Streams, Streams, StreamId) {
     let (mut client, server) = pair();
     let id = client.open(Direction::Uni).unwrap();

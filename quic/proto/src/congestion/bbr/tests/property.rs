@@ -1,4 +1,4 @@
-//! Whatever happens, in whatever order, a flow can go on.
+//! Robustness: a flow survives all events in any order.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{
     packet::PacketNumber,
 };
 
-/// Something that happens to a flow.
+/// Event on a flow.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wait(u64),

@@ -14,9 +14,9 @@ struct Packet {
 /// Policy on marking.
 #[derive(Clone, Copy)]
 enum Mark {
-    /// Those that wait for longer than a millisecond.
+    /// Packets that wait for longer than a millisecond.
     Step,
-    /// One in so many.
+    /// One packet in this many.
     OneIn(u64),
 }
 

@@ -39,7 +39,7 @@ fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
 
 fn setup(cell: &Cell) -> Setup {
     Setup {
-        certificates: certificates::make(certificates::Wanted::of(&cell)).unwrap(),
+        certificates: certificates::make(certificates::Wanted::of(cell)).unwrap(),
         cell: cell.clone(),
         transport: Transport::default(),
     }

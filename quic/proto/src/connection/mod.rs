@@ -174,9 +174,8 @@ impl Cids {
     /// Returns true if this is the reset token of an id in use. The comparison takes constant time
     /// (RFC 9000 §10.3.1).
     fn is_reset(&self, token: &ResetToken) -> bool {
-        self.peer
-            .reset_tokens()
-            .fold(false, |found, known| found | (token == known))
+        let equal = self.peer.reset_tokens().filter(|known| *known == token);
+        equal.count() > 0
     }
 }
 

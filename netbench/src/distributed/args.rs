@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::session::Remote;
+use super::session::Agents;
 use super::{Target, Token};
 use crate::Failure;
 use crate::fleet::Fleet;
@@ -48,7 +48,7 @@ pub(crate) struct RemoteArgs {
 
 impl RemoteArgs {
     /// Returns the servers on other hosts; `None` if servers are started here.
-    pub(crate) fn remote(&self, template: &Template) -> Result<Option<Rc<Remote>>, Failure> {
+    pub(crate) fn agents(&self, template: &Template) -> Result<Option<Rc<Agents>>, Failure> {
         let agents = self.agents()?;
         if agents.is_empty() {
             if self.fleet > 1 {
@@ -64,7 +64,7 @@ impl RemoteArgs {
             }
             .into());
         }
-        Ok(Some(Rc::new(Remote {
+        Ok(Some(Rc::new(Agents {
             agents,
             token: self.token.clone(),
             fleet: Fleet {

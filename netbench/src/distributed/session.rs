@@ -34,7 +34,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// The servers of a run, on other hosts.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct Agents {
     /// Agents in the order of the scenario's server numbers.
     pub(crate) agents: Vec<Target>,
     pub(crate) token: Option<Token>,
@@ -60,7 +60,7 @@ pub(crate) struct Started {
     pub(crate) round: u64,
 }
 
-impl Remote {
+impl Agents {
     /// Starts a server process on the agent with that number; `certificates` is for clients.
     pub(crate) async fn start(
         &self,

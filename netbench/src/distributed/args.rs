@@ -49,7 +49,7 @@ pub(crate) struct RemoteArgs {
 impl RemoteArgs {
     /// Returns the servers on other hosts; `None` if servers are started here.
     pub(crate) fn agents(&self, template: &Template) -> Result<Option<Rc<Agents>>, Failure> {
-        let agents = self.agents()?;
+        let agents = self.targets()?;
         if agents.is_empty() {
             if self.fleet > 1 {
                 return Err("a fleet needs a server to share: give --server HOST:PORT".into());
@@ -78,7 +78,7 @@ impl RemoteArgs {
         })))
     }
 
-    fn agents(&self) -> Result<Vec<Target>, Failure> {
+    fn targets(&self) -> Result<Vec<Target>, Failure> {
         if !self.server.is_empty() {
             return Ok(self.server.clone());
         }

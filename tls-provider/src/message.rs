@@ -27,8 +27,17 @@ pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, Error> {
     Ok((bytes.len() >= len).then(|| bytes.split_to(len)))
 }
 
-/// Refuses bytes left at a level that is over (RFC 9001 §4.1.3).
+const KEY_UPDATE: u8 = 24;
+
+/// Refuses bytes left at a level that is over (RFC 9001 §4.1.3). A KeyUpdate has an alert of its
+/// own at every level (RFC 9001 §6).
 pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<(), Error> {
+    if level > Level::Handshake && rx.handshake.first() == Some(&KEY_UPDATE) {
+        return Err(Error::new(
+            Alert::UNEXPECTED_MESSAGE,
+            "a TLS KeyUpdate, which QUIC forbids",
+        ));
+    }
     let left = (level > Level::Initial && !rx.initial.is_empty())
         || (level > Level::Handshake && !rx.handshake.is_empty());
     if left {

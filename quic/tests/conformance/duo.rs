@@ -23,25 +23,42 @@ fn certificate() -> &'static (Identity, CertificateDer<'static>) {
     })
 }
 
-/// A client's setup.
-pub(crate) fn client(transport: TransportConfig) -> Setup {
-    let options = ClientOptions::new()
+fn client_options() -> ClientOptions {
+    ClientOptions::new()
         .alpn(["sim"])
         .trust(Trust::roots_der([certificate().1.clone()]))
-        .without_resumption();
+        .without_resumption()
+}
+
+/// A client's setup.
+pub(crate) fn client(transport: TransportConfig) -> Setup {
+    client_with(Backend::Rustls, transport, |options| options)
+}
+
+/// A client's setup with a TLS provider and changed options.
+pub(crate) fn client_with(
+    backend: Backend,
+    transport: TransportConfig,
+    change: impl FnOnce(ClientOptions) -> ClientOptions,
+) -> Setup {
     Setup {
-        provider: Backend::Rustls.client(&options).unwrap(),
+        provider: backend.client(&change(client_options())).unwrap(),
         transport: Arc::new(transport),
     }
 }
 
 /// A server's setup.
 pub(crate) fn server(transport: TransportConfig) -> Setup {
+    server_of(Backend::Rustls, transport)
+}
+
+/// A server's setup with a TLS provider.
+pub(crate) fn server_of(backend: Backend, transport: TransportConfig) -> Setup {
     let options = ServerOptions::new(certificate().0.clone())
         .alpn(["sim"])
         .without_tickets();
     Setup {
-        provider: Backend::Rustls.server(&options).unwrap(),
+        provider: backend.server(&options).unwrap(),
         transport: Arc::new(transport),
     }
 }
@@ -100,9 +117,13 @@ impl Duo {
         client_transport: TransportConfig,
         server_transport: TransportConfig,
     ) -> Self {
-        let network = Network::new(1).delay(ms(10));
-        let mut world = World::new(network, server(server_transport));
-        world.connect(&client(client_transport), Idle);
+        Self::between(&client(client_transport), server(server_transport))
+    }
+
+    /// The same with both setups given.
+    pub(crate) fn between(client: &Setup, server: Setup) -> Self {
+        let mut world = World::new(Network::new(1).delay(ms(10)), server);
+        world.connect(client, Idle);
         world.run_for(ms(2000));
         Self { world }
     }

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 
 use hybriq::{TransportConfig, tls::Side};
-use hybriq_proto::packet::{Cid, PacketNumber};
+use hybriq_proto::{
+    endpoint::Setup,
+    packet::{Cid, PacketNumber},
+};
 use hybriq_sim::{
     Datagram, Idle, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join, ms,
     open_initials,
@@ -11,15 +14,26 @@ use hybriq_sim::{
 
 use crate::duo::{client, server};
 
-const FORGER: SocketAddr = SocketAddr::new(
+/// The address of a client that the server does not know.
+pub(crate) const FORGER: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(172, 16, 0, 1)),
     1000,
 );
 
+/// The connection id that the forger makes up for the server.
+pub(crate) fn forged_dcid() -> Cid {
+    Cid::from([0xf0, 1, 2, 3, 4, 5, 6, 7])
+}
+
 /// A real ClientHello, and the id of who wrote it.
 pub(crate) fn client_hello() -> (Vec<u8>, Cid) {
+    client_hello_of(&client(TransportConfig::new()))
+}
+
+/// The ClientHello of a client, and the id of who wrote it.
+pub(crate) fn client_hello_of(client: &Setup) -> (Vec<u8>, Cid) {
     let mut world = World::new(Network::new(1), server(TransportConfig::new()));
-    world.connect(&client(TransportConfig::new()), Idle);
+    world.connect(client, Idle);
     world.run_for(ms(0));
     let sent = world
         .trace()
@@ -33,7 +47,13 @@ pub(crate) fn client_hello() -> (Vec<u8>, Cid) {
 /// The code with which a server closes on a ClientHello, if it does.
 pub(crate) fn close_code(hello: &[u8], scid: Cid) -> Option<u64> {
     let mut world = World::new(Network::new(1), server(TransportConfig::new()));
-    let dcid = Cid::from([0xf0, 1, 2, 3, 4, 5, 6, 7]);
+    forge_hello(&mut world, hello, scid);
+    world.run_for(ms(10));
+    told(&world)
+}
+
+/// Puts a ClientHello on the wire, in Initial packets of 1,000 bytes of it.
+pub(crate) fn forge_hello(world: &mut World, hello: &[u8], scid: Cid) {
     for (number, place) in (0..hello.len()).step_by(1000).enumerate() {
         let data = hello[place..].iter().copied().take(1000).collect();
         let crypto = InitialFrame::Crypto {
@@ -41,16 +61,20 @@ pub(crate) fn close_code(hello: &[u8], scid: Cid) -> Option<u64> {
             data,
         };
         let payload = build_initial(
-            dcid,
+            forged_dcid(),
             scid,
             PacketNumber::saturating(number as u64),
             &[crypto],
         );
         world.inject(Side::Server, Datagram::new(FORGER, SERVER_ADDRESS, payload));
     }
-    world.run_for(ms(10));
+}
+
+/// The code of the CONNECTION_CLOSE that went to the forger in an Initial packet.
+pub(crate) fn told(world: &World) -> Option<u64> {
     let sent = world.trace().sent(Side::Client);
-    let initials = sent.flat_map(|record| open_initials(&record.payload, &dcid, Side::Server));
+    let initials =
+        sent.flat_map(|record| open_initials(&record.payload, &forged_dcid(), Side::Server));
     initials
         .flat_map(|initial| initial.frames)
         .find_map(|frame| match frame {
@@ -66,5 +90,42 @@ pub(crate) fn replaced(hello: &[u8], what: &[u8], by: &[u8]) -> Vec<u8> {
     let place = place.expect("it is there");
     let mut changed = hello.to_vec();
     changed[place..place + by.len()].copy_from_slice(by);
+    changed
+}
+
+/// Where the extensions of a ClientHello stand: type, and the bytes from its type to its end.
+pub(crate) fn extensions(hello: &[u8]) -> Vec<(u16, std::ops::Range<usize>)> {
+    let two = |at: usize| u16::from_be_bytes([hello[at], hello[at + 1]]);
+    let mut at = extension_list(hello) + 2;
+    let mut list = Vec::new();
+    while at < hello.len() {
+        let end = at + 4 + usize::from(two(at + 2));
+        list.push((two(at), at..end));
+        at = end;
+    }
+    list
+}
+
+/// Where the length of the extensions of a ClientHello stands.
+fn extension_list(hello: &[u8]) -> usize {
+    // Type, length, version and random; then the session id, the suites and the compression.
+    let session = 4 + 2 + 32;
+    let suites = session + 1 + usize::from(hello[session]);
+    let two = usize::from(u16::from_be_bytes([hello[suites], hello[suites + 1]]));
+    let compression = suites + 2 + two;
+    compression + 1 + usize::from(hello[compression])
+}
+
+/// Replaces an extension of a ClientHello, header included, and mends the lengths around it.
+pub(crate) fn with_extension(hello: &[u8], ty: u16, by: &[u8]) -> Vec<u8> {
+    let list = extension_list(hello);
+    let mut all = extensions(hello).into_iter();
+    let (_, place) = all.find(|(other, _)| *other == ty).expect("it is there");
+    let mut changed = hello.to_vec();
+    changed.splice(place, by.iter().copied());
+    let rest = u16::try_from(changed.len() - list - 2).unwrap();
+    changed[list..list + 2].copy_from_slice(&rest.to_be_bytes());
+    let body = u32::try_from(changed.len() - 4).unwrap();
+    changed[1..4].copy_from_slice(&body.to_be_bytes()[1..]);
     changed
 }

@@ -6,7 +6,9 @@
 )]
 
 mod duo;
+mod flights;
 mod forger;
+mod h3spec;
 mod invariants;
 mod parameters;
 mod pathtap;

@@ -49,8 +49,8 @@ pub(crate) struct RemoteArgs {
 impl RemoteArgs {
     /// Returns the servers on other hosts; `None` if servers are started here.
     pub(crate) fn agents(&self, template: &Template) -> Result<Option<Rc<Agents>>, Failure> {
-        let agents = self.targets()?;
-        if agents.is_empty() {
+        let targets = self.targets()?;
+        if targets.is_empty() {
             if self.fleet > 1 {
                 return Err("a fleet needs a server to share: give --server HOST:PORT".into());
             }
@@ -65,7 +65,7 @@ impl RemoteArgs {
             .into());
         }
         Ok(Some(Rc::new(Agents {
-            agents,
+            targets,
             token: self.token.clone(),
             fleet: Fleet {
                 size: self.fleet,

@@ -36,7 +36,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Agents {
     /// Agents in the order of the scenario's server numbers.
-    pub(crate) agents: Vec<Target>,
+    pub(crate) targets: Vec<Target>,
     pub(crate) token: Option<Token>,
     pub(crate) fleet: Fleet,
     /// Maximum time that the first client of a fleet waits for the last.
@@ -68,7 +68,7 @@ impl Agents {
         spec: &ServerSpec,
         certificates: &Certificates,
     ) -> Result<Started, Failure> {
-        let Some(agent) = self.agents.get(server) else {
+        let Some(agent) = self.targets.get(server) else {
             return Err(format!("the scenario needs SERVER_{server}: give its address").into());
         };
         let round = self.next_round(server);

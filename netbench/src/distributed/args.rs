@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::session::Remote;
+use super::session::Agents;
 use super::{Target, Token};
 use crate::Failure;
 use crate::fleet::Fleet;
@@ -48,9 +48,9 @@ pub(crate) struct RemoteArgs {
 
 impl RemoteArgs {
     /// Returns the servers on other hosts; `None` if servers are started here.
-    pub(crate) fn remote(&self, template: &Template) -> Result<Option<Rc<Remote>>, Failure> {
-        let agents = self.agents()?;
-        if agents.is_empty() {
+    pub(crate) fn agents(&self, template: &Template) -> Result<Option<Rc<Agents>>, Failure> {
+        let targets = self.targets()?;
+        if targets.is_empty() {
             if self.fleet > 1 {
                 return Err("a fleet needs a server to share: give --server HOST:PORT".into());
             }
@@ -64,8 +64,8 @@ impl RemoteArgs {
             }
             .into());
         }
-        Ok(Some(Rc::new(Remote {
-            agents,
+        Ok(Some(Rc::new(Agents {
+            targets,
             token: self.token.clone(),
             fleet: Fleet {
                 size: self.fleet,
@@ -78,7 +78,7 @@ impl RemoteArgs {
         })))
     }
 
-    fn agents(&self) -> Result<Vec<Target>, Failure> {
+    fn targets(&self) -> Result<Vec<Target>, Failure> {
         if !self.server.is_empty() {
             return Ok(self.server.clone());
         }

@@ -41,5 +41,5 @@ mod token;
 pub(crate) use address::Target;
 pub(crate) use args::RemoteArgs;
 pub(crate) use server::{ServerArgs, serve};
-pub(crate) use session::Remote;
+pub(crate) use session::Agents;
 pub(crate) use token::Token;

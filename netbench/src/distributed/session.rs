@@ -34,9 +34,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// The servers of a run, on other hosts.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct Agents {
     /// Agents in the order of the scenario's server numbers.
-    pub(crate) agents: Vec<Target>,
+    pub(crate) targets: Vec<Target>,
     pub(crate) token: Option<Token>,
     pub(crate) fleet: Fleet,
     /// Maximum time that the first client of a fleet waits for the last.
@@ -60,7 +60,7 @@ pub(crate) struct Started {
     pub(crate) round: u64,
 }
 
-impl Remote {
+impl Agents {
     /// Starts a server process on the agent with that number; `certificates` is for clients.
     pub(crate) async fn start(
         &self,
@@ -68,7 +68,7 @@ impl Remote {
         spec: &ServerSpec,
         certificates: &Certificates,
     ) -> Result<Started, Failure> {
-        let Some(agent) = self.agents.get(server) else {
+        let Some(agent) = self.targets.get(server) else {
             return Err(format!("the scenario needs SERVER_{server}: give its address").into());
         };
         let round = self.next_round(server);

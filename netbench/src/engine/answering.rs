@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::script::Frame;
+use super::script::Scope;
 use super::session::Session;
 use super::streams::Stream;
 use crate::outcome::{Failed, Kind};
@@ -89,17 +89,17 @@ impl Session<'_> {
                 format_args!("a stream for script {number} of {}", scripts.len()),
             ));
         };
-        let frame = Frame::of(stream);
+        let scope = Scope::of(stream);
         if script.is_empty() {
-            frame.stream(0)?.receive_all(&*self.observer).await?;
+            scope.stream(0)?.receive_all(&*self.observer).await?;
         }
-        self.run(script, &frame).await?;
-        self.finish(&frame).await
+        self.run(script, &scope).await?;
+        self.finish(&scope).await
     }
 
     /// Ends the streams of a finished script.
-    pub(super) async fn finish(&self, frame: &Frame<'_>) -> Result<(), Failed> {
-        for stream in frame.own_streams() {
+    pub(super) async fn finish(&self, scope: &Scope<'_>) -> Result<(), Failed> {
+        for stream in scope.own_streams() {
             self.finish_stream(&stream).await?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use super::attempt::{Attempt, Live};
 use super::clock;
 use super::failing::InARow;
 use super::making::Making;
-use super::script::Frame;
+use super::script::Scope;
 use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::Connect;
@@ -106,9 +106,9 @@ impl<'a> Connecting<'a> {
         let live = live.get_or_init(|| made);
         let session = self.making.session(attempt, live);
         let script = async {
-            let frame = Frame::default();
-            session.run(&self.connect.ops, &frame).await?;
-            session.finish(&frame).await?;
+            let scope = Scope::default();
+            session.run(&self.connect.ops, &scope).await?;
+            session.finish(&scope).await?;
             session.settle().await
         };
         self.making.first((attempt, live), &session, script).await

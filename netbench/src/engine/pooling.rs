@@ -18,7 +18,7 @@ use super::clock;
 use super::failing::InARow;
 use super::making::{Making, beside};
 use super::observer::Observer as _;
-use super::script::Frame;
+use super::script::Scope;
 use super::session::Session;
 use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
@@ -153,9 +153,9 @@ impl<'a> Pooling<'a> {
 
     async fn play(&self, kept: &mut Option<Kept<'a>>) -> Result<(), Failed> {
         let script = async |session: &Session<'a>| {
-            let frame = Frame::default();
-            session.run(&self.pool.ops, &frame).await?;
-            session.finish(&frame).await?;
+            let scope = Scope::default();
+            session.run(&self.pool.ops, &scope).await?;
+            session.finish(&scope).await?;
             session.settle().await
         };
         if let Some(kept) = kept {

@@ -23,15 +23,15 @@ const TURN: u64 = 32;
 /// Streams that a script knows by number: its own, and in a thread of a scope also those opened
 /// before the scope.
 #[derive(Default)]
-pub(super) struct Frame<'f> {
-    parent: Option<&'f Frame<'f>>,
+pub(super) struct Scope<'f> {
+    parent: Option<&'f Scope<'f>>,
     streams: RefCell<Vec<(u64, Rc<Stream>)>>,
     /// Delay of the start in an open loop, which is added to the first request.
     late: Cell<Duration>,
 }
 
-impl<'f> Frame<'f> {
-    /// Makes the frame of a stream's script, in which the stream is number 0.
+impl<'f> Scope<'f> {
+    /// Makes the scope of a stream's script, in which the stream is number 0.
     pub(super) fn of(stream: Stream) -> Self {
         Self {
             streams: RefCell::new(vec![(0, Rc::new(stream))]),
@@ -39,7 +39,7 @@ impl<'f> Frame<'f> {
         }
     }
 
-    fn within(parent: &'f Frame<'f>, late: Duration) -> Self {
+    fn within(parent: &'f Scope<'f>, late: Duration) -> Self {
         Self {
             parent: Some(parent),
             late: Cell::new(late),
@@ -79,7 +79,7 @@ impl<'f> Frame<'f> {
     }
 
     /// Takes over the streams that a thread of a scope opened.
-    fn adopt(&self, thread: &Frame<'_>) {
+    fn adopt(&self, thread: &Scope<'_>) {
         for (number, stream) in thread.streams.take() {
             self.set(number, &stream);
         }
@@ -99,24 +99,24 @@ impl<'a> Session<'a> {
     pub(super) fn run<'b>(
         &'b self,
         ops: &'b [Op],
-        frame: &'b Frame<'b>,
+        scope: &'b Scope<'b>,
     ) -> LocalBoxFuture<'b, Result<(), Failed>>
     where
         'a: 'b,
     {
         Box::pin(async move {
             for op in ops {
-                self.op(op, frame).await?;
+                self.op(op, scope).await?;
             }
             Ok(())
         })
     }
 
-    async fn op(&self, op: &Op, frame: &Frame<'_>) -> Result<(), Failed> {
-        let stream = |number| frame.stream(number);
+    async fn op(&self, op: &Op, scope: &Scope<'_>) -> Result<(), Failed> {
+        let stream = |number| scope.stream(number);
         match op {
-            Op::OpenBidi(open) => self.open_bidi(open, frame).await,
-            Op::OpenUni(open) => self.open_uni(open, frame).await,
+            Op::OpenBidi(open) => self.open_bidi(open, scope).await,
+            Op::OpenUni(open) => self.open_uni(open, scope).await,
             Op::Send(what) => stream(what.stream)?.send(what.bytes, &*self.observer).await,
             Op::SendRate(rate) => stream(rate.stream)?.set_send_rate(rate.bytes, rate.period),
             Op::Receive(what) => {
@@ -140,21 +140,21 @@ impl<'a> Session<'a> {
                 self.checkpoints.unpark(*number);
                 Ok(())
             }
-            Op::Scope(threads) => self.scope(threads, frame).await,
-            Op::Iterate(iterate) => self.iterate(iterate, frame).await,
-            Op::Request(request) => self.request(request, frame).await,
+            Op::Scope(threads) => self.scope(threads, scope).await,
+            Op::Iterate(iterate) => self.iterate(iterate, scope).await,
+            Op::Request(request) => self.request(request, scope).await,
         }
     }
 
-    async fn open_bidi(&self, open: &Open, frame: &Frame<'_>) -> Result<(), Failed> {
+    async fn open_bidi(&self, open: &Open, scope: &Scope<'_>) -> Result<(), Failed> {
         let (writer, reader) = self.connection.open_bidi().await?;
-        let stream = frame.open(open.stream, Stream::bidi(writer, reader));
+        let stream = scope.open(open.stream, Stream::bidi(writer, reader));
         self.opened(&stream, open, &self.peer.bidi).await
     }
 
-    async fn open_uni(&self, open: &Open, frame: &Frame<'_>) -> Result<(), Failed> {
+    async fn open_uni(&self, open: &Open, scope: &Scope<'_>) -> Result<(), Failed> {
         let writer = self.connection.open_uni().await?;
-        let stream = frame.open(open.stream, Stream::sending(writer));
+        let stream = scope.open(open.stream, Stream::sending(writer));
         self.opened(&stream, open, &self.peer.uni).await
     }
 
@@ -172,25 +172,25 @@ impl<'a> Session<'a> {
     }
 
     /// Runs threads concurrently; streams that they open stay available afterwards.
-    async fn scope(&self, threads: &[Vec<Op>], frame: &Frame<'_>) -> Result<(), Failed> {
-        let late = frame.late.take();
-        let frames: Vec<_> = threads.iter().map(|_| Frame::within(frame, late)).collect();
+    async fn scope(&self, threads: &[Vec<Op>], scope: &Scope<'_>) -> Result<(), Failed> {
+        let late = scope.late.take();
+        let scopes: Vec<_> = threads.iter().map(|_| Scope::within(scope, late)).collect();
         let mut running: FuturesUnordered<_> = threads
             .iter()
-            .zip(&frames)
+            .zip(&scopes)
             .map(|(ops, inner)| self.run(ops, inner))
             .collect();
         while running.try_next().await?.is_some() {}
         drop(running);
-        for inner in &frames {
-            frame.adopt(inner);
+        for inner in &scopes {
+            scope.adopt(inner);
         }
         Ok(())
     }
 
-    async fn iterate(&self, iterate: &Iterate<Op>, frame: &Frame<'_>) -> Result<(), Failed> {
+    async fn iterate(&self, iterate: &Iterate<Op>, scope: &Scope<'_>) -> Result<(), Failed> {
         if iterate.concurrency > 1 {
-            return self.iterate_at_once(iterate, frame).await;
+            return self.iterate_at_once(iterate, scope).await;
         }
         let mut turns = Turns::of(iterate);
         let mut done = 0_u64;
@@ -200,9 +200,9 @@ impl<'a> Session<'a> {
             }
             turns.advance();
             if turns.is_open() {
-                frame.late.set(due.elapsed());
+                scope.late.set(due.elapsed());
             }
-            self.run(&iterate.ops, frame).await?;
+            self.run(&iterate.ops, scope).await?;
             done += 1;
             if done.is_multiple_of(TURN) {
                 tokio::task::yield_now().await;
@@ -215,10 +215,10 @@ impl<'a> Session<'a> {
     async fn iterate_at_once(
         &self,
         iterate: &Iterate<Op>,
-        frame: &Frame<'_>,
+        scope: &Scope<'_>,
     ) -> Result<(), Failed> {
         let turn = |late| async move {
-            let inner = Frame::within(frame, late);
+            let inner = Scope::within(scope, late);
             self.run(&iterate.ops, &inner).await?;
             self.finish(&inner).await
         };
@@ -265,10 +265,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn request(&self, request: &Request, frame: &Frame<'_>) -> Result<(), Failed> {
-        let late = frame.late.take();
+    async fn request(&self, request: &Request, scope: &Scope<'_>) -> Result<(), Failed> {
+        let late = scope.late.take();
         let begin = Instant::now();
-        self.run(&request.ops, frame).await?;
+        self.run(&request.ops, scope).await?;
         self.observer
             .request(&request.label, begin.elapsed() + late);
         Ok(())

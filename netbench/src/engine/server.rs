@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::observer::Nobody;
 use super::plan::{Kind, Plan};
 use super::process::Meter;
-use super::script::Frame;
+use super::script::Scope;
 use super::session::Session;
 use super::{FromServer, ServerReport, ServerSpec, ToServer};
 use crate::Failure;
@@ -149,9 +149,9 @@ impl Serving {
             }
         };
         let ops = async {
-            let frame = Frame::default();
-            let outcome = match session.run(&kind.server_ops, &frame).await {
-                Ok(()) => session.finish(&frame).await,
+            let scope = Scope::default();
+            let outcome = match session.run(&kind.server_ops, &scope).await {
+                Ok(()) => session.finish(&scope).await,
                 failed => failed,
             };
             note(outcome);

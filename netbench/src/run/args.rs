@@ -273,8 +273,8 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             named.insert(axis);
         }
     }
-    let place = match common.remote.remote(&template).map_err(refuse)? {
-        Some(remote) => Place::Agents(remote),
+    let place = match common.remote.agents(&template).map_err(refuse)? {
+        Some(agents) => Place::Agents(agents),
         None => Place::Here(common.listen),
     };
     Ok(Run::Scenario(Box::new(Request {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::processes::{START, in_time};
 use crate::Failure;
-use crate::distributed::Remote;
+use crate::distributed::Agents;
 use crate::drivers::Certificates;
 use crate::engine::{FromServer, ServerSpec};
 use crate::fleet::Fleet;
@@ -19,7 +19,7 @@ pub(crate) enum Place {
     /// On this machine, started for each repetition, listening there.
     Here(SocketAddr),
     /// Hosts on which `netbench server` waits for runs.
-    Agents(Rc<Remote>),
+    Agents(Rc<Agents>),
 }
 
 /// A server that listens.
@@ -64,8 +64,8 @@ impl Place {
                     elsewhere: None,
                 })
             }
-            Self::Agents(remote) => {
-                let started = remote.start(number, spec, certificates).await?;
+            Self::Agents(agents) => {
+                let started = agents.start(number, spec, certificates).await?;
                 Ok(Listening {
                     process: started.process,
                     address: started.address,
@@ -105,19 +105,19 @@ impl Place {
     pub(super) fn patience(&self) -> Duration {
         match self {
             Self::Here(_) => Duration::ZERO,
-            Self::Agents(remote) => remote.patience(),
+            Self::Agents(agents) => agents.patience(),
         }
     }
 
     /// Returns true if no server can be started there any longer.
     pub(super) fn is_lost(&self) -> bool {
-        matches!(self, Self::Agents(remote) if remote.is_lost.get())
+        matches!(self, Self::Agents(agents) if agents.is_lost.get())
     }
 
     /// Returns the place of this run among the clients that run together.
     pub(super) fn fleet(&self) -> Option<Fleet> {
         match self {
-            Self::Agents(remote) if remote.fleet.size > 1 => Some(remote.fleet),
+            Self::Agents(agents) if agents.fleet.size > 1 => Some(agents.fleet),
             _ => None,
         }
     }

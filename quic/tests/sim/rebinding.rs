@@ -115,6 +115,28 @@ fn a_client_that_keeps_its_connection_alive_fetches_whatever_its_nat_does() {
     }
 }
 
+/// Without a keep-alive a client that waits for data makes itself heard after a second of silence.
+///
+/// Proves: rfc9000 9.3 data-follows-the-migration
+#[test]
+fn a_client_that_waits_for_data_is_found_again_by_default() {
+    for seed in 0..3 {
+        let network = Network::new(seed)
+            .delay(ms(20))
+            .bandwidth(20_000_000, 100_000);
+        let mut world = World::new(network, server_with(transport()));
+        start_download(&mut world, &client_with(transport()), 4 * MIB);
+        let mut number = 0;
+        while world.client(0).closed.is_none() {
+            world.run_for(Duration::from_secs(3));
+            number += 1;
+            assert!(number < 30, "seed {seed}: no end");
+            world.rebind(0, elsewhere(number));
+        }
+        finish(&mut world);
+    }
+}
+
 /// Proves: rfc9000 9.3.3 old-path-is-challenged
 /// Proves: security 8 off-path-attackers-redirect-nobody
 #[test]

@@ -211,7 +211,8 @@ impl Connection {
                 let received = &mut self.acks.received[kind.space()];
                 received.on_packet(seen.at, pn, eliciting, seen.ecn);
                 received.on_bytes(size);
-                self.timers.on_received(now, self.pto(Space::Data));
+                self.timers
+                    .on_received(now, self.pto(Space::Data), eliciting);
                 if self.paths.came_on_active() {
                     self.paths.on_packet(dcid);
                 } else if probing == Probing::No && largest.is_none_or(|largest| pn > largest) {

@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Connection, state::State};
+use super::Connection;
 use crate::{
     config::TransportConfig,
     frame::{FrameWriter, Owner, Timing},
+    limits,
     packet::Space,
     recovery::Timeout,
+    space::AckEliciting,
 };
 
 /// Timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the duration of
@@ -23,8 +25,10 @@ pub(super) struct Timers {
     keep_alive: Option<Duration>,
     /// Time of the last keep-alive.
     asked_at: Option<Instant>,
-    /// True if a PING must be sent to keep the connection alive.
+    /// True if a PING must be sent to keep the connection alive, or to be found by the peer.
     asks: bool,
+    /// Time at which the last ack-eliciting packet arrived, if no PING has followed it.
+    heard_at: Option<Instant>,
     /// True if an ack-eliciting packet was sent since the last packet arrived.
     sent_since_received: bool,
     handshake_until: Option<Instant>,
@@ -43,6 +47,7 @@ impl Timers {
             keep_alive: config.timeouts.keep_alive,
             asked_at: None,
             asks: false,
+            heard_at: None,
             sent_since_received: false,
             handshake_until: now.checked_add(config.timeouts.handshake_timeout),
             tickets_until: None,
@@ -66,8 +71,11 @@ impl Timers {
         self.tickets_until = until;
     }
 
-    pub(super) fn on_received(&mut self, now: Instant, pto: Duration) {
+    pub(super) fn on_received(&mut self, now: Instant, pto: Duration, eliciting: AckEliciting) {
         self.sent_since_received = false;
+        if eliciting == AckEliciting::Yes {
+            self.heard_at = Some(now);
+        }
         self.restart(now, pto);
     }
 
@@ -110,14 +118,16 @@ impl Timers {
         since.checked_add(interval)
     }
 
-    /// Returns the time of the next keep-alive. A handshake has none: it has probes of its own and
-    /// must come to an end.
-    fn keep_alive_at(&self, state: State) -> Option<Instant> {
-        self.asks_at().filter(|_| state.is_confirmed())
+    /// Returns the time at which a client that waits for data sends one PING, because its server may
+    /// have lost it: a NAT that gave it another port takes what the server sends to the old one, and
+    /// only a packet of the client shows the new one (RFC 9000 §9.3).
+    fn makes_itself_heard_at(&self) -> Option<Instant> {
+        self.heard_at?.checked_add(limits::SILENCE.max(self.floor))
     }
 
     fn on_asks(&mut self, now: Instant) {
         self.asked_at = Some(now);
+        self.heard_at = None;
         self.asks = true;
     }
 }
@@ -146,6 +156,17 @@ impl Owner for Timers {
 }
 
 impl Connection {
+    /// Returns the time at which a PING must leave. A handshake has none: it has probes of its own and
+    /// must come to an end.
+    pub(super) fn next_ping(&self) -> Option<Instant> {
+        if !self.state.is_confirmed() {
+            return None;
+        }
+        let waits = self.side.is_client() && self.streams.may_receive_more();
+        let heard = self.timers.makes_itself_heard_at().filter(|_| waits);
+        self.timers.asks_at().into_iter().chain(heard).min()
+    }
+
     /// Returns the time at which [`Connection::on_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         if self.state.is_closed() {
@@ -160,7 +181,7 @@ impl Connection {
             self.paths.paced_until(),
             self.timers.zero_rtt_until,
             self.cids.local.next_timeout(),
-            self.timers.keep_alive_at(self.state),
+            self.next_ping(),
             self.paths.next_timeout(),
         ];
         own.into_iter()
@@ -198,11 +219,7 @@ impl Connection {
         self.paths
             .pace(self.paths.paced_until().filter(|&at| at > now));
         self.cids.local.on_timeout(now);
-        if self
-            .timers
-            .keep_alive_at(self.state)
-            .is_some_and(|at| at <= now)
-        {
+        if self.next_ping().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);
         }
         self.on_path_timeout(now);

@@ -46,6 +46,12 @@ impl Owner for Streams {
 
 /// Packet filling.
 impl Streams {
+    /// Returns true if there is a receiving part whose end is not known to the application.
+    #[inline]
+    pub fn may_receive_more(&self) -> bool {
+        !self.recvs.is_empty()
+    }
+
     /// Returns true if [`Owner::write_frames`] would write something into an empty packet.
     #[inline]
     pub fn has_pending(&self) -> bool {

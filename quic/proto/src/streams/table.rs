@@ -21,6 +21,12 @@ pub(super) struct Table<T> {
 }
 
 impl<T> Table<T> {
+    /// Returns true if it has no entry.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     pub(super) fn new() -> Self {
         Self {
             slots: Slab::new(),

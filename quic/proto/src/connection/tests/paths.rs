@@ -527,3 +527,36 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
     let event = pair.client.connection().cids.local.poll_event();
     assert!(matches!(event, Some(CidEvent::Retired(_))), "{event:?}");
 }
+
+/// Proves: rfc9000 9.3 data-follows-the-migration
+#[test]
+fn a_client_that_waits_for_data_makes_itself_heard_once() {
+    let mut pair = quiet();
+    assert_eq!(
+        pair.client.connection().next_ping(),
+        None,
+        "nothing is awaited"
+    );
+    let streams = pair.client.connection().streams();
+    let id = streams.open(crate::streams::Direction::Bidi).unwrap();
+    streams.write(id, b"request").unwrap();
+    pair.run();
+    let streams = pair.server.connection().streams();
+    streams.write(id, b"the first half").unwrap();
+    pair.run();
+    let at = pair.client.connection().next_ping().unwrap();
+    assert!(at >= pair.now + limits::SILENCE / 2);
+    while pair.now < at {
+        pair.now = pair.client.connection().next_timeout().unwrap();
+        pair.client.connection().on_timeout(pair.now);
+        pair.run();
+    }
+    assert_eq!(pair.client.connection().next_ping(), None, "it asked");
+    pair.server
+        .connection()
+        .streams()
+        .write(id, b"more")
+        .unwrap();
+    pair.run();
+    assert!(pair.client.connection().next_ping().is_some());
+}

@@ -5,6 +5,7 @@
     reason = "a scenario that cannot go on has failed"
 )]
 
+mod boundaries;
 mod duo;
 mod flights;
 mod forger;

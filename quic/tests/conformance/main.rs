@@ -12,6 +12,7 @@ mod h3spec;
 mod invariants;
 mod parameters;
 mod pathtap;
+mod quic_fuzz;
 mod rfc8899;
 mod rfc8999;
 mod rfc9000_02_streams;

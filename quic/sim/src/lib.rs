@@ -7,6 +7,22 @@
 //! Network::new(seed).delay(ms(50)).loss(one_in(20)).reorder(one_in(10), ms(5)).mtu(1280)
 //! ```
 //!
+//! # Guide
+//!
+//! 1. *Test a protocol against loss.* Implement [`App`] for your protocol: it gets the events of a
+//!    connection and calls its streams, as an async program does through handles. Put it into a
+//!    [`World`] with [`World::connect`], run for minutes of virtual time, and look at
+//!    [`World::client`]: `examples/lossy_link.rs`. Servers run [`Echo`] unless
+//!    [`Host::on_incoming`] gives them another application.
+//! 2. *Find a bug by its seed.* Try seeds until one fails. The same seed fails again, and
+//!    [`World::trace`] has every datagram on the way to it: `examples/find_by_seed.rs`.
+//! 3. *Attack.* Write a [`Node`], or take one of [`adversary`], and put it into the network with
+//!    [`Network::toward`]. `examples/post_quantum_adversary.rs` loses, delays, repeats, damages,
+//!    cuts and spoofs each of the first datagrams alone. A peer that holds the keys and breaks the
+//!    rules is written with [`Forge`]: it seals any frames into packets of a connection.
+//!
+//! # Invariants
+//!
 //! At every step the world checks invariants: a server sends at most three times what it received
 //! from an address that is not validated, no timer lies in the past, every datagram is well formed
 //! and large enough. A violation, and any panic while a world exists, prints the seed and the

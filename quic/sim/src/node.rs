@@ -24,6 +24,20 @@ pub trait Node: Send {
     }
 }
 
+impl<N: Node + ?Sized> Node for Box<N> {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        (**self).on_datagram(datagram, hop);
+    }
+
+    fn next_timeout(&self, toward: Side) -> Option<Duration> {
+        (**self).next_timeout(toward)
+    }
+
+    fn on_timeout(&mut self, hop: &mut Hop<'_>) {
+        (**self).on_timeout(hop);
+    }
+}
+
 /// Context of a node when a datagram reaches it.
 #[derive(Debug)]
 pub struct Hop<'a> {

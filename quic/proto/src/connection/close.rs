@@ -224,7 +224,7 @@ impl Connection {
     /// Takes a datagram after our close. If it tells that the peer has closed, too, or has lost its
     /// state, nobody is left who waits for an answer, and the connection ends at once. Any other may
     /// come from a peer that missed our close.
-    pub(super) fn take_while_closing(&mut self, now: Instant, packets: Packets<'_>) {
+    pub(super) fn take_while_closing(&mut self, now: Instant, packets: &mut Packets<'_>) {
         let token = packets.reset_token();
         let tells = self.tells_of_close(now, packets);
         if tells || token.is_some_and(|token| self.cids.is_reset(&token)) {
@@ -235,7 +235,7 @@ impl Connection {
     }
 
     /// Returns true if a 1-RTT packet of the datagram has a CONNECTION_CLOSE frame.
-    fn tells_of_close(&mut self, now: Instant, packets: Packets<'_>) -> bool {
+    fn tells_of_close(&mut self, now: Instant, packets: &mut Packets<'_>) -> bool {
         let keep_until = now + 3 * self.pto(Space::Data);
         let largest = self.acks.received[Space::Data].largest().map(|(pn, _)| pn);
         let mut protected = packets.map_while(Result::ok);

@@ -56,13 +56,13 @@ impl Connection {
     }
 
     /// Handles the packets of a datagram that an endpoint routed to this connection.
-    pub fn on_packets(&mut self, now: Instant, arrival: &Arrival, packets: Packets<'_>) {
+    pub fn on_packets(&mut self, now: Instant, arrival: &Arrival, mut packets: Packets<'_>) {
         self.observer.at(now);
-        self.take_datagram(now, arrival, packets);
+        self.take_datagram(now, arrival, &mut packets);
         self.observe();
     }
 
-    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, packets: Packets<'_>) {
+    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, packets: &mut Packets<'_>) {
         let len = packets.bytes().len();
         if !self.paths.admit(arrival, len, self.moves()) {
             self.on_dropped(len, DropTrigger::ConnectionUnknown);
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, mut packets: Packets<'_>) {
+    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, packets: &mut Packets<'_>) {
         let datagram_len = packets.bytes().len();
         let mut first_dcid = None;
         while self.state.is_open() && !self.opening.wants_restart() {
@@ -140,7 +140,7 @@ impl Connection {
     /// another. Drops the state of the opening when it is over.
     fn replay_early(&mut self, now: Instant) {
         while let Some(mut kept) = self.opening.next_kept(&self.handshake) {
-            self.take_packets(now, kept.seen, kept.packet.packets());
+            self.take_packets(now, kept.seen, &mut kept.packet.packets());
         }
         if self.state.is_confirmed() {
             self.opening.end();

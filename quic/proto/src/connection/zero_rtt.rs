@@ -126,7 +126,7 @@ impl Connection {
     pub(crate) fn on_kept_packets(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.observer.at(now);
         for mut kept in packets {
-            self.take_packets(now, kept.seen, kept.packet.packets());
+            self.take_packets(now, kept.seen, &mut kept.packet.packets());
         }
         self.observe();
     }

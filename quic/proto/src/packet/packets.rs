@@ -121,17 +121,17 @@ impl<'d> Iterator for Packets<'d> {
             return None;
         }
         let bytes = std::mem::take(&mut self.bytes);
-        let outline = match self.outline.take() {
-            Some(outline) => Ok(outline),
-            None => Outline::read(bytes, self.local_cid_len),
-        };
-        Some(match outline.and_then(|outline| outline.split(bytes)) {
-            Ok((packet, rest)) => {
-                self.bytes = rest;
-                Ok(packet)
+        if self.outline.is_none() {
+            match Outline::read(bytes, self.local_cid_len) {
+                Ok(outline) => self.outline = Some(outline),
+                Err(reason) => return Some(Err(reason)),
             }
-            Err(reason) => Err(reason),
-        })
+        }
+        let split = self.outline.take()?.split(bytes);
+        Some(split.map(|(packet, rest)| {
+            self.bytes = rest;
+            packet
+        }))
     }
 }
 

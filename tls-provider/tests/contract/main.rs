@@ -1,0 +1,21 @@
+//! What every provider promises, over all pairings of the providers in `support::CONTENDERS`.
+#![cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+
+mod bytes;
+#[cfg(feature = "rustls")]
+mod change_rustls;
+mod check;
+#[cfg(feature = "rustls")]
+mod crypto;
+mod early_data;
+mod exporter;
+mod groups;
+mod identity;
+mod key_log;
+mod lineage;
+mod negotiation;
+mod resumption;
+mod sessions;
+mod signer;
+mod support;
+mod verifier;

@@ -1,4 +1,4 @@
-//! The numbers of the RFCs, each tried one below, at, and one above.
+//! Tests of the numeric limits of the RFCs: each is tried one below, at, and one above.
 //!
 //! A line of the table is a test: the value goes onto the wire, and the outcome is what the other
 //! end did. To add a limit, add its line. A value that the encoding cannot express is
@@ -21,16 +21,16 @@ use crate::{
     rfc9001_04_tls::{crypto, ticket},
 };
 
-/// What the receiver did.
+/// Reaction of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It took the value, and the connection goes on.
+    /// The value was accepted, and the connection goes on.
     Fine,
-    /// It closed with this code.
+    /// The receiver closed with this code.
     Closes(u64),
-    /// It dropped the datagram, or sent nothing.
+    /// The datagram was dropped, or nothing was sent.
     Ignored,
-    /// It took the datagram for a stateless reset.
+    /// The datagram was taken for a stateless reset.
     Resets,
     /// The value cannot be written.
     Impossible,
@@ -55,6 +55,7 @@ const STREAM_WINDOW: u64 = 1 << 20;
 /// Window of a connection with the usual configuration.
 const WINDOW: u64 = STREAM_WINDOW + STREAM_WINDOW / 2;
 
+/// Tries a limit and its neighbours.
 fn try_around(name: &str, limit: u64, probe: impl Fn(u64) -> Outcome, expected: [Outcome; 3]) {
     let values = [limit.checked_sub(1), Some(limit), limit.checked_add(1)];
     for (value, expected) in values.into_iter().zip(expected) {
@@ -68,7 +69,7 @@ fn try_around(name: &str, limit: u64, probe: impl Fn(u64) -> Outcome, expected: 
     }
 }
 
-/// Lines of `fn name(value) around limit => what is tried, [below, at, above];`.
+/// Makes a test of each line `fn name(value) around limit => what is tried, [below, at, above];`.
 macro_rules! boundaries {
     ($(
         $(#[$doc:meta])*

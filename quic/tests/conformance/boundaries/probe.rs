@@ -10,14 +10,12 @@ use hybriq::{
 use hybriq_proto::packet::{
     Cid, Header, Kind, PacketBuilder, PacketNumber, Retry, Space, Version, initial_direction,
 };
-use hybriq_sim::{
-    Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet,
-};
+use hybriq_sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms, seal_packet};
 
 use super::Outcome::{self, Closes, Fine, Ignored, Resets};
 use crate::{
     duo::{Duo, client, client_with, server},
-    forger::{FORGER, client_hello_of, forged_dcid, told},
+    forger::{FORGER, client_hello_of, forged_initial, told},
     invariants, parameters,
     rfc9001_04_tls::crypto,
     wiretap::tapped,
@@ -197,26 +195,13 @@ pub(super) fn length_field(length: u64) -> Outcome {
     stranger(packet)
 }
 
-/// A client's Initial with frames, in a datagram of this size.
-fn initial(number: u64, scid: Cid, frames: &[u8], size: usize) -> Vec<u8> {
-    let dcid = forged_dcid();
-    let keys = initial_direction(Version::V1, &dcid, Side::Client);
-    let number = PacketNumber::saturating(number);
-    let mut payload = seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
-        assert!(out.write(&Raw(frames)));
-        size
-    });
-    payload.resize(size, 0);
-    payload
-}
-
 /// A whole ClientHello in a datagram of this size.
 fn hello_in(size: usize) -> Vec<u8> {
     let classical = client_with(Backend::Rustls, TransportConfig::new(), |it| {
         it.key_exchange(KeyExchange::OnlyClassical)
     });
     let (hello, scid) = client_hello_of(&classical);
-    initial(0, scid, &crypto(0, &hello), size)
+    forged_initial(0, scid, &crypto(0, &hello), size)
 }
 
 /// The first datagram of a client has this size.
@@ -241,7 +226,7 @@ pub(super) fn amplification(size: u64) -> Outcome {
 pub(super) fn initial_crypto(end: u64) -> Outcome {
     let mut world = World::new(Network::new(1), server(TransportConfig::new()));
     let frame = frame(0x06, &[end - 1, 1], &[7]);
-    let payload = initial(0, Cid::from([5; 8]), &frame, 1200);
+    let payload = forged_initial(0, Cid::from([5; 8]), &frame, 1200);
     world.inject(Side::Server, Datagram::new(FORGER, SERVER_ADDRESS, payload));
     world.run_for(ms(50));
     told(&world).map_or(Fine, Closes)

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use hybriq::{TransportConfig, tls::Side};
 use hybriq_proto::{
     endpoint::Setup,
-    packet::{Cid, PacketNumber},
+    packet::{Cid, PacketNumber, Version, initial_direction},
 };
 use hybriq_sim::{
-    Datagram, Idle, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join, ms,
-    open_initials,
+    Datagram, Idle, InitialFrame, Network, Raw, SERVER_ADDRESS, World, build_initial,
+    initial_header, join, ms, open_initials, seal_packet,
 };
 
 use crate::duo::{client, server};
@@ -50,6 +50,21 @@ pub(crate) fn close_code(hello: &[u8], scid: Cid) -> Option<u64> {
     forge_hello(&mut world, hello, scid);
     world.run_for(ms(10));
     told(&world)
+}
+
+/// Returns a datagram of the forger with one Initial packet, which has any bytes as frames. Both
+/// are filled up to `size`.
+pub(crate) fn forged_initial(number: u64, scid: Cid, frames: &[u8], size: usize) -> Vec<u8> {
+    let dcid = forged_dcid();
+    let keys = initial_direction(Version::V1, &dcid, Side::Client);
+    let number = PacketNumber::saturating(number);
+    let mut datagram = seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
+        assert!(out.write(&Raw(frames)));
+        size
+    });
+    // One packet has no more than 1,200 bytes.
+    datagram.resize(size.max(datagram.len()), 0);
+    datagram
 }
 
 /// Puts a ClientHello on the wire, in Initial packets of 1,000 bytes of it.

@@ -223,7 +223,7 @@ impl Deed {
     }
 }
 
-/// Two ends after the client's TLS completed. Its Finished was lost.
+/// Returns two ends after the client's TLS completed and its Finished was lost.
 fn without_finished(client: &Setup, server: Setup) -> Duo {
     // The ClientHello takes two datagrams.
     let network = Network::new(1).toward(Side::Server, DropNth::new([2]));
@@ -234,14 +234,15 @@ fn without_finished(client: &Setup, server: Setup) -> Duo {
     Duo { world }
 }
 
-/// A 1-RTT packet without frames. Its number has four bytes, so that the packet needs no PADDING for its sample.
+/// Returns a 1-RTT packet without frames. Its number has four bytes, so that the packet needs no
+/// PADDING for its sample.
 fn without_frames(duo: &mut Duo) -> Vec<u8> {
     let connection = duo.connection(Side::Client);
     let (_, header, keys) = connection.forge_parts(Space::Data).unwrap();
     seal_packet(&header, PacketNumber::saturating(1 << 24), keys, |_| 0)
 }
 
-/// A client that was here before sends frames in a 0-RTT packet, behind its ClientHello.
+/// Returns the code that a client reads after it sent frames in a 0-RTT packet.
 fn early(frames: &[u8]) -> Option<u64> {
     let (client, server) = early_pair(TransportConfig::new(), TransportConfig::new());
     let mut world = World::new(Network::new(1).delay(ms(10)), server);

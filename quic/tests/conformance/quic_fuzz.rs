@@ -17,18 +17,16 @@ use hybriq::{
     TransportConfig,
     tls::{Backend, KeyExchange, Side},
 };
-use hybriq_proto::{
-    endpoint::Setup,
-    packet::{Cid, PacketNumber, Space, Version, initial_direction},
-};
+use hybriq_proto::{endpoint::Setup, packet::Space};
 use hybriq_sim::{
-    Answer, Ask, Datagram, Echo, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, initial_header,
-    ms, seal_packet,
+    Answer, Ask, Datagram, Echo, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms,
 };
 
 use crate::{
     duo::{client_with, server_of},
-    forger::{FORGER, client_hello_of, extensions, forge_hello, forged_dcid, told, with_extension},
+    forger::{
+        FORGER, client_hello_of, extensions, forge_hello, forged_initial, told, with_extension,
+    },
     invariants::{Long, UNKNOWN, long},
     rfc9001_04_tls::crypto,
 };
@@ -66,17 +64,6 @@ fn assert_unharmed(mut world: World) {
     assert_eq!(world.server().live_connections(), 0);
 }
 
-/// An Initial packet of the forger with any bytes as frames.
-fn initial(number: u64, scid: Cid, frames: &[u8], pad_to: usize) -> Vec<u8> {
-    let dcid = forged_dcid();
-    let keys = initial_direction(Version::V1, &dcid, Side::Client);
-    let number = PacketNumber::saturating(number);
-    seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
-        assert!(out.write(&Raw(frames)));
-        pad_to
-    })
-}
-
 fn send(world: &mut World, from: SocketAddr, payload: Vec<u8>) {
     world.inject(Side::Server, Datagram::new(from, SERVER_ADDRESS, payload));
 }
@@ -96,10 +83,10 @@ fn a_close_in_the_first_initial_and_packets_behind_it() {
     for backend in Backend::ALL {
         let (hello, scid) = client_hello_of(&client(backend, KeyExchange::OnlyClassical));
         let hello = crypto(0, &hello);
-        let whole = |frames: &[&[u8]]| vec![initial(0, scid, &frames.concat(), 1200)];
+        let whole = |frames: &[&[u8]]| vec![forged_initial(0, scid, &frames.concat(), 1200)];
         let coalesced = |first: &[u8], second: &[u8]| {
-            let first = initial(0, scid, first, 0);
-            let second = initial(1, scid, second, 1200 - first.len());
+            let first = forged_initial(0, scid, first, 0);
+            let second = forged_initial(1, scid, second, 1200 - first.len());
             vec![[first, second].concat()]
         };
         for first in [
@@ -110,8 +97,8 @@ fn a_close_in_the_first_initial_and_packets_behind_it() {
             coalesced(&hello, &CLOSE),
             coalesced(&CLOSE, &hello),
             vec![
-                initial(0, scid, &hello, 1200),
-                initial(1, scid, &CLOSE, 1200),
+                forged_initial(0, scid, &hello, 1200),
+                forged_initial(1, scid, &CLOSE, 1200),
             ],
         ] {
             let mut world = busy_server(backend);
@@ -122,7 +109,11 @@ fn a_close_in_the_first_initial_and_packets_behind_it() {
             let before = answers(&world);
             // PING, ACK of packet 0, the ClientHello again, and another close.
             for (number, frames) in (7..).zip([&[1][..], &[2, 0, 0, 0, 0], &hello, &CLOSE]) {
-                send(&mut world, FORGER, initial(number, scid, frames, 1200));
+                send(
+                    &mut world,
+                    FORGER,
+                    forged_initial(number, scid, frames, 1200),
+                );
                 world.run_for(ms(500));
             }
             let after = answers(&world) - before;
@@ -285,7 +276,7 @@ fn answers_that_have_no_packet_number() {
             // A Retry for the first, and a second as if there had been none.
             for (port, frames) in [(2000, &hello[..]), (3000, &[1])] {
                 let from = SocketAddr::new(FORGER.ip(), port + number as u16);
-                send(&mut world, from, initial(number, scid, frames, 1200));
+                send(&mut world, from, forged_initial(number, scid, frames, 1200));
             }
             world.run_for(ms(20));
         }
@@ -318,7 +309,11 @@ fn crypto_data_far_ahead_and_challenges_without_an_end_mark() {
                 let mut world = busy_server(backend);
                 for (number, frames) in (0..).zip([before, ahead]) {
                     if !frames.is_empty() {
-                        send(&mut world, FORGER, initial(number, scid, frames, 1200));
+                        send(
+                            &mut world,
+                            FORGER,
+                            forged_initial(number, scid, frames, 1200),
+                        );
                     }
                 }
                 world.run_for(ms(50));

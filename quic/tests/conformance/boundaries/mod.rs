@@ -1,4 +1,4 @@
-//! The numbers of the RFCs, each tried one below, at, and one above.
+//! Tests of the numeric limits of the RFCs: each is tried one below, at, and one above.
 //!
 //! A line of the table is a test: the value goes onto the wire, and the outcome is what the other
 //! end did. To add a limit, add its line. A value that the encoding cannot express is
@@ -6,13 +6,14 @@
 
 mod probe;
 
-use hybriq::tls::Side;
+use hybriq::{Version, tls::Side};
 
 use probe::{
-    active_cids, amplification, byte, data_sent, datagram_to_keep, datagram_to_send,
-    datagrams_sent, first_datagram, first_initial, frame, frames, frames_from, initial_crypto,
-    largest_sent, new_cid_of, parameter, payload_of, preferred_address, reset, retired, stranger,
-    stream, streams_opened, value_from, varint,
+    WHOLE_LENGTH, active_cids, amplification, byte, close_reason, data_sent, datagram_to_keep,
+    datagram_to_send, datagrams_sent, far_number, first_datagram, first_initial, frame, frames,
+    frames_from, initial_crypto, largest_sent, length_field, new_cid_of, parameter, payload_of,
+    preferred_address, reset, retired, retry_token, stranger, stream, streams_opened, value_from,
+    varint, version_information,
 };
 
 use crate::{
@@ -20,16 +21,16 @@ use crate::{
     rfc9001_04_tls::{crypto, ticket},
 };
 
-/// What the receiver did.
+/// Reaction of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It took the value, and the connection goes on.
+    /// The value was accepted, and the connection goes on.
     Fine,
-    /// It closed with this code.
+    /// The receiver closed with this code.
     Closes(u64),
-    /// It dropped the datagram, or sent nothing.
+    /// The datagram was dropped, or nothing was sent.
     Ignored,
-    /// It took the datagram for a stateless reset.
+    /// The datagram was taken for a stateless reset.
     Resets,
     /// The value cannot be written.
     Impossible,
@@ -54,6 +55,7 @@ const STREAM_WINDOW: u64 = 1 << 20;
 /// Window of a connection with the usual configuration.
 const WINDOW: u64 = STREAM_WINDOW + STREAM_WINDOW / 2;
 
+/// Tries a limit and its neighbours.
 fn try_around(name: &str, limit: u64, probe: impl Fn(u64) -> Outcome, expected: [Outcome; 3]) {
     let values = [limit.checked_sub(1), Some(limit), limit.checked_add(1)];
     for (value, expected) in values.into_iter().zip(expected) {
@@ -67,7 +69,7 @@ fn try_around(name: &str, limit: u64, probe: impl Fn(u64) -> Outcome, expected: 
     }
 }
 
-/// Lines of `fn name(value) around limit => what is tried, [below, at, above];`.
+/// Makes a test of each line `fn name(value) around limit => what is tried, [below, at, above];`.
 macro_rules! boundaries {
     ($(
         $(#[$doc:meta])*
@@ -278,13 +280,13 @@ boundaries! {
         stranger(long(UNKNOWN, &[1; 8], &[2; 8], n as usize)), [Ignored, Fine, Fine];
 
     /// Proves: rfc9000 7.2 short-first-dcids-are-dropped
-    fn shortest_first_id(n) around 8 => first_initial(n, 8), [Ignored, Fine, Fine];
+    fn shortest_first_id(n) around 8 => first_initial(Version::V1, n, 8), [Ignored, Fine, Fine];
 
     /// Proves: rfc9000 17.2 long-ids-are-dropped
-    fn longest_first_id(n) around 20 => first_initial(n, 8), [Fine, Fine, Ignored];
+    fn longest_first_id(n) around 20 => first_initial(Version::V1, n, 8), [Fine, Fine, Ignored];
 
     /// Proves: rfc9000 17.2 long-ids-are-dropped
-    fn longest_id_of_a_client(n) around 20 => first_initial(8, n), [Fine, Fine, Ignored];
+    fn longest_id_of_a_client(n) around 20 => first_initial(Version::V1, 8, n), [Fine, Fine, Ignored];
 
     /// Proves: rfc8999 5.3 ids-of-other-versions
     fn longest_id_of_an_unknown_version(n) around 255 =>
@@ -295,6 +297,39 @@ boundaries! {
 
     /// Proves: rfc9000 12.4 packets-without-frames-close
     fn bytes_of_frames(n) around 1 => payload_of(n), [VIOLATION, Fine, Fine];
+}
+
+// RFC 9000 §12, §17, RFC 9368, RFC 9369: headers, packet numbers and versions.
+boundaries! {
+    /// Proves: rfc9000 7.2 short-first-dcids-are-dropped
+    fn shortest_first_id_of_version_2(n) around 8 => first_initial(Version::V2, n, 8), [Ignored, Fine, Fine];
+
+    /// Proves: rfc9000 17.2 long-ids-are-dropped
+    fn longest_first_id_of_version_2(n) around 20 => first_initial(Version::V2, n, 8), [Fine, Fine, Ignored];
+
+    /// Proves: rfc9001 5.5 packets-that-do-not-open-are-dropped
+    fn length_of_an_initial(n) around WHOLE_LENGTH => length_field(n), [Ignored, Fine, Ignored];
+
+    /// Proves: rfc9000 17.1 packet-numbers-are-expanded
+    fn packet_number_of_one_byte(n) around 1 << 7 => far_number(1, n), [Fine, Fine, Ignored];
+
+    /// Proves: rfc9000 17.1 packet-numbers-are-expanded
+    fn packet_number_of_two_bytes(n) around 1 << 15 => far_number(2, n), [Fine, Fine, Ignored];
+
+    /// Proves: rfc9000 17.1 packet-numbers-are-expanded
+    fn packet_number_of_three_bytes(n) around 1 << 23 => far_number(3, n), [Fine, Fine, Ignored];
+
+    /// Proves: rfc9000 17.1 packet-numbers-are-expanded
+    fn packet_number_of_four_bytes(n) around 1 << 31 => far_number(4, n), [Fine, Fine, Ignored];
+
+    /// Proves: rfc9000 17.2.5.2 empty-retry-token-is-dropped
+    fn shortest_retry_token(n) around 1 => retry_token(n), [Ignored, Fine, Fine];
+
+    /// Proves: rfc9000 12.4 cut-frames-close
+    fn reason_and_its_length(n) around 5 => close_reason(n), [Fine, Fine, ENCODING];
+
+    /// Proves: rfc9000 18 malformed-parameters-close
+    fn bytes_of_version_information(n) around 8 => version_information(n), [PARAMETER, Fine, PARAMETER];
 }
 
 // RFC 9000 §7.5, RFC 9001 §4: handshakes. The RFC asks for 4096 bytes; we keep more.

@@ -7,16 +7,15 @@ use hybriq::{
     events::PacketKind,
     tls::{Backend, KeyExchange, Side},
 };
-use hybriq_proto::packet::{Cid, PacketNumber, Space, Version, initial_direction};
-use hybriq_sim::{
-    Datagram, InitialFrame, Network, Raw, SERVER_ADDRESS, World, build_initial, initial_header, ms,
-    seal_packet,
+use hybriq_proto::packet::{
+    Cid, Header, Kind, PacketBuilder, PacketNumber, Retry, Space, Version, initial_direction,
 };
+use hybriq_sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms, seal_packet};
 
 use super::Outcome::{self, Closes, Fine, Ignored, Resets};
 use crate::{
     duo::{Duo, client, client_with, server},
-    forger::{FORGER, client_hello_of, forged_dcid, told},
+    forger::{FORGER, client_hello_of, forged_initial, told},
     invariants, parameters,
     rfc9001_04_tls::crypto,
     wiretap::tapped,
@@ -156,35 +155,44 @@ pub(super) fn stranger(payload: Vec<u8>) -> Outcome {
     }
 }
 
-/// A client's first Initial with ids of these lengths.
-pub(super) fn first_initial(dcid_len: u64, scid_len: u64) -> Outcome {
+/// A client's first Initial of a version, with ids of these lengths.
+pub(super) fn first_initial(version: Version, dcid_len: u64, scid_len: u64) -> Outcome {
     let id = |len: u64| Cid::new(&[1; 255][..len as usize]);
-    let crypto = InitialFrame::Crypto {
-        offset: 0,
-        data: vec![1, 0, 5, 0],
+    let (Some(dcid), Some(scid)) = (id(dcid_len), id(scid_len)) else {
+        let [dcid, scid] = [dcid_len, scid_len].map(|len| vec![1; len as usize]);
+        return stranger(invariants::long(version.number(), &dcid, &scid, 1200));
     };
-    stranger(match (id(dcid_len), id(scid_len)) {
-        (Some(dcid), Some(scid)) => build_initial(dcid, scid, PacketNumber::ZERO, &[crypto]),
-        _ => invariants::long(
-            1,
-            &vec![1; dcid_len as usize],
-            &vec![1; scid_len as usize],
-            1200,
-        ),
+    stranger(begun_hello(version, dcid, scid))
+}
+
+/// An Initial packet with the begin of a ClientHello.
+fn begun_hello(version: Version, dcid: Cid, scid: Cid) -> Vec<u8> {
+    let header = Header::Long {
+        kind: Kind::Initial,
+        version,
+        dcid,
+        scid,
+        token: &[],
+    };
+    let keys = initial_direction(version, &dcid, Side::Client);
+    seal_packet(&header, PacketNumber::ZERO, &keys, |out| {
+        assert!(out.write(&Raw(&crypto(0, &[1, 0, 5, 0]))));
+        1200
     })
 }
 
-/// A client's Initial with frames, in a datagram of this size.
-fn initial(number: u64, scid: Cid, frames: &[u8], size: usize) -> Vec<u8> {
-    let dcid = forged_dcid();
-    let keys = initial_direction(Version::V1, &dcid, Side::Client);
-    let number = PacketNumber::saturating(number);
-    let mut payload = seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
-        assert!(out.write(&Raw(frames)));
-        size
-    });
-    payload.resize(size, 0);
-    payload
+/// Place of the Length field in an Initial packet with ids of eight bytes and no token.
+const LENGTH: std::ops::Range<usize> = 24..26;
+
+/// The Length of an Initial packet that fills a datagram.
+pub(super) const WHOLE_LENGTH: u64 = 1200 - LENGTH.end as u64;
+
+/// A client's first Initial whose Length field has this value.
+pub(super) fn length_field(length: u64) -> Outcome {
+    let mut packet = begun_hello(Version::V1, Cid::from([1; 8]), Cid::from([2; 8]));
+    assert_eq!(packet[LENGTH], varint(WHOLE_LENGTH));
+    packet[LENGTH].copy_from_slice(&varint(length));
+    stranger(packet)
 }
 
 /// A whole ClientHello in a datagram of this size.
@@ -193,7 +201,7 @@ fn hello_in(size: usize) -> Vec<u8> {
         it.key_exchange(KeyExchange::OnlyClassical)
     });
     let (hello, scid) = client_hello_of(&classical);
-    initial(0, scid, &crypto(0, &hello), size)
+    forged_initial(0, scid, &crypto(0, &hello), size)
 }
 
 /// The first datagram of a client has this size.
@@ -218,7 +226,7 @@ pub(super) fn amplification(size: u64) -> Outcome {
 pub(super) fn initial_crypto(end: u64) -> Outcome {
     let mut world = World::new(Network::new(1), server(TransportConfig::new()));
     let frame = frame(0x06, &[end - 1, 1], &[7]);
-    let payload = initial(0, Cid::from([5; 8]), &frame, 1200);
+    let payload = forged_initial(0, Cid::from([5; 8]), &frame, 1200);
     world.inject(Side::Server, Datagram::new(FORGER, SERVER_ADDRESS, payload));
     world.run_for(ms(50));
     told(&world).map_or(Fine, Closes)
@@ -286,6 +294,110 @@ pub(super) fn data_sent(id: u64, bytes: u64) -> Outcome {
         assert_eq!(totals.bytes_received, bytes);
         outcome(&duo, liar.peer())
     }))
+}
+
+/// The packet number that a receiver expects in [`far_number`], far from zero so that a number can
+/// be below.
+const EXPECTED: u64 = (1 << 32) + (1 << 31);
+
+/// A 1-RTT packet whose number is written in `bytes` bytes and is so far above the expected one.
+pub(super) fn far_number(bytes: u32, distance: u64) -> Outcome {
+    let mut duo = Duo::new();
+    let before = duo.connection(Side::Server).stats().packets_received;
+    let address = duo.world.client_host(0).address;
+    // The number cannot grow by more than half of what four bytes tell apart.
+    let steps = [
+        (4, (1 << 32) - 1),
+        (4, EXPECTED - 1),
+        (bytes, EXPECTED + distance),
+    ];
+    for (bytes, number) in steps {
+        let payload = numbered(&mut duo, bytes, number);
+        let datagram = Datagram::new(address, SERVER_ADDRESS, payload);
+        duo.world.inject(Side::Server, datagram);
+        // Before the client hears what it never sent.
+        duo.world.run_for(ms(3));
+    }
+    duo.world.run_for(ms(7));
+    let received = duo.connection(Side::Server).stats().packets_received - before;
+    assert!((2..=3).contains(&received), "{received} packets");
+    if received == 3 { Fine } else { Ignored }
+}
+
+/// A client's PING in a packet with this number in so many bytes.
+fn numbered(duo: &mut Duo, bytes: u32, number: u64) -> Vec<u8> {
+    let (_, header, keys) = duo
+        .connection(Side::Client)
+        .forge_parts(Space::Data)
+        .unwrap();
+    let acked = number - (1 << (8 * bytes - 1)) + 1;
+    let mut buffer = vec![0; 100];
+    let (number, acked) = (
+        PacketNumber::saturating(number),
+        PacketNumber::saturating(acked),
+    );
+    let mut packet = PacketBuilder::begin(&mut buffer, &header, number, Some(acked)).unwrap();
+    let mut frames = packet.frames();
+    assert!(frames.ping());
+    let len = frames.len();
+    let size = packet.finish_padded(len, 60, keys);
+    assert_eq!(size, 60);
+    buffer.truncate(size);
+    buffer
+}
+
+/// CONNECTION_CLOSE with a reason of this length, and five bytes behind it.
+pub(super) fn close_reason(len: u64) -> Outcome {
+    same(BOTH.map(|from| {
+        let mut duo = Duo::new();
+        duo.send_raw(from, &frame(0x1c, &[0, 0, len], &[0; 5]));
+        let receiver = match from {
+            Side::Client => duo.world.accepted(0),
+            Side::Server => duo.world.client(0),
+        };
+        match receiver.close_reason() {
+            Some(ConnectionError::Transport { by: By::Peer, .. }) => Fine,
+            Some(ConnectionError::Transport {
+                by: By::Local,
+                code,
+                ..
+            }) => Closes(code.0),
+            other => panic!("{other:?}"),
+        }
+    }))
+}
+
+/// version_information of so many bytes: version 1 chosen, version 1 available, then zeros.
+pub(super) fn version_information(len: u64) -> Outcome {
+    let mut value = vec![0, 0, 0, 1, 0, 0, 0, 1];
+    value.resize(len as usize, 0);
+    value_from(Side::Client, 0x11, value)
+}
+
+/// A Retry with a token of this length, as the first answer to a client.
+pub(super) fn retry_token(len: u64) -> Outcome {
+    let network = Network::new(1).drop_if(|_, toward| toward.is_server());
+    let mut world = World::new(network, server(TransportConfig::new()));
+    world.connect(&client(TransportConfig::new()), Idle);
+    world.run_for(ms(0));
+    let first = world.trace().sent(Side::Server).next().unwrap();
+    let said = invariants::Long::read(&first.payload);
+    let id = |bytes: &[u8]| Cid::new(bytes).unwrap();
+    let (chosen, token) = (Cid::from([0x77; 8]), vec![7; len as usize]);
+    let version = Version::from_number(said.version).unwrap();
+    let retry = Retry::new(version, id(&said.scid), chosen, &token);
+    let mut packet = vec![0; 200];
+    let size = retry.encode(&id(&said.dcid), 0, &mut packet).unwrap();
+    packet.truncate(size);
+    let address = world.client_host(0).address;
+    world.inject(Side::Client, Datagram::new(SERVER_ADDRESS, address, packet));
+    world.run_for(ms(10));
+    let mut sent = world.trace().sent(Side::Server);
+    if sent.any(|record| record.packets.iter().any(|it| it.dcid == chosen)) {
+        Fine
+    } else {
+        Ignored
+    }
 }
 
 /// A DATAGRAM frame of this size, its length included, for a peer that takes 100 bytes.

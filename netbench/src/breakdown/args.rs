@@ -40,7 +40,7 @@ pub(crate) struct Args {
     )]
     certificate: Vec<String>,
 
-    /// Certificates that servers send: 1 is the leaf alone.
+    /// Number of certificates that servers send; 1 is the leaf alone.
     #[arg(
         long,
         default_value = "1",
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     )]
     chain: Vec<u8>,
 
-    /// Beginnings of handshakes: `full`, `psk`.
+    /// Kinds of handshakes: `full`, or `psk` for resumption.
     #[arg(
         long,
         default_value = "full",
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     )]
     client_auth: Vec<String>,
 
-    /// TLS providers: `rustls`, `s2n-tls`. Operations inside of messages are rustls' alone.
+    /// TLS providers: `rustls`, `s2n-tls`. Single operations are timed with rustls only.
     #[arg(
         long,
         default_value = "rustls",
@@ -85,11 +85,11 @@ pub(crate) struct Args {
     )]
     provider: Vec<String>,
 
-    /// Handshakes of each kind. A tenth as many come before, and are not counted.
+    /// Number of handshakes of each kind, after a tenth as many for warm-up.
     #[arg(long, visible_alias = "connections", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
 
-    /// Also writes all that was measured to this file as JSON.
+    /// Also writes all results to this file as JSON.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     json: Option<PathBuf>,
 

@@ -10,23 +10,23 @@ use super::{Comparison, Verdict};
 use crate::results::{METRICS, Metric, Results};
 use crate::{Failure, terminal};
 
-/// Compares two results: a verdict for each metric of each cell. Fails where anything got worse by
-/// more than the threshold.
+/// Compares two results, with a verdict for each metric of each cell. Fails if any metric got worse
+/// by more than the threshold.
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// File that `netbench run --json` wrote before.
+    /// File that `netbench run --json` wrote before the change.
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
 
-    /// File that it wrote after.
+    /// File that it wrote after the change.
     #[arg(value_name = "AFTER")]
     after: PathBuf,
 
-    /// Changes up to this count as none.
+    /// Largest change that counts as no change.
     #[arg(long, default_value = "5%", value_name = "PERCENT", value_parser = percent)]
     threshold: f64,
 
-    /// Only these metrics, by their names in JSON, separated by commas.
+    /// Compares only these metrics, by their names in JSON, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = metric)]
     metric: Vec<&'static Metric>,
 

@@ -14,16 +14,16 @@ use crate::Failure;
 use crate::fleet::Fleet;
 use crate::scenario::Template;
 
-/// Where the servers are, and who measures beside this.
+/// Servers and other clients on other hosts.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Other hosts")]
 pub(crate) struct RemoteArgs {
-    /// Has `netbench server` there start the server, in place of starting one here. Repeatable, for
-    /// scenarios with several. Default: SERVER_0, SERVER_1, … of the environment.
+    /// Uses a server that `netbench server` starts on that host, instead of one on this host.
+    /// Repeatable, for scenarios with several servers. Default: SERVER_0, SERVER_1, … of the environment.
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "listen")]
     server: Vec<Target>,
 
-    /// The secret that `netbench server` asks for.
+    /// Secret with which `netbench server` was started.
     #[arg(
         long,
         value_name = "TEXT",
@@ -32,12 +32,12 @@ pub(crate) struct RemoteArgs {
     )]
     token: Option<Token>,
 
-    /// Measures together with so many clients in all, each started with the same command and a
-    /// number of its own; `netbench merge` adds them up. `netbench server` is given the same.
+    /// Total number of clients that measure together. Start each with the same command and its own
+    /// `--client-id`, and `netbench server` with the same number; `netbench merge` adds them up.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     fleet: u32,
 
-    /// Which client of the fleet this is, from 0.
+    /// Number of this client in the fleet, counted from 0.
     #[arg(long, value_name = "N", default_value_t = 0, env = "CLIENT_ID")]
     client_id: u32,
 

@@ -12,36 +12,37 @@ use crate::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 /// Flags of `netbench link`; their help ends with [`UNITS`].
 #[derive(Args)]
 pub(crate) struct LinkArgs {
-    /// Where clients send to; port 0 takes a free one, which is printed.
+    /// Address to which clients send. Port 0 takes a free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
 
-    /// The server.
+    /// Address of the server.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: SocketAddr,
 
     #[command(flatten)]
     pub(crate) conditions: Conditions,
 
-    /// One of the conditions above for the way from clients to the server alone, in place of
-    /// that for both, as `--up rate=1mbit`. Repeatable.
+    /// Sets one of the conditions above for the direction from clients to the server alone, for
+    /// example `--up rate=1mbit`. Repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = condition)]
     pub(crate) up: Vec<Conditions>,
 
-    /// The same for the way from the server to clients.
+    /// Sets a condition for the direction from the server to clients alone.
     #[arg(long, value_name = "KEY=VALUE", value_parser = condition)]
     pub(crate) down: Vec<Conditions>,
 
-    /// Gives every client a new port towards the server this often, as a NAT does that forgets.
-    /// What the server still sends to the old one is lost.
+    /// Gives every client a new port towards the server at this interval, like a NAT that forgets
+    /// its mappings. Datagrams that the server still sends to the old port are lost.
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(crate) rebind: Option<Duration>,
 
-    /// Clients at once; more are not answered.
+    /// Maximum number of clients at once. Others get no answer.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) clients: u32,
 
-    /// Chance: the same seed decides the same about the n-th datagram of a direction.
+    /// Seed of the random choices. The same seed makes the same choice for the n-th datagram of a
+    /// direction.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 
@@ -49,7 +50,7 @@ pub(crate) struct LinkArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Ends when standard input does: for a program that starts it over a pipe.
+    /// Ends when standard input ends, for a program that starts this one over a pipe.
     #[arg(long)]
     pub(crate) until_eof: bool,
 }
@@ -67,21 +68,21 @@ Example, 20 Mbit/s and 100 ms there and back, a shallow buffer, 1% lost on the w
 /// Conditions of one direction; a condition that is not given does not apply.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Conditions {
-    /// One way.
+    /// Delay in one direction.
     #[arg(long, value_name = "TIME", value_parser = time)]
     delay: Option<Duration>,
 
-    /// Added to the delay, uniform from 0 to this. Keeps the order.
+    /// Random time from 0 to this that is added to the delay. Keeps the order.
     #[arg(long, value_name = "TIME", value_parser = time)]
     jitter: Option<Duration>,
 
-    /// Of the bottleneck, each way.
+    /// Rate of the bottleneck in each direction.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// Most that may wait for the bottleneck, beside the datagram being sent: bytes (`64KiB`), what
-    /// it sends in a time (`100ms`), or a multiple of its rate times both delays (`0.5bdp`, at
-    /// least 15000 bytes). Datagrams beyond it are dropped. Default with `--rate`: `1bdp`.
+    /// Size of the queue of the bottleneck, without the datagram being sent: bytes (`64KiB`), the
+    /// bytes that it sends in a time (`100ms`), or a multiple of its rate times both delays
+    /// (`0.5bdp`, at least 15000 bytes). Datagrams beyond it are dropped. Default with `--rate`: `1bdp`.
     #[arg(long, value_name = "QUEUE")]
     queue: Option<Queue>,
 
@@ -89,8 +90,8 @@ pub(crate) struct Conditions {
     #[arg(long, value_name = "TIME", value_parser = time)]
     ecn_mark: Option<Duration>,
 
-    /// Loses each datagram with this chance. As all losses but those of the queue, it happens
-    /// behind the bottleneck: what is lost has taken its share of the rate.
+    /// Loses each datagram with this probability. Like all losses except those of the queue, it
+    /// happens behind the bottleneck, so that a lost datagram has used its share of the rate.
     #[arg(long, value_name = "SHARE")]
     loss: Option<Share>,
 
@@ -98,24 +99,24 @@ pub(crate) struct Conditions {
     #[arg(long, value_name = "SHARExLENGTH")]
     burst_loss: Option<Burst>,
 
-    /// Loses everything for a while: `5s,2s` begins 5 s after the first datagram of the link and
-    /// takes 2 s. Repeatable.
+    /// Loses all datagrams for a time: `5s,2s` starts 5 s after the first datagram of the link and
+    /// lasts 2 s. Repeatable.
     #[arg(long, value_name = "START,DURATION")]
     blackout: Vec<Blackout>,
 
-    /// Holds back a share of the datagrams, so that later ones overtake them: `1%,5ms`.
+    /// Delays this share of the datagrams further, so that later ones overtake them: `1%,5ms`.
     #[arg(long, value_name = "SHARE,TIME")]
     reorder: Option<Reorder>,
 
-    /// Sends a share twice.
+    /// Sends this share of the datagrams twice.
     #[arg(long, value_name = "SHARE")]
     duplicate: Option<Share>,
 
-    /// Flips one bit in a share.
+    /// Flips one bit in this share of the datagrams.
     #[arg(long, value_name = "SHARE")]
     corrupt: Option<Share>,
 
-    /// Loses larger datagrams.
+    /// Drops datagrams that are larger than this number of bytes.
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u64>,
 }

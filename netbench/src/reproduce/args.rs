@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::budget::Length;
 
-/// Repeats published experiments and writes one report, the published figures beside ours.
+/// Repeats published experiments, and writes a report with the published figures beside ours.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Fewer connections and repetitions, and shorter waits: less than 3 minutes for all of it.
+    /// Uses fewer connections and repetitions and shorter waits, less than 3 minutes in all.
     #[arg(long)]
     pub(crate) quick: bool,
 
-    /// Only these experiments, by their ids, separated by commas.
+    /// Runs only these experiments, by their ids, separated by commas.
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 

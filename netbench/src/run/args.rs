@@ -34,8 +34,8 @@ struct Common {
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
 
-    /// Client processes for each client of the scenario, all doing the same at once. Each has a
-    /// core of its own, as long as there are any.
+    /// Number of client processes for each client of the scenario, which do the same at the same
+    /// time. Each has a core of its own while cores are left.
     #[arg(long, default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
@@ -49,11 +49,11 @@ struct Common {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
     datagram_size: Option<u16>,
 
-    /// The congestion controller, of stacks that have a choice (`netbench drivers`).
+    /// Congestion controller, for stacks that have a choice (`netbench drivers`).
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
 
-    /// Also writes all that was measured to this file as JSON, for `netbench compare` and others.
+    /// Also writes all results to this file as JSON, for `netbench compare` and others.
     /// The file is written anew after each repetition.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     json: Option<PathBuf>,
@@ -70,7 +70,7 @@ struct Common {
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     charts: Option<PathBuf>,
 
-    /// Prints all that was measured as one line of JSON, in place of the table.
+    /// Prints all results as one line of JSON instead of the table.
     #[arg(long, help_heading = "Output")]
     print_json: bool,
 

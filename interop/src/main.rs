@@ -1,11 +1,11 @@
 //! `hybriq-interop matrix [PEERS [CASES]]`: tests the implementations against each other on this
 //! machine.
-//!
-//! `PEERS` and `CASES` select names that contain them.
 
 use std::process::ExitCode;
 
-use hybriq_interop::{matrix, peers};
+use hybriq_interop::{cases, matrix, peers};
+
+const USAGE: &str = "usage: hybriq-interop matrix [PEERS [CASES]]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -13,18 +13,29 @@ async fn main() -> ExitCode {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (peer, case) = match arguments[..] {
         ["matrix"] => ("", ""),
-        ["matrix", peer] => (peer, ""),
+        ["matrix", peer] if !peer.starts_with('-') => (peer, ""),
         ["matrix", peer, case] => (peer, case),
+        ["--help" | "-h" | "help"] | ["matrix", "--help" | "-h"] => {
+            println!("{}", help());
+            return ExitCode::SUCCESS;
+        }
         _ => {
-            eprintln!("usage: hybriq-interop matrix [PEERS [CASES]]");
+            eprintln!("{USAGE}\nTry `hybriq-interop --help` for the names of both.");
             return ExitCode::FAILURE;
         }
     };
     let mut peers = peers::all();
     peers.retain(|one| one.name().contains(peer));
     let cases = matrix::select(case);
-    if peers.is_empty() || cases.is_empty() {
-        eprintln!("no implementation or no case is called that; run `hybriq-interop matrix`");
+    if peers.is_empty() {
+        eprintln!(
+            "no implementation is called '{peer}'; there are: {}",
+            names()
+        );
+        return ExitCode::FAILURE;
+    }
+    if cases.is_empty() {
+        eprintln!("no case is called '{case}'; `hybriq-interop --help` lists the cases");
         return ExitCode::FAILURE;
     }
     match matrix::run(&peers, &cases, &mut std::io::stdout()).await {
@@ -35,4 +46,22 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn names() -> String {
+    let names: Vec<_> = peers::all().iter().map(|peer| peer.name()).collect();
+    names.join(", ")
+}
+
+fn help() -> String {
+    let cases: Vec<_> = cases::ALL.iter().map(matrix::sentence).collect();
+    format!(
+        "Tests the implementations against each other over loopback, each as client and as server, \
+         and prints\na table. Exits with a failure if a case failed.\n\n\
+         {USAGE}\n\n\
+         PEERS  part of the name of an implementation: {}\n\
+         CASES  part of the name of a case:\n         {}",
+        names(),
+        cases.join("\n         ")
+    )
 }

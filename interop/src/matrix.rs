@@ -64,6 +64,7 @@ pub fn select(part: &str) -> Vec<Case> {
         .collect()
 }
 
-fn sentence(case: &Case) -> String {
+/// Returns the name of a case as it is printed.
+pub fn sentence(case: &Case) -> String {
     case.name.to_lowercase().replace('_', " ")
 }

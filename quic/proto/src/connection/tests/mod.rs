@@ -1,6 +1,7 @@
 //! Tests of two connections over a perfect network, from datagrams to stream bytes.
 
 mod ack_frequency;
+mod adversary;
 mod bad_acks;
 mod cids;
 mod datagrams;

@@ -1,6 +1,16 @@
 //! A peer that holds the keys, acknowledges nothing, and does whatever makes a server send or hold
 //! more than it should: it hops, asks for paths, leaves gaps and sends tiny pieces. After each step
 //! everything sent and held is within its bound.
+//!
+//! With one of the bounds taken out, the steps until it is missed:
+//!
+//! | bound | character | steps |
+//! |---|---|---|
+//! | answers ask the window of the path in use | `Asks` | 1 |
+//! | probes on other paths are few | `AsksElsewhere` | 16 |
+//! | one path to fall back to | `All` | 11 |
+//! | bytes under way on paths that were left | `All` | 9 |
+//! | size of ACK frames | `Gaps` | 64 |
 
 use std::net::SocketAddr;
 

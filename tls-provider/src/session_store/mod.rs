@@ -9,7 +9,8 @@ use zeroize::Zeroizing;
 #[cfg(test)]
 mod tests;
 
-/// Store of a client's sessions, so that later connections resume, even in another process.
+/// Store of a client's sessions, so that later connections resume, even in another process. Only
+/// s2n-tls uses one: rustls has no bytes for its sessions, and refuses a store.
 ///
 /// Pass it to [`ClientOptions::session_store`]. It stores opaque bytes; those of another version of
 /// this library, or of another provider, are ignored.

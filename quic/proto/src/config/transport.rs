@@ -528,9 +528,9 @@ impl TransportConfig {
         self.migration.preferred_v4.is_some() || self.migration.preferred_v6.is_some()
     }
 
-    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to whose
-    /// routing depends on the peer's address. A peer to which a NAT gives another port is still
-    /// followed, because it cannot know. By default a peer may move.
+    /// Asks the peer not to move to another address (RFC 9000 §18.2). Servers behind a
+    /// load balancer that routes by the peer's address need this. A peer that a NAT gives another
+    /// port is still followed, because it cannot know that it moved. By default a peer may move.
     ///
     /// # Examples
     /// ```

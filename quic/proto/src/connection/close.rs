@@ -221,9 +221,9 @@ impl Connection {
         3 * self.recovery.pto(Space::Data, &context)
     }
 
-    /// Takes a datagram after our close. If it tells that the peer has closed, too, or has lost its
-    /// state, nobody is left who waits for an answer, and the connection ends at once. Any other may
-    /// come from a peer that missed our close.
+    /// Processes a datagram after our close. If the peer has closed too, or has lost its state, it
+    /// waits for no answer, and the connection ends at once. Any other datagram may come from a
+    /// peer that missed our close.
     pub(super) fn take_while_closing(&mut self, now: Instant, packets: &mut Packets<'_>) {
         let token = packets.reset_token();
         let tells = self.tells_of_close(now, packets);
@@ -319,7 +319,7 @@ impl Connection {
         if space == Space::Handshake && self.close.finishes(&self.handshake) {
             finished = self.handshake.repeat_last_flight(&mut frames);
         }
-        // What came before the end arrived: the peer need not fear that it was lost.
+        // Acknowledge the data that arrived before the close, so that the peer knows it.
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
             let acks = write_last_ack(&self.acks.received[space], now, &mut frames);
             self.observer.stats.acks_sent += u64::from(acks);

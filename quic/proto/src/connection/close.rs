@@ -4,13 +4,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::Connection;
+use super::{
+    Connection,
+    owners::Carried,
+    seal::{Payload, Tracking},
+};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, Frame, FrameType, FrameWriter},
     handshake::{Handshake, POST_QUANTUM_REQUIRED},
     limits,
-    packet::{Decoded, Kind, PacketBuilder, Packets, Space},
+    packet::{Decoded, Kind, PacketBuilder, PacketNumber, Packets, Space},
     params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
     space::Received,
@@ -295,8 +299,7 @@ impl Connection {
             return None;
         }
         self.paths.active_mut().on_sent(size as u64);
-        self.observer.stats.datagrams_sent += 1;
-        self.transmit_of(size, Some(size))
+        Some(self.transmit_of(size, size))
     }
 
     /// Writes the packet of one space, padded to `pad_to` bytes. Returns its size, or 0 if there is
@@ -320,9 +323,9 @@ impl Connection {
             finished = self.handshake.repeat_last_flight(&mut frames);
         }
         // Acknowledge the data that arrived before the close, so that the peer knows it.
+        let mut acks = None;
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
-            let acks = write_last_ack(&self.acks.received[space], now, &mut frames);
-            self.observer.stats.acks_sent += u64::from(acks);
+            acks = write_last_ack(&self.acks.received[space], now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -331,26 +334,28 @@ impl Connection {
         if len == 0 {
             return 0;
         }
-        self.observer.keep(frames.written());
-        let Some(keys) = self.handshake.sealing_keys(space) else {
-            return 0;
+        let payload = Payload {
+            frames: len,
+            pad_to,
+            ack_eliciting: false,
+            acks,
+            ecn: self.recovery.ecn_mark(),
         };
-        let size = packet.finish_padded(len, pad_to, keys);
-        self.recovery.on_number_used(space, pn);
-        let ecn = self.recovery.ecn_mark();
-        let kind = self.handshake.kind_of(space);
-        self.observer.on_sealed(kind, pn, size, ecn);
-        size
+        self.seal(now, packet, payload, Carried::new(space), Tracking::None)
     }
 }
 
-/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns true if
-/// an ACK frame was written.
-fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) -> bool {
+/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns the
+/// largest number in the ACK frame, if it was written.
+fn write_last_ack(
+    received: &Received,
+    now: Instant,
+    out: &mut FrameWriter<'_>,
+) -> Option<PacketNumber> {
     let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
     let ranges = received.ranges().take(LAST_RANGES);
-    out.ack(delay as u64, ranges, received.ecn_counts())
-        .is_some()
+    out.ack(delay as u64, ranges, received.ecn_counts())?;
+    received.largest().map(|(pn, _)| pn)
 }
 
 /// Writes the frame. Before the handshake is over, an application's close is sent without its code

@@ -91,7 +91,7 @@ impl Connection {
 
     pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, packets: &mut Packets<'_>) {
         let datagram_len = packets.bytes().len();
-        let mut first_dcid = None;
+        let mut shared_dcid = None;
         while self.state.is_open() && !self.opening.wants_restart() {
             let left = packets.bytes().len();
             let decoded = match packets.next() {
@@ -109,11 +109,16 @@ impl Connection {
                 }
                 // All packets of a datagram are for the same connection (RFC 9000 §12.2).
                 Decoded::Protected(packet)
-                    if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
+                    if shared_dcid.is_some_and(|dcid| dcid != packet.dcid) =>
                 {
                     Fate::Dropped(DropTrigger::ConnectionUnknown)
                 }
-                Decoded::Protected(packet) => self.take_packet(now, seen, packet),
+                Decoded::Protected(packet) => {
+                    if !packets.bytes().is_empty() {
+                        shared_dcid = Some(packet.dcid);
+                    }
+                    self.take_packet(now, seen, packet)
+                }
                 Decoded::VersionNegotiation(packet) => {
                     self.on_version_negotiation(now, &packet);
                     Fate::Dropped(DropTrigger::Unsupported)
@@ -175,7 +180,8 @@ impl Connection {
         let largest = self.acks.received[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => {
-                let keep_until = now + 3 * self.pto(Space::Data);
+                let (recovery, peer_delay) = (&self.recovery, self.acks.frequency.peer_max_delay());
+                let keep_until = || now + 3 * recovery.pto(Space::Data, peer_delay);
                 self.handshake
                     .open_one_rtt(now, keep_until, packet, largest)
             }
@@ -357,6 +363,7 @@ impl Connection {
     }
 
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {
-        self.recovery.pto(space, &self.recovery_context())
+        self.recovery
+            .pto(space, self.acks.frequency.peer_max_delay())
     }
 }

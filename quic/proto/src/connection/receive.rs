@@ -94,40 +94,39 @@ impl Connection {
         let mut shared_dcid = None;
         while self.state.is_open() && !self.opening.wants_restart() {
             let left = packets.bytes().len();
-            let decoded = match packets.next() {
+            let fate = match packets.next() {
                 None => return,
-                Some(Ok(decoded)) => decoded,
                 Some(Err(_)) => {
                     self.on_dropped(datagram_len, DropTrigger::Invalid);
                     return;
                 }
-            };
-            let size = left.saturating_sub(packets.bytes().len());
-            let fate = match decoded {
-                Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
+                Some(Ok(Decoded::Protected(packet)))
+                    if self.is_forbidden(&packet, datagram_len) =>
+                {
                     Fate::Dropped(DropTrigger::Invalid)
                 }
                 // All packets of a datagram are for the same connection (RFC 9000 §12.2).
-                Decoded::Protected(packet)
+                Some(Ok(Decoded::Protected(packet)))
                     if shared_dcid.is_some_and(|dcid| dcid != packet.dcid) =>
                 {
                     Fate::Dropped(DropTrigger::ConnectionUnknown)
                 }
-                Decoded::Protected(packet) => {
+                Some(Ok(Decoded::Protected(packet))) => {
                     if !packets.bytes().is_empty() {
                         shared_dcid = Some(packet.dcid);
                     }
                     self.take_packet(now, seen, packet)
                 }
-                Decoded::VersionNegotiation(packet) => {
+                Some(Ok(Decoded::VersionNegotiation(packet))) => {
                     self.on_version_negotiation(now, &packet);
                     Fate::Dropped(DropTrigger::Unsupported)
                 }
-                Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
-                Decoded::Retry(_) | Decoded::UnknownVersion { .. } => {
+                Some(Ok(Decoded::Retry(retry))) if self.on_retry(now, &retry) => Fate::Accepted,
+                Some(Ok(Decoded::Retry(_) | Decoded::UnknownVersion { .. })) => {
                     Fate::Dropped(DropTrigger::Unsupported)
                 }
             };
+            let size = left.saturating_sub(packets.bytes().len());
             match fate {
                 Fate::Accepted => self.observer.stats.packets_received += 1,
                 Fate::Dropped(trigger) => self.on_dropped(size, trigger),

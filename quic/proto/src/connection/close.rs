@@ -220,9 +220,8 @@ impl Connection {
     /// Returns the duration of the closing and draining periods: three probe timeouts (RFC 9000 §10.2).
     /// A peer that says it delays acknowledgements for long does not prolong them.
     fn closing_time(&self) -> Duration {
-        let mut context = self.recovery_context();
-        context.peer_max_ack_delay = context.peer_max_ack_delay.min(limits::ACK_DELAY);
-        3 * self.recovery.pto(Space::Data, &context)
+        let delay = self.acks.frequency.peer_max_delay().min(limits::ACK_DELAY);
+        3 * self.recovery.pto(Space::Data, delay)
     }
 
     /// Processes a datagram after our close. If the peer has closed too, or has lost its state, it
@@ -241,6 +240,7 @@ impl Connection {
     /// Returns true if a 1-RTT packet of the datagram has a CONNECTION_CLOSE frame.
     fn tells_of_close(&mut self, now: Instant, packets: &mut Packets<'_>) -> bool {
         let keep_until = now + 3 * self.pto(Space::Data);
+        let keep_until = || keep_until;
         let largest = self.acks.received[Space::Data].largest().map(|(pn, _)| pn);
         let mut protected = packets.map_while(Result::ok);
         let packet = protected.find_map(|packet| match packet {

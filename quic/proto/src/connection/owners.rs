@@ -1,11 +1,11 @@
 //! The one list of all owners that send frames, and the return of a packet's fate to them.
 //!
-//! [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured without `..`
-//! wherever a call goes to all owners: a new owner does not compile until it is asked for its
-//! frames, writes them, and learns their fate.
+//! [`Connection`], [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured
+//! without `..` wherever a call goes to all owners: a new owner does not compile until it is asked
+//! for its frames, writes them, and learns their fate.
 
 use super::{
-    Connection,
+    Acks, Cids, Connection, Memory,
     data::{self, Data},
     new_token::{self, NewTokens},
     timers::Timers,
@@ -248,20 +248,56 @@ impl Connection {
 
     #[inline]
     fn owners_and_recovery(&mut self) -> (Owners<'_>, &Recovery<Carried>) {
+        let Self {
+            handshake,
+            paths,
+            acks:
+                Acks {
+                    frequency,
+                    // ACK frames come before the owners: see `schedule`.
+                    received: _,
+                    settled: _,
+                },
+            memory:
+                Memory {
+                    tokens,
+                    path_keys: _,
+                    server_name: _,
+                },
+            cids:
+                Cids {
+                    local,
+                    peer,
+                    initial: _,
+                    original: _,
+                },
+            streams,
+            datagrams,
+            timers,
+            recovery,
+            // These send nothing, or nothing that is repaired (CONNECTION_CLOSE, in a packet of its
+            // own after which no other follows).
+            side: _,
+            config: _,
+            state: _,
+            agreed: _,
+            opening: _,
+            close: _,
+            header_bits: _,
+            events: _,
+            observer: _,
+        } = self;
         let owners = Owners {
-            handshake: &mut self.handshake,
-            paths: &mut self.paths,
-            ack_frequency: &mut self.acks.frequency,
-            new_tokens: &mut self.memory.tokens,
-            local_cids: &mut self.cids.local,
-            peer_cids: &mut self.cids.peer,
-            data: Data {
-                streams: &mut self.streams,
-                datagrams: &mut self.datagrams,
-            },
-            keep_alive: &mut self.timers,
+            handshake,
+            paths,
+            ack_frequency: frequency,
+            new_tokens: tokens,
+            local_cids: local,
+            peer_cids: peer,
+            data: Data { streams, datagrams },
+            keep_alive: timers,
         };
-        (owners, &self.recovery)
+        (owners, recovery)
     }
 
     /// Tells the owners the fate of their frames and empties the outcome. `space` is that of the

@@ -243,8 +243,8 @@ impl Worker {
         }
     }
 
-    /// Returns the time at which something is due. What the endpoint has due is left out while the
-    /// socket is full: it waits for the socket, and not for its time, which has passed.
+    /// Returns the time of the next timer. While the socket is full, the timers of the endpoint are
+    /// left out: their datagrams wait for the socket, and their time has passed already.
     fn next_timeout(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_timeout();
         let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);

@@ -21,6 +21,7 @@ mod receive;
 mod resume;
 mod retry;
 mod schedule;
+mod seal;
 mod start;
 mod state;
 mod timers;

@@ -54,8 +54,7 @@ impl Connection {
         self.paths.active_mut().mtu_mut().on_probe_sent(pn);
         self.paths.active_mut().on_sent(written as u64);
         self.observer.stats.mtu_probes_sent += 1;
-        self.observer.stats.datagrams_sent += 1;
-        self.transmit_of(written, Some(written))
+        Some(self.transmit_of(written, written))
     }
 
     /// Reports the size of an acknowledged packet to MTU discovery.

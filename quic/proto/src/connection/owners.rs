@@ -162,25 +162,36 @@ impl Owners<'_> {
             data,
             keep_alive,
         } = self;
-        let mut control = Control::new(kind.space());
-        match kind {
-            Kind::Initial | Kind::Handshake => {
-                handshake.write_frames(timing, out, &mut control.handshake);
-            }
-            Kind::ZeroRtt => data.write_frames(timing, out, &mut carried.data),
-            Kind::OneRtt => {
-                handshake.write_frames(timing, out, &mut control.handshake);
+        let space = kind.space();
+        let has_handshake = kind != Kind::ZeroRtt && handshake.has_frames(space);
+        let has_rare = kind == Kind::OneRtt
+            && (paths.has_frames(space)
+                || ack_frequency.has_frames(space)
+                || new_tokens.has_frames(space)
+                || local_cids.has_frames(space)
+                || peer_cids.has_frames(space));
+        // Most packets carry only data, and need no record of anything else.
+        if has_handshake || has_rare {
+            let mut control = Control::new(space);
+            handshake.write_frames(timing, out, &mut control.handshake);
+            if has_rare {
                 paths.write_frames(timing, out, &mut ());
                 ack_frequency.write_frames(timing, out, &mut control.ack_frequency);
                 new_tokens.write_frames(timing, out, &mut control.new_token);
                 local_cids.write_frames(timing, out, &mut control.local_cids);
                 peer_cids.write_frames(timing, out, &mut control.peer_cids);
+            }
+            if !control.is_empty() {
+                carried.control = Some(Box::new(control));
+            }
+        }
+        match kind {
+            Kind::Initial | Kind::Handshake => {}
+            Kind::ZeroRtt => data.write_frames(timing, out, &mut carried.data),
+            Kind::OneRtt => {
                 data.write_frames(timing, out, &mut carried.data);
                 keep_alive.write_frames(timing, out, &mut ());
             }
-        }
-        if !control.is_empty() {
-            carried.control = Some(Box::new(control));
         }
     }
 

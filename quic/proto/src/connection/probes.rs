@@ -4,14 +4,16 @@
 
 use std::time::Instant;
 
-use super::{Connection, owners::Carried};
+use super::{
+    Connection,
+    owners::Carried,
+    seal::{Payload, Tracking},
+};
 use crate::{
-    ecn::Ecn,
     frame::FrameWriter,
     limits,
-    packet::{Header, Kind, PacketBuilder, PacketNumber, Space},
+    packet::{Header, PacketBuilder, PacketNumber, Space},
     path::{Expanded, Probe, Window, Wrote},
-    recovery::SentPacket,
     udp::Transmit,
 };
 
@@ -60,7 +62,6 @@ impl Connection {
         let mut packet = PacketBuilder::begin(out, &header, pn, largest_acked)?;
         let mut frames = packet.frames();
         let acks = self.write_probe_frames(now, probe, &mut frames);
-        self.observer.keep(frames.written());
         let len = frames.len();
         if len == 0 {
             return None;
@@ -69,19 +70,33 @@ impl Connection {
             Expanded::Full => probe.room,
             Expanded::Short => 0,
         };
-        let keys = self.handshake.sealing_keys(Space::Data)?;
-        let size = packet.finish_padded(len, pad_to, keys);
-        self.paths.on_probe_sent(probe, size, window);
         let mark = self.recovery.ecn_mark();
         let ecn = mark.filter(|_| probe.is_on_active());
-        self.on_probe_sent(now, probe, (pn, size, ecn), acks);
-        Some(Transmit {
+        let payload = Payload {
+            frames: len,
+            pad_to,
+            ack_eliciting: true,
+            acks,
+            ecn,
+        };
+        let carried = Carried::new(Space::Data);
+        let tracking = if probe.is_on_active() {
+            Tracking::Full
+        } else {
+            Tracking::OtherPath
+        };
+        let size = self.seal(now, packet, payload, carried, tracking);
+        if size == 0 {
+            return None;
+        }
+        self.paths.on_probe_sent(probe, size, window);
+        Some(self.counted(Transmit {
             peer: probe.at.peer,
             local: probe.at.local,
             ecn,
             size,
             segment_size: None,
-        })
+        }))
     }
 
     /// Writes answers first, then challenges. Returns the largest packet number acknowledged.
@@ -111,36 +126,5 @@ impl Connection {
             frames.ping();
         }
         largest.filter(|_| acks)
-    }
-
-    /// Tracks a probe. Loss detection sees only packets on the path in use; on another path,
-    /// validation by either end repeats them.
-    fn on_probe_sent(
-        &mut self,
-        now: Instant,
-        probe: &Probe,
-        (pn, size, ecn): (PacketNumber, usize, Option<Ecn>),
-        acks: Option<PacketNumber>,
-    ) {
-        self.observer.stats.datagrams_sent += 1;
-        self.observer.stats.bytes_sent += size as u64;
-        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
-        if probe.is_on_active() {
-            let packet = SentPacket {
-                time_sent: now,
-                size: size as u16,
-                ack_eliciting: true,
-                in_flight: true,
-                largest_acked: acks,
-                ecn,
-                snapshot: None,
-                record: Carried::new(Space::Data),
-            };
-            self.track(now, Space::Data, pn, packet);
-        } else {
-            self.recovery.on_number_used(Space::Data, pn);
-            self.on_ack_eliciting_sent(now);
-            self.on_packet_sent(now, Space::Data, pn);
-        }
     }
 }

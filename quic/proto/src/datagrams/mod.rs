@@ -53,7 +53,7 @@ impl Sent {
     }
 }
 
-/// Claim of streams to a share of a packet.
+/// Need of streams for a share of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
     /// Streams have data to send.

@@ -325,6 +325,11 @@ pub(super) fn resumption_context(version: Version) -> [u8; 4] {
     version.number().to_be_bytes()
 }
 
+/// Returns the version that a resumption context stands for; `None` if it is none of ours.
+pub(super) fn version_of_context(context: &[u8]) -> Option<Version> {
+    Version::from_number(u32::from_be_bytes(context.try_into().ok()?))
+}
+
 /// Returns the error for a client that offers none of our versions.
 pub(super) fn none_in_common() -> TransportError {
     TransportError::new(

@@ -233,9 +233,9 @@ impl Streams {
         self.receive_credit.pieces()
     }
 
-    /// Returns the bound of [`Streams::pieces`].
+    /// Returns the bound of [`Streams::pieces`]: with one more the connection ends.
     pub(crate) fn most_pieces(&self) -> usize {
-        recv::pieces_of_all(self.receive_credit.window())
+        recv::pieces_of_all(self.receive_credit.window()).saturating_add(1)
     }
 
     /// Returns true if we have the sending part of such a stream.

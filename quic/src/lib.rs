@@ -234,6 +234,8 @@ mod random;
 #[cfg(feature = "tokio")]
 mod stream;
 #[cfg(feature = "tokio")]
+mod sync;
+#[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
 mod worker;

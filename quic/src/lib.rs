@@ -235,6 +235,8 @@ mod random;
 mod stream;
 #[cfg(feature = "tokio")]
 mod sync;
+#[cfg(all(test, feature = "tokio"))]
+mod tests;
 #[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]

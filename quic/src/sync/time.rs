@@ -25,16 +25,25 @@ struct Clock {
     alarms: Vec<(Instant, Waker)>,
     /// Waker of the task that lets time pass.
     keeper: Option<Waker>,
-    stopped: bool,
+    phase: Phase,
 }
 
-/// Starts virtual time on this thread.
+/// Progress of the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No alarm rings.
+    Frozen,
+    Passing,
+    Over,
+}
+
+/// Starts virtual time on this thread. No alarm rings before [`run`].
 pub(crate) fn start() {
     let clock = Clock {
         now: Instant::now(),
         alarms: Vec::new(),
         keeper: None,
-        stopped: false,
+        phase: Phase::Frozen,
     };
     CLOCK.with_borrow_mut(|slot| drop(slot.replace(clock)));
 }
@@ -44,10 +53,19 @@ pub(crate) fn end() {
     CLOCK.with_borrow_mut(|slot| drop(slot.take()));
 }
 
+/// Lets alarms ring from now on.
+pub(crate) fn run() {
+    enter(Phase::Passing);
+}
+
 /// Ends [`pass`].
 pub(crate) fn stop() {
+    enter(Phase::Over);
+}
+
+fn enter(phase: Phase) {
     let keeper = with(|clock| {
-        clock.stopped = true;
+        clock.phase = phase;
         clock.keeper.take()
     });
     if let Some(keeper) = keeper.flatten() {
@@ -143,11 +161,10 @@ pub(crate) async fn pass(horizon: Duration) {
 /// Returns ready when an alarm is near, or with `None` at the end.
 fn poll_near(horizon: Duration, cx: &Context<'_>) -> Poll<Option<()>> {
     let polled = with(|clock| {
-        if clock.stopped {
-            return Poll::Ready(None);
-        }
-        if clock.first(horizon).is_some() {
-            return Poll::Ready(Some(()));
+        match clock.phase {
+            Phase::Over => return Poll::Ready(None),
+            Phase::Passing if clock.first(horizon).is_some() => return Poll::Ready(Some(())),
+            Phase::Passing | Phase::Frozen => {}
         }
         clock.keeper = Some(cx.waker().clone());
         Poll::Pending

@@ -39,7 +39,8 @@ fn an_abandoned_read_loses_nothing() {
                 send.write_all(&[byte]).await.unwrap();
                 pause().await;
             }
-            send.acknowledged().await.unwrap();
+            send.finish();
+            send
         });
         let mut recv = after_abandoned!(server.accept_uni()).unwrap().unwrap();
         let mut all = Vec::new();
@@ -72,7 +73,8 @@ fn an_abandoned_unordered_read_loses_nothing() {
                 send.write_all(&[byte]).await.unwrap();
                 pause().await;
             }
-            send.acknowledged().await.unwrap();
+            send.finish();
+            send
         });
         let mut recv = server.accept_uni().await.unwrap().unwrap();
         let mut sum = 0;
@@ -92,7 +94,7 @@ fn an_abandoned_write_writes_nothing() {
         server_config().transport(transport),
         client_config().transport(client),
     );
-    check(settings, |world: Arc<World>| async move {
+    check(settings.in_time(), |world: Arc<World>| async move {
         let (server, client) = world.connect().await;
         let writer = spawn(async move {
             let mut send = client.open_uni().await.unwrap();
@@ -119,7 +121,7 @@ fn who_waits_after_an_abandoned_open_gets_the_stream() {
         .max_uni_streams(1)
         .max_bidi_streams(1);
     let settings = Settings::new(server_config().transport(transport), client_config());
-    check(settings, |world: Arc<World>| async move {
+    check(settings.in_time(), |world: Arc<World>| async move {
         let (server, client) = world.connect().await;
         let opener = |client: crate::Connection| {
             spawn(async move {
@@ -211,17 +213,20 @@ fn an_abandoned_wait_for_a_datagram_loses_none() {
 
 #[test]
 fn an_abandoned_wait_for_the_end_is_taken_up_again() {
-    check(Settings::default(), |world: Arc<World>| async move {
-        let (server, client) = world.connect().await;
-        let closer = spawn(async move {
-            pause().await;
-            client.close(7, b"");
-        });
-        assert!(!after_abandoned!(server.closed()).is_clean());
-        closer.await.unwrap();
-        after_abandoned!(world.client.idle());
-        after_abandoned!(world.server.idle());
-    });
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            let (server, client) = world.connect().await;
+            let closer = spawn(async move {
+                pause().await;
+                client.close(7, b"");
+            });
+            assert!(!after_abandoned!(server.closed()).is_clean());
+            closer.await.unwrap();
+            after_abandoned!(world.client.idle());
+            after_abandoned!(world.server.idle());
+        },
+    );
 }
 
 #[test]
@@ -255,24 +260,27 @@ fn an_abandoned_accept_of_the_endpoint_loses_no_client() {
 /// A handshake that is given up at any time ends on both sides.
 #[test]
 fn an_abandoned_handshake_ends() {
-    check(Settings::default(), |world: Arc<World>| async move {
-        let endpoint = world.server.clone();
-        let server = spawn(async move {
-            while let Some(incoming) = endpoint.accept().await {
-                if let Some(Ok(connection)) = abandon(incoming.accept()).await {
-                    connection.closed().await;
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            let endpoint = world.server.clone();
+            let server = spawn(async move {
+                while let Some(incoming) = endpoint.accept().await {
+                    if let Some(Ok(connection)) = abandon(incoming.accept()).await {
+                        connection.closed().await;
+                    }
                 }
+            });
+            for _ in 0..2 {
+                drop(abandon(world.client.connect(server_address(), "localhost")).await);
+                pause().await;
             }
-        });
-        for _ in 0..2 {
-            drop(abandon(world.client.connect(server_address(), "localhost")).await);
-            pause().await;
-        }
-        let early = world.client.connect(server_address(), "localhost").early();
-        drop(abandon(early).await);
-        world.client.idle().await;
-        world.server.close(0, b"");
-        server.await.unwrap();
-        world.server.idle().await;
-    });
+            let early = world.client.connect(server_address(), "localhost").early();
+            drop(abandon(early).await);
+            world.client.idle().await;
+            world.server.close(0, b"");
+            server.await.unwrap();
+            world.server.idle().await;
+        },
+    );
 }

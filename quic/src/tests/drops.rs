@@ -105,8 +105,16 @@ fn poll_once<F: Future>(future: F, waker: &Waker) {
     assert!(matches!(polled, Poll::Pending));
 }
 
+/// End of the wakers that own handles.
+enum Ending {
+    Replaced,
+    ClosedByPeer,
+    Closed,
+    Dropped,
+}
+
 /// Polls through a handle with wakers that own others: dropping or calling such a waker locks again.
-async fn with_owners(world: &World, replaced: bool) {
+async fn with_owners(world: &World, ending: Ending) {
     let (server, mut client) = world.connect().await;
     let stream = |client: Connection| async move { client.open_bidi().await.unwrap() };
     let mut watched: Vec<(SendStream, RecvStream)> = Vec::new();
@@ -141,51 +149,72 @@ async fn with_owners(world: &World, replaced: bool) {
     let future = Owner::waker(stream(client.clone()).await);
     poll_once(clone.recv_datagram(), &future);
     drop((accept, end, future));
-    if replaced {
-        let mut cx = Context::from_waker(Waker::noop());
-        for (send, recv) in &mut watched {
-            assert!(recv.poll_read_chunk(&mut cx, 1).is_pending());
-            assert!(send.poll_stopped(&mut cx).is_pending());
+    match ending {
+        Ending::Replaced => {
+            let mut cx = Context::from_waker(Waker::noop());
+            for (send, recv) in &mut watched {
+                assert!(recv.poll_read_chunk(&mut cx, 1).is_pending());
+                assert!(send.poll_stopped(&mut cx).is_pending());
+            }
+            assert!(client.poll_accept_uni(&mut cx).is_pending());
+            assert!(client.poll_closed(&mut cx).is_pending());
         }
-        assert!(client.poll_accept_uni(&mut cx).is_pending());
-        assert!(client.poll_closed(&mut cx).is_pending());
-        drop(watched);
-    } else {
-        server.close(0, b"");
-        client.closed().await;
+        Ending::ClosedByPeer => {
+            server.close(0, b"");
+            client.closed().await;
+        }
+        Ending::Closed => client.close(0, b""),
+        Ending::Dropped => drop(watched),
     }
 }
 
 #[test]
 fn a_waker_that_is_replaced_may_drop_handles() {
     check(Settings::default(), |world: Arc<World>| async move {
-        with_owners(&world, true).await;
+        with_owners(&world, Ending::Replaced).await;
     });
 }
 
 #[test]
-fn a_waker_that_is_called_may_drop_handles() {
+fn a_waker_that_is_called_by_the_worker_may_drop_handles() {
     check(Settings::default(), |world: Arc<World>| async move {
-        with_owners(&world, false).await;
+        with_owners(&world, Ending::ClosedByPeer).await;
+    });
+}
+
+#[test]
+fn a_waker_that_is_called_by_a_handle_may_drop_handles() {
+    check(Settings::default(), |world: Arc<World>| async move {
+        with_owners(&world, Ending::Closed).await;
+    });
+}
+
+#[test]
+fn a_stream_that_goes_with_its_waker_may_drop_handles() {
+    check(Settings::default(), |world: Arc<World>| async move {
+        with_owners(&world, Ending::Dropped).await;
     });
 }
 
 /// A connection that was established while nobody waited for it any more is closed.
 #[test]
 fn a_handshake_whose_future_goes_is_over_for_both() {
-    check(Settings::default(), |world: Arc<World>| async move {
-        let server = world.server.clone();
-        let accept = spawn(async move {
-            let incoming = server.accept().await?;
-            let connection = incoming.accept().await.ok()?;
-            Some(connection.closed().await)
-        });
-        let address = super::world::server_address();
-        let connecting = world.client.connect(address, "localhost");
-        let connected = abandon(connecting).await;
-        drop(connected);
-        world.client.idle().await;
-        world.server.close(0, b"");
-        accept.await.unwrap();
-    });
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            let server = world.server.clone();
+            let accept = spawn(async move {
+                let incoming = server.accept().await?;
+                let connection = incoming.accept().await.ok()?;
+                Some(connection.closed().await)
+            });
+            let address = super::world::server_address();
+            let connecting = world.client.connect(address, "localhost");
+            let connected = abandon(connecting).await;
+            drop(connected);
+            world.client.idle().await;
+            world.server.close(0, b"");
+            accept.await.unwrap();
+        },
+    );
 }

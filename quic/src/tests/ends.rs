@@ -103,43 +103,52 @@ async fn connect_and_close(world: &World, endpoint: Endpoint) {
 
 #[test]
 fn a_client_that_closes_its_endpoint_waits_for_no_handshake() {
-    check(Settings::default(), |world: Arc<World>| async move {
-        connect_and_close(&world, world.client.clone()).await;
-    });
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            connect_and_close(&world, world.client.clone()).await;
+        },
+    );
 }
 
 #[test]
 fn a_server_that_closes_refuses_who_comes() {
-    check(Settings::default(), |world: Arc<World>| async move {
-        connect_and_close(&world, world.server.clone()).await;
-    });
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            connect_and_close(&world, world.server.clone()).await;
+        },
+    );
 }
 
 /// The worker may end just when a request comes.
 #[test]
 fn a_request_to_a_worker_that_ends_is_answered() {
-    check(Settings::default(), |world: Arc<World>| async move {
-        let client = world.client.clone();
-        let tasks = [(); 3].map(|()| {
-            let client = client.clone();
-            spawn(async move {
-                pause().await;
-                let connecting = client.connect(server_address(), "localhost");
-                connecting.await.map(|_| ()).unwrap_err()
-            })
-        });
-        pause().await;
-        world.client.close(0, b"");
-        world.server.close(0, b"");
-        for task in tasks {
-            let error = task.await.unwrap();
-            assert!(matches!(
-                error,
-                ConnectError::EndpointClosed | ConnectError::Connection(_)
-            ));
-        }
-        client.idle().await;
-    });
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            let client = world.client.clone();
+            let tasks = [(); 3].map(|()| {
+                let client = client.clone();
+                spawn(async move {
+                    pause().await;
+                    let connecting = client.connect(server_address(), "localhost");
+                    connecting.await.map(|_| ()).unwrap_err()
+                })
+            });
+            pause().await;
+            world.client.close(0, b"");
+            world.server.close(0, b"");
+            for task in tasks {
+                let error = task.await.unwrap();
+                assert!(matches!(
+                    error,
+                    ConnectError::EndpointClosed | ConnectError::Connection(_)
+                ));
+            }
+            client.idle().await;
+        },
+    );
 }
 
 /// Both ends close, drop and send at once.

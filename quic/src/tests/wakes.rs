@@ -1,6 +1,6 @@
 //! Nobody who waits is forgotten.
 
-use std::{future::poll_fn, sync::Arc};
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use hybriq_proto::config::{DatagramConfig, TransportConfig};
@@ -35,7 +35,7 @@ fn a_reader_is_woken_for_every_byte() {
                 send.write_all(&[byte]).await.unwrap();
                 pause().await;
             }
-            send.acknowledged().await.unwrap();
+            send.finish();
             client.closed().await
         });
         let mut recv = accept_uni(&server).await;
@@ -52,11 +52,12 @@ fn a_writer_is_woken_when_there_is_credit() {
         let writer = spawn(async move {
             let mut send = client.open_uni().await.unwrap();
             send.write_all(&[7; 6000]).await.unwrap();
-            send.acknowledged().await
+            send.finish();
+            send
         });
         let mut recv = accept_uni(&server).await;
         assert_eq!(recv.read_to_end(6000).await.unwrap().len(), 6000);
-        writer.await.unwrap().unwrap();
+        writer.await.unwrap();
     });
 }
 
@@ -69,7 +70,8 @@ fn all_who_open_get_a_stream_in_turn() {
             spawn(async move {
                 let mut send = client.open_uni().await.unwrap();
                 send.write_all(&[byte]).await.unwrap();
-                send.acknowledged().await
+                send.finish();
+                send
             })
         };
         let tasks = [open(1), open(2), open(3)];
@@ -80,9 +82,41 @@ fn all_who_open_get_a_stream_in_turn() {
         }
         assert_eq!(sum, 6);
         for task in tasks {
-            task.await.unwrap().unwrap();
+            drop(task.await.unwrap());
         }
     });
+}
+
+/// What is sent makes room for more, before the peer acknowledges it.
+#[test]
+fn a_writer_is_woken_when_there_is_room() {
+    let transport = TransportConfig::new().send_buffer(1000);
+    let settings = Settings::new(server_config(), client_config().transport(transport));
+    check(settings, |world: Arc<World>| async move {
+        let (_server, client) = world.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        world.network.set_reachable(server_address(), Some(0));
+        send.write_all(&[7; 5000]).await.unwrap();
+        world.network.set_reachable(server_address(), None);
+    });
+}
+
+#[test]
+fn who_waits_for_the_acknowledgement_is_woken() {
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            let (server, client) = world.connect().await;
+            let writer = spawn(async move {
+                let mut send = client.open_uni().await.unwrap();
+                send.write_all(b"x").await.unwrap();
+                send.acknowledged().await
+            });
+            let mut recv = accept_uni(&server).await;
+            assert_eq!(recv.read_to_end(1).await.unwrap(), b"x");
+            writer.await.unwrap().unwrap();
+        },
+    );
 }
 
 #[test]
@@ -114,6 +148,22 @@ fn each_of_several_who_accept_gets_a_stream() {
             sum += task.await.unwrap();
         }
         assert_eq!(sum, 6);
+    });
+}
+
+/// A handle that was polled may never be polled again.
+#[test]
+fn a_handle_keeps_no_wake_from_a_future() {
+    check(Settings::default(), |world: Arc<World>| async move {
+        let (mut server, client) = world.connect().await;
+        let waiting = server.clone();
+        let accepted = poll_fn(|cx| Poll::Ready(server.poll_accept_uni(cx))).await;
+        assert!(accepted.is_pending());
+        let accept = spawn(async move { accept_uni(&waiting).await });
+        pause().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(b"x").await.unwrap();
+        accept.await.unwrap();
     });
 }
 
@@ -185,7 +235,7 @@ fn two_connections_start_at_once() {
 #[test]
 fn a_server_answers_before_the_handshake_is_over() {
     let settings = Settings::new(server_config().accept_early_data(), client_config());
-    check(settings, |world: Arc<World>| async move {
+    check(settings.in_time(), |world: Arc<World>| async move {
         let endpoint = world.server.clone();
         let server = spawn(async move {
             let accepting = endpoint.accept().await.unwrap().accept();

@@ -55,6 +55,16 @@ pub(super) struct Settings {
     server: (EndpointBuilder, Setups),
     client: (EndpointBuilder, Setups),
     runtime: tokio::runtime::Runtime,
+    time: Time,
+}
+
+/// Time during a scenario.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    /// No alarm rings, so that none wakes a task that was forgotten.
+    Frozen,
+    /// Time passes while nobody has anything to do.
+    Passing,
 }
 
 fn certificate() -> &'static (Vec<u8>, Vec<u8>) {
@@ -93,7 +103,14 @@ impl Settings {
             runtime: tokio::runtime::Builder::new_current_thread()
                 .build()
                 .unwrap(),
+            time: Time::Frozen,
         }
+    }
+
+    /// Lets time pass during the scenario: for delayed acknowledgements, closing and sleeping.
+    pub(super) fn in_time(mut self) -> Self {
+        self.time = Time::Passing;
+        self
     }
 }
 
@@ -151,6 +168,7 @@ impl World {
 
     /// Closes everything, and waits until all tasks have ended.
     async fn end(self) {
+        time::run();
         self.client.close(0, b"");
         self.server.close(0, b"");
         self.client.idle().await;
@@ -236,6 +254,9 @@ fn run<F>(
     let model = Model::enter();
     Runner::new(scheduler, config).run(move || {
         time::start();
+        if settings.time == Time::Passing {
+            time::run();
+        }
         block_on(async {
             let world = Arc::new(World::new(&settings));
             scenario(world.clone()).await;

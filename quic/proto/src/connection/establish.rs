@@ -69,7 +69,7 @@ impl Connection {
                 server_name: Some(server_name),
                 resume: true,
                 early_data: zero_rtt::offer(start),
-                resumption_context: &versions::resumption_context(version),
+                resumption_context: &version.resumption_context(),
                 ..Start::default()
             },
         )?;
@@ -142,7 +142,7 @@ impl Connection {
                 resume: true,
                 early_data: zero_rtt::takes(original, version),
                 early_context: &zero_rtt::early_context(version, &told),
-                resumption_context: &versions::resumption_context(version),
+                resumption_context: &version.resumption_context(),
                 ..Start::default()
             },
         )?;

@@ -5,7 +5,6 @@
 //! them what was acknowledged and what was lost.
 
 mod close;
-mod data;
 mod dispatch;
 mod establish;
 mod frame_room;

@@ -5,7 +5,6 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use bytes::Bytes;
 use hybriq_tls::{ClientHello, Provider};
 
-use super::versions;
 use crate::wire::ResetToken;
 use crate::{
     cids,
@@ -30,7 +29,7 @@ impl Setup {
     fn known_version(&self, server_name: &str) -> Option<Version> {
         let of_session = || {
             let context = self.provider.session_context(server_name)?;
-            let version = versions::version_of_context(&context)?;
+            let version = Version::of_resumption_context(&context)?;
             self.transport.speaks(version).then_some(version)
         };
         self.transport

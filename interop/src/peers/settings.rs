@@ -44,6 +44,8 @@ pub(super) fn transport(setup: &Setup) -> Transport<'static> {
     Transport {
         windows: (setup.windows == crate::Windows::Narrow).then_some(Windows {
             stream: NARROW_STREAM,
+            // Narrower than the peer's, so that mixing the two up shows.
+            local_stream: NARROW_STREAM / 2,
             connection: NARROW_CONNECTION,
         }),
         ..Transport::default()

@@ -39,8 +39,10 @@ impl<'a> From<&'a Transport> for stacks::Transport<'a> {
             congestion: settings.congestion.as_deref(),
             windows: settings.window.map(|bytes| Windows {
                 stream: bytes,
+                local_stream: bytes,
                 connection: bytes,
             }),
+            socket_buffer: settings.socket_buffer,
             idle_timeout: settings.idle_timeout_ms.map(Duration::from_millis),
             max_streams: settings.max_streams,
         }

@@ -4,6 +4,8 @@
 #[cfg(feature = "quinn")]
 pub mod quinn;
 pub mod rustls;
+#[cfg(feature = "s2n-quic")]
+pub mod s2n_quic;
 
 use std::time::Duration;
 
@@ -62,6 +64,8 @@ pub struct Transport<'a> {
     pub windows: Option<Windows>,
     /// Time without a packet after which a connection ends.
     pub idle_timeout: Option<Duration>,
+    /// Bytes requested from the system for each buffer of a socket that the stack makes.
+    pub socket_buffer: Option<u32>,
     /// Number of streams of each kind that the peer may have open at once.
     pub max_streams: Option<u64>,
 }
@@ -71,6 +75,8 @@ pub struct Transport<'a> {
 pub struct Windows {
     /// Receive window of a stream.
     pub stream: u32,
+    /// Receive window of a bidirectional stream that this end opens, if a stack has one of its own.
+    pub local_stream: u32,
     /// Receive window of a connection, and bytes that a stack buffers until they are acknowledged.
     pub connection: u32,
 }

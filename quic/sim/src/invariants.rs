@@ -117,6 +117,8 @@ pub struct Ledger {
     small: u64,
     /// Largest window since the last acknowledgement.
     window: u64,
+    /// Largest window of any path at any time.
+    widest: u64,
     /// Challenges answered since the last acknowledgement.
     answers: u64,
     /// Probe timeouts at the last acknowledgement, and in all.
@@ -205,6 +207,7 @@ impl Ledger {
         self.check_memory(held, PIECE * bounds.stream_pieces as u64)?;
         let stats = connection.stats();
         self.window = self.window.max(stats.congestion_window);
+        self.widest = self.widest.max(self.window);
         self.ptos.1 = stats.ptos;
         self.quiet.losses.1 = stats.packets_lost;
         for ((name, entries), (_, most)) in connection.tables().iter().zip(bounds.iter()) {
@@ -226,7 +229,8 @@ impl Ledger {
         }
         // A path that was left keeps its window, and the one before it what is under way. A full
         // challenge that is answered allows more of them, and a timeout two datagrams.
-        let windows = answered.0.clamp(1, 2) * self.window;
+        let other = if answered.0 > 1 { self.widest } else { 0 };
+        let windows = self.window + other;
         let probes = limits::PROBE_BYTES + 2 * limits::MIN_DATAGRAM as u64 * self.answers;
         let timeouts = 1 + self.ptos.1 - self.ptos.0;
         let most = windows + probes + 2 * timeouts * FULL;

@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Arrival, Endpoint, Incoming,
-    TokenRecord,
+    Arrival, Endpoint, Incoming, TokenRecord,
     admission::{Initial, Proof, Verdict},
 };
 use crate::{

@@ -511,7 +511,7 @@ impl EndpointBuilder {
             return Err(EndpointError::Workers(self.workers));
         }
         self.ids.check(self.server.as_ref())?;
-        self.ids.settle();
+        self.ids.draw_reset_key();
         let server = self.server.as_ref().map(ServerConfig::setup).transpose()?;
         let client = self.client.as_ref().map(ClientConfig::setup).transpose()?;
         if self.also.len() >= ADDRESSES {

@@ -5,10 +5,7 @@ mod moves;
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::{Poll, Waker},
 };
 
@@ -17,6 +14,7 @@ use hashbrown::HashMap;
 
 use self::moves::Move;
 use super::waiters::{Waited, Waiters, lock, wake};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
     agreement::Handshake,
     error::{By, ConnectionError},
@@ -121,13 +119,15 @@ impl WaitFor {
     }
 }
 
-/// Wakers of the tasks that wait on a send stream.
+/// Tasks that wait on a send stream, and how the peer ended it.
 #[derive(Default)]
 pub(crate) struct SendSide {
     /// Task that writes.
     pub(crate) writer: Option<Waker>,
     /// Task that waits for the end of the stream.
     pub(crate) watcher: Option<Waker>,
+    /// Code of the peer's STOP_SENDING. The protocol forgets it once our reset is acknowledged.
+    pub(crate) stopped: Option<u64>,
 }
 
 impl SharedConnection {
@@ -364,8 +364,9 @@ impl State {
             StreamEvent::Writable(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
-            StreamEvent::Stopped { id, .. } => {
+            StreamEvent::Stopped { id, code } => {
                 if let Some(side) = self.sends.get_mut(&id) {
+                    side.stopped = Some(code);
                     wakes.extend(side.writer.take());
                     wakes.extend(side.watcher.take());
                 }

@@ -1,0 +1,329 @@
+"""The inputs: what a letter of the alphabet puts on the wire.
+
+A letter is a function that sends. It returns False where it cannot, for example because it has no
+keys yet; then nothing is sent and the output is `(no keys)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from aioquic import tls
+from aioquic.buffer import Buffer
+from aioquic.quic import crypto, packet
+from aioquic.quic.crypto import CryptoContext
+from aioquic.tls import Epoch
+from wire import ALPN, SERVER_NAME, Wire, crypto_frame, frame, stream_frame, varint
+
+Letter = Callable[[Wire], bool]
+PARAMETERS = tls.ExtensionType.QUIC_TRANSPORT_PARAMETERS
+HUGE = (1 << 62) - 1
+PING = b"\x01"
+# Ends after which timers decide what an implementation answers.
+ENDS_HERE = {"close-transport", "close-application", "key-update-twice"}
+# Time in seconds that a letter takes. An end may refuse a second key update for three times the
+# probe timeout (RFC 9001 section 6.5).
+TAKES = {"wait": 0.3, "key-update": 0.3}
+
+
+def parameters(wire: Wire) -> packet.QuicTransportParameters:
+    """Returns the transport parameters of our end, without those that only servers send."""
+    return packet.QuicTransportParameters(
+        max_idle_timeout=30_000,
+        initial_max_data=1 << 20,
+        initial_max_stream_data_bidi_local=1 << 18,
+        initial_max_stream_data_bidi_remote=1 << 18,
+        initial_max_stream_data_uni=1 << 18,
+        initial_max_streams_bidi=16,
+        initial_max_streams_uni=16,
+        active_connection_id_limit=4,
+        initial_source_connection_id=wire.local_cid,
+    )
+
+
+def encoded(params: packet.QuicTransportParameters) -> bytes:
+    buf = Buffer(capacity=2048)
+    packet.push_quic_transport_parameters(buf, params)
+    return buf.data
+
+
+def client_session() -> tls.Context:
+    session = tls.Context(
+        is_client=True, alpn_protocols=[ALPN], server_name=SERVER_NAME, verify_mode=0
+    )
+    session._supported_groups = [tls.Group.X25519]
+    session._cipher_suites = [tls.CipherSuite.AES_128_GCM_SHA256]
+    session.new_session_ticket_cb = lambda _: None
+    return session
+
+
+def hello(session: tls.Context, extensions: list[tuple[int, bytes]]) -> bytes:
+    """Returns the ClientHello of a session."""
+    session.handshake_extensions = extensions
+    out = {epoch: Buffer(capacity=4096) for epoch in Epoch}
+    session.handle_message(b"", out)
+    return out[Epoch.INITIAL].data
+
+
+def other_hello(wire: Wire, change: dict[str, object] | None) -> bytes:
+    """Returns the ClientHello of another session, with changed transport parameters or none."""
+    if change is None:
+        return hello(client_session(), [])
+    params = parameters(wire)
+    for name, value in change.items():
+        setattr(params, name, value)
+    return hello(client_session(), [(PARAMETERS, encoded(params))])
+
+
+def on(epoch: Epoch, payload: bytes, *, times: int = 1, wants_ack: bool = True) -> Letter:
+    """Makes a letter that sends a packet with these frames, the same packet `times` times."""
+
+    def send(wire: Wire) -> bool:
+        if not wire.can_send(epoch):
+            return False
+        pad = 1200 if epoch == Epoch.INITIAL else 0
+        datagram = wire.protect(epoch, payload, pad=pad, wants_ack=wants_ack)
+        for _ in range(times):
+            # A packet without frames cannot be padded; zeros behind it are no packet.
+            wire.send(datagram.ljust(pad, b"\0"))
+        return True
+
+    return send
+
+
+def initial(payload: Callable[[Wire], bytes], **options: object) -> Letter:
+    def send(wire: Wire) -> bool:
+        if not wire.can_send(Epoch.INITIAL):
+            return False
+        settings: dict[str, object] = {"pad": 1200, **options}
+        wire.send(wire.protect(Epoch.INITIAL, payload(wire), **settings))  # type: ignore[arg-type]
+        return True
+
+    return send
+
+
+def with_wrong_keys(epoch: Epoch) -> Letter:
+    def send(wire: Wire) -> bool:
+        keys = CryptoContext()
+        suite = tls.CipherSuite.AES_128_GCM_SHA256
+        keys.setup(cipher_suite=suite, secret=os.urandom(32), version=1)
+        pad = 1200 if epoch in (Epoch.INITIAL, Epoch.ZERO_RTT) else 100
+        # Its packet number must not be missing later.
+        number = wire.next_pn[epoch]
+        wire.send(wire.protect(epoch, PING, keys=keys, pad=pad, wants_ack=False))
+        wire.next_pn[epoch] = number
+        return True
+
+    return send
+
+
+def key_update(times: int) -> Letter:
+    """Makes a letter that updates our keys and sends a PING with them, `times` times."""
+
+    def send(wire: Wire) -> bool:
+        if not wire.can_send(Epoch.ONE_RTT):
+            return False
+        keys = wire.send_keys[Epoch.ONE_RTT]
+        for _ in range(times):
+            crypto.apply_key_phase(keys, crypto.next_key_phase(keys), "local_update")
+            wire.send(wire.protect(Epoch.ONE_RTT, PING))
+        return True
+
+    return send
+
+
+def reserved_bits(epoch: Epoch) -> Letter:
+    def send(wire: Wire) -> bool:
+        if not wire.can_send(epoch):
+            return False
+        wire.send(wire.protect(epoch, PING, reserved=3, pad=100))
+        return True
+
+    return send
+
+
+def flight(epoch: Epoch, change: Callable[[bytes], bytes] = lambda data: data) -> Letter:
+    """Makes a letter that sends the TLS bytes of a level, changed."""
+
+    def send(wire: Wire) -> bool:
+        data = wire.crypto_out[epoch]
+        if not wire.can_send(epoch) or not data:
+            return False
+        wire.send(wire.protect(epoch, crypto_frame(change(data))))
+        return True
+
+    return send
+
+
+def finished(wire: Wire) -> bool:
+    if not flight(Epoch.HANDSHAKE)(wire):
+        return False
+    wire.may_ack_application = True
+    return True
+
+
+def finished_and_stream(wire: Wire) -> bool:
+    """Sends the client's Finished and a stream in one datagram, the stream first."""
+    data = wire.crypto_out[Epoch.HANDSHAKE]
+    if not data or not wire.can_send(Epoch.ONE_RTT):
+        return False
+    late = wire.protect(Epoch.ONE_RTT, stream_frame(0, b"hello", fin=True))
+    wire.send(late)
+    wire.send(wire.protect(Epoch.HANDSHAKE, crypto_frame(data)))
+    wire.may_ack_application = True
+    return True
+
+
+def half_hello(second: bool) -> Callable[[Wire], bytes]:
+    def payload(wire: Wire) -> bytes:
+        data = wire.crypto_out[Epoch.INITIAL]
+        half = len(data) // 2
+        return crypto_frame(data[half:], half) if second else crypto_frame(data[:half])
+
+    return payload
+
+
+def whole_hello(wire: Wire) -> bytes:
+    return crypto_frame(wire.crypto_out[Epoch.INITIAL])
+
+
+def unknown_version(wire: Wire) -> bool:
+    wire.send(wire.protect(Epoch.INITIAL, PING, version=0x0A0A0A0A, pad=1200, wants_ack=False))
+    return True
+
+
+def flip_last(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def nothing(_wire: Wire) -> bool:
+    return True
+
+
+def frames_of(space: Epoch) -> dict[str, Letter]:
+    """Returns the letters that both long-header spaces have."""
+    name = {Epoch.INITIAL: "initial", Epoch.HANDSHAKE: "handshake"}[space]
+    return {
+        f"{name}-ping": on(space, PING),
+        f"{name}-empty": on(space, b""),
+        f"{name}-stream": on(space, stream_frame(0, b"hello")),
+        f"{name}-unknown-frame": on(space, frame(0x3F)),
+        f"{name}-ack-unsent": on(space, frame(0x02, 1000, 0, 0, 0), wants_ack=False),
+        f"{name}-reserved-bits": reserved_bits(space)
+        if space != Epoch.INITIAL
+        else initial(lambda _: PING, reserved=3),
+        f"{name}-close": on(space, frame(0x1C, 0, 0, 0), wants_ack=False),
+        f"{name}-close-application": on(space, frame(0x1D, 0, 0), wants_ack=False),
+        f"{name}-crypto-far": on(space, crypto_frame(b"x", 1 << 20)),
+        f"{name}-wrong-keys": with_wrong_keys(space),
+    }
+
+
+NEW_ID = bytes(range(8))
+
+
+def application(local_bidi: int, local_uni: int) -> dict[str, Letter]:
+    """Returns the 1-RTT letters of an end with these first streams. The peer's are those ^ 1."""
+    peer_bidi, peer_uni = local_bidi ^ 1, local_uni ^ 1
+    one = Epoch.ONE_RTT
+    payloads = {
+        "ping": PING,
+        "empty": b"",
+        "unknown-frame": frame(0x3F),
+        "truncated-frame": bytes([0x06, 0x00]),
+        "crypto-unexpected": crypto_frame(b"\x01\x00\x00\x00"),
+        "crypto-far": crypto_frame(b"x", 1 << 20),
+        "stream": stream_frame(local_bidi, b"hello", fin=True),
+        "stream-other-final-size": stream_frame(local_bidi, b"hello, you", fin=True),
+        "stream-over-window": stream_frame(local_bidi + 4, b"x", 1 << 40),
+        "stream-over-limit": stream_frame(local_bidi + 4 * (1 << 40), b"x"),
+        "stream-of-peer-unopened": stream_frame(peer_bidi + 400, b"x"),
+        "stream-uni-of-peer": stream_frame(peer_uni + 400, b"x"),
+        "reset-before-end": frame(0x04, local_bidi, 0, 1),
+        "reset-uni-of-peer": frame(0x04, peer_uni + 400, 0, 0),
+        "stop-sending-our-uni": frame(0x05, local_uni, 0),
+        "stop-sending-peer-unopened": frame(0x05, peer_bidi + 400, 0),
+        "max-stream-data-our-uni": frame(0x11, local_uni, 1 << 30),
+        "max-stream-data-peer-unopened": frame(0x11, peer_bidi + 400, 1 << 30),
+        "stream-data-blocked-uni-of-peer": frame(0x15, peer_uni + 400, 0),
+        "max-streams-too-many": frame(0x12, (1 << 60) + 1),
+        "streams-blocked-too-many": frame(0x16, (1 << 60) + 1),
+        "new-cid-retires-too-much": frame(0x18, 1, 2, b"\x08" + NEW_ID + bytes(16)),
+        "new-cid-empty": frame(0x18, 1, 0, b"\x00" + bytes(16)),
+        "new-cid-conflict": frame(0x18, 1, 0, b"\x08" + NEW_ID + bytes(16))
+        + frame(0x18, 1, 0, b"\x08" + NEW_ID[::-1] + bytes(16)),
+        "new-cid-over-limit": b"".join(
+            frame(0x18, 1 + i, 0, b"\x08" + NEW_ID[:7] + bytes([i]) + bytes([i]) * 16)
+            for i in range(64)
+        ),
+        "retire-cid-unknown": frame(0x19, 1000),
+        "retire-cid-in-use": frame(0x19, 0),
+        "path-challenge": frame(0x1A, bytes(8)),
+        "path-response-unasked": frame(0x1B, b"unasked!"),
+        "new-token-empty": frame(0x07, 0),
+        "datagram": frame(0x31, 1, b"x"),
+        "data-after-padding": bytes(300) + PING,
+        "frame-type-too-long": b"\x40\x01",
+    }
+    letters = {name: on(one, payload) for name, payload in payloads.items()}
+    letters |= {
+        "ack-unsent": on(one, frame(0x02, 100_000, 0, 0, 0), wants_ack=False),
+        "ack-below-zero": on(one, frame(0x02, 0, 0, 0, 5), wants_ack=False),
+        "path-challenge-twice": on(one, frame(0x1A, b"twice..."), times=2),
+        "key-update": key_update(1),
+        "key-update-twice": key_update(2),
+        "reserved-bits": reserved_bits(one),
+        "wrong-keys": with_wrong_keys(one),
+        "close-transport": on(one, frame(0x1C, 0, 0, 0), wants_ack=False),
+        "close-application": on(one, frame(0x1D, 7, 0), wants_ack=False),
+        "wait": nothing,
+    }
+    return letters
+
+
+def against_server() -> dict[str, Letter]:
+    """Returns the alphabet of a client that breaks rules."""
+    start = Epoch.INITIAL
+    letters: dict[str, Letter] = {
+        "hello": initial(whole_hello),
+        "hello-first-half": initial(half_hello(False)),
+        "hello-second-half": initial(half_hello(True)),
+        "hello-small-datagram": initial(whole_hello, pad=0),
+        "hello-invalid-token": initial(whole_hello, token=b"not your token"),
+        "hello-no-parameters": initial(lambda wire: crypto_frame(other_hello(wire, None))),
+        "hello-bad-exponent": initial(
+            lambda wire: crypto_frame(other_hello(wire, {"ack_delay_exponent": 21}))
+        ),
+        "hello-server-parameter": initial(
+            lambda wire: crypto_frame(other_hello(wire, {"stateless_reset_token": bytes(16)}))
+        ),
+        "hello-wrong-cid-parameter": initial(
+            lambda wire: crypto_frame(
+                other_hello(wire, {"initial_source_connection_id": b"another"})
+            )
+        ),
+        "initial-crypto-not-hello": on(start, crypto_frame(b"\x14\x00\x00\x20" + bytes(32))),
+        "unknown-version": unknown_version,
+        "zero-rtt-wrong-keys": with_wrong_keys(Epoch.ZERO_RTT),
+        "finished": finished,
+        "finished-after-stream": finished_and_stream,
+        "finished-wrong": flight(Epoch.HANDSHAKE, flip_last),
+        "finished-twice-in-one": flight(Epoch.HANDSHAKE, lambda data: data + data),
+        "handshake-done": on(Epoch.ONE_RTT, frame(0x1E)),
+        "new-token": on(Epoch.ONE_RTT, frame(0x07, 4, b"mine")),
+    }
+    letters |= frames_of(Epoch.INITIAL)
+    letters |= frames_of(Epoch.HANDSHAKE)
+    letters |= application(0, 2)
+    return letters
+
+
+def start_client(wire: Wire) -> None:
+    """Prepares the connection of a client: its keys and its ClientHello."""
+    wire.set_initial_keys(wire.peer_cid)
+    extension = (PARAMETERS, encoded(parameters(wire)))
+    wire.crypto_out[Epoch.INITIAL] = hello(wire.tls, [extension])
+
+
+__all__ = ["ENDS_HERE", "HUGE", "against_server", "client_session", "start_client", "varint"]

@@ -1,0 +1,266 @@
+"""The system under learning: one implementation, one connection for each word."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import letters
+from aalpy.base import SUL
+from aioquic.tls import Epoch
+from wire import PACKET_NAMES, Wire, describe
+
+CLOSED = "(closed)"
+NO_KEYS = "(no keys)"
+# Runs of a word whose outputs contradict earlier ones.
+VOTES = 5
+# Words that run at the same time: most of their time is waiting.
+PARALLEL = 4
+
+Word = tuple[str, ...]
+
+
+class Contradiction(Exception):
+    """An output that learning already used was noise; learning starts again from the cache."""
+
+
+class Peer:
+    """A running `automaton_peer`."""
+
+    def __init__(self, binary: Path, role: str, name: str) -> None:
+        self.process = subprocess.Popen(
+            [str(binary), role, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        pem = []
+        for line in self.process.stdout:
+            if line.startswith("ready"):
+                self.ready = line.split()[1:]
+                break
+            pem.append(line)
+        else:
+            raise RuntimeError(f"{name} did not start")
+        self.pem = "".join(pem)
+        # Ports whose datagrams it reads.
+        self.ports: set[int] = set()
+
+    def is_idle(self) -> bool:
+        """Returns true if all its threads sleep and no datagram waits for it.
+
+        Timers that are due wake a thread at once, so this is exact on a busy machine too.
+        """
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        for task in tasks.iterdir():
+            try:
+                stat = (task / "stat").read_text()
+            except OSError:
+                continue
+            if stat.rsplit(")", 1)[1].split()[0] != "S":
+                return False
+        rows = Path(f"/proc/{self.process.pid}/net/udp").read_text().splitlines()[1:]
+        for row in rows:
+            fields = row.split()
+            if int(fields[1].split(":")[1], 16) in self.ports:
+                if int(fields[4].split(":")[1], 16) > 0:
+                    return False
+        return True
+
+    def stop(self) -> None:
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(2)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()
+
+
+class Automaton(SUL):
+    """Runs words, remembers their outputs and votes where they contradict each other."""
+
+    def __init__(self, alphabet: dict[str, letters.Letter]) -> None:
+        super().__init__()
+        self.alphabet = alphabet
+        # For each word, how often its last letter had which output.
+        self.votes: dict[Word, Counter[str]] = {}
+        self.answered: dict[Word, str] = {}
+        self.reasons: dict[str, Counter[str]] = {}
+        self.noisy: Counter[Word] = Counter()
+        self.runs = 0
+        self.lock = threading.Lock()
+
+    starts: tuple[Word, ...] = ()
+
+    def open(self) -> Wire:
+        """Makes a new connection; each role defines it."""
+        raise NotImplementedError
+
+    def pre(self) -> None:
+        """Does nothing: every word has its own connection."""
+
+    def post(self) -> None:
+        """Does nothing: every word has its own connection."""
+
+    def step(self, letter: str) -> str:
+        raise NotImplementedError("only whole words are run")
+
+    def close(self, wire: Wire) -> None:
+        """Closes, which spares the implementation the wait for its timeouts."""
+        for epoch in (Epoch.ONE_RTT, Epoch.HANDSHAKE, Epoch.INITIAL):
+            if wire.can_send(epoch) and not wire.over:
+                payload = letters.frame(0x1C, 0, 0, 0)
+                pad = 1200 if epoch == Epoch.INITIAL else 0
+                wire.send(wire.protect(epoch, payload, pad=pad, wants_ack=False))
+        wire.sock.close()
+
+    def take_step(self, wire: Wire, letter: str) -> str:
+        if wire.over:
+            return CLOSED
+        wire.expected.clear()
+        if not self.alphabet[letter](wire):
+            return NO_KEYS
+        events = wire.collect(letters.TAKES.get(letter))
+        acked = [PACKET_NAMES[e] for e, pn in wire.expected if pn in wire.acked[e]]
+        wire.acknowledge()
+        output = describe(events, acked)
+        with self.lock:
+            for reason in wire.reasons:
+                self.reasons.setdefault(f"{letter}: {output}", Counter())[reason] += 1
+        wire.reasons.clear()
+        if letter in letters.ENDS_HERE:
+            wire.over = True
+        return output
+
+    # Words
+
+    def run(self, word: Word) -> None:
+        """Runs a word once on a new connection."""
+        wire = self.open()
+        try:
+            outputs = [self.take_step(wire, letter) for letter in word]
+        finally:
+            self.close(wire)
+        with self.lock:
+            self.runs += 1
+            for index, output in enumerate(outputs):
+                self.votes.setdefault(word[: index + 1], Counter())[output] += 1
+
+    def run_all(self, words: Iterable[Word]) -> None:
+        """Runs the words that are not known, several at a time."""
+        unknown = dict.fromkeys(word for word in words if self.known(word) is None)
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(self.run, unknown))
+
+    def repeat(self, words: Iterable[Word]) -> None:
+        """Runs words once more, and often where the outputs contradict each other."""
+        words = list(words)
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(self.run, words))
+        for word in words:
+            self.settle(word)
+
+    def settle(self, word: Word) -> None:
+        """Votes on a word whose outputs contradict each other."""
+        if self.is_contested(word):
+            for _ in range(VOTES):
+                self.run(word)
+
+    def known(self, word: Word) -> list[str] | None:
+        """Returns the outputs of a word if all are known or follow from an end."""
+        outputs: list[str] = []
+        for index in range(len(word)):
+            if outputs and (outputs[-1] == CLOSED or ends(word[index - 1], outputs[-1])):
+                outputs.append(CLOSED)
+                continue
+            votes = self.votes.get(word[: index + 1])
+            if not votes:
+                return None
+            outputs.append(votes.most_common(1)[0][0])
+        return outputs
+
+    def query(self, word: Word) -> list[str]:
+        word = tuple(word)
+        self.num_queries += 1
+        self.num_steps += len(word)
+        outputs = self.known(word)
+        if outputs is None:
+            self.run(word)
+            outputs = self.known(word)
+            assert outputs is not None
+        if not self.answered_before(word):
+            self.settle(word)
+            outputs = self.known(word)
+            assert outputs is not None
+        self.answer(word, outputs)
+        return outputs
+
+    def answered_before(self, word: Word) -> bool:
+        return word in self.answered
+
+    def is_contested(self, word: Word) -> bool:
+        prefixes = (word[: index + 1] for index in range(len(word)))
+        contested = [one for one in prefixes if len(self.votes.get(one, ())) > 1]
+        for one in contested:
+            self.noisy[one] += 1
+        # A clear majority settles it.
+        return any(
+            self.votes[one].most_common(2)[0][1] < 3 * self.votes[one].most_common(2)[1][1] + 1
+            for one in contested
+        )
+
+    def answer(self, word: Word, outputs: list[str]) -> None:
+        """Records what learning was told; raises if it was told otherwise before."""
+        for index, output in enumerate(outputs):
+            prefix = word[: index + 1]
+            if self.answered.setdefault(prefix, output) != output:
+                self.answered.clear()
+                raise Contradiction(f"{' '.join(prefix)}: {self.votes[prefix]}")
+
+
+def ends(letter: str, output: str) -> bool:
+    return (
+        "CLOSE(" in output
+        or output == "StatelessReset"
+        or (letter in letters.ENDS_HERE and output != NO_KEYS)
+    )
+
+
+class ServerUnderTest(Automaton):
+    """A server, and our client that breaks rules."""
+
+    # Likely ways to states, so that words from there run at the same time.
+    starts: tuple[Word, ...] = (
+        (),
+        ("hello",),
+        ("hello-first-half",),
+        ("hello", "handshake-ping"),
+        ("hello", "finished"),
+        ("hello", "finished", "stream"),
+    )
+
+    def __init__(self, binary: Path, name: str) -> None:
+        super().__init__(letters.against_server())
+        self.peer = Peer(binary, "serve", name)
+        host, port = self.peer.ready[0].rsplit(":", 1)
+        self.address = (host, int(port))
+        self.peer.ports.add(int(port))
+
+    def open(self) -> Wire:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind(("127.0.0.1", 0))
+        sock.connect(self.address)
+        wire = Wire(sock, letters.client_session(), is_client=True, is_idle=self.peer.is_idle)
+        letters.start_client(wire)
+        return wire
+
+
+class ClientUnderTest(Automaton):
+    """A client, and our server that breaks rules."""

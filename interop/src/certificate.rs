@@ -1,7 +1,7 @@
 //! The certificate of a test.
 
 use rcgen::{CertificateParams, Error, KeyPair, PKCS_ECDSA_P384_SHA384};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::CertificateDer;
 
 /// Name of every server here.
 pub const SERVER_NAME: &str = "localhost";
@@ -15,7 +15,6 @@ pub struct Certificate {
     pem: String,
     key_pem: String,
     der: Vec<u8>,
-    key_der: Vec<u8>,
 }
 
 impl Certificate {
@@ -30,7 +29,6 @@ impl Certificate {
             pem: certificate.pem(),
             key_pem: key.serialize_pem(),
             der: certificate.der().to_vec(),
-            key_der: key.serialize_der(),
         })
     }
 
@@ -47,10 +45,5 @@ impl Certificate {
     /// Returns the certificate as DER.
     pub fn der(&self) -> CertificateDer<'static> {
         self.der.clone().into()
-    }
-
-    /// Returns the private key as DER (PKCS #8).
-    pub fn key_der(&self) -> PrivateKeyDer<'static> {
-        PrivatePkcs8KeyDer::from(self.key_der.clone()).into()
     }
 }

@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use hybriq::{By, tls::Group};
+use hybriq_netbench::stacks::Close;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Future that an object-safe async method returns.
@@ -98,6 +99,16 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<Close> for Failure {
+    fn from(close: Close) -> Self {
+        Self::Transport {
+            by: close.by,
+            code: close.code,
+            reason: close.reason,
+        }
+    }
+}
 
 impl Failure {
     /// Wraps an error that needs no closer look.

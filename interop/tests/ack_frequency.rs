@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use hybriq_interop::{ALPN, Bulk, Certificate, Groups, Peer, Setup, echo_stream, peers::Hybriq};
-use quinn::{
-    AckFrequencyConfig, Endpoint, ServerConfig, TransportConfig, crypto::rustls::QuicServerConfig,
+use hybriq_interop::{
+    Bulk, Certificate, Groups, Peer, Setup, echo_stream,
+    peers::{Hybriq, Quinn},
 };
-use rustls::{crypto::aws_lc_rs, version::TLS13};
+use quinn::{AckFrequencyConfig, Endpoint, TransportConfig};
 
 /// Requests an acknowledgement for every tenth packet and for losses.
 fn requests() -> AckFrequencyConfig {
@@ -18,19 +18,10 @@ fn requests() -> AckFrequencyConfig {
     requests
 }
 
-fn server(certificate: &Certificate) -> Endpoint {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
-        .expect("TLS 1.3")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der()], certificate.key_der())
-        .expect("a certificate");
-    tls.alpn_protocols = vec![ALPN.into()];
-    let tls = QuicServerConfig::try_from(tls).expect("a QUIC suite");
+fn server(setup: &Setup) -> Endpoint {
+    let mut config = Quinn::server_config(setup).expect("a configuration");
     let mut transport = TransportConfig::default();
     transport.ack_frequency_config(Some(requests()));
-    let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(Arc::new(transport));
     Endpoint::server(config, ([127, 0, 0, 1], 0).into()).expect("a socket")
 }
@@ -38,7 +29,8 @@ fn server(certificate: &Certificate) -> Endpoint {
 #[tokio::test(flavor = "multi_thread")]
 async fn thirty_two_mebibytes_each_way_with_requests_of_both_ends() {
     let certificate = Certificate::generate().expect("a certificate");
-    let endpoint = server(&certificate);
+    let setup = Setup::new(certificate, Groups::PreferPostQuantum);
+    let endpoint = server(&setup);
     let address = endpoint.local_addr().expect("an address");
     let echo = tokio::spawn(async move {
         let incoming = endpoint.accept().await.expect("a client");
@@ -49,7 +41,6 @@ async fn thirty_two_mebibytes_each_way_with_requests_of_both_ends() {
         connection.stats()
     });
 
-    let setup = Setup::new(certificate, Groups::PreferPostQuantum);
     let peer = Hybriq(hybriq::Backend::Rustls);
     let connection = peer.connect(&setup, address).await.expect("a connection");
     let bulk = Bulk {

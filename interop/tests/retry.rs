@@ -12,8 +12,7 @@ use hybriq_interop::{
     ALPN, Certificate, Groups, Peer, SERVER_NAME, Setup,
     peers::{Quinn, S2nQuic},
 };
-use quinn::{TokenLog, TokenReuseError, ValidationTokenConfig, crypto::rustls::QuicServerConfig};
-use rustls::{crypto::aws_lc_rs, version::TLS13};
+use quinn::{TokenLog, TokenReuseError, ValidationTokenConfig};
 
 fn setup() -> Setup {
     Setup::new(
@@ -76,16 +75,8 @@ impl TokenLog for Spent {
 }
 
 fn quinn_server(certificate: &Certificate) -> quinn::Endpoint {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
-        .expect("TLS 1.3")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der()], certificate.key_der())
-        .expect("a certificate");
-    tls.alpn_protocols = vec![ALPN.into()];
-    let tls = QuicServerConfig::try_from(tls).expect("a QUIC suite");
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let setup = Setup::new(certificate.clone(), Groups::PreferPostQuantum);
+    let mut config = Quinn::server_config(&setup).expect("a configuration");
     let mut tokens = ValidationTokenConfig::default();
     tokens.sent(1).log(Arc::new(Spent::default()));
     config.validation_token_config(tokens);

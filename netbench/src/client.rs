@@ -11,7 +11,7 @@ use crate::run::{Place, Request, Run};
 /// `netbench server` offers.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ClientArgs {
-    /// What to run: a file, or the name of one that is built in.
+    /// Scenario to run: a file, or the name of a built-in one.
     #[arg(
         long,
         value_name = "FILE",

@@ -43,6 +43,7 @@ mod run;
 mod scenario;
 #[cfg(test)]
 mod schema;
+pub mod stacks;
 mod terminal;
 mod units;
 
@@ -59,7 +60,7 @@ use cli::{Cli, Command};
 use run::Run;
 
 /// Failure of a subcommand: one line that says what is wrong and how to mend it.
-type Failure = Box<dyn std::error::Error>;
+type Failure = stacks::Failure;
 
 /// Runs the `netbench` program with the arguments of this process.
 pub fn main() -> ExitCode {

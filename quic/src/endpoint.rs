@@ -503,7 +503,7 @@ impl EndpointBuilder {
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
-    pub fn bind(mut self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
+    pub fn bind(self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
         let runtime = Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
         // Panics here without a time driver, not later in the worker's task.
         drop(tokio::time::sleep(std::time::Duration::ZERO));
@@ -511,16 +511,36 @@ impl EndpointBuilder {
             return Err(EndpointError::Workers(self.workers));
         }
         self.ids.check(self.server.as_ref())?;
-        self.ids.settle();
-        let server = self.server.as_ref().map(ServerConfig::setup).transpose()?;
-        let client = self.client.as_ref().map(ClientConfig::setup).transpose()?;
+        let setups = self.setups()?;
         if self.also.len() >= ADDRESSES {
             return Err(EndpointError::Addresses(self.also.len() + 1));
         }
         let mut sockets = vec![bind_first(address, self.socket)?];
-        for address in self.also {
+        for &address in &self.also {
             sockets.push(Socket::bind(address, self.socket)?);
         }
+        let (endpoint, worker) = self.on_sockets(sockets, setups, runtime.clone());
+        runtime.spawn(worker.run());
+        Ok(endpoint)
+    }
+
+    /// Builds the TLS providers of the configurations.
+    pub(crate) fn setups(&self) -> Result<Setups, EndpointError> {
+        Ok(Setups {
+            server: self.server.as_ref().map(ServerConfig::setup).transpose()?,
+            client: self.client.as_ref().map(ClientConfig::setup).transpose()?,
+        })
+    }
+
+    /// Makes an endpoint on these sockets, and its worker, which is to run.
+    pub(crate) fn on_sockets(
+        mut self,
+        sockets: Vec<Socket>,
+        setups: Setups,
+        runtime: Handle,
+    ) -> (Endpoint, Worker) {
+        self.ids.settle();
+        let Setups { server, client } = setups;
         let addresses = sockets.iter().map(Socket::local_address).collect();
 
         let mailbox = Mailbox::new();
@@ -531,13 +551,20 @@ impl EndpointBuilder {
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
         worker.set_accept_backlog(self.accept_backlog);
-        runtime.spawn(worker.run());
-        Ok(Endpoint {
+        let endpoint = Endpoint {
             shared,
             client,
             runtime,
-        })
+        };
+        (endpoint, worker)
     }
+}
+
+/// What an endpoint accepts and starts connections with.
+#[derive(Clone)]
+pub(crate) struct Setups {
+    server: Option<Setup>,
+    client: Option<Setup>,
 }
 
 fn bind_first(address: impl ToSocketAddrs, options: udp::Options) -> Result<Socket, EndpointError> {

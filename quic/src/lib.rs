@@ -234,6 +234,10 @@ mod random;
 #[cfg(feature = "tokio")]
 mod stream;
 #[cfg(feature = "tokio")]
+mod sync;
+#[cfg(all(test, feature = "tokio"))]
+mod tests;
+#[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
 mod worker;

@@ -73,6 +73,16 @@ pub trait Provider: Send + Sync {
         self.key_exchange()
     }
 
+    /// Returns the [resumption context](Start::resumption_context) of the session that a client
+    /// holds for this server, if it holds one and can tell.
+    ///
+    /// A transport that binds sessions to a version begins with the version of the session, even
+    /// in a new process.
+    fn session_context(&self, server_name: &str) -> Option<Vec<u8>> {
+        let _ = server_name;
+        None
+    }
+
     /// Starts a handshake.
     ///
     /// # Errors

@@ -355,22 +355,22 @@ impl Meeting {
 
 /// Form in which an end reports a refused key exchange.
 #[derive(Clone, Copy)]
-enum Told {
-    /// By an error for that purpose.
+enum Report {
+    /// An error variant made for refused key exchanges.
     Named,
-    /// By a transport error with this code.
+    /// A transport error with this code.
     Code(u64),
-    /// By either: the other end may have said which policy failed, or only sent an alert.
+    /// Either of the two: the other end may have named the policy that failed, or sent an alert only.
     NamedOrCode(u64),
 }
 
 /// Returns how an end reports a refusal: one that requires post-quantum names it, others see an
 /// alert.
-fn told(peer: &dyn Peer, groups: Groups, code: u64) -> Told {
+fn told(peer: &dyn Peer, groups: Groups, code: u64) -> Report {
     match (peer.names_refusals(), groups) {
-        (true, Groups::RequirePostQuantum) => Told::Named,
-        (true, _) => Told::NamedOrCode(code),
-        (false, _) => Told::Code(code),
+        (true, Groups::RequirePostQuantum) => Report::Named,
+        (true, _) => Report::NamedOrCode(code),
+        (false, _) => Report::Code(code),
     }
 }
 
@@ -378,15 +378,16 @@ fn expect_refused(
     end: &'static str,
     by: By,
     outcome: &Result<Handshake, Failure>,
-    told: Told,
+    told: Report,
 ) -> Result<(), Problem> {
     let right = match (outcome, told) {
-        (Err(Failure::KeyExchangeRefused { by: who, .. }), Told::Named | Told::NamedOrCode(_)) => {
-            *who == by
-        }
+        (
+            Err(Failure::KeyExchangeRefused { by: who, .. }),
+            Report::Named | Report::NamedOrCode(_),
+        ) => *who == by,
         (
             Err(Failure::Transport { by: who, code, .. }),
-            Told::Code(expected) | Told::NamedOrCode(expected),
+            Report::Code(expected) | Report::NamedOrCode(expected),
         ) => *who == by && *code == expected,
         _ => false,
     };

@@ -1,10 +1,12 @@
-//! The implementations, one file each.
+//! The implementations, one file each. Foreign stacks are set up by [`hybriq_netbench::stacks`], as
+//! for measurements; a file here adds what the cases need.
 
 mod hybriq;
 #[cfg(feature = "quiche")]
 mod quiche;
 mod quinn;
 mod s2n_quic;
+mod settings;
 
 use ::hybriq::Backend;
 

@@ -3,22 +3,14 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
-use hybriq::By;
-use quinn::{
-    ConnectionError, Endpoint, TransportConfig, VarInt,
-    crypto::rustls::{QuicClientConfig, QuicServerConfig},
-};
-use rustls::{
-    RootCertStore,
-    crypto::{CryptoProvider, aws_lc_rs},
-    version::TLS13,
-};
+use hybriq_netbench::stacks;
+use quinn::{ConnectionError, Endpoint, VarInt};
 use tokio::sync::mpsc;
 
+use super::settings;
 use crate::{
-    ALPN, Activity, Answer, Bulk, Client, Connection, Early, Failure, Feature, Groups, Handshake,
-    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, SERVER_NAME, Server, Setup, Validation,
-    Windows, Writer, echo_stream,
+    Activity, Answer, Bulk, Client, Connection, Early, Failure, Feature, Groups, Handshake, Peer,
+    Reader, Role, SERVER_NAME, Server, Setup, Validation, Writer, echo_stream,
 };
 
 /// quinn 0.11 on rustls with aws-lc-rs.
@@ -26,6 +18,17 @@ use crate::{
 /// Its public API tells neither the group nor the HelloRetryRequest.
 #[derive(Clone, Copy, Debug)]
 pub struct Quinn;
+
+impl Quinn {
+    /// Returns the configuration of a server.
+    ///
+    /// # Errors
+    /// [`Failure::SetUp`] where quinn refuses it.
+    pub fn server_config(setup: &Setup) -> Result<quinn::ServerConfig, Failure> {
+        let tls = settings::tls(setup, Role::Server);
+        stacks::quinn::server(&tls, &settings::transport(setup)).map_err(Failure::set_up)
+    }
+}
 
 impl Peer for Quinn {
     fn name(&self) -> &'static str {
@@ -46,7 +49,7 @@ impl Peer for Quinn {
     }
 
     fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
-        let config = server_config(setup)?;
+        let config = Self::server_config(setup)?;
         let endpoint =
             Endpoint::server(config, ([127, 0, 0, 1], 0).into()).map_err(Failure::set_up)?;
         let address = endpoint.local_addr().map_err(Failure::set_up)?;
@@ -77,7 +80,10 @@ impl Peer for Quinn {
 
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
         let mut endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).map_err(Failure::set_up)?;
-        endpoint.set_default_client_config(client_config(setup)?);
+        let tls = stacks::rustls::client(&settings::tls(setup, Role::Client));
+        let (tls, _) = tls.map_err(Failure::set_up)?;
+        let config = stacks::quinn::client(tls, &settings::transport(setup));
+        endpoint.set_default_client_config(config.map_err(Failure::set_up)?);
         Ok(Box::new(Remembering(endpoint)))
     }
 }
@@ -192,79 +198,5 @@ impl Connection for Opened {
 }
 
 fn failure(error: &ConnectionError) -> Failure {
-    match error {
-        ConnectionError::ConnectionClosed(close) => Failure::Transport {
-            by: By::Peer,
-            code: close.error_code.into(),
-            reason: String::from_utf8_lossy(&close.reason).into_owned(),
-        },
-        ConnectionError::TransportError(error) => Failure::Transport {
-            by: By::Local,
-            code: error.code.into(),
-            reason: error.reason.clone(),
-        },
-        other => Failure::other(other),
-    }
-}
-
-fn transport(windows: Windows) -> Arc<TransportConfig> {
-    let mut config = TransportConfig::default();
-    if windows == Windows::Narrow {
-        config
-            .stream_receive_window(NARROW_STREAM.into())
-            .receive_window(NARROW_CONNECTION.into())
-            .send_window(NARROW_CONNECTION.into());
-    }
-    Arc::new(config)
-}
-
-fn provider(groups: Groups) -> Arc<CryptoProvider> {
-    use aws_lc_rs::kx_group::{SECP256R1, SECP256R1MLKEM768, SECP384R1, X25519, X25519MLKEM768};
-    let kx_groups = match groups {
-        Groups::PreferPostQuantum => vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1],
-        Groups::RequirePostQuantum => vec![X25519MLKEM768, SECP256R1MLKEM768],
-        Groups::OnlyClassical => vec![X25519, SECP256R1, SECP384R1],
-        Groups::ClassicalShareFirst => vec![X25519, X25519MLKEM768],
-        Groups::OnlySecp384r1 => vec![SECP384R1],
-    };
-    Arc::new(CryptoProvider {
-        kx_groups,
-        ..aws_lc_rs::default_provider()
-    })
-}
-
-fn server_config(setup: &Setup) -> Result<quinn::ServerConfig, Failure> {
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider(setup.groups))
-        .with_protocol_versions(&[&TLS13])
-        .map_err(Failure::set_up)?
-        .with_no_client_auth()
-        .with_single_cert(vec![setup.certificate.der()], setup.certificate.key_der())
-        .map_err(Failure::set_up)?;
-    tls.alpn_protocols = vec![ALPN.into()];
-    if setup.early_data.is_on() {
-        // The only other value is 0 (RFC 9001 §4.6.1).
-        tls.max_early_data_size = u32::MAX;
-    }
-    let tls = QuicServerConfig::try_from(tls).map_err(Failure::set_up)?;
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
-    config.transport_config(transport(setup.windows));
-    Ok(config)
-}
-
-fn client_config(setup: &Setup) -> Result<quinn::ClientConfig, Failure> {
-    let mut roots = RootCertStore::empty();
-    roots
-        .add(setup.certificate.der())
-        .map_err(Failure::set_up)?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider(setup.groups))
-        .with_protocol_versions(&[&TLS13])
-        .map_err(Failure::set_up)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![ALPN.into()];
-    tls.enable_early_data = setup.early_data.is_on();
-    let tls = QuicClientConfig::try_from(tls).map_err(Failure::set_up)?;
-    let mut config = quinn::ClientConfig::new(Arc::new(tls));
-    config.transport_config(transport(setup.windows));
-    Ok(config)
+    stacks::quinn::close(error).map_or_else(|| Failure::other(error), Failure::from)
 }

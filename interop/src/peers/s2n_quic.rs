@@ -1,35 +1,29 @@
 //! s2n-quic.
 
 use std::{
-    net::SocketAddr,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    sync::Arc,
 };
 
-use hybriq::{By, tls::Group};
+use hybriq::tls::Group;
+use hybriq_netbench::stacks;
 use s2n_quic::{
     client::Connect,
     connection::Handle,
     provider::{
         endpoint_limits::{ConnectionAttempt, Limiter, Outcome},
         event::{self, events},
-        limits::Limits,
-        tls::s2n_tls as tls,
     },
-};
-use s2n_tls::{
-    callbacks::{ConnectionFuture, SessionTicket, SessionTicketCallback},
-    config::ConnectionInitializer,
-    security::Policy,
 };
 use tokio::sync::mpsc;
 
+use super::settings;
 use crate::{
-    ALPN, Activity, Answer, Client, Connection, Failure, Feature, Groups, Handshake,
-    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, SERVER_NAME, Server, Setup, Validation,
-    Windows, Writer, echo_stream,
+    Activity, Answer, Client, Connection, Failure, Feature, Groups, Handshake, Peer, Reader, Role,
+    SERVER_NAME, Server, Setup, Validation, Writer, echo_stream,
 };
+
+const FREE_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// s2n-quic 1.91 on s2n-tls.
 ///
@@ -71,21 +65,19 @@ impl Peer for S2nQuic {
 
     fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
         let (outcomes, received) = mpsc::unbounded_channel();
-        let mut server = s2n_quic::Server::builder()
-            .with_tls(server_tls(setup).map_err(Failure::set_up)?)
-            .map_err(Failure::set_up)?
-            .with_limits(limits(setup.windows)?)
-            .map_err(Failure::set_up)?
-            .with_event(Observer {
-                failures: Some(outcomes.clone()),
-            })
-            .map_err(Failure::set_up)?
-            .with_endpoint_limits(Admission(setup.validation))
-            .map_err(Failure::set_up)?
-            .with_io("127.0.0.1:0")
-            .map_err(Failure::set_up)?
-            .start()
-            .map_err(Failure::set_up)?;
+        let tls = settings::tls(setup, Role::Server);
+        let tls = stacks::s2n_quic::server_tls(&tls, policy(setup.groups));
+        let events = Observer {
+            failures: Some(outcomes.clone()),
+        };
+        let mut server = stacks::s2n_quic::serve(
+            tls.map_err(Failure::set_up)?,
+            &settings::transport(setup),
+            FREE_PORT,
+            events,
+            Admission(setup.validation),
+        )
+        .map_err(Failure::set_up)?;
         let address = server.local_addr().map_err(Failure::set_up)?;
         let activity = Arc::new(Activity::default());
         let noting = Arc::clone(&activity);
@@ -99,17 +91,13 @@ impl Peer for S2nQuic {
     }
 
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
-        let client = s2n_quic::Client::builder()
-            .with_tls(client_tls(setup).map_err(Failure::set_up)?)
-            .map_err(Failure::set_up)?
-            .with_limits(limits(setup.windows)?)
-            .map_err(Failure::set_up)?
-            .with_event(Observer { failures: None })
-            .map_err(Failure::set_up)?
-            .with_io("127.0.0.1:0")
-            .map_err(Failure::set_up)?
-            .start()
-            .map_err(Failure::set_up)?;
+        let tls = settings::tls(setup, Role::Client);
+        let tls = stacks::s2n_quic::client_tls(&tls, policy(setup.groups));
+        let tls = tls.map_err(Failure::set_up)?;
+        let settings = settings::transport(setup);
+        let events = Observer { failures: None };
+        let client = stacks::s2n_quic::client(tls, &settings, FREE_PORT, events);
+        let client = client.map_err(Failure::set_up)?;
         Ok(Box::new(Remembering(client)))
     }
 }
@@ -163,33 +151,6 @@ impl Limiter for Admission {
     }
 }
 
-/// Latest ticket of a client.
-#[derive(Clone, Default)]
-struct Ticket(Arc<Mutex<Option<Vec<u8>>>>);
-
-impl SessionTicketCallback for Ticket {
-    fn on_session_ticket(&self, _: &mut s2n_tls::connection::Connection, ticket: &SessionTicket) {
-        let Ok(len) = ticket.len() else { return };
-        let mut bytes = vec![0; len];
-        if ticket.data(&mut bytes).is_ok() {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
-        }
-    }
-}
-
-impl ConnectionInitializer for Ticket {
-    fn initialize_connection(
-        &self,
-        connection: &mut s2n_tls::connection::Connection,
-    ) -> Result<Option<Pin<Box<dyn ConnectionFuture>>>, s2n_tls::error::Error> {
-        let ticket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ticket) = ticket.as_deref() {
-            connection.set_session_ticket(ticket)?;
-        }
-        Ok(None)
-    }
-}
-
 struct Opened {
     handle: Handle,
     _client: s2n_quic::Client,
@@ -219,24 +180,7 @@ impl Connection for Opened {
 }
 
 fn failure(error: s2n_quic::connection::Error) -> Failure {
-    use s2n_quic::connection::Error;
-    match error {
-        Error::Transport {
-            code,
-            reason,
-            initiator,
-            ..
-        } => Failure::Transport {
-            by: if initiator.is_local() {
-                By::Local
-            } else {
-                By::Peer
-            },
-            code: code.as_u64(),
-            reason: reason.to_owned(),
-        },
-        other => Failure::other(other),
-    }
+    stacks::s2n_quic::close(error).map_or_else(|| Failure::other(error), Failure::from)
 }
 
 /// Subscriber that notes the group of each connection, and reports those that end before they are
@@ -317,53 +261,12 @@ fn observed(connection: &Handle) -> Handshake {
     }
 }
 
-/// Returns limits that are narrower for local streams than for the peer's, so that mixing the two
-/// up shows.
-fn limits(windows: Windows) -> Result<Limits, Failure> {
-    match windows {
-        Windows::Default => Ok(Limits::default()),
-        Windows::Narrow => Limits::default()
-            .with_data_window(NARROW_CONNECTION.into())
-            .and_then(|limits| {
-                limits.with_bidirectional_local_data_window(u64::from(NARROW_STREAM) / 2)
-            })
-            .and_then(|limits| limits.with_bidirectional_remote_data_window(NARROW_STREAM.into()))
-            .and_then(|limits| limits.with_max_send_buffer_size(NARROW_STREAM))
-            .map_err(Failure::set_up),
-    }
-}
-
-fn policy(groups: Groups) -> Result<Policy, s2n_tls::error::Error> {
-    Policy::from_version(match groups {
+/// Returns the name of the policy of s2n-tls with these groups.
+fn policy(groups: Groups) -> &'static str {
+    match groups {
         Groups::PreferPostQuantum | Groups::ClassicalShareFirst => "default_pq",
         Groups::RequirePostQuantum => "test_pq_only",
         Groups::OnlyClassical => "20240603",
         Groups::OnlySecp384r1 => "20250414",
-    })
-}
-
-fn server_tls(setup: &Setup) -> Result<tls::Server, s2n_tls::error::Error> {
-    let certificate = &setup.certificate;
-    let mut builder = tls::Server::builder()
-        .with_application_protocols([ALPN])?
-        .with_certificate(certificate.pem(), certificate.key_pem())?;
-    builder
-        .config_mut()
-        .set_security_policy(&policy(setup.groups)?)?
-        .add_session_ticket_key(b"interop", &[7; 32], SystemTime::now())?;
-    builder.build()
-}
-
-fn client_tls(setup: &Setup) -> Result<tls::Client, s2n_tls::error::Error> {
-    let mut builder = tls::Client::builder()
-        .with_application_protocols([ALPN])?
-        .with_empty_trust_store()?
-        .with_certificate(setup.certificate.pem())?;
-    let ticket = Ticket::default();
-    builder
-        .config_mut()
-        .set_security_policy(&policy(setup.groups)?)?
-        .set_session_ticket_callback(ticket.clone())?
-        .set_connection_initializer(ticket)?;
-    builder.build()
+    }
 }

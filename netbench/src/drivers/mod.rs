@@ -15,6 +15,7 @@ pub(crate) mod rustls_config;
 mod rustls_watch;
 #[cfg(feature = "s2n-quic")]
 mod s2n_quic;
+mod settings;
 mod table;
 mod tcp_tls;
 mod udp;

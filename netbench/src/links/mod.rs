@@ -67,11 +67,11 @@ pub(crate) struct Links {
     )]
     congestion: Vec<String>,
 
-    /// How long each download takes.
+    /// Length of each download, in seconds.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
 
-    /// How often everything is done; the table shows medians.
+    /// Number of repetitions of each download; the table shows medians.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
 

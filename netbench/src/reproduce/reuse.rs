@@ -55,7 +55,8 @@ const QUANTILES: [(f64, &str); 7] = [
 
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let (seconds, repetitions) = budget.choose(("1", 5), ("100", 5));
-    // So many that the handshake does not count, and that several connections complete.
+    // Enough requests to make the handshake's share small, and few enough for several connections
+    // to complete.
     let reused = budget.choose(100, 1000);
     let requests = format!("1,{reused}");
     let axes = [

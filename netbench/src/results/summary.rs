@@ -49,7 +49,7 @@ impl Summary {
         sorted.sort_by(f64::total_cmp);
         let median = median(&sorted)?;
         let half = half_width(&sorted);
-        // What cannot be negative is not said to become so.
+        // Keep the interval above zero for figures that cannot be negative.
         let floor = match sorted.first() {
             Some(&least) if least >= 0.0 => 0.0,
             _ => f64::NEG_INFINITY,
@@ -91,7 +91,7 @@ fn student(freedom: usize) -> f64 {
 }
 
 fn median_variance(n: usize) -> f64 {
-    // Beyond the table the limit π/2n, which is from above.
+    // Beyond the table use the limit π/2n, an upper bound.
     MEDIAN_VARIANCE
         .get(n - 2)
         .copied()

@@ -149,8 +149,8 @@ pub(crate) struct Connect {
     #[schemars(with = "schema::OptionalAtLeastOne")]
     #[serde(default = "one", with = "text::optional_count")]
     pub(crate) connections: Option<u64>,
-    /// Number of connections that may be under way at once. In a closed loop (no `rate`) always so many
-    /// are. Default: 1; with a rate 10000.
+    /// Largest number of concurrent connections. A closed loop (no `rate`) always keeps this many
+    /// going. Default: 1; with a rate 10000.
     #[schemars(with = "schema::Bound")]
     #[serde(default = "one_u32")]
     pub(crate) concurrency: u32,

@@ -43,3 +43,12 @@ pub struct Transmit {
     /// datagram.
     pub segment_size: Option<usize>,
 }
+
+impl Transmit {
+    /// Returns the number of datagrams.
+    #[must_use]
+    pub fn datagrams(&self) -> u64 {
+        let segment = self.segment_size.filter(|segment| *segment > 0);
+        segment.map_or(1, |segment| self.size.div_ceil(segment)) as u64
+    }
+}

@@ -178,8 +178,8 @@ impl Ask {
         }
     }
 
-    /// Asks in 0-RTT packets if possible. What the server refuses is asked again after the
-    /// handshake.
+    /// Sends the requests in 0-RTT packets if possible. Requests that the server refuses there are
+    /// sent again after the handshake.
     #[must_use]
     pub const fn early(mut self) -> Self {
         self.when = When::Early;

@@ -182,7 +182,7 @@ impl Network {
         self.node(Link::new(conditions.clone(), conditions.clone(), seed))
     }
 
-    /// A link of this rate each way, with a queue before it.
+    /// Adds a link with this rate in each direction and a queue in front of it.
     #[must_use]
     pub fn bandwidth(self, bits_per_second: u64, queue_bytes: u64) -> Self {
         self.node(Bandwidth::new(bits_per_second, queue_bytes))
@@ -199,7 +199,7 @@ impl Network {
         self.travel(now);
     }
 
-    /// When something happens on it next.
+    /// Returns the time of the next event on the network.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.in_flight
             .next()
@@ -208,7 +208,7 @@ impl Network {
             .min()
     }
 
-    /// The next datagram that has reached its end by `now`.
+    /// Returns the next datagram that has arrived by `now`.
     pub fn poll_delivery(&mut self, now: Duration) -> Option<(Side, Datagram)> {
         loop {
             if let Some(at) = self.node_timeout.filter(|&at| at <= now) {

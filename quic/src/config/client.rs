@@ -174,9 +174,9 @@ impl ClientConfig {
     /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
     /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
     ///
-    /// A session is good only in the version of QUIC that it was made in. A new process does not know
-    /// which one a server speaks: set [`TransportConfig::first_version`] to it, or the first
-    /// connection to each server is a full handshake.
+    /// A session is good only in the version of QUIC that it was made in, so the first connection of
+    /// a new process begins in that version (unless [`TransportConfig::first_version`] says
+    /// otherwise).
     #[must_use]
     pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
         self.with_tls(|tls| tls.session_store(store))

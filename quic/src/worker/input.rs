@@ -1,9 +1,7 @@
 //! Handling of received datagrams.
 
-use std::sync::MutexGuard;
-
 use super::{Standing, State, Worker, touch};
-use crate::udp::Buffers;
+use crate::{sync::MutexGuard, udp::Buffers};
 use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.

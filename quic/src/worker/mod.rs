@@ -6,6 +6,7 @@
 
 mod attempt;
 mod batch;
+mod clock;
 mod connection;
 mod connections;
 mod inbox;
@@ -26,7 +27,7 @@ use std::{
     future::poll_fn,
     sync::Arc,
     task::{Poll, Waker},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -120,7 +121,7 @@ impl Worker {
             connections: Connections::default(),
             timers: Timers::default(),
             clock_set: None,
-            now: clock(),
+            now: clock::now(),
             touched: Vec::new(),
             sending: VecDeque::new(),
             ended: 0,
@@ -159,7 +160,7 @@ impl Worker {
     }
 
     async fn turn(&mut self) {
-        self.now = clock();
+        self.now = clock::now();
         self.inbox.begin_turn();
         self.set_clock();
         self.receive();
@@ -172,7 +173,7 @@ impl Worker {
             }
             waiters::wake(&mut self.wakes);
             tokio::task::yield_now().await;
-            self.now = clock();
+            self.now = clock::now();
         }
         self.take_requests();
         self.service();
@@ -188,7 +189,7 @@ impl Worker {
         let due = |set: Instant| self.now.saturating_duration_since(set) >= CLOCK_INTERVAL;
         if self.clock_set.is_none_or(due) {
             self.clock_set = Some(self.now);
-            self.endpoint.set_clock(self.now, time_of_day());
+            self.endpoint.set_clock(self.now, clock::time_of_day());
         }
     }
 
@@ -243,8 +244,8 @@ impl Worker {
         }
     }
 
-    /// Returns the time at which something is due. What the endpoint has due is left out while the
-    /// socket is full: it waits for the socket, and not for its time, which has passed.
+    /// Returns the time of the next timer. While the socket is full, the timers of the endpoint are
+    /// left out: their datagrams wait for the socket, and their time has passed already.
     fn next_timeout(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_timeout();
         let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);
@@ -333,17 +334,6 @@ fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
         entry.touched = true;
         touched.push(entry.connection.slot);
     }
-}
-
-/// The only clock of this crate.
-#[expect(clippy::disallowed_methods, reason = "the driver owns the clock")]
-fn clock() -> Instant {
-    Instant::now()
-}
-
-/// Returns the time since 1970, on which the machines of a fleet agree.
-fn time_of_day() -> Duration {
-    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
 /// Wakes everybody who waits, even if the worker ends by a panic or with its runtime.

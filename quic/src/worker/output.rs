@@ -68,7 +68,7 @@ impl Worker {
             let space = self.batch.space();
             let transmit = state.core.poll_transmit(self.now, space, max_datagrams);
             let wanted = state.core.next_timeout();
-            // What was sent makes room for writers.
+            // Sending made room in the send buffers, so writers may continue.
             state.take_stream_events(&mut self.wakes);
             drop(state);
             self.timers.set(slot, &mut entry.deadline, wanted);

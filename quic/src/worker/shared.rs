@@ -3,10 +3,7 @@
 use std::{
     collections::VecDeque,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::{Poll, Waker},
 };
 
@@ -18,7 +15,10 @@ use super::{
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
-use crate::udp::{self, Socket};
+use crate::{
+    sync::{AtomicBool, AtomicUsize, Mutex},
+    udp::{self, Socket},
+};
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
     limits,

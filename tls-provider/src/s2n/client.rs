@@ -90,6 +90,12 @@ impl Provider for Client {
         &self.key_exchange
     }
 
+    fn session_context(&self, server_name: &str) -> Option<Vec<u8>> {
+        let tickets = self.tickets.as_ref()?;
+        let state = tickets.peek(server_name, SystemTime::now())?;
+        Some(state.scope.to_vec())
+    }
+
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
         if side.is_server() {
             return Err(unsupported(

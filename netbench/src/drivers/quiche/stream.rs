@@ -142,7 +142,7 @@ impl Reader for Receiver {
             }
             Err(Error::StreamReset(code)) => {
                 self.over = true;
-                let detail = format!("the peer gave it up: {code}");
+                let detail = format!("the peer reset the stream with code {code}");
                 Poll::Ready(Err(Failed::new(Kind::Reset, detail)))
             }
             other => {

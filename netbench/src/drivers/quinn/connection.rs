@@ -20,6 +20,7 @@ use super::super::{
     yield_until,
 };
 use crate::outcome::{Failed, Kind};
+use crate::stacks;
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
@@ -351,14 +352,13 @@ fn early_data_rejected() -> Failed {
 
 /// Returns the reason for the end of a connection.
 pub(super) fn ended(error: ConnectionError) -> Failed {
+    if let Some(close) = stacks::quinn::close(&error) {
+        return failures::transport(close.code, error);
+    }
     match &error {
         ConnectionError::ApplicationClosed(close) => {
             Failed::new(Kind::Application(close.error_code.into_inner()), error)
         }
-        ConnectionError::ConnectionClosed(close) => {
-            failures::transport(close.error_code.into(), error)
-        }
-        ConnectionError::TransportError(reason) => failures::transport(reason.code.into(), error),
         ConnectionError::Reset => Failed::new(Kind::Reset, error),
         ConnectionError::TimedOut => Failed::new(Kind::Timeout, error),
         _ => Failed::other(error),

@@ -6,24 +6,17 @@ mod socket;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{
-    Endpoint, EndpointConfig, IdleTimeout, Runtime as _, ServerConfig, TokioRuntime,
-    TransportConfig, VarInt,
-};
-use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use quinn::{Endpoint, EndpointConfig, Runtime as _, ServerConfig, TokioRuntime};
 
 use super::rustls_watch::Watch;
 use super::{
     Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Traffic,
     Transport, rustls_config, udp,
 };
-use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
+use crate::{Failure, stacks};
 use connection::{Opened, ended};
 use hybriq::Backend;
 use socket::Counting;
@@ -55,10 +48,7 @@ impl Driver for Quinn {
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
-        let tls = Arc::new(rustls_config::server(setup, u32::MAX)?);
-        let tls = QuicServerConfig::with_initial(tls, initial_suite()?)?;
-        let mut config = ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(transport(&setup.transport)?);
+        let config = stacks::quinn::server(&setup.tls(Role::Server), &(&setup.transport).into())?;
         let (endpoint, socket) = endpoint(&setup.transport, address, Some(config))?;
         Ok(Box::new(Served {
             endpoint,
@@ -69,9 +59,7 @@ impl Driver for Quinn {
 
     fn client(&self, setup: &Setup, server: SocketAddr) -> Result<Box<dyn Connector>, Failure> {
         let (tls, watch) = rustls_config::client(setup)?;
-        let tls = QuicClientConfig::with_initial(Arc::new(tls), initial_suite()?)?;
-        let mut config = quinn::ClientConfig::new(Arc::new(tls));
-        config.transport_config(transport(&setup.transport)?);
+        let config = stacks::quinn::client(tls, &(&setup.transport).into())?;
         let (mut endpoint, socket) = endpoint(&setup.transport, udp::any_port(server), None)?;
         endpoint.set_default_client_config(config);
         Ok(Box::new(Client {
@@ -81,14 +69,6 @@ impl Driver for Quinn {
             handover: Handover::of(&setup.cell),
         }))
     }
-}
-
-/// Returns the suite of Initial packets, which does not depend on the negotiation (RFC 9001 §5.2).
-fn initial_suite() -> Result<rustls::quic::Suite, Failure> {
-    let suite = TLS13_AES_128_GCM_SHA256
-        .tls13()
-        .and_then(rustls::Tls13CipherSuite::quic_suite);
-    Ok(suite.ok_or("rustls has no QUIC suite for Initial packets")?)
 }
 
 fn endpoint(
@@ -106,48 +86,6 @@ fn endpoint(
         runtime,
     )?;
     Ok((endpoint, socket))
-}
-
-fn transport(settings: &Transport) -> Result<Arc<TransportConfig>, Failure> {
-    let mut config = TransportConfig::default();
-    if let Some(bytes) = settings.datagram_size {
-        config.initial_mtu(bytes).mtu_discovery_config(None);
-    }
-    if let Some(name) = &settings.congestion {
-        congestion(&mut config, name)?;
-    }
-    if let Some(bytes) = settings.window {
-        config
-            .stream_receive_window(bytes.into())
-            .receive_window(bytes.into())
-            .send_window(bytes.into());
-    }
-    if let Some(milliseconds) = settings.idle_timeout_ms {
-        let timeout = IdleTimeout::try_from(Duration::from_millis(milliseconds))?;
-        config.max_idle_timeout(Some(timeout));
-    }
-    if let Some(count) = settings.max_streams {
-        let count = VarInt::from_u64(count)?;
-        config
-            .max_concurrent_bidi_streams(count)
-            .max_concurrent_uni_streams(count);
-    }
-    Ok(Arc::new(config))
-}
-
-fn congestion(config: &mut TransportConfig, name: &str) -> Result<(), Failure> {
-    match name {
-        "cubic" => config.congestion_controller_factory(Arc::new(CubicConfig::default())),
-        "new-reno" => config.congestion_controller_factory(Arc::new(NewRenoConfig::default())),
-        "bbr" => config.congestion_controller_factory(Arc::new(BbrConfig::default())),
-        _ => {
-            return Err(format!(
-                "quinn has no congestion controller '{name}'; it has cubic, new-reno, bbr"
-            )
-            .into());
-        }
-    };
-    Ok(())
 }
 
 struct Served {

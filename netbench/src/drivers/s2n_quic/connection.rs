@@ -18,6 +18,7 @@ use super::super::{
 };
 use super::events::Counts;
 use crate::outcome::{Failed, Kind};
+use crate::stacks;
 
 /// A connection whose handshake is complete.
 pub(super) struct Opened {
@@ -281,9 +282,11 @@ fn unless_clean<T>(error: Error) -> Result<Option<T>, Failed> {
 
 /// Returns the reason for the end of a connection.
 pub(super) fn ended(error: Error) -> Failed {
+    if let Some(close) = stacks::s2n_quic::close(error) {
+        return failures::transport(close.code, error);
+    }
     match error {
         Error::Application { error: code, .. } => Failed::new(Kind::Application(*code), error),
-        Error::Transport { code, .. } => failures::transport(code.as_u64(), error),
         Error::StatelessReset { .. } => Failed::new(Kind::Reset, error),
         Error::IdleTimerExpired { .. } | Error::MaxHandshakeDurationExceeded { .. } => {
             Failed::new(Kind::Timeout, error)

@@ -2,11 +2,10 @@
 
 use hybriq::{Backend, Group};
 use s2n_quic::provider::tls::s2n_tls::Server;
-use s2n_tls::security::Policy;
 
-use super::super::{ALPN, Role, Setup, rustls_config};
-use crate::Failure;
+use super::super::{Role, Setup, rustls_config};
 use crate::axes::{Cell, Certificate, Resumption};
+use crate::{Failure, stacks};
 
 /// Checks that s2n-quic can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
@@ -55,29 +54,6 @@ fn policy(group: Group) -> Result<(&'static str, bool), Failure> {
 }
 
 pub(super) fn s2n_server(setup: &Setup) -> Result<Server, Failure> {
-    let pem = &setup.certificates;
-    let mut builder = Server::builder()
-        .with_application_protocols([ALPN])?
-        .with_certificate(pem.server_chain.as_str(), pem.server_key.as_str())?;
-    if setup.cell.client_auth {
-        builder = builder
-            .with_empty_trust_store()?
-            .with_trusted_certificate(pem.root.as_str())?
-            .with_client_authentication()?
-            // A client is identified by its certificate, without a host name in it.
-            .with_verify_host_name_callback(AnyName)?;
-    }
     let (policy, _) = policy(setup.cell.group)?;
-    builder
-        .config_mut()
-        .set_security_policy(&Policy::from_version(policy)?)?;
-    Ok(builder.build()?)
-}
-
-struct AnyName;
-
-impl s2n_tls::callbacks::VerifyHostNameCallback for AnyName {
-    fn verify_host_name(&self, _host_name: &str) -> bool {
-        true
-    }
+    stacks::s2n_quic::server_tls(&setup.tls(Role::Server), policy)
 }

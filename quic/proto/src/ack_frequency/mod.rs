@@ -113,6 +113,11 @@ impl Owner for AckFrequency {
         false
     }
 
+    #[inline]
+    fn has_frames(&self, _: Space) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.wanted.is_some())
+    }
+
     /// Writes the request that is due.
     fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         let Some(peer) = &mut self.peer else { return };

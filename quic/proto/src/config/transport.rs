@@ -163,18 +163,12 @@ impl TransportConfig {
     /// Returns the version that a server last used.
     pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
         let known = self.memory.versions.as_ref()?.get(server_name)?;
-        self.spoken.versions.contains(known).then_some(known)
+        self.speaks(known).then_some(known)
     }
 
-    /// Returns the version of the first flight to a server: the configured one, or else that of its
-    /// tickets.
-    pub(crate) fn version_for(&self, server_name: &str) -> Version {
-        match self.spoken.first_version {
-            None => self
-                .known_version(server_name)
-                .unwrap_or_else(|| self.first_flight_version()),
-            Some(_) => self.first_flight_version(),
-        }
+    /// Returns true if this version is one of those spoken.
+    pub(crate) fn speaks(&self, version: Version) -> bool {
+        self.spoken.versions.contains(version)
     }
 
     /// Sets the largest number of bytes the peer may have in flight or unread on all streams
@@ -528,9 +522,9 @@ impl TransportConfig {
         self.migration.preferred_v4.is_some() || self.migration.preferred_v6.is_some()
     }
 
-    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to whose
-    /// routing depends on the peer's address. A peer to which a NAT gives another port is still
-    /// followed, because it cannot know. By default a peer may move.
+    /// Asks the peer not to move to another address (RFC 9000 §18.2). Servers behind a
+    /// load balancer that routes by the peer's address need this. A peer that a NAT gives another
+    /// port is still followed, because it cannot know that it moved. By default a peer may move.
     ///
     /// # Examples
     /// ```

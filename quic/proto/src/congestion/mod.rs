@@ -163,7 +163,7 @@ pub struct Marked {
     pub marks: u64,
     /// Time at which the newest packet acknowledged by that frame was sent.
     pub newest_sent: Instant,
-    /// Bytes in flight after what the frame acknowledged.
+    /// Bytes in flight after the frame was processed.
     pub bytes_in_flight: u64,
 }
 

@@ -4,13 +4,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::Connection;
+use super::{
+    Connection,
+    owners::Carried,
+    seal::{Payload, Tracking},
+};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, Frame, FrameType, FrameWriter},
     handshake::{Handshake, POST_QUANTUM_REQUIRED},
     limits,
-    packet::{Decoded, Kind, PacketBuilder, Packets, Space},
+    packet::{Decoded, Kind, PacketBuilder, PacketNumber, Packets, Space},
     params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
     space::Received,
@@ -216,14 +220,13 @@ impl Connection {
     /// Returns the duration of the closing and draining periods: three probe timeouts (RFC 9000 §10.2).
     /// A peer that says it delays acknowledgements for long does not prolong them.
     fn closing_time(&self) -> Duration {
-        let mut context = self.recovery_context();
-        context.peer_max_ack_delay = context.peer_max_ack_delay.min(limits::ACK_DELAY);
-        3 * self.recovery.pto(Space::Data, &context)
+        let delay = self.acks.frequency.peer_max_delay().min(limits::ACK_DELAY);
+        3 * self.recovery.pto(Space::Data, delay)
     }
 
-    /// Takes a datagram after our close. If it tells that the peer has closed, too, or has lost its
-    /// state, nobody is left who waits for an answer, and the connection ends at once. Any other may
-    /// come from a peer that missed our close.
+    /// Processes a datagram after our close. If the peer has closed too, or has lost its state, it
+    /// waits for no answer, and the connection ends at once. Any other datagram may come from a
+    /// peer that missed our close.
     pub(super) fn take_while_closing(&mut self, now: Instant, packets: &mut Packets<'_>) {
         let token = packets.reset_token();
         let tells = self.tells_of_close(now, packets);
@@ -237,6 +240,7 @@ impl Connection {
     /// Returns true if a 1-RTT packet of the datagram has a CONNECTION_CLOSE frame.
     fn tells_of_close(&mut self, now: Instant, packets: &mut Packets<'_>) -> bool {
         let keep_until = now + 3 * self.pto(Space::Data);
+        let keep_until = || keep_until;
         let largest = self.acks.received[Space::Data].largest().map(|(pn, _)| pn);
         let mut protected = packets.map_while(Result::ok);
         let packet = protected.find_map(|packet| match packet {
@@ -295,8 +299,7 @@ impl Connection {
             return None;
         }
         self.paths.active_mut().on_sent(size as u64);
-        self.observer.stats.datagrams_sent += 1;
-        self.transmit_of(size, Some(size))
+        Some(self.transmit_of(size, size))
     }
 
     /// Writes the packet of one space, padded to `pad_to` bytes. Returns its size, or 0 if there is
@@ -319,10 +322,10 @@ impl Connection {
         if space == Space::Handshake && self.close.finishes(&self.handshake) {
             finished = self.handshake.repeat_last_flight(&mut frames);
         }
-        // What came before the end arrived: the peer need not fear that it was lost.
+        // Acknowledge the data that arrived before the close, so that the peer knows it.
+        let mut acks = None;
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
-            let acks = write_last_ack(&self.acks.received[space], now, &mut frames);
-            self.observer.stats.acks_sent += u64::from(acks);
+            acks = write_last_ack(&self.acks.received[space], now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -331,26 +334,28 @@ impl Connection {
         if len == 0 {
             return 0;
         }
-        self.observer.keep(frames.written());
-        let Some(keys) = self.handshake.sealing_keys(space) else {
-            return 0;
+        let payload = Payload {
+            frames: len,
+            pad_to,
+            ack_eliciting: false,
+            acks,
+            ecn: self.recovery.ecn_mark(),
         };
-        let size = packet.finish_padded(len, pad_to, keys);
-        self.recovery.on_number_used(space, pn);
-        let ecn = self.recovery.ecn_mark();
-        let kind = self.handshake.kind_of(space);
-        self.observer.on_sealed(kind, pn, size, ecn);
-        size
+        self.seal(now, packet, payload, Carried::new(space), Tracking::None)
     }
 }
 
-/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns true if
-/// an ACK frame was written.
-fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) -> bool {
+/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns the
+/// largest number in the ACK frame, if it was written.
+fn write_last_ack(
+    received: &Received,
+    now: Instant,
+    out: &mut FrameWriter<'_>,
+) -> Option<PacketNumber> {
     let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
     let ranges = received.ranges().take(LAST_RANGES);
-    out.ack(delay as u64, ranges, received.ecn_counts())
-        .is_some()
+    out.ack(delay as u64, ranges, received.ecn_counts())?;
+    received.largest().map(|(pn, _)| pn)
 }
 
 /// Writes the frame. Before the handshake is over, an application's close is sent without its code

@@ -26,7 +26,6 @@ use crate::{
     agreement::Handshake as Agreement,
     cids,
     config::{self, PeerMigration, TransportConfig},
-    congestion,
     datagrams::Datagrams,
     error::{Code, TransportError},
     frame::Crypto,
@@ -69,7 +68,7 @@ impl Connection {
                 server_name: Some(server_name),
                 resume: true,
                 early_data: zero_rtt::offer(start),
-                resumption_context: &versions::resumption_context(version),
+                resumption_context: &version.resumption_context(),
                 ..Start::default()
             },
         )?;
@@ -142,7 +141,7 @@ impl Connection {
                 resume: true,
                 early_data: zero_rtt::takes(original, version),
                 early_context: &zero_rtt::early_context(version, &told),
-                resumption_context: &versions::resumption_context(version),
+                resumption_context: &version.resumption_context(),
                 ..Start::default()
             },
         )?;
@@ -216,18 +215,13 @@ impl Connection {
         let mut recovery = Recovery::new(
             now,
             recovery::Config {
-                side,
-                initial_rtt: config.flight.initial_rtt,
-                datagram_size: path.datagram_size(),
-                controller: config.flight.congestion.start(&congestion::Start {
-                    now,
-                    datagram_size: path.datagram_size(),
-                    initial_rtt: config.flight.initial_rtt,
-                    seed: derived(parts.seed, b"congestion"),
-                }),
                 skip_seed: Some(derived(parts.seed, b"skip")),
-                ecn: config.flight.ecn,
-                pacing: config.flight.pacing,
+                ..config.flight.start(
+                    now,
+                    side,
+                    path.datagram_size(),
+                    derived(parts.seed, b"congestion"),
+                )
             },
         );
         if let Some(resume) = &config.flight.careful_resume {

@@ -90,10 +90,10 @@ impl Observer {
 
     /// Copies the frames of a packet before they are encrypted in place.
     #[inline]
-    pub(super) fn keep(&mut self, payload: &[u8]) {
+    pub(super) fn keep<'a>(&mut self, payload: impl FnOnce() -> &'a [u8]) {
         if let Some(watch) = &mut self.watch {
             watch.payload.clear();
-            watch.payload.extend_from_slice(payload);
+            watch.payload.extend_from_slice(payload());
         }
     }
 
@@ -101,7 +101,7 @@ impl Observer {
     #[inline]
     pub(super) fn on_sealed(
         &mut self,
-        kind: Kind,
+        kind: impl FnOnce() -> Kind,
         pn: PacketNumber,
         size: usize,
         ecn: Option<Ecn>,
@@ -109,7 +109,7 @@ impl Observer {
         self.stats.packets_sent += 1;
         self.stats.ecn_sent.add(ecn);
         if let Some(watch) = &self.watch {
-            let packet = Packet::new(kind, pn, size, &watch.payload).marked(ecn);
+            let packet = Packet::new(kind(), pn, size, &watch.payload).marked(ecn);
             watch.tell(&Event::PacketSent(packet));
         }
     }

@@ -1,30 +1,38 @@
 //! The one list of all owners that send frames, and the return of a packet's fate to them.
 //!
-//! [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured without `..`
-//! wherever a call goes to all owners: a new owner does not compile until it is asked for its
-//! frames, writes them, and learns their fate.
+//! [`Connection`], [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured
+//! without `..` wherever a call goes to all owners: a new owner does not compile until it is asked
+//! for its frames, writes them, and learns their fate.
+//!
+//! Two more learn the fate of packets, in `deliver`, but are not owners, because their interest is
+//! not in frames. [`Received`](crate::space::Received) writes the ACK frames, which come before all
+//! owners, are never repaired, and matter only by the largest number that was acknowledged; loss
+//! detection keeps that number. [`Mtu`](crate::path::Mtu) learns from the size and the number of a
+//! packet, whatever it carries.
 
 use super::{
-    Connection,
-    data::{self, Data},
+    Acks, Cids, Connection, Memory,
     new_token::{self, NewTokens},
     timers::Timers,
 };
 use crate::{
     ack_frequency::{self, AckFrequency},
     cids,
+    datagrams::{self, Datagrams, Rival},
     frame::{FrameWriter, Owner, Timing},
     handshake::{self, Handshake},
     packet::{Kind, Space},
     path::Paths,
-    recovery::{Outcome, PathState, Recovery},
+    recovery::{Outcome, PathState, Recovery, SentPacket, Settled},
+    streams::{self, Streams},
 };
 
 /// Contents of one packet. Most carry only data; the rest is boxed to keep a record small.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) space: Space,
-    pub(super) data: data::Sent,
+    streams: streams::Sent,
+    datagrams: datagrams::Sent,
     pub(super) control: Option<Box<Control>>,
 }
 
@@ -32,7 +40,8 @@ impl Carried {
     pub(super) fn new(space: Space) -> Self {
         Self {
             space,
-            data: data::Sent::default(),
+            streams: streams::Sent::default(),
+            datagrams: datagrams::Sent::default(),
             control: None,
         }
     }
@@ -40,10 +49,11 @@ impl Carried {
     pub(super) fn is_empty(&self) -> bool {
         let Self {
             space: _,
-            data,
+            streams,
+            datagrams,
             control,
         } = self;
-        data.is_empty() && control.is_none()
+        streams.is_empty() && datagrams.is_empty() && control.is_none()
     }
 }
 
@@ -108,7 +118,8 @@ pub(super) struct Owners<'a> {
     new_tokens: &'a mut NewTokens,
     local_cids: &'a mut cids::Local,
     peer_cids: &'a mut cids::Peer,
-    data: Data<'a>,
+    streams: &'a mut Streams,
+    datagrams: &'a mut Datagrams,
     keep_alive: &'a mut Timers,
 }
 
@@ -123,13 +134,14 @@ impl Owners<'_> {
             new_tokens,
             local_cids,
             peer_cids,
-            data,
+            streams,
+            datagrams,
             keep_alive,
         } = self;
         let space = kind.space();
         match kind {
             Kind::Initial | Kind::Handshake => handshake.wants_to_send(space),
-            Kind::ZeroRtt => data.wants_to_send(space),
+            Kind::ZeroRtt => streams.wants_to_send(space) || datagrams.wants_to_send(space),
             Kind::OneRtt => {
                 handshake.wants_to_send(space)
                     || paths.wants_to_send(space)
@@ -137,7 +149,8 @@ impl Owners<'_> {
                     || new_tokens.wants_to_send(space)
                     || local_cids.wants_to_send(space)
                     || peer_cids.wants_to_send(space)
-                    || data.wants_to_send(space)
+                    || streams.wants_to_send(space)
+                    || datagrams.wants_to_send(space)
                     || keep_alive.wants_to_send(space)
             }
         }
@@ -159,28 +172,40 @@ impl Owners<'_> {
             new_tokens,
             local_cids,
             peer_cids,
-            data,
+            streams,
+            datagrams,
             keep_alive,
         } = self;
-        let mut control = Control::new(kind.space());
-        match kind {
-            Kind::Initial | Kind::Handshake => {
-                handshake.write_frames(timing, out, &mut control.handshake);
-            }
-            Kind::ZeroRtt => data.write_frames(timing, out, &mut carried.data),
-            Kind::OneRtt => {
-                handshake.write_frames(timing, out, &mut control.handshake);
+        let space = kind.space();
+        let has_handshake = kind != Kind::ZeroRtt && handshake.has_frames(space);
+        let has_rare = kind == Kind::OneRtt
+            && (paths.has_frames(space)
+                || ack_frequency.has_frames(space)
+                || new_tokens.has_frames(space)
+                || local_cids.has_frames(space)
+                || peer_cids.has_frames(space));
+        // Most packets carry only data, and need no record of anything else.
+        if has_handshake || has_rare {
+            let mut control = Control::new(space);
+            handshake.write_frames(timing, out, &mut control.handshake);
+            if has_rare {
                 paths.write_frames(timing, out, &mut ());
                 ack_frequency.write_frames(timing, out, &mut control.ack_frequency);
                 new_tokens.write_frames(timing, out, &mut control.new_token);
                 local_cids.write_frames(timing, out, &mut control.local_cids);
                 peer_cids.write_frames(timing, out, &mut control.peer_cids);
-                data.write_frames(timing, out, &mut carried.data);
-                keep_alive.write_frames(timing, out, &mut ());
+            }
+            if !control.is_empty() {
+                carried.control = Some(Box::new(control));
             }
         }
-        if !control.is_empty() {
-            carried.control = Some(Box::new(control));
+        match kind {
+            Kind::Initial | Kind::Handshake => {}
+            Kind::ZeroRtt => write_data(streams, datagrams, timing, out, carried),
+            Kind::OneRtt => {
+                write_data(streams, datagrams, timing, out, carried);
+                keep_alive.write_frames(timing, out, &mut ());
+            }
         }
     }
 
@@ -205,20 +230,51 @@ impl Owners<'_> {
     fn repeat(&mut self, streams: Repeat, carried: &Carried) {
         let Carried {
             space: _,
-            data:
-                data::Sent {
-                    streams: sent,
-                    datagrams: _,
-                },
+            streams: sent,
+            datagrams: _,
             control,
         } = carried;
         if streams == Repeat::Streams {
-            self.data.streams.on_lost(sent);
+            self.streams.on_lost(sent);
         }
         if let Some(control) = control {
             self.tell(Fate::Lost, control);
         }
     }
+}
+
+/// Returns the packet if its fate tells about the datagram size of the path in use: one with 1-RTT
+/// keys that was sent there.
+#[inline]
+fn sized(settled: &Settled<Carried>) -> Option<&SentPacket<Carried>> {
+    let packet = &settled.packet;
+    let is_on_path = packet.record.space == Space::Data && packet.snapshot.is_some();
+    is_on_path.then_some(packet)
+}
+
+/// Fills the rest of a packet with application data: streams between the datagrams that go first and
+/// those that fit behind (see [`Datagrams`] for the shares).
+#[inline]
+fn write_data(
+    streams: &mut Streams,
+    datagrams: &mut Datagrams,
+    timing: Timing,
+    out: &mut FrameWriter<'_>,
+    carried: &mut Carried,
+) {
+    if !datagrams.has_pending() {
+        return streams.write_frames(timing, out, &mut carried.streams);
+    }
+    let rival = if streams.has_pending() {
+        Rival::Waiting
+    } else {
+        Rival::Idle
+    };
+    datagrams.write_first(rival, out, &mut carried.datagrams);
+    let before = out.len();
+    streams.write_frames(timing, out, &mut carried.streams);
+    datagrams.on_streams_sent(out.len() - before);
+    datagrams.write_frames(timing, out, &mut carried.datagrams);
 }
 
 /// The part of a packet that a probe repeats.
@@ -237,32 +293,76 @@ impl Connection {
 
     #[inline]
     fn owners_and_recovery(&mut self) -> (Owners<'_>, &Recovery<Carried>) {
+        let Self {
+            handshake,
+            paths,
+            acks:
+                Acks {
+                    frequency,
+                    // ACK frames come before the owners: see `schedule`.
+                    received: _,
+                    settled: _,
+                },
+            memory:
+                Memory {
+                    tokens,
+                    path_keys: _,
+                    server_name: _,
+                },
+            cids:
+                Cids {
+                    local,
+                    peer,
+                    initial: _,
+                    original: _,
+                },
+            streams,
+            datagrams,
+            timers,
+            recovery,
+            // These send nothing, or nothing that is repaired (CONNECTION_CLOSE, in a packet of its
+            // own after which no other follows).
+            side: _,
+            config: _,
+            state: _,
+            agreed: _,
+            opening: _,
+            close: _,
+            header_bits: _,
+            events: _,
+            observer: _,
+        } = self;
         let owners = Owners {
-            handshake: &mut self.handshake,
-            paths: &mut self.paths,
-            ack_frequency: &mut self.acks.frequency,
-            new_tokens: &mut self.memory.tokens,
-            local_cids: &mut self.cids.local,
-            peer_cids: &mut self.cids.peer,
-            data: Data {
-                streams: &mut self.streams,
-                datagrams: &mut self.datagrams,
-            },
-            keep_alive: &mut self.timers,
+            handshake,
+            paths,
+            ack_frequency: frequency,
+            new_tokens: tokens,
+            local_cids: local,
+            peer_cids: peer,
+            streams,
+            datagrams,
+            keep_alive: timers,
         };
-        (owners, &self.recovery)
+        (owners, recovery)
     }
 
     /// Tells the owners the fate of their frames and empties the outcome. `space` is that of the
     /// ACK frame behind the outcome.
     pub(super) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in &outcome.acked {
-            self.on_size_acked(settled);
+            if let Some(packet) = sized(settled) {
+                let mtu = self.paths.active_mut().mtu_mut();
+                mtu.on_acked(settled.pn, packet.size, packet.time_sent);
+            }
             self.tell(Fate::Acked, &settled.packet.record);
         }
         for settled in &outcome.lost {
             self.observe_loss(settled);
-            self.on_size_lost(settled);
+            if let Some(packet) = sized(settled) {
+                let rtt = self.recovery.rtt().smoothed();
+                self.paths
+                    .on_size_lost(settled.pn, packet.size, packet.time_sent, rtt);
+            }
             self.tell(Fate::Lost, &settled.packet.record);
         }
         if let Some(largest) = outcome.largest_acked_ack {
@@ -277,12 +377,15 @@ impl Connection {
     fn tell(&mut self, fate: Fate, carried: &Carried) {
         let Carried {
             space: _,
-            data,
+            streams,
+            datagrams,
             control,
         } = carried;
-        tell(&mut self.owners().data, fate, data);
+        let mut owners = self.owners();
+        tell(owners.streams, fate, streams);
+        tell(owners.datagrams, fate, datagrams);
         if let Some(control) = control {
-            self.owners().tell(fate, control);
+            owners.tell(fate, control);
         }
     }
 
@@ -291,7 +394,7 @@ impl Connection {
     pub(super) fn probe_data(&mut self) {
         let (mut owners, recovery) = self.owners_and_recovery();
         let probes = usize::from(recovery.probes(Space::Data).max(1));
-        let old = if owners.data.streams.has_pending() {
+        let old = if owners.streams.has_pending() {
             probes - 1
         } else {
             probes

@@ -1,17 +1,23 @@
-//! Datagrams with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2). They are sent on the path
-//! that they are about. Answers on the path in use are subject to its congestion window; the others
-//! are limited in number.
+//! Datagrams that test a path.
+//!
+//! Those with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2) are sent on the path that they
+//! are about. Answers on the path in use are subject to its congestion window; the others
+//! are limited in number. MTU probes (RFC 9000 §14.4) are sent on the path in use.
 
 use std::time::Instant;
 
-use super::{Connection, owners::Carried};
+use super::{
+    Connection,
+    owners::Carried,
+    schedule::Due,
+    seal::{Payload, Tracking},
+    transmit::Padding,
+};
 use crate::{
-    ecn::Ecn,
-    frame::FrameWriter,
+    frame::{FrameWriter, Owner as _},
     limits,
-    packet::{Header, Kind, PacketBuilder, PacketNumber, Space},
+    packet::{Header, PacketBuilder, PacketNumber, Space},
     path::{Expanded, Probe, Window, Wrote},
-    recovery::SentPacket,
     udp::Transmit,
 };
 
@@ -23,21 +29,18 @@ impl Connection {
             return None;
         }
         self.handshake.keys().one_rtt()?;
+        let window = if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
+            Window::Open
+        } else {
+            Window::Full
+        };
         let mut failed = None;
         loop {
-            let probe = self
-                .paths
-                .next_probe(failed.as_ref(), &mut self.cids.peer)?;
-            let window = if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
-                Window::Open
-            } else {
-                Window::Full
-            };
-            if self.paths.may_probe(&probe, window) {
-                let transmit = self.write_probe(now, &probe, window, out);
-                if transmit.is_some() {
-                    return transmit;
-                }
+            let cids = &mut self.cids.peer;
+            let probe = self.paths.next_probe(failed.as_ref(), window, cids)?;
+            let transmit = self.write_probe(now, &probe, window, out);
+            if transmit.is_some() {
+                return transmit;
             }
             failed = Some(probe);
         }
@@ -60,7 +63,6 @@ impl Connection {
         let mut packet = PacketBuilder::begin(out, &header, pn, largest_acked)?;
         let mut frames = packet.frames();
         let acks = self.write_probe_frames(now, probe, &mut frames);
-        self.observer.keep(frames.written());
         let len = frames.len();
         if len == 0 {
             return None;
@@ -69,19 +71,33 @@ impl Connection {
             Expanded::Full => probe.room,
             Expanded::Short => 0,
         };
-        let keys = self.handshake.sealing_keys(Space::Data)?;
-        let size = packet.finish_padded(len, pad_to, keys);
-        self.paths.on_probe_sent(probe, size, window);
         let mark = self.recovery.ecn_mark();
         let ecn = mark.filter(|_| probe.is_on_active());
-        self.on_probe_sent(now, probe, (pn, size, ecn), acks);
-        Some(Transmit {
+        let payload = Payload {
+            frames: len,
+            pad_to,
+            ack_eliciting: true,
+            acks,
+            ecn,
+        };
+        let carried = Carried::new(Space::Data);
+        let tracking = if probe.is_on_active() {
+            Tracking::Full
+        } else {
+            Tracking::OtherPath
+        };
+        let size = self.seal(now, packet, payload, carried, tracking);
+        if size == 0 {
+            return None;
+        }
+        self.paths.on_probe_sent(probe, size, window);
+        Some(self.counted(Transmit {
             peer: probe.at.peer,
             local: probe.at.local,
             ecn,
             size,
             segment_size: None,
-        })
+        }))
     }
 
     /// Writes answers first, then challenges. Returns the largest packet number acknowledged.
@@ -94,11 +110,10 @@ impl Connection {
         probe: &Probe,
         frames: &mut FrameWriter<'_>,
     ) -> Option<PacketNumber> {
-        let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
             self.cids.local.repeat_frames(frames);
         }
-        let wrote = self.paths.write_probe(now, probe, data, frames);
+        let wrote = self.paths.write_probe(now, probe, frames);
         if !probe.is_on_active() || wrote == Wrote::NoAnswer {
             return None;
         }
@@ -113,34 +128,43 @@ impl Connection {
         largest.filter(|_| acks)
     }
 
-    /// Tracks a probe. Loss detection sees only packets on the path in use; on another path,
-    /// validation by either end repeats them.
-    fn on_probe_sent(
-        &mut self,
-        now: Instant,
-        probe: &Probe,
-        (pn, size, ecn): (PacketNumber, usize, Option<Ecn>),
-        acks: Option<PacketNumber>,
-    ) {
-        self.observer.stats.datagrams_sent += 1;
-        self.observer.stats.bytes_sent += size as u64;
-        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
-        if probe.is_on_active() {
-            let packet = SentPacket {
-                time_sent: now,
-                size: size as u16,
-                ack_eliciting: true,
-                in_flight: true,
-                largest_acked: acks,
-                ecn,
-                snapshot: None,
-                record: Carried::new(Space::Data),
-            };
-            self.track(now, Space::Data, pn, packet);
-        } else {
-            self.recovery.on_number_used(Space::Data, pn);
-            self.on_ack_eliciting_sent(now);
-            self.on_packet_sent(now, Space::Data, pn);
+    /// Returns the size of an MTU probe that is due. The rest of the handshake and answers to
+    /// challenges go first.
+    fn mtu_probe(&self, now: Instant) -> Option<u16> {
+        let size = self.paths.mtu_probe(now)?;
+        let is_free =
+            self.recovery.probes(Space::Data) == 0 && !self.handshake.wants_to_send(Space::Data);
+        is_free.then_some(size)
+    }
+
+    /// Returns true if data must wait until the window has room for an MTU probe; otherwise data
+    /// would always take that room.
+    pub(super) fn saves_room(&self, now: Instant) -> bool {
+        let size = self.mtu_probe(now);
+        size.is_some_and(|size| self.recovery.saves_room_for(size.into()))
+    }
+
+    /// Sends an MTU probe that is due, in a datagram of its own (RFC 9000 §14.4).
+    pub(super) fn transmit_mtu_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
+        let size = self.mtu_probe(now)?;
+        if !self.recovery.can_send(size.into())
+            || !self.recovery.may_send_now(now)
+            || !self.paths.active().may_send(size.into())
+        {
+            return None;
         }
+        let room = out.len();
+        let Some(buffer) = out.get_mut(..size.into()) else {
+            let most = u16::try_from(room).unwrap_or(u16::MAX);
+            self.paths.active_mut().mtu_mut().set_most(most);
+            return None;
+        };
+        let pn = self.recovery.next_number(Space::Data);
+        let written = self.write_packet(now, Space::Data, Due::MtuProbe, (buffer, Padding::Fill));
+        if written == 0 {
+            return None;
+        }
+        self.paths.on_mtu_probe_sent(pn, written);
+        Some(self.transmit_of(written, written))
     }
 }

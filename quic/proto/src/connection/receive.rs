@@ -91,38 +91,42 @@ impl Connection {
 
     pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, packets: &mut Packets<'_>) {
         let datagram_len = packets.bytes().len();
-        let mut first_dcid = None;
+        let mut shared_dcid = None;
         while self.state.is_open() && !self.opening.wants_restart() {
             let left = packets.bytes().len();
-            let decoded = match packets.next() {
+            let fate = match packets.next() {
                 None => return,
-                Some(Ok(decoded)) => decoded,
                 Some(Err(_)) => {
                     self.on_dropped(datagram_len, DropTrigger::Invalid);
                     return;
                 }
-            };
-            let size = left.saturating_sub(packets.bytes().len());
-            let fate = match decoded {
-                Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
+                Some(Ok(Decoded::Protected(packet)))
+                    if self.is_forbidden(&packet, datagram_len) =>
+                {
                     Fate::Dropped(DropTrigger::Invalid)
                 }
                 // All packets of a datagram are for the same connection (RFC 9000 §12.2).
-                Decoded::Protected(packet)
-                    if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
+                Some(Ok(Decoded::Protected(packet)))
+                    if shared_dcid.is_some_and(|dcid| dcid != packet.dcid) =>
                 {
                     Fate::Dropped(DropTrigger::ConnectionUnknown)
                 }
-                Decoded::Protected(packet) => self.take_packet(now, seen, packet),
-                Decoded::VersionNegotiation(packet) => {
+                Some(Ok(Decoded::Protected(packet))) => {
+                    if !packets.bytes().is_empty() {
+                        shared_dcid = Some(packet.dcid);
+                    }
+                    self.take_packet(now, seen, packet)
+                }
+                Some(Ok(Decoded::VersionNegotiation(packet))) => {
                     self.on_version_negotiation(now, &packet);
                     Fate::Dropped(DropTrigger::Unsupported)
                 }
-                Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
-                Decoded::Retry(_) | Decoded::UnknownVersion { .. } => {
+                Some(Ok(Decoded::Retry(retry))) if self.on_retry(now, &retry) => Fate::Accepted,
+                Some(Ok(Decoded::Retry(_) | Decoded::UnknownVersion { .. })) => {
                     Fate::Dropped(DropTrigger::Unsupported)
                 }
             };
+            let size = left.saturating_sub(packets.bytes().len());
             match fate {
                 Fate::Accepted => self.observer.stats.packets_received += 1,
                 Fate::Dropped(trigger) => self.on_dropped(size, trigger),
@@ -175,7 +179,8 @@ impl Connection {
         let largest = self.acks.received[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => {
-                let keep_until = now + 3 * self.pto(Space::Data);
+                let (recovery, peer_delay) = (&self.recovery, self.acks.frequency.peer_max_delay());
+                let keep_until = || now + 3 * recovery.pto(Space::Data, peer_delay);
                 self.handshake
                     .open_one_rtt(now, keep_until, packet, largest)
             }
@@ -204,7 +209,8 @@ impl Connection {
             self.header_bits.on_packet(pn, spin);
         }
         if !self.paths.came_on_active() && kind == Kind::OneRtt {
-            self.on_packet_elsewhere(now, &dcid);
+            let (paths, mut facts) = self.paths_with_facts(now);
+            paths.on_packet_elsewhere(&dcid, &mut facts);
         }
         match self.take_frames(now, kind, &dcid, payload) {
             Ok((eliciting, probing)) => {
@@ -357,6 +363,7 @@ impl Connection {
     }
 
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {
-        self.recovery.pto(space, &self.recovery_context())
+        self.recovery
+            .pto(space, self.acks.frequency.peer_max_delay())
     }
 }

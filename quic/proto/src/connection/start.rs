@@ -25,6 +25,18 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Returns the version that a server last used, or that of a session of an earlier process.
+    fn known_version(&self, server_name: &str) -> Option<Version> {
+        let of_session = || {
+            let context = self.provider.session_context(server_name)?;
+            let version = Version::of_resumption_context(&context)?;
+            self.transport.speaks(version).then_some(version)
+        };
+        self.transport
+            .known_version(server_name)
+            .or_else(of_session)
+    }
+
     /// Takes a token that an earlier connection of this version to the same server left, if there
     /// is one.
     fn take_token(&self, server_name: &str, version: Version) -> Option<Bytes> {
@@ -59,16 +71,18 @@ impl Attempt {
     /// that version (RFC 9369 §6).
     pub fn first(setup: &Setup, server_name: &str) -> Self {
         let transport = &setup.transport;
-        let usual = transport.version_for(server_name);
-        let is_given = transport.spoken.first_version.is_some()
-            || transport.known_version(server_name).is_some();
-        let known = transport
+        let given = match transport.spoken.first_version {
+            Some(_) => Some(transport.first_flight_version()),
+            None => setup.known_version(server_name),
+        };
+        let of_token = transport
             .spoken
             .versions
             .iter()
-            .filter(|version| !is_given || *version == usual)
+            .filter(|version| given.is_none_or(|given| given == *version))
             .find_map(|version| Some((version, setup.take_token(server_name, version)?)));
-        let (version, token) = known.unwrap_or((usual, Bytes::new()));
+        let usual = || given.unwrap_or_else(|| transport.first_flight_version());
+        let (version, token) = of_token.unwrap_or_else(|| (usual(), Bytes::new()));
         Self {
             version,
             token,

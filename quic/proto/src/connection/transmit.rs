@@ -4,11 +4,14 @@ use std::time::Instant;
 
 use hybriq_tls::Side;
 
-use super::{Connection, owners::Carried, schedule::Due};
+use super::{
+    Connection,
+    schedule::Due,
+    seal::{Payload, Tracking},
+};
 use crate::{
     limits,
     packet::{Header, Kind, PacketBuilder, PacketNumber, PerSpace, Space},
-    recovery::SentPacket,
     udp::Transmit,
 };
 
@@ -70,29 +73,17 @@ impl Connection {
             let written = self.write_datagram(now, buffer);
             size += written;
             if written > 0 {
-                self.observer.stats.datagrams_sent += 1;
                 segment = segment.or(Some(written));
             }
             if Some(written) < segment || written < limit {
                 break;
             }
         }
-        if segment.is_none() {
+        let Some(segment) = segment else {
             self.note_limit(now);
-        }
-        self.transmit_of(size, segment)
-    }
-
-    pub(super) fn transmit_of(&mut self, size: usize, segment: Option<usize>) -> Option<Transmit> {
-        let segment = segment?;
-        self.observer.stats.bytes_sent += size as u64;
-        Some(Transmit {
-            peer: self.paths.active().peer(),
-            local: self.paths.active().local(),
-            ecn: self.recovery.ecn_mark(),
-            size,
-            segment_size: (size > segment).then_some(segment),
-        })
+            return None;
+        };
+        Some(self.transmit_of(size, segment))
     }
 
     /// Writes one datagram with packets of all spaces that have something to send (RFC 9000 §12.2).
@@ -160,7 +151,6 @@ impl Connection {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
-        let kind = self.handshake.kind_of(space);
         let header = self.header(space);
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
@@ -171,7 +161,6 @@ impl Connection {
         let carried = self.write_frames(space, due, now, &mut frames);
         // Acknowledgements that did not fit were not sent.
         let acks = acks && !self.acks.received[space].is_ack_pending();
-        self.observer.keep(frames.written());
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
         let pad_to = match padding {
@@ -185,70 +174,17 @@ impl Connection {
         if len == 0 && pad_to == 0 {
             return 0;
         }
-        let clears_quic_bit = self.header_bits.clears_quic_bit();
-        let Some(keys) = self.handshake.sealing_keys(space) else {
-            return 0;
-        };
-        if clears_quic_bit {
+        if self.header_bits.clears_quic_bit() {
             packet.clear_quic_bit();
         }
-        let size = packet.finish_padded(len, pad_to, keys);
-        let ecn = self.recovery.ecn_mark();
-        self.observer.on_sealed(kind, pn, size, ecn);
-        let packet = SentPacket {
-            time_sent: now,
-            size: size as u16,
+        let payload = Payload {
+            frames: len,
+            pad_to,
             ack_eliciting,
-            in_flight: ack_eliciting || pad_to > size_now,
-            largest_acked: acked_up_to.filter(|_| acks),
-            ecn,
-            snapshot: None,
-            record: carried,
+            acks: acked_up_to.filter(|_| acks),
+            ecn: self.recovery.ecn_mark(),
         };
-        self.track(now, space, pn, packet);
-        size
-    }
-
-    /// Hands a sealed packet to loss detection.
-    #[inline]
-    pub(super) fn track(
-        &mut self,
-        now: Instant,
-        space: Space,
-        pn: PacketNumber,
-        packet: SentPacket<Carried>,
-    ) {
-        let (ack_eliciting, acked) = (packet.ack_eliciting, packet.largest_acked);
-        self.recovery.on_packet_sent(space, pn, packet);
-        if let Some(largest) = acked {
-            self.observer.stats.acks_sent += 1;
-            let keys = self.handshake.keys_mut().one_rtt_mut();
-            if let Some(keys) = keys.filter(|_| space == Space::Data) {
-                keys.on_acknowledgement_sent(largest);
-            }
-        }
-        if ack_eliciting {
-            self.on_ack_eliciting_sent(now);
-        }
-        self.on_packet_sent(now, space, pn);
-    }
-
-    /// Restarts the timers that count from the last packet that asks for an acknowledgement.
-    pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
-        let pto = self.pto(Space::Data);
-        self.timers.on_sent(now, pto);
-    }
-
-    /// Discards and counts keys after a packet was sealed with them.
-    pub(super) fn on_packet_sent(&mut self, now: Instant, space: Space, pn: PacketNumber) {
-        match space {
-            Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data if self.handshake.sends_zero_rtt() => {
-                self.handshake.keys_mut().on_zero_rtt_sealed();
-            }
-            Space::Data => self.count_sealed(now, pn),
-            _ => {}
-        }
+        self.seal(now, packet, payload, carried, Tracking::Full)
     }
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {

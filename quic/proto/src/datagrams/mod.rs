@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use super::{
     error::{Code, TransportError},
-    frame::{Datagram, FrameWriter},
+    frame::{Datagram, FrameWriter, Owner, Timing},
     limits,
-    wire::VarInt,
+    wire::{Space, VarInt},
 };
 use crate::stats::DatagramStats;
 
@@ -53,7 +53,7 @@ impl Sent {
     }
 }
 
-/// Claim of streams to a share of a packet.
+/// Need of streams for a share of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
     /// Streams have data to send.
@@ -248,12 +248,6 @@ impl Datagrams {
         self.lead.on_streams(bytes);
     }
 
-    /// Writes datagrams into the space that streams leave in this packet.
-    pub fn write_rest(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        while self.write_one(out, sent) {}
-        self.note_room();
-    }
-
     fn write_one(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) -> bool {
         let written = self.outbox.front().is_some_and(|data| out.datagram(data));
         if written {
@@ -274,16 +268,6 @@ impl Datagrams {
     /// did not fit beside it: with data in both directions every packet may have one.
     pub const fn takes_whole_packet(&mut self) -> bool {
         std::mem::replace(&mut self.squeezed, false)
-    }
-
-    /// Counts the datagrams of an acknowledged packet.
-    pub const fn on_acked(&mut self, sent: &Sent) {
-        self.stats.acknowledged += sent.0 as u64;
-    }
-
-    /// Counts the datagrams of a lost packet.
-    pub const fn on_lost(&mut self, sent: &Sent) {
-        self.stats.lost += sent.0 as u64;
     }
 
     /// Drops all datagrams after the server rejected 0-RTT data: those sent arrived nowhere, those
@@ -312,6 +296,34 @@ impl Datagrams {
     /// Returns the counters of datagrams.
     pub const fn stats(&self) -> DatagramStats {
         self.stats
+    }
+}
+
+/// A lost DATAGRAM frame is counted and not sent again (RFC 9221 §5.2).
+impl Owner for Datagrams {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.has_pending()
+    }
+
+    /// Writes datagrams into the room that streams left in the packet. Those that are due before
+    /// streams are in it already: see [`Datagrams::write_first`].
+    #[inline]
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        while self.write_one(out, sent) {}
+        self.note_room();
+    }
+
+    #[inline]
+    fn on_acked(&mut self, sent: &Sent) {
+        self.stats.acknowledged += u64::from(sent.0);
+    }
+
+    #[inline]
+    fn on_lost(&mut self, sent: &Sent) {
+        self.stats.lost += u64::from(sent.0);
     }
 }
 

@@ -9,6 +9,13 @@ fn ready(config: DatagramConfig) -> Datagrams {
     datagrams
 }
 
+fn timing() -> Timing {
+    Timing {
+        now: std::time::Instant::now(),
+        rtt: std::time::Duration::ZERO,
+    }
+}
+
 fn bytes(len: usize, fill: u8) -> Bytes {
     vec![fill; len].into()
 }
@@ -20,7 +27,7 @@ fn packet(datagrams: &mut Datagrams, room: usize) -> (Vec<u8>, Sent) {
     let mut sent = Sent::default();
     datagrams.drop_larger(room);
     datagrams.write_first(Rival::Idle, &mut out, &mut sent);
-    datagrams.write_rest(&mut out, &mut sent);
+    datagrams.write_frames(timing(), &mut out, &mut sent);
     let len = out.len();
     buffer.truncate(len);
     (buffer, sent)
@@ -214,7 +221,7 @@ fn shared(datagrams: &mut Datagrams, packets: usize, len: usize) -> [usize; 2] {
         out.pad(rest);
         datagrams.on_streams_sent(rest);
         totals[1] += rest;
-        datagrams.write_rest(&mut out, &mut sent);
+        datagrams.write_frames(timing(), &mut out, &mut sent);
     }
     totals
 }

@@ -50,7 +50,7 @@ const PIECE_OVERHEAD: usize = 256;
 pub(super) struct Crypto {
     pieces: Reassembler,
     start: Vec<u8>,
-    /// Bytes received, including repeated ones: no less than what is held.
+    /// Bytes received, including repeated ones; an upper bound of the bytes held.
     taken: usize,
     /// Largest number of pieces behind gaps so far.
     peak: usize,

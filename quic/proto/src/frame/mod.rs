@@ -166,7 +166,8 @@ impl Frame<'_> {
             | Self::RetireConnectionId(_)
             | Self::PathResponse(_)
             | Self::HandshakeDone
-            // What allows them is not remembered for 0-RTT (draft-ietf-quic-ack-frequency §3).
+            // The parameter that allows these two is not remembered for 0-RTT
+            // (draft-ietf-quic-ack-frequency §3).
             | Self::ImmediateAck
             | Self::AckFrequency(_) => matches!(kind, Kind::OneRtt),
             Self::ConnectionClose(ConnectionClose::Application { .. })

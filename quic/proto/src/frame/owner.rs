@@ -22,6 +22,12 @@ pub trait Owner {
     /// Returns true if a frame waits that is a reason to send a packet of this space.
     fn wants_to_send(&self, space: Space) -> bool;
 
+    /// Returns true if a frame waits, including one that rides along and is no reason to send.
+    #[inline]
+    fn has_frames(&self, space: Space) -> bool {
+        self.wants_to_send(space)
+    }
+
     /// Writes waiting frames as far as they fit, and records them in `sent`.
     fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Self::Sent);
 

@@ -49,7 +49,7 @@ impl Handshake {
     pub(crate) fn open_one_rtt<'p>(
         &mut self,
         now: Instant,
-        keep_until: Instant,
+        keep_until: impl FnOnce() -> Instant,
         packet: Protected<'p>,
         largest: Option<PacketNumber>,
     ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {

@@ -176,6 +176,12 @@ impl<'a> PacketBuilder<'a> {
         FrameWriter::new(space.get_mut(..self.capacity).unwrap_or_default())
     }
 
+    /// Returns the frames, of which `frames_len` bytes were written.
+    pub fn payload(&self, frames_len: usize) -> &[u8] {
+        let payload = self.buffer.get(self.header_len..).unwrap_or_default();
+        payload.get(..frames_len).unwrap_or_default()
+    }
+
     /// Returns the packet number.
     pub const fn pn(&self) -> PacketNumber {
         self.pn

@@ -22,6 +22,19 @@ impl Version {
     /// All implemented versions.
     pub const ALL: [Self; 2] = [Self::V1, Self::V2];
 
+    /// Returns the context of session tickets: the negotiated version, not the original one (RFC
+    /// 9369 §5).
+    #[must_use]
+    pub const fn resumption_context(self) -> [u8; 4] {
+        self.number().to_be_bytes()
+    }
+
+    /// Returns the version that a resumption context stands for; `None` if it is none of ours.
+    #[must_use]
+    pub fn of_resumption_context(context: &[u8]) -> Option<Self> {
+        Self::from_number(u32::from_be_bytes(context.try_into().ok()?))
+    }
+
     /// Returns the number in long headers.
     pub const fn number(self) -> u32 {
         match self {

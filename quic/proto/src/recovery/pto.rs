@@ -28,11 +28,12 @@ enum Pto {
 
 impl<R> Recovery<R> {
     /// Returns the probe timeout of a space, without backoff (RFC 9002 §6.2.1).
-    pub fn pto(&self, space: Space, context: &Context) -> Duration {
+    #[inline]
+    pub fn pto(&self, space: Space, peer_max_ack_delay: Duration) -> Duration {
         let pto = self.rtt.pto();
         match space {
             Space::Initial | Space::Handshake => pto,
-            Space::Data => pto.saturating_add(context.peer_max_ack_delay),
+            Space::Data => pto.saturating_add(peer_max_ack_delay),
         }
     }
 
@@ -94,7 +95,7 @@ impl<R> Recovery<R> {
             .filter(|&space| self.space(space).eliciting_in_flight > 0)
             .filter_map(|space| {
                 let base = self.space(space).last_eliciting_sent?;
-                let at = base + self.backed_off(self.pto(space, context));
+                let at = base + self.backed_off(self.pto(space, context.peer_max_ack_delay));
                 Some((at, Pto::Unacknowledged(space)))
             })
             .min_by_key(|&(at, _)| at);
@@ -105,7 +106,7 @@ impl<R> Recovery<R> {
             Handshake::InitialOnly => Space::Initial,
             Handshake::Keys | Handshake::Confirmed => Space::Handshake,
         };
-        let at = self.timer_base + self.backed_off(self.pto(space, context));
+        let at = self.timer_base + self.backed_off(self.pto(space, context.peer_max_ack_delay));
         Some((at, Pto::AntiDeadlock(space)))
     }
 

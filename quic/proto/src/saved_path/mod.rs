@@ -19,7 +19,7 @@ const LONGEST_RTT: Duration = Duration::from_secs(60);
 /// Largest capacity that can be saved: a terabyte.
 const LARGEST_CAPACITY: u64 = 1 << 40;
 
-/// Record of a path's capacity as a connection used it, from which [careful
+/// Record of the capacity that a connection found on a path, from which [careful
 /// resume](crate::config::PathMemory) starts the next one.
 ///
 /// Useful for an end that sends much: a server of downloads, a client that uploads.

@@ -158,7 +158,7 @@ impl Recv {
         Ok(())
     }
 
-    /// Checks that the final size does not change, and no data lies behind it (RFC 9000 §4.5).
+    /// Checks that the final size does not change and that no data lies behind it (RFC 9000 §4.5).
     #[inline]
     pub(super) fn check_final_size(
         &self,

@@ -152,7 +152,7 @@ impl Flows {
         index
     }
 
-    /// Virtual time since the flows began.
+    /// Returns the virtual time since the flows began.
     pub const fn now(&self) -> Duration {
         self.clock.now
     }

@@ -223,7 +223,9 @@ impl Sender {
         report.window = self.recovery.window();
         report.bytes_in_flight = self.recovery.bytes_in_flight();
         report.smoothed_rtt = self.recovery.rtt().smoothed();
-        report.pto = self.recovery.pto(Space::Data, &self.context);
+        report.pto = self
+            .recovery
+            .pto(Space::Data, self.context.peer_max_ack_delay);
         report.backoff = self.recovery.pto_count();
         report.held += self.recovery.outstanding(Space::Data).count() + self.lost.len();
     }

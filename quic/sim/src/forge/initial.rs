@@ -52,7 +52,7 @@ pub struct Initial {
     pub size: usize,
     /// Bytes of the whole datagram.
     pub datagram_size: usize,
-    /// Its frames.
+    /// Frames of the packet, in their order.
     pub frames: Vec<InitialFrame>,
 }
 

@@ -78,8 +78,8 @@ impl Line {
         }
     }
 
-    /// Changes the rate at that time. Changes come in their order. At rate 0 everything waits, and
-    /// is lost if no other rate follows.
+    /// Changes the rate at `at`. Calls must be in the order of time. At rate 0 all datagrams wait;
+    /// they are lost if no other rate follows.
     pub fn change_rate(&mut self, at: Duration, bits_per_second: u64) {
         self.rates.changes.push_back((at, bits_per_second));
     }

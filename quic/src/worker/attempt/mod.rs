@@ -1,7 +1,7 @@
 //! A connection that somebody waits for, from the request to the end of its handshake.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -11,7 +11,7 @@ use super::{
     connection::{Handle, SharedConnection},
     waiters::{lock, set_waker},
 };
-use crate::error::ConnectError;
+use crate::{error::ConnectError, sync::Mutex};
 use hybriq_proto::agreement::Handshake;
 
 /// A connection somebody waits for: from the request until the handshake is over.

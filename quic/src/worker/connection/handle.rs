@@ -1,14 +1,17 @@
 //! Shares of application handles in a connection.
 
 use std::{
-    sync::{Arc, MutexGuard, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 
 use super::{SharedConnection, State, WaitFor};
-use crate::worker::waiters::{Place, leave, poll_waiting, wait_until};
+use crate::{
+    sync::MutexGuard,
+    worker::waiters::{Place, leave, poll_waiting, wait_until},
+};
 
 /// The handle is of a stream that never was, since the server refused 0-RTT data.
 pub(crate) struct Rejected;

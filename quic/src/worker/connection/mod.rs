@@ -5,10 +5,7 @@ mod moves;
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::{Poll, Waker},
 };
 
@@ -17,6 +14,7 @@ use hashbrown::HashMap;
 
 use self::moves::Move;
 use super::waiters::{Waited, Waiters, lock, wake};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
     agreement::Handshake,
     error::{By, ConnectionError},

@@ -3,7 +3,7 @@
 use std::{
     mem,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -15,7 +15,10 @@ use super::{
     stats::EndpointStats,
     waiters::{lock, set_waker},
 };
-use crate::udp::Socket;
+use crate::{
+    sync::{Mutex, MutexGuard},
+    udp::Socket,
+};
 use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
 
 /// Largest number of datagrams of other workers that may wait.
@@ -189,7 +192,7 @@ impl CallWorker for Mailbox {
 }
 
 /// Wakes the worker once the lock is released.
-fn notify(waker: Option<Waker>, guard: std::sync::MutexGuard<'_, Requests>) {
+fn notify(waker: Option<Waker>, guard: MutexGuard<'_, Requests>) {
     drop(guard);
     if let Some(waker) = waker {
         waker.wake();

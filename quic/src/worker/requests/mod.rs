@@ -63,9 +63,9 @@ impl Worker {
                 promise,
             } => {
                 if self.is_wanted(&promise) {
-                    let began = clock();
+                    let began = clock::now();
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
-                    let ended = clock();
+                    let ended = clock::now();
                     self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {

@@ -53,13 +53,19 @@ impl Tickets {
         (policy, scope): (&KeyExchange, &[u8]),
         now: SystemTime,
     ) -> Option<State> {
+        let state = self.peek(name, now)?;
+        (*state.scope == *scope && state.lineage.may_resume(policy)).then_some(state)
+    }
+
+    /// Returns the ticket for a server, of any scope, that is still valid.
+    pub(super) fn peek(&self, name: &str, now: SystemTime) -> Option<State> {
         let session = Zeroizing::new(self.0.take(name)?);
         let (state, expires) = decode(&session)?;
         if expires <= now {
             return None;
         }
         self.0.put(name, &session);
-        (*state.scope == *scope && state.lineage.may_resume(policy)).then_some(state)
+        Some(state)
     }
 }
 

@@ -14,9 +14,9 @@ mod tests;
 /// from losses that were none.
 pub type NewReno = Classic<Additive>;
 
-/// Adds one datagram per window, halves it on a loss. On a mark it keeps 0.8 of it: alternative
-/// backoff (RFC 8511), because what marks keeps its queue short, and half a window would leave the
-/// link idle.
+/// Adds one datagram per window and halves the window on a loss. On an ECN mark it keeps 0.8 of the
+/// window (alternative backoff, RFC 8511): a router that marks keeps its queue short, so that half
+/// a window would leave the link idle.
 #[derive(Clone, Debug, Default)]
 pub struct Additive {
     /// Bytes acknowledged since the window grew last.

@@ -230,7 +230,7 @@ impl Connection {
             Err(error) => return Some(Err(error)),
         };
         self.handshake.keys_mut().switch(version, keys);
-        let context = resumption_context(version);
+        let context = version.resumption_context();
         self.handshake.set_resumption_context(&context);
         self.opening.fix_version();
         Some(Ok((pn, payload)))
@@ -317,12 +317,6 @@ impl Connection {
             Err(_) => self.end_for_version(),
         }
     }
-}
-
-/// Returns the context of session tickets: the negotiated version, not the original one (RFC 9369
-/// §5).
-pub(super) fn resumption_context(version: Version) -> [u8; 4] {
-    version.number().to_be_bytes()
 }
 
 /// Returns the error for a client that offers none of our versions.

@@ -151,7 +151,7 @@ impl OneRtt {
         &mut self,
         which: Opening,
         pn: PacketNumber,
-        keep_until: Instant,
+        keep_until: impl FnOnce() -> Instant,
     ) -> Result<(), Violation> {
         match which {
             Opening::Current => {
@@ -159,7 +159,7 @@ impl OneRtt {
                     return Err(Violation(OLD_KEYS));
                 }
                 if self.previous_peer.is_some() && self.previous_expires.is_none() {
-                    self.previous_expires = Some(keep_until);
+                    self.previous_expires = Some(keep_until());
                 }
             }
             Opening::Previous => {
@@ -173,7 +173,7 @@ impl OneRtt {
             Opening::Next => {
                 self.check_next(pn)?;
                 self.update();
-                self.previous_expires = Some(keep_until);
+                self.previous_expires = Some(keep_until());
             }
         }
         let (smallest, largest) = self.phase_opened.unwrap_or((pn, pn));

@@ -37,7 +37,7 @@ fn now() -> Instant {
 /// Takes packets with a phase bit and a number, and says which keys they were opened with.
 fn take(keys: &mut OneRtt, phase: KeyPhase, number: u64) -> Result<Opening, &'static str> {
     let which = keys.choose(phase, pn(number));
-    keys.on_opened(which, pn(number), now() + Duration::from_secs(1))
+    keys.on_opened(which, pn(number), || now() + Duration::from_secs(1))
         .map(|()| which)
         .map_err(|violation| violation.0)
 }
@@ -171,10 +171,10 @@ fn old_keys_stay_until_their_time_is_over() {
         Previous,
         "the peer has not followed"
     );
-    keys.on_opened(Current, pn(5), until).unwrap();
+    keys.on_opened(Current, pn(5), || until).unwrap();
     keys.expire(until.checked_sub(Duration::from_millis(1)).unwrap());
     assert_eq!(keys.choose(Zero, pn(1)), Previous);
-    keys.on_opened(Current, pn(6), until + Duration::from_secs(9))
+    keys.on_opened(Current, pn(6), || until + Duration::from_secs(9))
         .unwrap();
     keys.expire(until);
     assert_eq!(keys.choose(Zero, pn(1)), Next);

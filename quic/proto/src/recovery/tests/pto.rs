@@ -42,7 +42,12 @@ fn probe_timeouts_double_up_to_a_minute() {
     let mut world = World::established();
     world.send(Space::Data, 1);
     let pto = RTT + 4 * ms(50) + MAX_ACK_DELAY;
-    assert_eq!(world.recovery.pto(Space::Data, &world.context), pto);
+    assert_eq!(
+        world
+            .recovery
+            .pto(Space::Data, world.context.peer_max_ack_delay),
+        pto
+    );
     for (pn, doublings) in (2..40).zip(0..) {
         let expected = pto.saturating_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX));
         let at = world.recovery.next_timeout(&world.context).unwrap();

@@ -337,8 +337,8 @@ impl Received {
         }
     }
 
-    /// Holds a pending acknowledgement back, for an answer that will carry it: that of the first
-    /// part of a ClientHello. The first call after an ACK sets the time; further calls cannot
+    /// Holds a pending acknowledgement back, so that the answer to a ClientHello carries the ACK of
+    /// its first part. The first call after an ACK sets the time; further calls cannot
     /// postpone it.
     pub fn delay_ack(&mut self, until: Instant) {
         if self.is_ack_pending() {

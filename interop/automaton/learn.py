@@ -14,6 +14,7 @@ from pathlib import Path
 from aalpy.automata import MealyMachine
 from aalpy.base import Oracle
 from aalpy.learning_algs import run_KV
+
 from sut import CLOSED, NO_KEYS, Automaton, ClientUnderTest, Contradiction, ServerUnderTest, Word
 
 HERE = Path(__file__).parent
@@ -99,15 +100,25 @@ def learn(sut: Automaton, oracle: Walks) -> MealyMachine:
 
 
 def as_json(machine: MealyMachine, sut: Automaton, oracle: Walks, name: str, took: float) -> str:
-    states = {}
+    """Writes the machine, for each state the letters by output and next state."""
     machine.compute_prefixes()
     numbers = {state.state_id: index for index, state in enumerate(machine.states)}
+    states = []
     for state in machine.states:
-        transitions = {
-            letter: [state.output_fun[letter], numbers[state.transitions[letter].state_id]]
-            for letter in sorted(state.transitions)
-        }
-        states[numbers[state.state_id]] = {"reached by": state.prefix, "transitions": transitions}
+        groups: dict[tuple[str, int], list[str]] = {}
+        for letter in sorted(state.transitions):
+            to = numbers[state.transitions[letter].state_id]
+            groups.setdefault((state.output_fun[letter], to), []).append(letter)
+        states.append(
+            {
+                "number": numbers[state.state_id],
+                "reached by": " ".join(state.prefix),
+                "transitions": [
+                    {"output": output, "to": to, "letters": " ".join(group)}
+                    for (output, to), group in sorted(groups.items())
+                ],
+            }
+        )
     content = {
         "peer": name,
         "words run": sut.runs,
@@ -116,7 +127,7 @@ def as_json(machine: MealyMachine, sut: Automaton, oracle: Walks, name: str, too
         "noisy words": len(sut.noisy),
         "seconds": round(took),
         "states": states,
-        "reasons": {key: dict(reasons) for key, reasons in sorted(sut.reasons.items())},
+        "reasons": {key: sorted(reasons) for key, reasons in sorted(sut.reasons.items())},
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
@@ -139,7 +150,7 @@ def main() -> None:
     path = HERE / "machines" / f"{arguments.role}-{arguments.peer.replace('/', '-')}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(as_json(machine, sut, oracle, arguments.peer, took))
-    sut.peer.stop()
+    sut.stop()
     print(f"{path.name}: {len(machine.states)} states, {sut.runs} words in {took:.0f} s")
 
 

@@ -14,11 +14,11 @@ from aioquic.buffer import Buffer
 from aioquic.quic import crypto, packet
 from aioquic.quic.crypto import CryptoContext
 from aioquic.tls import Epoch
-from wire import ALPN, SERVER_NAME, Wire, crypto_frame, frame, stream_frame, varint
+
+from wire import ALPN, SERVER_NAME, Wire, crypto_frame, frame, stream_frame
 
 Letter = Callable[[Wire], bool]
 PARAMETERS = tls.ExtensionType.QUIC_TRANSPORT_PARAMETERS
-HUGE = (1 << 62) - 1
 PING = b"\x01"
 # Ends after which timers decide what an implementation answers.
 ENDS_HERE = {"close-transport", "close-application", "key-update-twice"}
@@ -326,4 +326,152 @@ def start_client(wire: Wire) -> None:
     wire.crypto_out[Epoch.INITIAL] = hello(wire.tls, [extension])
 
 
-__all__ = ["ENDS_HERE", "HUGE", "against_server", "client_session", "start_client", "varint"]
+# The alphabet against clients
+
+
+def answer_hello(wire: Wire, change: dict[str, object] | None) -> bool:
+    """Answers the ClientHello, with changed transport parameters or none; at most once."""
+    if not wire.client_hello:
+        return False
+    params = parameters(wire)
+    params.original_destination_connection_id = wire.original_cid
+    params.stateless_reset_token = bytes(range(16))
+    if wire.retried:
+        params.retry_source_connection_id = wire.local_cid
+    for name, value in (change or {}).items():
+        setattr(params, name, value)
+    extension = (PARAMETERS, encoded(params))
+    wire.tls.handshake_extensions = [] if change is None else [extension]
+    data, wire.client_hello = wire.client_hello, b""
+    return wire.feed_tls(data) is None
+
+
+def is_answered(wire: Wire) -> bool:
+    return bool(wire.crypto_out[Epoch.INITIAL]) or answer_hello(wire, {})
+
+
+def server_hello(answer: Callable[[Wire], bool], *, second_half: bool = False) -> Letter:
+    """Makes a letter that sends the ServerHello or its second half."""
+
+    def send(wire: Wire) -> bool:
+        if not answer(wire):
+            return False
+        data = wire.crypto_out[Epoch.INITIAL]
+        start = len(data) // 2 if second_half else 0
+        wire.send(wire.protect(Epoch.INITIAL, crypto_frame(data[start:], start), pad=1200))
+        return True
+
+    return send
+
+
+def with_parameter(name: str, value: object) -> Letter:
+    return server_hello(lambda wire: answer_hello(wire, {name: value}))
+
+
+def flight_part(pick: Callable[[bytes], tuple[int, bytes]]) -> Letter:
+    """Makes a letter that sends a part of the server's Handshake flight."""
+
+    def send(wire: Wire) -> bool:
+        if not wire.can_send(Epoch.HANDSHAKE):
+            return False
+        offset, data = pick(wire.crypto_out[Epoch.HANDSHAKE])
+        wire.send(wire.protect(Epoch.HANDSHAKE, crypto_frame(data, offset)))
+        return True
+
+    return send
+
+
+def wrong_signature(data: bytes) -> tuple[int, bytes]:
+    """Flips a bit of the CertificateVerify."""
+    at = 0
+    while data[at] != tls.HandshakeType.CERTIFICATE_VERIFY:
+        at += 4 + int.from_bytes(data[at + 1 : at + 4], "big")
+    end = at + 4 + int.from_bytes(data[at + 1 : at + 4], "big")
+    return 0, data[: end - 1] + bytes([data[end - 1] ^ 1]) + data[end:]
+
+
+def without_certificate(data: bytes) -> tuple[int, bytes]:
+    """Leaves out Certificate and CertificateVerify."""
+    extensions = 4 + int.from_bytes(data[1:4], "big")
+    at = extensions
+    while data[at] != tls.HandshakeType.FINISHED:
+        at += 4 + int.from_bytes(data[at + 1 : at + 4], "big")
+    return 0, data[:extensions] + data[at:]
+
+
+def flight_before_hello(wire: Wire) -> bool:
+    """Sends the Handshake packet first, then the ServerHello that gives its keys."""
+    if not is_answered(wire):
+        return False
+    flight_data = crypto_frame(wire.crypto_out[Epoch.HANDSHAKE])
+    wire.send(wire.protect(Epoch.HANDSHAKE, flight_data))
+    hello_data = crypto_frame(wire.crypto_out[Epoch.INITIAL])
+    wire.send(wire.protect(Epoch.INITIAL, hello_data, pad=1200))
+    return True
+
+
+def retry(token: bytes, *, good_tag: bool = True) -> Letter:
+    def send(wire: Wire) -> bool:
+        data = packet.encode_quic_retry(
+            version=1,
+            source_cid=wire.local_cid,
+            destination_cid=wire.peer_cid,
+            original_destination_cid=wire.original_cid,
+            retry_token=token,
+        )
+        wire.send(data if good_tag else flip_last(data))
+        return True
+
+    return send
+
+
+def version_negotiation(versions: list[int]) -> Letter:
+    def send(wire: Wire) -> bool:
+        data = packet.encode_quic_version_negotiation(
+            source_cid=wire.original_cid,
+            destination_cid=wire.peer_cid,
+            supported_versions=versions,
+        )
+        wire.send(data)
+        return True
+
+    return send
+
+
+def against_client() -> dict[str, Letter]:
+    """Returns the alphabet of a server that breaks rules."""
+    one = Epoch.ONE_RTT
+    letters: dict[str, Letter] = {
+        "hello": server_hello(is_answered),
+        "hello-second-half": server_hello(is_answered, second_half=True),
+        "hello-no-parameters": server_hello(lambda wire: answer_hello(wire, None)),
+        "hello-wrong-original-cid": with_parameter(
+            "original_destination_connection_id", b"another!"
+        ),
+        "hello-wrong-cid-parameter": with_parameter("initial_source_connection_id", b"another!"),
+        "hello-retry-cid-parameter": with_parameter("retry_source_connection_id", b"another!"),
+        "hello-bad-exponent": with_parameter("ack_delay_exponent", 21),
+        "flight": flight_part(lambda data: (0, data)),
+        "flight-first-half": flight_part(lambda data: (0, data[: len(data) // 2])),
+        "flight-second-half": flight_part(lambda data: (len(data) // 2, data[len(data) // 2 :])),
+        "flight-wrong-finished": flight_part(lambda data: (0, flip_last(data))),
+        "flight-wrong-signature": flight_part(wrong_signature),
+        "flight-without-certificate": flight_part(without_certificate),
+        "flight-before-hello": flight_before_hello,
+        "initial-token": initial(lambda _: PING, token=b"a server has no token"),
+        "initial-crypto-not-hello": on(
+            Epoch.INITIAL, crypto_frame(b"\x14\x00\x00\x20" + bytes(32))
+        ),
+        "retry": retry(b"a token"),
+        "retry-wrong-tag": retry(b"a token", good_tag=False),
+        "retry-empty": retry(b""),
+        "version-negotiation": version_negotiation([0x0A0A0A0A]),
+        "version-negotiation-with-ours": version_negotiation([0x0A0A0A0A, 1]),
+        "handshake-done": on(one, frame(0x1E)),
+        "new-token": on(one, frame(0x07, 4, b"mine")),
+        "stream-answer": on(one, stream_frame(0, b"12345678", fin=True)),
+    }
+    letters |= frames_of(Epoch.INITIAL)
+    letters |= frames_of(Epoch.HANDSHAKE)
+    letters |= application(1, 3)
+    return letters

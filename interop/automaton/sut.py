@@ -5,20 +5,28 @@ from __future__ import annotations
 import socket
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
+
+from aalpy.base import SUL
+from aioquic import tls
+from aioquic.tls import Epoch
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 import letters
-from aalpy.base import SUL
-from aioquic.tls import Epoch
-from wire import PACKET_NAMES, Wire, describe
+from wire import ALPN, PACKET_NAMES, Wire, describe
 
 CLOSED = "(closed)"
 NO_KEYS = "(no keys)"
 # Runs of a word whose outputs contradict earlier ones.
 VOTES = 5
+# Time in seconds that a client has for its ClientHello.
+START_TIME = 10.0
 # Words that run at the same time: most of their time is waiting.
 PARALLEL = 4
 
@@ -69,9 +77,9 @@ class Peer:
         rows = Path(f"/proc/{self.process.pid}/net/udp").read_text().splitlines()[1:]
         for row in rows:
             fields = row.split()
-            if int(fields[1].split(":")[1], 16) in self.ports:
-                if int(fields[4].split(":")[1], 16) > 0:
-                    return False
+            port, waiting = (int(fields[at].split(":")[1], 16) for at in (1, 4))
+            if port in self.ports and waiting > 0:
+                return False
         return True
 
     def stop(self) -> None:
@@ -253,6 +261,9 @@ class ServerUnderTest(Automaton):
         self.address = (host, int(port))
         self.peer.ports.add(int(port))
 
+    def stop(self) -> None:
+        self.peer.stop()
+
     def open(self) -> Wire:
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.bind(("127.0.0.1", 0))
@@ -264,3 +275,56 @@ class ServerUnderTest(Automaton):
 
 class ClientUnderTest(Automaton):
     """A client, and our server that breaks rules."""
+
+    starts: tuple[Word, ...] = (
+        (),
+        ("hello",),
+        ("hello", "flight"),
+        ("hello", "flight", "handshake-done"),
+        ("hello", "flight-first-half"),
+    )
+
+    def __init__(self, binary: Path, name: str) -> None:
+        super().__init__(letters.against_client())
+        # A process has one connection at a time.
+        self.peers = [Peer(binary, "connect", name) for _ in range(PARALLEL)]
+        self.free: Queue[Peer] = Queue()
+        for peer in self.peers:
+            self.free.put(peer)
+        self.users: dict[Wire, Peer] = {}
+
+    def open(self) -> Wire:
+        peer = self.free.get()
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.bind(("127.0.0.1", 0))
+        wire = Wire(sock, server_session(peer.pem), is_client=False, is_idle=peer.is_idle)
+        self.users[wire] = peer
+        assert peer.process.stdin is not None
+        peer.process.stdin.write(f"{sock.getsockname()[1]}\n")
+        peer.process.stdin.flush()
+        deadline = time.monotonic() + START_TIME
+        while not wire.client_hello:
+            wire.collect()
+            if time.monotonic() > deadline:
+                self.close(wire)
+                raise RuntimeError("the client did not start")
+        assert wire.peer_address is not None
+        peer.ports = {wire.peer_address[1]}
+        return wire
+
+    def close(self, wire: Wire) -> None:
+        super().close(wire)
+        self.free.put(self.users.pop(wire))
+
+    def stop(self) -> None:
+        for peer in self.peers:
+            peer.stop()
+
+
+def server_session(pem: str) -> tls.Context:
+    session = tls.Context(is_client=False, alpn_protocols=[ALPN])
+    session.certificate = x509.load_pem_x509_certificate(pem.encode())
+    start = pem.index("-----BEGIN PRIVATE KEY")
+    session.certificate_private_key = load_pem_private_key(pem[start:].encode(), None)
+    session._cipher_suites = [tls.CipherSuite.AES_128_GCM_SHA256]
+    return session

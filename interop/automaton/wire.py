@@ -195,7 +195,9 @@ class Wire:
         self.expected: set[tuple[Epoch, int]] = set()
         # True once the peer closed or both ends may have forgotten the connection.
         self.over = False
-        self.may_ack_application = False
+        self.may_ack_application = not is_client
+        self.client_hello = b""
+        self.retried = False
         session.update_traffic_key_cb = self._on_traffic_key
 
     # Keys and TLS
@@ -293,9 +295,9 @@ class Wire:
             deadline = start + limit
             if last > start and not (waits_for_ack and patience is None and now < deadline):
                 deadline = last + QUIET_TIME if patience is None else deadline
-            if now >= deadline and (self.is_idle() or now > start + LONGEST_TIME):
-                if not select.select([self.sock], [], [], 0)[0]:
-                    return events
+            is_done = now >= deadline and (self.is_idle() or now > start + LONGEST_TIME)
+            if is_done and not select.select([self.sock], [], [], 0)[0]:
+                return events
             ready, _, _ = select.select([self.sock], [], [], max(deadline - now, 0.002))
             if not ready:
                 continue
@@ -328,9 +330,8 @@ class Wire:
             if header.packet_type == packet.QuicPacketType.RETRY:
                 events.append((None, "Retry"))
                 break
-            if not self.is_client and Epoch.INITIAL not in self.send_keys:
-                self.original_cid = header.destination_cid
-                self.set_initial_keys(header.destination_cid)
+            if not self.is_client and header.packet_type == packet.QuicPacketType.INITIAL:
+                self._on_client_initial(header)
             if header.source_cid:
                 self.peer_cid = header.source_cid
             if datagram[-16:] in self.reset_tokens:
@@ -345,6 +346,16 @@ class Wire:
                     events += self._on_packet(one)
                 progress = len(self.undecrypted) < len(waiting)
         return events
+
+    def _on_client_initial(self, header: packet.QuicHeader) -> None:
+        """Takes the keys of a client's first Initial, and of its first one after a Retry."""
+        if Epoch.INITIAL not in self.send_keys:
+            self.original_cid = header.destination_cid
+            self.set_initial_keys(header.destination_cid)
+        elif header.token and not self.retried and header.destination_cid == self.local_cid:
+            self.retried = True
+            self.set_initial_keys(header.destination_cid)
+            self.seen = {one for one in self.seen if one[0] != Epoch.INITIAL}
 
     def _on_packet(self, data: bytes) -> list[tuple[Epoch | None, str]]:
         buf = Buffer(data=data)
@@ -397,9 +408,11 @@ class Wire:
                 self.reset_tokens.add(one.data)
             if one.name == "CRYPTO":
                 ready = self.crypto_in[epoch].add(one.offset, one.data)
-                if not ready:
-                    continue
-                alert = self.feed_tls(ready)
+                # A server keeps the ClientHello until a letter chooses how to answer it.
+                if ready and not self.is_client and epoch == Epoch.INITIAL:
+                    self.client_hello += ready
+                    ready = b""
+                alert = self.feed_tls(ready) if ready else None
                 if alert is not None:
                     events.append((epoch, f"CRYPTO-that-aioquic-refuses({alert})"))
                     continue

@@ -21,6 +21,9 @@ pub enum ConnectError {
     /// The endpoint was closed.
     #[error("the endpoint is closed; make a new one")]
     EndpointClosed,
+    /// An earlier call returned the connection.
+    #[error("an earlier call returned this connection; clone that Connection")]
+    HandedOut,
     /// The endpoint has no client configuration.
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Number of schedules of each scenario and scheduler.
-const SCHEDULES: usize = 100;
+const SCHEDULES: usize = 60;
 
 /// Alarms that are further away never ring.
 const HORIZON: Duration = Duration::from_secs(20);

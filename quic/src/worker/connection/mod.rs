@@ -119,13 +119,15 @@ impl WaitFor {
     }
 }
 
-/// Wakers of the tasks that wait on a send stream.
+/// Tasks that wait on a send stream, and how the peer ended it.
 #[derive(Default)]
 pub(crate) struct SendSide {
     /// Task that writes.
     pub(crate) writer: Option<Waker>,
     /// Task that waits for the end of the stream.
     pub(crate) watcher: Option<Waker>,
+    /// Code of the peer's STOP_SENDING. The protocol forgets it once our reset is acknowledged.
+    pub(crate) stopped: Option<u64>,
 }
 
 impl SharedConnection {
@@ -362,8 +364,9 @@ impl State {
             StreamEvent::Writable(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
-            StreamEvent::Stopped { id, .. } => {
+            StreamEvent::Stopped { id, code } => {
                 if let Some(side) = self.sends.get_mut(&id) {
+                    side.stopped = Some(code);
                     wakes.extend(side.writer.take());
                     wakes.extend(side.watcher.take());
                 }

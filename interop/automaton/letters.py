@@ -231,7 +231,7 @@ def application(local_bidi: int, local_uni: int) -> dict[str, Letter]:
         "ping": PING,
         "empty": b"",
         "unknown-frame": frame(0x3F),
-        "truncated-frame": bytes([0x06, 0x00]),
+        "crypto-empty": crypto_frame(b""),
         "crypto-unexpected": crypto_frame(b"\x01\x00\x00\x00"),
         "crypto-far": crypto_frame(b"x", 1 << 20),
         "stream": stream_frame(local_bidi, b"hello", fin=True),

@@ -15,7 +15,7 @@ from aalpy.automata import MealyMachine
 from aalpy.base import Oracle
 from aalpy.learning_algs import run_KV
 
-from sut import CLOSED, NO_KEYS, Automaton, ClientUnderTest, Contradiction, ServerUnderTest, Word
+from sut import CLOSED, NOT_SENT, Automaton, ClientUnderTest, Contradiction, ServerUnderTest, Word
 
 HERE = Path(__file__).parent
 BINARY = HERE.parents[1] / "target/debug/examples/automaton_peer"
@@ -36,20 +36,41 @@ class Walks(Oracle):
     def find_cex(self, hypothesis: MealyMachine) -> Word | None:
         states = [state for state in hypothesis.states if not is_end(state)]
         hypothesis.compute_prefixes()
+        self.sut.access = {state.prefix for state in states} | {()}
+        print(f"{len(hypothesis.states)} states, {self.sut.runs} words", flush=True)
+        for state in states:
+            for probe in self.sut.probes:
+                if word := self.compare(hypothesis, self.probed(state, probe)):
+                    return word
         for _ in range(self.per_state):
-            if time.monotonic() > self.until:
-                self.complete = False
-                return None
-            words = [self.walk(state) for state in states]
-            self.sut.run_all(words)
-            for word in words:
-                self.num_queries += 1
-                actual = self.sut.query(word)
-                expected = hypothesis.compute_output_seq(hypothesis.initial_state, word)
-                for index, output in enumerate(expected):
-                    if output != actual[index]:
-                        return word[: index + 1]
+            if word := self.compare(hypothesis, [self.walk(state) for state in states]):
+                return word
         return None
+
+    def compare(self, hypothesis: MealyMachine, words: list[Word]) -> Word | None:
+        """Returns a word for which the hypothesis is wrong."""
+        if time.monotonic() > self.until:
+            self.complete = False
+            return None
+        self.sut.run_all(words)
+        for word in words:
+            self.num_queries += 1
+            actual = self.sut.query(word)
+            expected = hypothesis.compute_output_seq(hypothesis.initial_state, word)
+            for index, output in enumerate(expected):
+                if output != actual[index]:
+                    found = word[: index + 1]
+                    self.sut.access |= {found[:end] for end in range(index + 1)}
+                    return found
+        return None
+
+    def probed(self, state: object, probe: Word) -> list[Word]:
+        """Returns words that check the next state of each letter with the same probe."""
+        return [
+            (*state.prefix, letter, *probe)
+            for letter, output in state.output_fun.items()
+            if "CLOSE(" not in output and output != NOT_SENT
+        ]
 
     def walk(self, state: object) -> Word:
         word = tuple(state.prefix)
@@ -57,7 +78,7 @@ class Walks(Oracle):
             letter = self.random.choice(self.alphabet)
             for _ in range(8):
                 output = state.output_fun[letter]
-                if "CLOSE" not in output and output != NO_KEYS and letter != "wait":
+                if "CLOSE" not in output and output != NOT_SENT and letter != "wait":
                     break
                 letter = self.random.choice(self.alphabet)
             word += (letter,)
@@ -82,14 +103,17 @@ def words_of(machine: MealyMachine) -> list[Word]:
 
 def learn(sut: Automaton, oracle: Walks) -> MealyMachine:
     alphabet = sorted(sut.alphabet)
-    sut.run_all((*start, letter) for start in sut.starts for letter in alphabet)
     while True:
         try:
             machine = run_KV(
                 alphabet, sut, oracle, "mealy", cache_and_non_det_check=False, print_level=0
             )
             # A single run may have been disturbed, so no transition rests on one.
-            again = [word for word in words_of(machine) if sut.votes[word].total() < 2]
+            again = [
+                word
+                for word in words_of(machine)
+                if min(sut.votes[one].total() for one in sut.paths(word)) < 2
+            ]
             sut.repeat(again)
             for word in again:
                 sut.query(word)

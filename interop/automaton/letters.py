@@ -1,7 +1,7 @@
 """The inputs: what a letter of the alphabet puts on the wire.
 
 A letter is a function that sends. It returns False where it cannot, for example because it has no
-keys yet; then nothing is sent and the output is `(no keys)`.
+keys yet; then nothing is sent and the output is `(not sent)`.
 """
 
 from __future__ import annotations
@@ -156,10 +156,34 @@ def flight(epoch: Epoch, change: Callable[[bytes], bytes] = lambda data: data) -
     return send
 
 
+def first(letter: Letter) -> Letter:
+    """Allows a letter only before any hello: two hellos in one CRYPTO stream are noise."""
+
+    def send(wire: Wire) -> bool:
+        if wire.hello_sent or not letter(wire):
+            return False
+        wire.hello_sent = True
+        return True
+
+    return send
+
+
+def late(letter: Letter) -> Letter:
+    """Allows a letter only after our end of the handshake.
+
+    An end may keep earlier packets for later (RFC 9001 section 5.7), and then every kept packet
+    makes a state. `EARLY` has the letters that show whether it does.
+    """
+    return lambda wire: wire.handshake_sent and letter(wire)
+
+
+EARLY = {"ping", "stream", "key-update", "wrong-keys", "wait", "reserved-bits"}
+
+
 def finished(wire: Wire) -> bool:
     if not flight(Epoch.HANDSHAKE)(wire):
         return False
-    wire.may_ack_application = True
+    wire.may_ack_application = wire.handshake_sent = True
     return True
 
 
@@ -168,10 +192,10 @@ def finished_and_stream(wire: Wire) -> bool:
     data = wire.crypto_out[Epoch.HANDSHAKE]
     if not data or not wire.can_send(Epoch.ONE_RTT):
         return False
-    late = wire.protect(Epoch.ONE_RTT, stream_frame(0, b"hello", fin=True))
-    wire.send(late)
+    stream = wire.protect(Epoch.ONE_RTT, stream_frame(0, b"hello", fin=True))
+    wire.send(stream)
     wire.send(wire.protect(Epoch.HANDSHAKE, crypto_frame(data)))
-    wire.may_ack_application = True
+    wire.may_ack_application = wire.handshake_sent = True
     return True
 
 
@@ -179,12 +203,19 @@ def half_hello(second: bool) -> Callable[[Wire], bytes]:
     def payload(wire: Wire) -> bytes:
         data = wire.crypto_out[Epoch.INITIAL]
         half = len(data) // 2
+        wire.hello_sent = True
         return crypto_frame(data[half:], half) if second else crypto_frame(data[:half])
 
     return payload
 
 
 def whole_hello(wire: Wire) -> bytes:
+    wire.hello_sent = True
+    return crypto_frame(wire.crypto_out[Epoch.INITIAL])
+
+
+def small_hello(wire: Wire) -> bytes:
+    """Returns the ClientHello for a datagram that servers must drop."""
     return crypto_frame(wire.crypto_out[Epoch.INITIAL])
 
 
@@ -279,7 +310,11 @@ def application(local_bidi: int, local_uni: int) -> dict[str, Letter]:
         "close-application": on(one, frame(0x1D, 7, 0), wants_ack=False),
         "wait": nothing,
     }
-    return letters
+    return {name: one if name in EARLY else late(one) for name, one in letters.items()}
+
+
+def bad_hello(change: dict[str, object] | None) -> Letter:
+    return first(initial(lambda wire: crypto_frame(other_hello(wire, change))))
 
 
 def against_server() -> dict[str, Letter]:
@@ -289,29 +324,21 @@ def against_server() -> dict[str, Letter]:
         "hello": initial(whole_hello),
         "hello-first-half": initial(half_hello(False)),
         "hello-second-half": initial(half_hello(True)),
-        "hello-small-datagram": initial(whole_hello, pad=0),
+        "hello-small-datagram": initial(small_hello, pad=0),
         "hello-invalid-token": initial(whole_hello, token=b"not your token"),
-        "hello-no-parameters": initial(lambda wire: crypto_frame(other_hello(wire, None))),
-        "hello-bad-exponent": initial(
-            lambda wire: crypto_frame(other_hello(wire, {"ack_delay_exponent": 21}))
-        ),
-        "hello-server-parameter": initial(
-            lambda wire: crypto_frame(other_hello(wire, {"stateless_reset_token": bytes(16)}))
-        ),
-        "hello-wrong-cid-parameter": initial(
-            lambda wire: crypto_frame(
-                other_hello(wire, {"initial_source_connection_id": b"another"})
-            )
-        ),
-        "initial-crypto-not-hello": on(start, crypto_frame(b"\x14\x00\x00\x20" + bytes(32))),
+        "hello-no-parameters": bad_hello(None),
+        "hello-bad-exponent": bad_hello({"ack_delay_exponent": 21}),
+        "hello-server-parameter": bad_hello({"stateless_reset_token": bytes(16)}),
+        "hello-wrong-cid-parameter": bad_hello({"initial_source_connection_id": b"another"}),
+        "initial-crypto-not-hello": first(on(start, crypto_frame(b"\x14\x00\x00\x20" + bytes(32)))),
         "unknown-version": unknown_version,
         "zero-rtt-wrong-keys": with_wrong_keys(Epoch.ZERO_RTT),
         "finished": finished,
         "finished-after-stream": finished_and_stream,
         "finished-wrong": flight(Epoch.HANDSHAKE, flip_last),
         "finished-twice-in-one": flight(Epoch.HANDSHAKE, lambda data: data + data),
-        "handshake-done": on(Epoch.ONE_RTT, frame(0x1E)),
-        "new-token": on(Epoch.ONE_RTT, frame(0x07, 4, b"mine")),
+        "handshake-done": late(on(Epoch.ONE_RTT, frame(0x1E))),
+        "new-token": late(on(Epoch.ONE_RTT, frame(0x07, 4, b"mine"))),
     }
     letters |= frames_of(Epoch.INITIAL)
     letters |= frames_of(Epoch.HANDSHAKE)
@@ -359,6 +386,7 @@ def server_hello(answer: Callable[[Wire], bool], *, second_half: bool = False) -
         data = wire.crypto_out[Epoch.INITIAL]
         start = len(data) // 2 if second_half else 0
         wire.send(wire.protect(Epoch.INITIAL, crypto_frame(data[start:], start), pad=1200))
+        wire.hello_sent = True
         return True
 
     return send
@@ -376,6 +404,7 @@ def flight_part(pick: Callable[[bytes], tuple[int, bytes]]) -> Letter:
             return False
         offset, data = pick(wire.crypto_out[Epoch.HANDSHAKE])
         wire.send(wire.protect(Epoch.HANDSHAKE, crypto_frame(data, offset)))
+        wire.handshake_sent |= offset + len(data) >= len(wire.crypto_out[Epoch.HANDSHAKE])
         return True
 
     return send
@@ -407,6 +436,7 @@ def flight_before_hello(wire: Wire) -> bool:
     wire.send(wire.protect(Epoch.HANDSHAKE, flight_data))
     hello_data = crypto_frame(wire.crypto_out[Epoch.INITIAL])
     wire.send(wire.protect(Epoch.INITIAL, hello_data, pad=1200))
+    wire.handshake_sent = wire.hello_sent = True
     return True
 
 
@@ -459,17 +489,17 @@ def against_client() -> dict[str, Letter]:
         "flight-without-certificate": flight_part(without_certificate),
         "flight-before-hello": flight_before_hello,
         "initial-token": initial(lambda _: PING, token=b"a server has no token"),
-        "initial-crypto-not-hello": on(
-            Epoch.INITIAL, crypto_frame(b"\x14\x00\x00\x20" + bytes(32))
+        "initial-crypto-not-hello": first(
+            on(Epoch.INITIAL, crypto_frame(b"\x14\x00\x00\x20" + bytes(32)))
         ),
         "retry": retry(b"a token"),
         "retry-wrong-tag": retry(b"a token", good_tag=False),
         "retry-empty": retry(b""),
         "version-negotiation": version_negotiation([0x0A0A0A0A]),
         "version-negotiation-with-ours": version_negotiation([0x0A0A0A0A, 1]),
-        "handshake-done": on(one, frame(0x1E)),
-        "new-token": on(one, frame(0x07, 4, b"mine")),
-        "stream-answer": on(one, stream_frame(0, b"12345678", fin=True)),
+        "handshake-done": late(on(one, frame(0x1E))),
+        "new-token": late(on(one, frame(0x07, 4, b"mine"))),
+        "stream-answer": late(on(one, stream_frame(0, b"12345678", fin=True))),
     }
     letters |= frames_of(Epoch.INITIAL)
     letters |= frames_of(Epoch.HANDSHAKE)

@@ -22,13 +22,13 @@ import letters
 from wire import ALPN, PACKET_NAMES, Wire, describe
 
 CLOSED = "(closed)"
-NO_KEYS = "(no keys)"
+NOT_SENT = "(not sent)"
 # Runs of a word whose outputs contradict earlier ones.
 VOTES = 5
 # Time in seconds that a client has for its ClientHello.
 START_TIME = 10.0
 # Words that run at the same time: most of their time is waiting.
-PARALLEL = 4
+PARALLEL = 6
 
 Word = tuple[str, ...]
 
@@ -103,9 +103,11 @@ class Automaton(SUL):
         self.reasons: dict[str, Counter[str]] = {}
         self.noisy: Counter[Word] = Counter()
         self.runs = 0
+        # Ways to the states that the algorithm asks about.
+        self.access: set[Word] = {()}
         self.lock = threading.Lock()
 
-    starts: tuple[Word, ...] = ()
+    probes: tuple[Word, ...] = ()
 
     def open(self) -> Wire:
         """Makes a new connection; each role defines it."""
@@ -134,7 +136,7 @@ class Automaton(SUL):
             return CLOSED
         wire.expected.clear()
         if not self.alphabet[letter](wire):
-            return NO_KEYS
+            return NOT_SENT
         events = wire.collect(letters.TAKES.get(letter))
         acked = [PACKET_NAMES[e] for e, pn in wire.expected if pn in wire.acked[e]]
         wire.acknowledge()
@@ -152,14 +154,33 @@ class Automaton(SUL):
     def run(self, word: Word) -> None:
         """Runs a word once on a new connection."""
         wire = self.open()
+        sent: Word = ()
+        outputs: list[tuple[Word, str]] = []
         try:
-            outputs = [self.take_step(wire, letter) for letter in word]
+            for letter in word:
+                output = self.take_step(wire, letter)
+                if output == CLOSED:
+                    break
+                outputs.append(((*sent, letter), output))
+                if output != NOT_SENT:
+                    sent += (letter,)
         finally:
             self.close(wire)
         with self.lock:
             self.runs += 1
-            for index, output in enumerate(outputs):
-                self.votes.setdefault(word[: index + 1], Counter())[output] += 1
+            for one, output in outputs:
+                self.votes.setdefault(one, Counter())[output] += 1
+
+    def paths(self, word: Word) -> list[Word]:
+        """Returns the entries of `votes` that the outputs of a word come from."""
+        found: list[Word] = []
+        sent: Word = ()
+        for letter in word:
+            if (*sent, letter) in self.votes:
+                found.append((*sent, letter))
+                if self.votes[found[-1]].most_common(1)[0][0] != NOT_SENT:
+                    sent += (letter,)
+        return found
 
     def run_all(self, words: Iterable[Word]) -> None:
         """Runs the words that are not known, several at a time."""
@@ -182,47 +203,57 @@ class Automaton(SUL):
                 self.run(word)
 
     def known(self, word: Word) -> list[str] | None:
-        """Returns the outputs of a word if all are known or follow from an end."""
+        """Returns the outputs of a word if all are known or follow from others."""
         outputs: list[str] = []
-        for index in range(len(word)):
-            if outputs and (outputs[-1] == CLOSED or ends(word[index - 1], outputs[-1])):
+        sent: Word = ()
+        for letter in word:
+            if sent and (outputs[-1] == CLOSED or self.ended(sent)):
                 outputs.append(CLOSED)
                 continue
-            votes = self.votes.get(word[: index + 1])
+            votes = self.votes.get((*sent, letter))
             if not votes:
                 return None
             outputs.append(votes.most_common(1)[0][0])
+            # A letter that sent nothing changed nothing.
+            if outputs[-1] != NOT_SENT:
+                sent += (letter,)
         return outputs
+
+    def ended(self, sent: Word) -> bool:
+        return ends(sent[-1], self.votes[sent].most_common(1)[0][0])
+
+    def prefetch(self, word: Word) -> None:
+        """Runs a word, and with it those which the algorithm will ask for next.
+
+        It asks for the same suffix after every letter from one state.
+        """
+        start = max((one for one in self.access if word[: len(one)] == one), key=len)
+        rest = word[len(start) + 1 :]
+        if len(start) < len(word):
+            self.run_all((*start, letter) for letter in self.alphabet)
+            self.run_all((*start, letter, *rest) for letter in self.alphabet)
+        self.run_all([word])
 
     def query(self, word: Word) -> list[str]:
         word = tuple(word)
         self.num_queries += 1
         self.num_steps += len(word)
-        outputs = self.known(word)
-        if outputs is None:
-            self.run(word)
-            outputs = self.known(word)
-            assert outputs is not None
-        if not self.answered_before(word):
+        if self.known(word) is None:
+            self.prefetch(word)
+        if word not in self.answered:
             self.settle(word)
-            outputs = self.known(word)
-            assert outputs is not None
+        outputs = self.known(word)
+        assert outputs is not None
         self.answer(word, outputs)
         return outputs
 
-    def answered_before(self, word: Word) -> bool:
-        return word in self.answered
-
     def is_contested(self, word: Word) -> bool:
-        prefixes = (word[: index + 1] for index in range(len(word)))
-        contested = [one for one in prefixes if len(self.votes.get(one, ())) > 1]
+        contested = [one for one in self.paths(word) if len(self.votes[one]) > 1]
         for one in contested:
             self.noisy[one] += 1
         # A clear majority settles it.
-        return any(
-            self.votes[one].most_common(2)[0][1] < 3 * self.votes[one].most_common(2)[1][1] + 1
-            for one in contested
-        )
+        top = (self.votes[one].most_common(2) for one in contested)
+        return any(most < 3 * other + 1 for (_, most), (_, other) in top)
 
     def answer(self, word: Word, outputs: list[str]) -> None:
         """Records what learning was told; raises if it was told otherwise before."""
@@ -230,28 +261,25 @@ class Automaton(SUL):
             prefix = word[: index + 1]
             if self.answered.setdefault(prefix, output) != output:
                 self.answered.clear()
-                raise Contradiction(f"{' '.join(prefix)}: {self.votes[prefix]}")
+                raise Contradiction(f"{' '.join(prefix)}: now {output}")
 
 
 def ends(letter: str, output: str) -> bool:
     return (
         "CLOSE(" in output
         or output == "StatelessReset"
-        or (letter in letters.ENDS_HERE and output != NO_KEYS)
+        or (letter in letters.ENDS_HERE and output != NOT_SENT)
     )
 
 
 class ServerUnderTest(Automaton):
     """A server, and our client that breaks rules."""
 
-    # Likely ways to states, so that words from there run at the same time.
-    starts: tuple[Word, ...] = (
-        (),
-        ("hello",),
-        ("hello-first-half",),
-        ("hello", "handshake-ping"),
-        ("hello", "finished"),
-        ("hello", "finished", "stream"),
+    # Words that tell states apart.
+    probes: tuple[Word, ...] = (
+        ("hello-second-half", "hello", "finished", "stream", "path-challenge"),
+        ("finished", "path-challenge", "stream", "key-update", "ping"),
+        ("initial-ping", "handshake-ping", "initial-ping", "finished-after-stream"),
     )
 
     def __init__(self, binary: Path, name: str) -> None:
@@ -276,12 +304,10 @@ class ServerUnderTest(Automaton):
 class ClientUnderTest(Automaton):
     """A client, and our server that breaks rules."""
 
-    starts: tuple[Word, ...] = (
-        (),
-        ("hello",),
-        ("hello", "flight"),
-        ("hello", "flight", "handshake-done"),
-        ("hello", "flight-first-half"),
+    probes: tuple[Word, ...] = (
+        ("hello-second-half", "hello", "flight", "handshake-done", "stream", "path-challenge"),
+        ("flight-second-half", "flight", "path-challenge", "stream", "key-update", "ping"),
+        ("initial-ping", "handshake-ping", "initial-ping", "flight-before-hello", "ping"),
     )
 
     def __init__(self, binary: Path, name: str) -> None:

@@ -196,6 +196,9 @@ class Wire:
         # True once the peer closed or both ends may have forgotten the connection.
         self.over = False
         self.may_ack_application = not is_client
+        # True once our end sent bytes of a hello, and its last TLS bytes of the handshake.
+        self.hello_sent = False
+        self.handshake_sent = False
         self.client_hello = b""
         self.retried = False
         session.update_traffic_key_cb = self._on_traffic_key
@@ -401,7 +404,8 @@ class Wire:
                 continue
             self.to_ack[epoch] = True
             # Probes and retransmissions depend on timers, so they are no output.
-            if one.name == "PING" or (epoch, one.name, one.identity) in self.seen:
+            is_known = (epoch, one.name, one.identity) in self.seen
+            if one.name == "PING" or (is_known and one.name != "PATH_RESPONSE"):
                 continue
             self.seen.add((epoch, one.name, one.identity))
             if one.name == "NEW_CONNECTION_ID":

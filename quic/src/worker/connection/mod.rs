@@ -13,7 +13,10 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use self::moves::Move;
-use super::waiters::{Waited, Waiters, lock, wake};
+use super::{
+    tasks::Tasks,
+    waiters::{Waited, Waiters, lock, wake},
+};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
     agreement::Handshake,
@@ -35,6 +38,9 @@ pub(super) trait CallWorker: Send + Sync {
 
     /// Asks for the migration of a connection. Returns false if the worker has ended.
     fn migrate(&self, migration: Migration) -> bool;
+
+    /// Returns the runtime of the worker and the tasks on it.
+    fn tasks(&self) -> &Tasks;
 }
 
 /// The application's request to migrate a connection to a socket of its own.
@@ -179,6 +185,11 @@ impl SharedConnection {
             request,
             address,
         })
+    }
+
+    /// Returns the runtime of the worker and the tasks on it.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        self.worker.tasks()
     }
 
     /// Closes the connection for the application at once; the worker tells the peer.

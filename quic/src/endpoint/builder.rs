@@ -431,7 +431,7 @@ impl EndpointBuilder {
         setups: Setups,
         (count, ports): (usize, Ports),
     ) -> Parts {
-        self.ids.settle();
+        self.ids.draw_reset_key();
         let Setups { server, client } = setups;
         let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new()).collect();
         let shared = Shared::new(mailboxes.clone(), addresses, self.accept_backlog);

@@ -14,6 +14,7 @@ mod resets;
 mod retry;
 mod routing;
 mod types;
+mod worst_case;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use self::{
     ids::StatelessReset,
     replay::{SpentTokens, TokenRecord},
     types::{EndpointStats, Slot},
+    worst_case::WorstCaseMemory,
 };
 use super::{
     cids::ResetKey,

@@ -43,7 +43,7 @@ impl Ids {
     }
 
     /// Draws the reset key if none was given, so that all workers use the same.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn draw_reset_key(&mut self) {
         self.reset_key
             .get_or_insert_with(|| ResetKey::generate(&mut SystemRandom::new()));
     }

@@ -432,7 +432,7 @@ impl EndpointBuilder {
         setups: Setups,
         (count, ports): (usize, Ports),
     ) -> Parts {
-        self.ids.settle();
+        self.ids.draw_reset_key();
         let Setups { server, client } = setups;
         let drain = Arc::new(worker::Drain::default());
         let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new(drain.clone())).collect();

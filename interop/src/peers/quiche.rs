@@ -160,7 +160,7 @@ async fn echo_connection(line: &Rc<Line>, activity: &Activity) {
                 if let Some(path) = path {
                     activity.saw_client_at(path.peer_addr);
                 }
-                spawn_local(echo_stream(line.sender(id), line.receiver(id)));
+                spawn_local(echo_stream(id, Rc::clone(line)));
             }
             datagram = line.receive_datagram() => {
                 let Ok(datagram) = datagram else { return };
@@ -170,7 +170,9 @@ async fn echo_connection(line: &Rc<Line>, activity: &Activity) {
     }
 }
 
-async fn echo_stream(mut writer: Sender, mut reader: Receiver) {
+async fn echo_stream(id: u64, line: Rc<Line>) {
+    let mut writer = Sender::new(id, Rc::clone(&line));
+    let mut reader = Receiver::new(id, line);
     // A failure means that the client is gone or reset the stream; it has the error.
     while let Ok(Some(bytes)) = poll_fn(|cx| reader.poll_receive(cx, PIPE)).await {
         if write(&mut writer, &bytes).await.is_err() {
@@ -345,8 +347,8 @@ impl Connection for Opened {
             let id = line.open(Kind::Bidi).await.map_err(failure)?;
             let (writer, outgoing) = tokio::io::duplex(PIPE);
             let (incoming, reader) = tokio::io::duplex(PIPE);
-            spawn_local(send(outgoing, line.sender(id)));
-            spawn_local(receive(line.receiver(id), incoming));
+            spawn_local(send(outgoing, Sender::new(id, Rc::clone(&line))));
+            spawn_local(receive(Receiver::new(id, line), incoming));
             Ok((Box::new(writer) as Writer, Box::new(reader) as Reader))
         }))
     }

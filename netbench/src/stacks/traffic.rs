@@ -32,6 +32,7 @@ impl Traffic {
     }
 
     /// Returns the traffic since an earlier value.
+    #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
             sent_datagrams: self.sent_datagrams.saturating_sub(earlier.sent_datagrams),

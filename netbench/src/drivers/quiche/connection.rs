@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::stream::{given_up, over, unless_clean};
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Stats, Writer};
 use crate::outcome::{self, Failed};
-use crate::stacks::quiche::{Kind, Line};
+use crate::stacks::quiche::{Kind, Line, Receiver, Sender};
 
 /// Value of BoringSSL's `ssl_early_data_accepted`.
 const EARLY_DATA_ACCEPTED: u32 = 2;
@@ -104,7 +104,7 @@ impl Connection for Opened {
     fn open_uni(&self) -> Answer<'_, Box<dyn Writer>> {
         Box::pin(async {
             let id = self.line.open(Kind::Uni).await.map_err(over)?;
-            Ok(Box::new(self.line.sender(id)) as Box<dyn Writer>)
+            Ok(Box::new(Sender::new(id, Rc::clone(&self.line))) as Box<dyn Writer>)
         })
     }
 
@@ -120,7 +120,9 @@ impl Connection for Opened {
     fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>> {
         Box::pin(async {
             match self.line.accept(Kind::Uni).await {
-                Ok(id) => Ok(Some(Box::new(self.line.receiver(id)) as Box<dyn Reader>)),
+                Ok(id) => Ok(Some(
+                    Box::new(Receiver::new(id, Rc::clone(&self.line))) as Box<dyn Reader>
+                )),
                 Err(ended) => unless_clean(ended).map(|()| None),
             }
         })
@@ -172,7 +174,10 @@ impl Connection for Opened {
 }
 
 fn both(id: u64, line: &Rc<Line>) -> Halves {
-    (Box::new(line.sender(id)), Box::new(line.receiver(id)))
+    (
+        Box::new(Sender::new(id, Rc::clone(line))),
+        Box::new(Receiver::new(id, Rc::clone(line))),
+    )
 }
 
 impl Drop for Opened {

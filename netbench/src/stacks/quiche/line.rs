@@ -12,7 +12,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use quiche::ConnectionId;
 
-use super::{Ended, Receiver, Sender, StreamError};
+use super::{Ended, StreamError};
 use crate::stacks::Traffic;
 use crate::stacks::wakers::Wakers;
 
@@ -206,16 +206,6 @@ impl Line {
             self.ended().map(Err)
         })
         .await
-    }
-
-    /// Returns the sending half of a stream.
-    pub fn sender(self: &Rc<Self>, id: u64) -> Sender {
-        Sender::new(id, Rc::clone(self))
-    }
-
-    /// Returns the receiving half of a stream.
-    pub fn receiver(self: &Rc<Self>, id: u64) -> Receiver {
-        Receiver::new(id, Rc::clone(self))
     }
 
     /// Sends a datagram (RFC 9221), once there is room for it.

@@ -11,7 +11,7 @@ use std::fmt;
 pub use ::quiche::Config;
 pub use endpoint::{Admission, Endpoint};
 pub use line::{Kind, Line};
-pub use stream::{Receiver, Sender, StreamError};
+pub use stream::{Receiver, Sender};
 pub use tls::curve;
 
 use super::{Close, Failure, Tls, Transport};
@@ -69,6 +69,30 @@ impl fmt::Display for Ended {
             Self::Application { code, reason } => write!(f, "closed with {code}: {reason}"),
             Self::TimedOut => f.write_str("nothing came"),
             Self::Lost => f.write_str("the peer lost the connection"),
+        }
+    }
+}
+
+/// Failure of a stream or of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// The peer stopped the stream with that code.
+    Stopped(u64),
+    /// The peer reset the stream with that code.
+    Reset(u64),
+    /// The connection is over.
+    Ended(Ended),
+    /// Anything else.
+    Other(::quiche::Error),
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped(code) => write!(f, "the peer wants no more of it: {code}"),
+            Self::Reset(code) => write!(f, "the peer gave it up: {code}"),
+            Self::Ended(ended) => ended.fmt(f),
+            Self::Other(error) => error.fmt(f),
         }
     }
 }

@@ -1,40 +1,15 @@
 //! Streams of quiche.
 
-use std::fmt;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use quiche::{Error, Shutdown};
 
-use super::{Ended, Line};
+use super::{Line, StreamError};
 
 /// Maximum number of bytes read at once.
 const CHUNK: usize = 64 * 1024;
-
-/// Failure of a stream or of a datagram.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamError {
-    /// The peer stopped the stream with that code.
-    Stopped(u64),
-    /// The peer reset the stream with that code.
-    Reset(u64),
-    /// The connection is over.
-    Ended(Ended),
-    /// Anything else.
-    Other(Error),
-}
-
-impl fmt::Display for StreamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stopped(code) => write!(f, "the peer wants no more of it: {code}"),
-            Self::Reset(code) => write!(f, "the peer gave it up: {code}"),
-            Self::Ended(ended) => ended.fmt(f),
-            Self::Other(error) => error.fmt(f),
-        }
-    }
-}
 
 /// End of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +27,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(id: u64, line: Rc<Line>) -> Self {
+    /// Returns this half of the stream with that id.
+    pub fn new(id: u64, line: Rc<Line>) -> Self {
         Self {
             id,
             line,
@@ -134,7 +110,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(id: u64, line: Rc<Line>) -> Self {
+    /// Returns this half of the stream with that id.
+    pub fn new(id: u64, line: Rc<Line>) -> Self {
         Self {
             id,
             line,

@@ -234,6 +234,10 @@ mod random;
 #[cfg(feature = "tokio")]
 mod stream;
 #[cfg(feature = "tokio")]
+mod sync;
+#[cfg(all(test, feature = "tokio"))]
+mod tests;
+#[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
@@ -241,6 +245,8 @@ mod worker;
 #[doc(hidden)]
 pub use config::KnownVersions;
 pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
+#[cfg(feature = "tokio")]
+pub use config::{Placement, Workers};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]

@@ -3,24 +3,23 @@
 mod bind;
 mod buffers;
 mod control;
+#[cfg(test)]
+mod port;
+mod socket;
+mod steer;
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    task::{Context, Poll},
-};
+use std::net::{IpAddr, SocketAddr};
 
-use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
-use tokio::{io::Interest, net::UdpSocket};
+use quinn_udp::EcnCodepoint;
 
-use crate::error::EndpointError;
-use hybriq_proto::{endpoint::Transmit, space::Ecn};
+use hybriq_proto::space::Ecn;
 
 pub(crate) use buffers::Buffers;
-
-/// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
-/// socket, and telling the runtime saves the system call that would find out.
-const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
+#[cfg(test)]
+pub(crate) use port::{Network, Socket};
+pub(crate) use socket::Opened;
+#[cfg(not(test))]
+pub(crate) use socket::Socket;
 
 /// Options that sockets are made with.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +28,17 @@ pub(crate) struct Options {
     pub(crate) gso: bool,
     /// Number of bytes that the system is asked to buffer for each direction.
     pub(crate) buffer_size: usize,
+    /// Use of the address by one socket or by several.
+    pub(crate) sharing: Sharing,
+}
+
+/// Use of an address by sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One socket has the address.
+    Alone,
+    /// Sockets of the same user share the address (`SO_REUSEPORT`).
+    Shared,
 }
 
 impl Default for Options {
@@ -36,114 +46,7 @@ impl Default for Options {
         Self {
             gso: true,
             buffer_size: 8 * 1024 * 1024,
-        }
-    }
-}
-
-/// A UDP socket. Its methods take and return IPv4 addresses as such, also on a dual-stack socket.
-pub(crate) struct Socket {
-    io: UdpSocket,
-    state: UdpSocketState,
-    local_address: SocketAddr,
-    gso: bool,
-}
-
-impl Socket {
-    /// Opens and binds a socket on the current runtime. `[::]` receives IPv4 as well, and stands for
-    /// `0.0.0.0` on machines without IPv6.
-    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
-        let open = || {
-            let socket = bind::open(address)?;
-            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-            control::without_timestamps(&socket)?;
-            // The system caps both at its own limits, and refuses where it does not like them.
-            let size = options.buffer_size;
-            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), size);
-            let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), size);
-            let io = UdpSocket::from_std(socket.into())?;
-            let local_address = io.local_addr()?;
-            Ok(Self {
-                io,
-                state,
-                local_address,
-                gso: options.gso,
-            })
-        };
-        open().map_err(|error| bind::explain(address, error))
-    }
-
-    /// Returns the address that the socket is bound to.
-    pub(crate) fn local_address(&self) -> SocketAddr {
-        canonical(self.local_address)
-    }
-
-    /// Returns the number of datagrams that one call may send.
-    pub(crate) fn max_datagrams(&self) -> usize {
-        if self.gso {
-            self.state.max_gso_segments().max(1)
-        } else {
-            1
-        }
-    }
-
-    /// Returns ready when datagrams may be waiting.
-    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_recv_ready(cx).map(|_| ())
-    }
-
-    /// Returns ready when there may be room to send.
-    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_send_ready(cx).map(|_| ())
-    }
-
-    /// Receives a batch and returns the number of messages, or an error of kind `WouldBlock` if none
-    /// waits.
-    pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
-        let mut received = 0;
-        let result = self.io.try_io(Interest::READABLE, || {
-            received = buffers.fill(|messages, meta| {
-                self.state.recv(UdpSockRef::from(&self.io), messages, meta)
-            })?;
-            if EDGE_TRIGGERED && received < Buffers::MESSAGES {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            Ok(())
-        });
-        match result {
-            Err(error) if received == 0 => Err(error),
-            _ => Ok(received),
-        }
-    }
-
-    /// Sends one datagram, or several of one size. Returns an error of kind `WouldBlock` if there is
-    /// no room.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
-        let transmit = quinn_udp::Transmit {
-            destination: self.mapped(transmit.peer),
-            ecn: transmit.ecn.map(codepoint),
-            contents,
-            segment_size: transmit.segment_size,
-            src_ip: transmit.local.ip.map(|ip| self.mapped_ip(ip)),
-        };
-        self.io.try_io(Interest::WRITABLE, || {
-            self.state.try_send(UdpSockRef::from(&self.io), &transmit)
-        })
-    }
-
-    /// Converts an address to the family of this socket.
-    fn mapped(&self, address: SocketAddr) -> SocketAddr {
-        match address {
-            SocketAddr::V4(v4) if self.local_address.is_ipv6() => {
-                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
-            }
-            address => address,
-        }
-    }
-
-    fn mapped_ip(&self, ip: IpAddr) -> IpAddr {
-        match ip {
-            IpAddr::V4(v4) if self.local_address.is_ipv6() => v4.to_ipv6_mapped().into(),
-            ip => ip,
+            sharing: Sharing::Alone,
         }
     }
 }

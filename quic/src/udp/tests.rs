@@ -4,7 +4,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
-use super::{Buffers, Options, Socket, can_reach, canonical};
+use super::{Buffers, Options, can_reach, canonical, socket::Socket};
 use hybriq_proto::{
     endpoint::{Arrival, Local, Transmit},
     space::Ecn,

@@ -3,16 +3,18 @@
 use std::{
     net::{SocketAddrV4, SocketAddrV6},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use hybriq_tls::Side;
 
 use super::PathMemory;
 use crate::{
-    congestion::Congestion,
+    congestion::{self, Congestion},
     ecn::EcnState,
     header_bits::{Grease, SpinBit},
     packet::{Version, Versions},
-    recovery::Pacing,
+    recovery::{self, Pacing},
 };
 
 /// Timeouts of a connection.
@@ -50,6 +52,32 @@ pub(crate) struct Flight {
     pub(crate) careful_resume: Option<Arc<dyn PathMemory>>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+}
+
+impl Flight {
+    /// Returns the state of a path at first. The controller draws from the seed.
+    pub(crate) fn start(
+        &self,
+        now: Instant,
+        side: Side,
+        datagram_size: u16,
+        seed: u64,
+    ) -> recovery::Config {
+        recovery::Config {
+            side,
+            initial_rtt: self.initial_rtt,
+            datagram_size,
+            controller: self.congestion.start(&congestion::Start {
+                now,
+                datagram_size,
+                initial_rtt: self.initial_rtt,
+                seed,
+            }),
+            skip_seed: None,
+            ecn: self.ecn,
+            pacing: self.pacing,
+        }
+    }
 }
 
 /// Sizes of datagrams.

@@ -48,7 +48,8 @@ impl Connection {
                 self.cids.local.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.on_path_challenge(now, dcid, challenge);
+                let (paths, mut facts) = self.paths_with_facts(now);
+                paths.on_challenge(challenge, dcid, &mut facts);
                 Ok(())
             }
             Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),

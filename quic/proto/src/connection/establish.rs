@@ -26,7 +26,6 @@ use crate::{
     agreement::Handshake as Agreement,
     cids,
     config::{self, PeerMigration, TransportConfig},
-    congestion,
     datagrams::Datagrams,
     error::{Code, TransportError},
     frame::Crypto,
@@ -216,18 +215,13 @@ impl Connection {
         let mut recovery = Recovery::new(
             now,
             recovery::Config {
-                side,
-                initial_rtt: config.flight.initial_rtt,
-                datagram_size: path.datagram_size(),
-                controller: config.flight.congestion.start(&congestion::Start {
-                    now,
-                    datagram_size: path.datagram_size(),
-                    initial_rtt: config.flight.initial_rtt,
-                    seed: derived(parts.seed, b"congestion"),
-                }),
                 skip_seed: Some(derived(parts.seed, b"skip")),
-                ecn: config.flight.ecn,
-                pacing: config.flight.pacing,
+                ..config.flight.start(
+                    now,
+                    side,
+                    path.datagram_size(),
+                    derived(parts.seed, b"congestion"),
+                )
             },
         );
         if let Some(resume) = &config.flight.careful_resume {

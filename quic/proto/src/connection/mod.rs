@@ -9,7 +9,6 @@ mod dispatch;
 mod establish;
 mod frame_room;
 mod key_update;
-mod mtu;
 mod new_token;
 mod observer;
 mod opening;
@@ -23,6 +22,7 @@ mod schedule;
 mod seal;
 mod start;
 mod state;
+mod tables;
 mod timers;
 mod transmit;
 mod versions;
@@ -59,7 +59,7 @@ use super::{
     recovery::{Outcome, PathState, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
-    udp::Local,
+    udp::{Local, SocketId},
 };
 use crate::wire::ResetToken;
 use crate::{
@@ -328,6 +328,21 @@ impl Connection {
         self.cids.original
     }
 
+    /// Selects the socket of a client that has sent nothing yet.
+    pub const fn start_from(&mut self, socket: SocketId) {
+        self.paths.start_from(socket);
+    }
+
+    /// Returns true while something may be sent from that socket.
+    pub fn uses(&self, socket: SocketId) -> bool {
+        self.paths.uses(socket)
+    }
+
+    /// Returns the local address and socket of the path in use.
+    pub const fn local(&self) -> Local {
+        self.paths.active().local()
+    }
+
     /// Returns the peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.paths.active().peer()
@@ -335,7 +350,11 @@ impl Connection {
 
     /// Returns the counters.
     pub fn stats(&self) -> ConnectionStats {
+        let mtu = self.paths.mtu_counts();
         ConnectionStats {
+            mtu_probes_sent: mtu.sent,
+            mtu_probes_lost: mtu.lost,
+            mtu_black_holes: mtu.black_holes,
             packets_lost: self.recovery.packets_lost(),
             spurious_losses: self.recovery.spurious_losses(),
             congestion_events: self.recovery.congestion_events(),

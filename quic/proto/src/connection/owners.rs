@@ -23,7 +23,7 @@ use crate::{
     handshake::{self, Handshake},
     packet::{Kind, Space},
     path::Paths,
-    recovery::{Outcome, PathState, Recovery},
+    recovery::{Outcome, PathState, Recovery, SentPacket, Settled},
     streams::{self, Streams},
 };
 
@@ -243,6 +243,15 @@ impl Owners<'_> {
     }
 }
 
+/// Returns the packet if its fate tells about the datagram size of the path in use: one with 1-RTT
+/// keys that was sent there.
+#[inline]
+fn sized(settled: &Settled<Carried>) -> Option<&SentPacket<Carried>> {
+    let packet = &settled.packet;
+    let is_on_path = packet.record.space == Space::Data && packet.snapshot.is_some();
+    is_on_path.then_some(packet)
+}
+
 /// Fills the rest of a packet with application data: streams between the datagrams that go first and
 /// those that fit behind (see [`Datagrams`] for the shares).
 #[inline]
@@ -341,12 +350,19 @@ impl Connection {
     /// ACK frame behind the outcome.
     pub(super) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in &outcome.acked {
-            self.on_size_acked(settled);
+            if let Some(packet) = sized(settled) {
+                let mtu = self.paths.active_mut().mtu_mut();
+                mtu.on_acked(settled.pn, packet.size, packet.time_sent);
+            }
             self.tell(Fate::Acked, &settled.packet.record);
         }
         for settled in &outcome.lost {
             self.observe_loss(settled);
-            self.on_size_lost(settled);
+            if let Some(packet) = sized(settled) {
+                let rtt = self.recovery.rtt().smoothed();
+                self.paths
+                    .on_size_lost(settled.pn, packet.size, packet.time_sent, rtt);
+            }
             self.tell(Fate::Lost, &settled.packet.record);
         }
         if let Some(largest) = outcome.largest_acked_ack {

@@ -6,13 +6,15 @@ use super::{Connection, Event, PathChange};
 use crate::{
     cids,
     config::PeerMigration,
-    congestion,
     error::{ConnectionError, MigrateError},
-    frame::{PathChallenge, PathResponse},
+    frame::PathResponse,
     packet::{Cid, Space},
-    path::{Facts, Moves, MtuRange, Outcome, PathEvent, Paths, PeerCids, Preferred, Switch, Waits},
-    recovery::{self, PathState},
-    udp::{Local, SocketId},
+    path::{
+        Facts, Moves, MtuRange, Outcome, PathEvent, Paths, PeerCids, Preferred, Standing, Switch,
+        Waits,
+    },
+    recovery::PathState,
+    udp::Local,
 };
 
 impl PeerCids for cids::Peer {
@@ -54,42 +56,14 @@ impl Connection {
     /// # Errors
     /// See [`MigrateError`].
     pub fn migrate(&mut self, now: Instant, local: Local) -> Result<(), MigrateError> {
-        self.may_migrate()?;
-        let (paths, mut facts) = self.paths_with_facts(now);
-        paths.migrate(local, &mut facts)
-    }
-
-    fn may_migrate(&self) -> Result<(), MigrateError> {
-        if self.state.is_closed() {
-            return Err(MigrateError::Closed);
-        }
-        if self.side.is_server() {
-            return Err(MigrateError::Server);
-        }
-        if !self.state.is_confirmed() {
-            return Err(MigrateError::NotConfirmed);
-        }
         let params = self.agreed.params.as_ref();
-        let disabled = params.is_some_and(|params| params.disable_active_migration);
-        if disabled && !self.paths.used_preferred() {
-            return Err(MigrateError::Disabled);
-        }
-        Ok(())
-    }
-
-    /// Selects the socket of a client that has sent nothing yet.
-    pub const fn start_from(&mut self, socket: SocketId) {
-        self.paths.start_from(socket);
-    }
-
-    /// Returns the local address and socket of the path in use.
-    pub const fn local(&self) -> Local {
-        self.paths.active().local()
-    }
-
-    /// Returns true while something may be sent from that socket.
-    pub fn uses(&self, socket: SocketId) -> bool {
-        self.paths.uses(socket)
+        let standing = Standing {
+            is_closed: self.state.is_closed(),
+            is_confirmed: self.state.is_confirmed(),
+            is_disabled: params.is_some_and(|params| params.disable_active_migration),
+        };
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.migrate(local, standing, &mut facts)
     }
 
     /// Returns the policy for the peer's migrations.
@@ -133,24 +107,12 @@ impl Connection {
         }
     }
 
-    /// Notes the path of an authentic packet that arrived on another path.
-    pub(super) fn on_packet_elsewhere(&mut self, now: Instant, dcid: &Cid) {
-        let (paths, mut facts) = self.paths_with_facts(now);
-        paths.on_packet_elsewhere(dcid, &mut facts);
-    }
-
     /// Follows a peer that moved to the source of the current packet.
     pub(super) fn on_peer_moved(&mut self, now: Instant, dcid: &Cid) {
         let (paths, mut facts) = self.paths_with_facts(now);
         if let Some(switch) = paths.on_peer_moved(dcid, &mut facts) {
             self.on_switched(now, switch);
         }
-    }
-
-    /// Queues the answer to a PATH_CHALLENGE.
-    pub(super) fn on_path_challenge(&mut self, now: Instant, dcid: &Cid, challenge: PathChallenge) {
-        let (paths, mut facts) = self.paths_with_facts(now);
-        paths.on_challenge(challenge, dcid, &mut facts);
     }
 
     /// Handles the answer to one of our PATH_CHALLENGE frames.
@@ -191,52 +153,32 @@ impl Connection {
         match switch {
             Switch::SameWay => self.recovery.follow_path(),
             Switch::OtherWay { left, saved } => {
-                let state = saved.map_or_else(|| self.unknown_path(now), |saved| *saved);
+                let state = if let Some(saved) = saved {
+                    *saved
+                } else {
+                    let size = self.paths.active().datagram_size();
+                    let seed = self.paths.draw();
+                    PathState::new(now, self.config.flight.start(now, self.side, size, seed))
+                };
                 let known = self.recovery.change_path(state);
                 self.paths.save_left(left, known);
-                self.paths.resume_mtu(self.mtu_range());
+                self.paths.resume_mtu();
                 self.follow_mtu();
             }
         }
         self.header_bits.on_new_path();
     }
 
-    fn unknown_path(&mut self, now: Instant) -> PathState {
-        let datagram_size = self.paths.active().datagram_size();
-        let initial_rtt = self.config.flight.initial_rtt;
-        let controller = self.config.flight.congestion.start(&congestion::Start {
-            now,
-            datagram_size,
-            initial_rtt,
-            seed: self.paths.draw(),
-        });
-        let config = recovery::Config {
-            side: self.side,
-            initial_rtt,
-            datagram_size,
-            controller,
-            skip_seed: None,
-            ecn: self.config.flight.ecn,
-            pacing: self.config.flight.pacing,
-        };
-        PathState::new(now, config)
-    }
-
     /// Starts MTU discovery once the handshake is confirmed.
     pub(super) fn start_mtu(&mut self) {
-        self.paths.start_mtu(self.mtu_range());
-        self.follow_mtu();
-    }
-
-    /// Returns the range of datagram sizes that both ends allow.
-    fn mtu_range(&self) -> MtuRange {
         let params = self.agreed.params.as_ref();
         let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
-        MtuRange {
+        self.paths.start_mtu(MtuRange {
             size: self.config.mtu.datagram_size,
             most: self.config.mtu.max_datagram_size,
             peer: u16::try_from(peer).unwrap_or(u16::MAX),
-        }
+        });
+        self.follow_mtu();
     }
 
     /// Updates loss detection and congestion control if the datagram size changed.

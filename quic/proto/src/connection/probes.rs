@@ -1,16 +1,20 @@
-//! Datagrams with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2). They are sent on the path
-//! that they are about. Answers on the path in use are subject to its congestion window; the others
-//! are limited in number.
+//! Datagrams that test a path.
+//!
+//! Those with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2) are sent on the path that they
+//! are about. Answers on the path in use are subject to its congestion window; the others
+//! are limited in number. MTU probes (RFC 9000 §14.4) are sent on the path in use.
 
 use std::time::Instant;
 
 use super::{
     Connection,
     owners::Carried,
+    schedule::Due,
     seal::{Payload, Tracking},
+    transmit::Padding,
 };
 use crate::{
-    frame::FrameWriter,
+    frame::{FrameWriter, Owner as _},
     limits,
     packet::{Header, PacketBuilder, PacketNumber, Space},
     path::{Expanded, Probe, Window, Wrote},
@@ -25,21 +29,18 @@ impl Connection {
             return None;
         }
         self.handshake.keys().one_rtt()?;
+        let window = if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
+            Window::Open
+        } else {
+            Window::Full
+        };
         let mut failed = None;
         loop {
-            let probe = self
-                .paths
-                .next_probe(failed.as_ref(), &mut self.cids.peer)?;
-            let window = if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
-                Window::Open
-            } else {
-                Window::Full
-            };
-            if self.paths.may_probe(&probe, window) {
-                let transmit = self.write_probe(now, &probe, window, out);
-                if transmit.is_some() {
-                    return transmit;
-                }
+            let cids = &mut self.cids.peer;
+            let probe = self.paths.next_probe(failed.as_ref(), window, cids)?;
+            let transmit = self.write_probe(now, &probe, window, out);
+            if transmit.is_some() {
+                return transmit;
             }
             failed = Some(probe);
         }
@@ -109,11 +110,10 @@ impl Connection {
         probe: &Probe,
         frames: &mut FrameWriter<'_>,
     ) -> Option<PacketNumber> {
-        let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
             self.cids.local.repeat_frames(frames);
         }
-        let wrote = self.paths.write_probe(now, probe, data, frames);
+        let wrote = self.paths.write_probe(now, probe, frames);
         if !probe.is_on_active() || wrote == Wrote::NoAnswer {
             return None;
         }
@@ -126,5 +126,45 @@ impl Connection {
             frames.ping();
         }
         largest.filter(|_| acks)
+    }
+
+    /// Returns the size of an MTU probe that is due. The rest of the handshake and answers to
+    /// challenges go first.
+    fn mtu_probe(&self, now: Instant) -> Option<u16> {
+        let size = self.paths.mtu_probe(now)?;
+        let is_free =
+            self.recovery.probes(Space::Data) == 0 && !self.handshake.wants_to_send(Space::Data);
+        is_free.then_some(size)
+    }
+
+    /// Returns true if data must wait until the window has room for an MTU probe; otherwise data
+    /// would always take that room.
+    pub(super) fn saves_room(&self, now: Instant) -> bool {
+        let size = self.mtu_probe(now);
+        size.is_some_and(|size| self.recovery.saves_room_for(size.into()))
+    }
+
+    /// Sends an MTU probe that is due, in a datagram of its own (RFC 9000 §14.4).
+    pub(super) fn transmit_mtu_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
+        let size = self.mtu_probe(now)?;
+        if !self.recovery.can_send(size.into())
+            || !self.recovery.may_send_now(now)
+            || !self.paths.active().may_send(size.into())
+        {
+            return None;
+        }
+        let room = out.len();
+        let Some(buffer) = out.get_mut(..size.into()) else {
+            let most = u16::try_from(room).unwrap_or(u16::MAX);
+            self.paths.active_mut().mtu_mut().set_most(most);
+            return None;
+        };
+        let pn = self.recovery.next_number(Space::Data);
+        let written = self.write_packet(now, Space::Data, Due::MtuProbe, (buffer, Padding::Fill));
+        if written == 0 {
+            return None;
+        }
+        self.paths.on_mtu_probe_sent(pn, written);
+        Some(self.transmit_of(written, written))
     }
 }

@@ -209,7 +209,8 @@ impl Connection {
             self.header_bits.on_packet(pn, spin);
         }
         if !self.paths.came_on_active() && kind == Kind::OneRtt {
-            self.on_packet_elsewhere(now, &dcid);
+            let (paths, mut facts) = self.paths_with_facts(now);
+            paths.on_packet_elsewhere(&dcid, &mut facts);
         }
         match self.take_frames(now, kind, &dcid, payload) {
             Ok((eliciting, probing)) => {

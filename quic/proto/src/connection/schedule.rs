@@ -34,7 +34,7 @@ impl Connection {
         let room = self
             .recovery
             .can_send(self.paths.active().datagram_size().into())
-            && !(space == Space::Data && self.keeps_room_for_probe(now));
+            && !(space == Space::Data && self.saves_room(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.recovery.has_no_timer(space)) && !paced {
             return Due::Frames;

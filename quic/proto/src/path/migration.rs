@@ -9,12 +9,30 @@ use super::{
 };
 use crate::{error::MigrateError, frame::PathResponse, limits, udp::Local};
 
+/// Facts of the connection that decide whether a client may move (RFC 9000 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// True if either end closed the connection.
+    pub is_closed: bool,
+    /// True if the handshake is confirmed.
+    pub is_confirmed: bool,
+    /// True if the server forbids moves while its first address is in use (RFC 9000 §18.2).
+    pub is_disabled: bool,
+}
+
 impl<S> Paths<S> {
     /// Probes a path from another of our addresses, to move there once the peer answers.
     ///
     /// # Errors
-    /// Fails if the peer has given us no connection id for another path.
-    pub fn migrate(&mut self, local: Local, facts: &mut Facts<'_>) -> Result<(), MigrateError> {
+    /// Fails if the connection may not move, or if the peer has given us no connection id for
+    /// another path.
+    pub fn migrate(
+        &mut self,
+        local: Local,
+        standing: Standing,
+        facts: &mut Facts<'_>,
+    ) -> Result<(), MigrateError> {
+        self.may_migrate(standing)?;
         let peer = self.active.peer();
         let at = Address { peer, local };
         if self.active.is_at(at) {
@@ -29,6 +47,22 @@ impl<S> Paths<S> {
             // Both ways to the server are tried from there, and the preferred one wins (RFC 9000
             // §9.6.3). Without an id for it there is still the other.
             let _ = self.probe(Address { peer, local }, facts);
+        }
+        Ok(())
+    }
+
+    fn may_migrate(&self, standing: Standing) -> Result<(), MigrateError> {
+        if standing.is_closed {
+            return Err(MigrateError::Closed);
+        }
+        if self.side.is_server() {
+            return Err(MigrateError::Server);
+        }
+        if !standing.is_confirmed {
+            return Err(MigrateError::NotConfirmed);
+        }
+        if standing.is_disabled && !self.used_preferred() {
+            return Err(MigrateError::Disabled);
         }
         Ok(())
     }

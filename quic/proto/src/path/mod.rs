@@ -32,6 +32,7 @@ mod others;
 mod owner;
 mod preferred;
 mod probes;
+mod size;
 mod state;
 mod validation;
 
@@ -40,7 +41,8 @@ use std::net::SocketAddr;
 use arrayvec::ArrayVec;
 
 pub use self::{
-    mtu::{Learned, Mtu, MtuRange},
+    migration::Standing,
+    mtu::{Learned, Mtu, MtuCounts, MtuRange},
     owner::{Facts, Moves, Outcome, PathEvent, Paths, PeerCids, Switch, Waits},
     preferred::Preferred,
     probes::{Probe, Window, Wrote},

@@ -7,7 +7,7 @@ use std::{
 
 use hybriq_tls::Side;
 
-use super::{Address, Event, Path, Patience, State, others::Others};
+use super::{Address, Event, MtuCounts, MtuRange, Path, Patience, State, others::Others};
 use crate::{
     frame::{FrameWriter, Owner, Timing},
     limits,
@@ -155,6 +155,9 @@ pub struct Paths<S> {
     pub(super) events: VecDeque<PathEvent>,
     /// Bytes of probes sent outside the congestion window since the peer last showed progress.
     pub(super) outside_window: u64,
+    /// Datagram sizes that both ends allow, once the handshake is confirmed.
+    pub(super) mtu_range: Option<MtuRange>,
+    pub(super) mtu_counts: MtuCounts,
 }
 
 impl<S> Paths<S> {
@@ -172,6 +175,8 @@ impl<S> Paths<S> {
             challenges: Sequence::new(seed),
             events: VecDeque::new(),
             outside_window: 0,
+            mtu_range: None,
+            mtu_counts: MtuCounts::default(),
         }
     }
 
@@ -188,7 +193,6 @@ impl<S> Paths<S> {
     }
 
     /// Iterates over the paths that are not in use.
-    #[cfg(test)]
     pub fn others(&self) -> impl Iterator<Item = &Path<S>> {
         self.others.iter()
     }

@@ -76,9 +76,14 @@ impl<S> Paths<S> {
         !self.others.is_empty() || self.active.wants_probe()
     }
 
-    /// Returns the next due probe after `failed`, which could not be written; paths not in use come
-    /// first. A path without credit or id does not hold up others.
-    pub fn next_probe(&mut self, failed: Option<&Probe>, cids: &mut dyn PeerCids) -> Option<Probe> {
+    /// Returns the next probe after `failed`, which could not be written, that is due and may leave
+    /// now; paths not in use come first. A path without credit or id does not hold up others.
+    pub fn next_probe(
+        &mut self,
+        failed: Option<&Probe>,
+        window: Window,
+        cids: &mut dyn PeerCids,
+    ) -> Option<Probe> {
         let mut place = match failed.map(|probe| probe.which) {
             None => 0,
             Some(Which::Other(place)) => place + 1,
@@ -87,17 +92,17 @@ impl<S> Paths<S> {
         while let Some(path) = self.others.get_mut(place) {
             if path.wants_probe() && path.credit() > 0 {
                 let probe = self.probe_on(Which::Other(place), cids);
-                if probe.is_some() {
-                    return probe;
+                if let Some(probe) = probe.filter(|probe| self.may_probe(probe, window)) {
+                    return Some(probe);
                 }
             }
             place += 1;
         }
-        if self.active.wants_probe() {
-            self.probe_on(Which::Active, cids)
-        } else {
-            None
+        if !self.active.wants_probe() {
+            return None;
         }
+        self.probe_on(Which::Active, cids)
+            .filter(|probe| self.may_probe(probe, window))
     }
 
     fn probe_on(&mut self, which: Which, cids: &mut dyn PeerCids) -> Option<Probe> {
@@ -131,8 +136,7 @@ impl<S> Paths<S> {
     /// outside of it are bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something,
     /// or else a peer that keeps challenging and moving would get more than any window allows.
     /// Challenges of a client are exempt: it moves only at its own application's request.
-    #[must_use]
-    pub fn may_probe(&self, probe: &Probe, window: Window) -> bool {
+    fn may_probe(&self, probe: &Probe, window: Window) -> bool {
         match window {
             Window::Open if probe.is_on_active() => true,
             Window::Full if probe.is_on_active() && !probe.asks => false,
@@ -147,21 +151,15 @@ impl<S> Paths<S> {
         self.outside_window = 0;
     }
 
-    /// Writes the answers of a path, and then its challenge with `data`.
-    pub fn write_probe(
-        &mut self,
-        now: Instant,
-        probe: &Probe,
-        data: u64,
-        out: &mut FrameWriter<'_>,
-    ) -> Wrote {
+    /// Writes the answers of a path, and then its challenge.
+    pub fn write_probe(&mut self, now: Instant, probe: &Probe, out: &mut FrameWriter<'_>) -> Wrote {
+        let data = self.draw().to_be_bytes();
         let Some(path) = self.path_mut(probe.which) else {
             return Wrote::NoAnswer;
         };
         let before = out.len();
         path.write_frames(out);
         let answers = out.len() > before;
-        let data = data.to_be_bytes();
         if path.validation.is_due() && out.write(&PathChallenge(data)) {
             path.validation.on_sent(now, data, probe.expanded());
         }

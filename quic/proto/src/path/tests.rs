@@ -124,6 +124,20 @@ impl PeerCids for Endless {
     fn retire(&mut self, _: u64) {}
 }
 
+/// Returns the data of the last challenge among these frames.
+fn challenge_in(frames: &[u8]) -> [u8; 8] {
+    use crate::frame::Frame;
+
+    let mut frames = crate::wire::Reader::new(frames);
+    let mut found = None;
+    while !frames.is_empty() {
+        if let Frame::PathChallenge(challenge) = Frame::decode(&mut frames).unwrap() {
+            found = Some(challenge.0);
+        }
+    }
+    found.unwrap()
+}
+
 /// Proves: security 8 paths-are-bounded
 #[test]
 fn a_peer_that_hops_and_answers_only_short_challenges_leaves_few_paths() {
@@ -147,14 +161,13 @@ fn a_peer_that_hops_and_answers_only_short_challenges_leaves_few_paths() {
         assert!(paths.admit(&arrival, 100, Moves::Anywhere));
         drop(paths.on_peer_moved(&Cid::EMPTY, &mut facts));
         let mut failed = None;
-        while let Some(probe) = paths.next_probe(failed.as_ref(), facts.cids) {
+        while let Some(probe) = paths.next_probe(failed.as_ref(), Window::Open, facts.cids) {
             failed = Some(probe);
             let mut buffer = [0; 1200];
-            let data = paths.draw();
             let mut out = FrameWriter::new(&mut buffer);
-            paths.write_probe(now, &probe, data, &mut out);
+            paths.write_probe(now, &probe, &mut out);
             if probe.is_on_active() && probe.expanded() == Expanded::Short {
-                let answer = crate::frame::PathResponse(data.to_be_bytes());
+                let answer = crate::frame::PathResponse(challenge_in(out.written()));
                 let _ = paths.on_response(answer, &mut facts);
             }
         }
@@ -163,4 +176,99 @@ fn a_peer_that_hops_and_answers_only_short_challenges_leaves_few_paths() {
     }
     let fallbacks = paths.others().filter(|path| path.state == State::Fallback);
     assert_eq!(fallbacks.count(), 1);
+}
+
+#[test]
+fn a_client_moves_only_where_nothing_forbids_it() {
+    use crate::error::MigrateError::{Closed, Disabled, NotConfirmed, Server};
+    use std::time::{Duration, Instant};
+
+    let standing = |is_closed, is_confirmed, is_disabled| Standing {
+        is_closed,
+        is_confirmed,
+        is_disabled,
+    };
+    let (client, server) = (hybriq_tls::Side::Client, hybriq_tls::Side::Server);
+    for (side, standing, expected) in [
+        (client, standing(false, true, false), Ok(())),
+        (client, standing(true, true, false), Err(Closed)),
+        (client, standing(false, false, false), Err(NotConfirmed)),
+        (client, standing(false, true, true), Err(Disabled)),
+        (server, standing(false, true, false), Err(Server)),
+    ] {
+        let mut paths = Paths::new(side, Path::<()>::validated(at(), 1200), 1);
+        let mut facts = Facts {
+            now: Instant::now(),
+            waits: Waits::new(Duration::from_millis(100), Duration::from_millis(333)),
+            cids: &mut Endless::default(),
+        };
+        let local = Local {
+            ip: Some(Ipv4Addr::new(10, 0, 0, 1).into()),
+            ..Local::default()
+        };
+        // While the local address is unknown, it equals any.
+        paths.active_mut().learn_local(Local {
+            ip: Some(Ipv4Addr::LOCALHOST.into()),
+            ..Local::default()
+        });
+        assert_eq!(paths.migrate(local, standing, &mut facts), expected);
+        assert_eq!(paths.others().count(), usize::from(expected.is_ok()));
+    }
+}
+
+#[test]
+fn an_answer_on_the_path_in_use_waits_for_the_window() {
+    let first = Path::<()>::validated(at(), 1200);
+    let mut paths = Paths::new(hybriq_tls::Side::Server, first, 1);
+    paths.active_mut().on_challenge(&PathChallenge([7; 8]));
+    let mut cids = Endless::default();
+    assert!(paths.next_probe(None, Window::Full, &mut cids).is_none());
+    let probe = paths.next_probe(None, Window::Open, &mut cids).unwrap();
+    assert!(probe.is_on_active());
+    // One that could not be written is not tried again at once.
+    let again = paths.next_probe(Some(&probe), Window::Open, &mut cids);
+    assert!(again.is_none());
+}
+
+#[test]
+fn the_search_for_the_datagram_size_goes_on_where_it_began() {
+    let mut paths = Paths::new(hybriq_tls::Side::Client, path(), 1);
+    paths.resume_mtu();
+    assert!(!paths.active().mtu().is_started(), "too early");
+    paths.start_mtu(MtuRange {
+        size: 1300,
+        most: Some(1500),
+        peer: 1400,
+    });
+    assert_eq!(paths.active().datagram_size(), 1300);
+    *paths.active_mut().mtu_mut() = Mtu::new(1200);
+    paths.resume_mtu();
+    assert!(paths.active().mtu().is_started());
+    assert_eq!(paths.active().datagram_size(), 1200);
+    assert_eq!(paths.mtu_counts(), MtuCounts::default());
+}
+
+#[test]
+fn an_mtu_probe_is_due_on_a_valid_path_that_owes_no_answer() {
+    let now = std::time::Instant::now();
+    let mut paths = Paths::new(hybriq_tls::Side::Client, path(), 1);
+    paths.start_mtu(MtuRange {
+        size: 1200,
+        most: Some(1452),
+        peer: u16::MAX,
+    });
+    paths.active_mut().mtu_mut().on_sent(1200);
+    assert_eq!(paths.mtu_probe(now), None, "not validated");
+    paths.active_mut().on_validated();
+    assert_eq!(paths.mtu_probe(now), Some(1452));
+    paths.active_mut().on_challenge(&PathChallenge([7; 8]));
+    assert_eq!(paths.mtu_probe(now), None, "an answer waits");
+    write(paths.active_mut(), 100);
+    let pn = crate::testing::pn(7);
+    paths.on_mtu_probe_sent(pn, 1452);
+    assert_eq!(paths.mtu_probe(now), None, "in flight");
+    paths.on_size_lost(pn, 1452, now, std::time::Duration::ZERO);
+    let counts = paths.mtu_counts();
+    assert_eq!((counts.sent, counts.lost, counts.black_holes), (1, 1, 0));
+    assert_eq!(paths.mtu_probe(now), Some(1452), "lost once");
 }

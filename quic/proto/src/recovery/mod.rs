@@ -47,6 +47,9 @@ mod tests;
 /// Packets in a row that ask for no acknowledgement, until one should ask (RFC 9000 §13.2.4).
 const SILENT_PACKETS: u16 = 32;
 
+/// Divisor for the part of the window that may be kept free for an MTU probe.
+const PROBE_SHARE: u64 = 4;
+
 /// Progress of the handshake as far as loss detection depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
@@ -351,6 +354,18 @@ impl<R> Recovery<R> {
             .map(|(_, packet)| &packet.record)
     }
 
+    /// Returns the number of packets that are recorded as sent, in all spaces.
+    pub fn recorded_packets(&self) -> usize {
+        let spaces = self.spaces.iter();
+        spaces.map(|space| space.sent.entries()).sum()
+    }
+
+    /// Returns the number of lost packets that are remembered, in all spaces.
+    pub fn remembered_losses(&self) -> usize {
+        let spaces = self.spaces.iter();
+        spaces.map(|space| space.lost.len()).sum()
+    }
+
     /// Returns true if this many more bytes may be in flight. Probes and packets that are not in
     /// flight are exempt.
     #[inline]
@@ -358,6 +373,13 @@ impl<R> Recovery<R> {
         let in_flight = self.bytes_in_flight + self.abroad.burden();
         in_flight.saturating_add(bytes) <= self.controller.window()
             && !self.spaces.iter().any(|space| space.sent.is_full())
+    }
+
+    /// Returns true if data must wait until the window has room for a probe of this size, because
+    /// the probe would never leave otherwise. No more than a part of the window is kept free.
+    #[inline]
+    pub fn saves_room_for(&self, probe: u64) -> bool {
+        !self.can_send(probe) && probe <= self.window() / PROBE_SHARE
     }
 
     /// Returns true if pacing lets a datagram leave now. Packets that are not paced are exempt.

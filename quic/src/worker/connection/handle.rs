@@ -1,14 +1,20 @@
 //! Shares of application handles in a connection.
 
 use std::{
-    sync::{Arc, MutexGuard, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 
 use super::{SharedConnection, State, WaitFor};
-use crate::worker::waiters::{Place, leave, poll_waiting, wait_until};
+use crate::{
+    sync::MutexGuard,
+    worker::{
+        tasks::Tasks,
+        waiters::{Place, leave, poll_waiting, wait_until},
+    },
+};
 
 /// The handle is of a stream that never was, since the server refused 0-RTT data.
 pub(crate) struct Rejected;
@@ -40,6 +46,11 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// Returns the runtime of the connection's worker and the tasks on it.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        self.connection.tasks()
+    }
+
     /// For the streams from now on.
     pub(crate) fn new(connection: Arc<SharedConnection>) -> Self {
         let early = EarlyStreams::of(&connection.lock());

@@ -2,14 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    future::Future as _,
-    pin::Pin,
     task::{Context, Poll},
     time::Instant,
 };
 
-use tokio::time::{Sleep, sleep_until};
-
+use super::clock::Alarm;
 use hybriq_proto::endpoint::Slot;
 
 /// When which connection wants to be called: one entry per connection.
@@ -81,35 +78,6 @@ impl Timers {
     /// Returns ready at the time `at`.
     pub(super) fn poll_alarm(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         self.alarm.poll(at, cx)
-    }
-}
-
-/// The runtime's timer: one for everything, set anew only when the earliest deadline changes.
-#[derive(Default)]
-struct Alarm {
-    sleep: Option<Pin<Box<Sleep>>>,
-    set: Option<Instant>,
-}
-
-impl Alarm {
-    fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(at) = at else {
-            self.set = None;
-            return Poll::Pending;
-        };
-        let sleep = match &mut self.sleep {
-            Some(sleep) => sleep,
-            none => none.insert(Box::pin(sleep_until(at.into()))),
-        };
-        if self.set != Some(at) {
-            sleep.as_mut().reset(at.into());
-            self.set = Some(at);
-        }
-        let ready = sleep.as_mut().poll(cx);
-        if ready.is_ready() {
-            self.set = None;
-        }
-        ready
     }
 }
 

@@ -4,9 +4,11 @@ use std::{
     collections::VecDeque,
     future::poll_fn,
     mem,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::PoisonError,
     task::{Context, Poll, Waker},
 };
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// Those who wait for the same thing, oldest first.
 ///

@@ -2,11 +2,13 @@ use std::{
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
 };
+
+use crate::sync::Mutex;
 
 use super::{Place, Waited, Waiters, leave, lock, poll_waiting, wait_until, wake};
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::Paths;
 use crate::{limits, packet::PacketNumber};
 
 #[cfg(test)]
@@ -73,6 +72,17 @@ pub struct MtuRange {
     pub peer: u16,
 }
 
+/// Number of MTU probes on all paths, and of what their loss showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MtuCounts {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes lost.
+    pub lost: u64,
+    /// Times that a path stopped carrying a size that it had carried.
+    pub black_holes: u64,
+}
+
 /// Conclusion about the datagram size from a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
@@ -111,41 +121,6 @@ struct Search {
 struct Suspicion {
     since: Instant,
     lost: u32,
-}
-
-impl<S> Paths<S> {
-    /// Returns the maximum size of the next datagram. The last packet of a probe timeout has the
-    /// size that every path carries: if only that one arrives, the path has become a black hole for
-    /// larger ones.
-    #[inline]
-    pub fn datagram_limit(&self, probes_left: u8) -> usize {
-        if probes_left == 1 {
-            limits::MIN_DATAGRAM
-        } else {
-            self.active.datagram_size().into()
-        }
-    }
-
-    /// Starts the search on the path in use, once the handshake is confirmed.
-    pub fn start_mtu(&mut self, range: MtuRange) {
-        self.start_mtu_at(range.size, range);
-    }
-
-    /// Continues on another path, which is known to carry 1200 bytes (RFC 9000 §9.4) or the size
-    /// found when it was last used.
-    pub fn resume_mtu(&mut self, range: MtuRange) {
-        if !self.active.mtu.is_started() {
-            self.start_mtu_at(BASE, range);
-        }
-    }
-
-    fn start_mtu_at(&mut self, size: u16, range: MtuRange) {
-        let mtu = &mut self.active.mtu;
-        match range.most {
-            Some(most) => mtu.start(size.min(range.peer), most.min(range.peer)),
-            None => *mtu = Mtu::new(range.size.min(range.peer)),
-        }
-    }
 }
 
 impl Mtu {

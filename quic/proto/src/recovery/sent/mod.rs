@@ -170,6 +170,11 @@ impl<R> SentPackets<R> {
         self.outstanding == 0
     }
 
+    /// Returns the number of recorded packets, those between them that were settled included.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns true if no more packets should be sent until some are acknowledged.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= SENT_PACKETS
@@ -212,7 +217,7 @@ impl<R> SentPackets<R> {
                 at += run as usize;
                 continue;
             }
-            if let Some(packet) = entry.settle() {
+            if let Some(packet) = entry.take_packet() {
                 self.outstanding -= 1;
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
@@ -251,7 +256,7 @@ impl<R> SentPackets<R> {
             if !is_lost(entry.pn, packet) {
                 break;
             }
-            if let Some(packet) = entry.settle() {
+            if let Some(packet) = entry.take_packet() {
                 self.outstanding -= 1;
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
@@ -268,7 +273,7 @@ impl<R> SentPackets<R> {
             ..Self::default()
         };
         for mut entry in entries {
-            if let Some(packet) = entry.settle() {
+            if let Some(packet) = entry.take_packet() {
                 taken(entry.pn, packet);
             }
         }
@@ -312,7 +317,7 @@ impl<R> SentPackets<R> {
 
 impl<R> Entry<R> {
     #[inline]
-    fn settle(&mut self) -> Option<SentPacket<R>> {
+    fn take_packet(&mut self) -> Option<SentPacket<R>> {
         if !matches!(self.state, State::Outstanding(_)) {
             return None;
         }

@@ -1,0 +1,234 @@
+//! Sockets of unit tests: those of the system, or ports of a network in memory.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::{self, IoSliceMut},
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use quinn_udp::RecvMeta;
+
+use super::{Buffers, Opened, Options, codepoint, socket};
+use crate::error::EndpointError;
+use hybriq_proto::{endpoint::Transmit, space::Ecn};
+
+/// A socket of the system, or a port of a [`Network`].
+pub(crate) enum Socket {
+    System(socket::Socket),
+    Port(Port),
+}
+
+/// A network in memory, which delivers at once and in order.
+#[derive(Clone, Default)]
+pub(crate) struct Network(Arc<Mutex<BTreeMap<SocketAddr, State>>>);
+
+/// A port of a network.
+pub(crate) struct Port {
+    network: Network,
+    address: SocketAddr,
+}
+
+/// State of a port.
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Datagram>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// True while the port takes nothing to send.
+    full: bool,
+    /// Number of datagrams that were refused because the port was full.
+    refused: usize,
+    /// Number of datagrams that still reach the port, if not all do.
+    reachable: Option<usize>,
+}
+
+struct Datagram {
+    from: SocketAddr,
+    ecn: Option<Ecn>,
+    bytes: Vec<u8>,
+}
+
+impl Network {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a port.
+    pub(crate) fn bind(&self, address: SocketAddr) -> Socket {
+        self.lock().insert(address, State::default());
+        Socket::Port(Port {
+            network: self.clone(),
+            address,
+        })
+    }
+
+    /// Makes a port refuse what is sent from it.
+    pub(crate) fn fill(&self, address: SocketAddr) {
+        if let Some(state) = self.lock().get_mut(&address) {
+            state.full = true;
+        }
+    }
+
+    /// Lets a port send again.
+    pub(crate) fn drain(&self, address: SocketAddr) {
+        let writer = self.lock().get_mut(&address).and_then(|state| {
+            state.full = false;
+            state.writer.take()
+        });
+        wake(writer);
+    }
+
+    /// Returns the number of times that a full port refused to send.
+    pub(crate) fn refused(&self, address: SocketAddr) -> usize {
+        self.lock().get(&address).map_or(0, |state| state.refused)
+    }
+
+    /// Lets only so many more datagrams reach a port; `None` lets all of them.
+    pub(crate) fn set_reachable(&self, address: SocketAddr, datagrams: Option<usize>) {
+        if let Some(state) = self.lock().get_mut(&address) {
+            state.reachable = datagrams;
+        }
+    }
+
+    fn deliver(&self, datagram: Datagram, to: SocketAddr) {
+        let reader = self.lock().get_mut(&to).and_then(|state| {
+            if let Some(left) = &mut state.reachable {
+                *left = left.checked_sub(1)?;
+            }
+            state.waiting.push_back(datagram);
+            state.reader.take()
+        });
+        wake(reader);
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl Port {
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(self.network.lock().entry(self.address).or_default())
+    }
+
+    fn poll_readable(&self, cx: &Context<'_>) -> Poll<()> {
+        self.with(|state| {
+            if state.waiting.is_empty() {
+                state.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+    }
+
+    fn poll_writable(&self, cx: &Context<'_>) -> Poll<()> {
+        self.with(|state| {
+            if state.full {
+                state.writer = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+    }
+
+    fn receive(&self, messages: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
+        let mut count = 0;
+        self.with(|state| {
+            for (message, meta) in messages.iter_mut().zip(meta) {
+                let Some(datagram) = state.waiting.pop_front() else {
+                    break;
+                };
+                let len = datagram.bytes.len().min(message.len());
+                message[..len].copy_from_slice(&datagram.bytes[..len]);
+                *meta = RecvMeta::default();
+                meta.addr = datagram.from;
+                (meta.len, meta.stride) = (len, len);
+                meta.ecn = datagram.ecn.map(codepoint);
+                count += 1;
+            }
+        });
+        if count == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(count)
+    }
+
+    fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+        let full = self.with(|state| {
+            state.refused += usize::from(state.full);
+            state.full
+        });
+        if full {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let datagram = Datagram {
+            from: self.address,
+            ecn: transmit.ecn,
+            bytes: contents.to_vec(),
+        };
+        self.network.deliver(datagram, transmit.peer);
+        Ok(())
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.network.lock().remove(&self.address);
+    }
+}
+
+impl Socket {
+    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
+        socket::Socket::bind(address, options).map(Self::System)
+    }
+
+    pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
+        socket::Socket::register(opened).map(Self::System)
+    }
+
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        match self {
+            Self::System(socket) => socket.local_address(),
+            Self::Port(port) => port.address,
+        }
+    }
+
+    pub(crate) fn max_datagrams(&self) -> usize {
+        match self {
+            Self::System(socket) => socket.max_datagrams(),
+            Self::Port(_) => 1,
+        }
+    }
+
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::System(socket) => socket.poll_readable(cx),
+            Self::Port(port) => port.poll_readable(cx),
+        }
+    }
+
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::System(socket) => socket.poll_writable(cx),
+            Self::Port(port) => port.poll_writable(cx),
+        }
+    }
+
+    pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
+        match self {
+            Self::System(socket) => socket.receive(buffers),
+            Self::Port(port) => buffers.fill(|messages, meta| port.receive(messages, meta)),
+        }
+    }
+
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+        match self {
+            Self::System(socket) => socket.send(transmit, contents),
+            Self::Port(port) => port.send(transmit, contents),
+        }
+    }
+}

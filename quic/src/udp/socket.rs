@@ -1,0 +1,181 @@
+//! A UDP socket of the system.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    task::{Context, Poll},
+};
+
+use quinn_udp::{UdpSockRef, UdpSocketState};
+use tokio::{io::Interest, net::UdpSocket};
+
+use super::{Buffers, Options, bind, canonical, codepoint, control, steer};
+use crate::error::EndpointError;
+use hybriq_proto::{cids::Steering, endpoint::Transmit};
+
+/// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
+/// socket, and telling the runtime saves the system call that would find out.
+const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// A UDP socket. Its methods take and return IPv4 addresses as such, also on a dual-stack socket.
+pub(crate) struct Socket {
+    pub(super) io: UdpSocket,
+    state: UdpSocketState,
+    local_address: SocketAddr,
+    gso: bool,
+}
+
+/// A socket that is bound and belongs to no runtime yet.
+pub(crate) struct Opened {
+    pub(super) io: socket2::Socket,
+    state: UdpSocketState,
+    local_address: SocketAddr,
+    gso: bool,
+}
+
+impl Opened {
+    /// Opens and binds a socket. `[::]` receives IPv4 as well, and stands for `0.0.0.0` on machines
+    /// without IPv6.
+    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
+        let open = || {
+            let io = bind::open(address, options.sharing)?;
+            let opened = Self::prepare(io, options)?;
+            // The system caps both at its own limits, and refuses where it does not like them.
+            let (state, size) = (&opened.state, options.buffer_size);
+            let _ = state.set_recv_buffer_size(UdpSockRef::from(&opened.io), size);
+            let _ = state.set_send_buffer_size(UdpSockRef::from(&opened.io), size);
+            Ok(opened)
+        };
+        open().map_err(|error| bind::explain(address, error))
+    }
+
+    /// Takes a socket that somebody else opened and bound. Its buffers stay as they are.
+    pub(crate) fn adopt(
+        socket: std::net::UdpSocket,
+        options: Options,
+    ) -> Result<Self, EndpointError> {
+        let address = socket.local_addr().map_err(EndpointError::Address)?;
+        Self::prepare(socket.into(), options).map_err(|error| bind::explain(address, error))
+    }
+
+    fn prepare(io: socket2::Socket, options: Options) -> io::Result<Self> {
+        io.set_nonblocking(true)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        control::without_timestamps(&io)?;
+        let local_address = io.local_addr()?.as_socket().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "this is no socket for UDP")
+        })?;
+        Ok(Self {
+            io,
+            state,
+            local_address,
+            gso: options.gso,
+        })
+    }
+
+    /// Returns the address that the socket is bound to.
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        canonical(self.local_address)
+    }
+
+    /// Lets the system choose among the sockets that share this address by connection ids. Returns
+    /// false if it cannot.
+    pub(crate) fn steer(&self, steering: Steering, workers: u8) -> bool {
+        control::steer(&self.io, &steer::program(steering, workers))
+    }
+}
+
+impl Socket {
+    /// Opens and binds a socket on the current runtime.
+    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
+        Self::register(Opened::bind(address, options)?)
+    }
+
+    /// Gives a socket to the current runtime.
+    pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
+        let address = opened.local_address;
+        let io =
+            UdpSocket::from_std(opened.io.into()).map_err(|error| bind::explain(address, error))?;
+        Ok(Self {
+            io,
+            state: opened.state,
+            local_address: opened.local_address,
+            gso: opened.gso,
+        })
+    }
+
+    /// Returns the address that the socket is bound to.
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        canonical(self.local_address)
+    }
+
+    /// Returns the number of datagrams that one call may send.
+    pub(crate) fn max_datagrams(&self) -> usize {
+        if self.gso {
+            self.state.max_gso_segments().max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Returns ready when datagrams may be waiting.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_recv_ready(cx).map(|_| ())
+    }
+
+    /// Returns ready when there may be room to send.
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_send_ready(cx).map(|_| ())
+    }
+
+    /// Receives a batch and returns the number of messages, or an error of kind `WouldBlock` if none
+    /// waits.
+    pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
+        let mut received = 0;
+        let result = self.io.try_io(Interest::READABLE, || {
+            received = buffers.fill(|messages, meta| {
+                self.state.recv(UdpSockRef::from(&self.io), messages, meta)
+            })?;
+            if EDGE_TRIGGERED && received < Buffers::MESSAGES {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(())
+        });
+        match result {
+            Err(error) if received == 0 => Err(error),
+            _ => Ok(received),
+        }
+    }
+
+    /// Sends one datagram, or several of one size. Returns an error of kind `WouldBlock` if there is
+    /// no room.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+        let transmit = quinn_udp::Transmit {
+            destination: self.mapped(transmit.peer),
+            ecn: transmit.ecn.map(codepoint),
+            contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.local.ip.map(|ip| self.mapped_ip(ip)),
+        };
+        self.io.try_io(Interest::WRITABLE, || {
+            self.state.try_send(UdpSockRef::from(&self.io), &transmit)
+        })
+    }
+
+    /// Converts an address to the family of this socket.
+    fn mapped(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.local_address.is_ipv6() => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            address => address,
+        }
+    }
+
+    fn mapped_ip(&self, ip: IpAddr) -> IpAddr {
+        match ip {
+            IpAddr::V4(v4) if self.local_address.is_ipv6() => v4.to_ipv6_mapped().into(),
+            ip => ip,
+        }
+    }
+}

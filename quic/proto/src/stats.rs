@@ -118,3 +118,40 @@ pub struct PathStats {
     /// State of ECN validation on the path.
     pub ecn: EcnState,
 }
+
+/// Entries of the tables of a connection that grow with what its peer does: the current numbers, or
+/// their bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tables {
+    /// Paths, the one in use included.
+    pub paths: usize,
+    /// Our connection ids that the peer may use.
+    pub local_cids: usize,
+    /// Ranges of received packet numbers, in the space that has most.
+    pub ack_ranges: usize,
+    /// Packets sent that are neither acknowledged nor lost, in all spaces.
+    pub sent_packets: usize,
+    /// Packets declared lost that may still be acknowledged, in all spaces.
+    pub lost_packets: usize,
+    /// Sending and receiving halves of streams that are not over.
+    pub streams: usize,
+    /// Separate pieces in which received stream data is held.
+    pub stream_pieces: usize,
+}
+
+impl Tables {
+    /// Returns each number with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        [
+            ("paths", self.paths),
+            ("local connection ids", self.local_cids),
+            ("ranges of received packets", self.ack_ranges),
+            ("packets sent", self.sent_packets),
+            ("packets lost", self.lost_packets),
+            ("halves of streams", self.streams),
+            ("pieces of streams", self.stream_pieces),
+        ]
+        .into_iter()
+    }
+}

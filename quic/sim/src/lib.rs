@@ -42,6 +42,7 @@ pub mod flow;
 mod forge;
 mod host;
 mod impair;
+pub mod invariants;
 mod ledger;
 pub mod link;
 mod link_stats;

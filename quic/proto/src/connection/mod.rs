@@ -22,6 +22,7 @@ mod schedule;
 mod seal;
 mod start;
 mod state;
+mod tables;
 mod timers;
 mod transmit;
 mod versions;

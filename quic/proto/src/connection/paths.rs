@@ -153,15 +153,13 @@ impl Connection {
         match switch {
             Switch::SameWay => self.recovery.follow_path(),
             Switch::OtherWay { left, saved } => {
-                let state = saved.map_or_else(
-                    || {
-                        let size = self.paths.active().datagram_size();
-                        let seed = self.paths.draw();
-                        let config = self.config.flight.start(now, self.side, size, seed);
-                        PathState::new(now, config)
-                    },
-                    |saved| *saved,
-                );
+                let state = if let Some(saved) = saved {
+                    *saved
+                } else {
+                    let size = self.paths.active().datagram_size();
+                    let seed = self.paths.draw();
+                    PathState::new(now, self.config.flight.start(now, self.side, size, seed))
+                };
                 let known = self.recovery.change_path(state);
                 self.paths.save_left(left, known);
                 self.paths.resume_mtu();

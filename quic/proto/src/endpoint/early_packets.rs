@@ -89,7 +89,6 @@ impl EarlyPackets {
     }
 
     /// Returns the number of clients with packets.
-    #[cfg(test)]
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }

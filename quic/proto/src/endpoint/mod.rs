@@ -526,6 +526,7 @@ impl Endpoint {
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {
             partial_hellos: self.hellos.len() as u64,
+            early_clients: self.early.clients() as u64,
             waiting_incoming: self.waiting as u64,
             connections: self.connections.len() as u64,
             handshaking: self.handshaking as u64,

@@ -12,6 +12,8 @@ pub struct EndpointStats {
     pub datagrams_dropped: u64,
     /// Current number of partial ClientHellos.
     pub partial_hellos: u64,
+    /// Current number of clients whose 0-RTT packets wait for a connection.
+    pub early_clients: u64,
     /// Current number of complete ClientHellos waiting for a decision.
     pub waiting_incoming: u64,
     /// Current number of connections.

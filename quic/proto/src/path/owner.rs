@@ -193,7 +193,6 @@ impl<S> Paths<S> {
     }
 
     /// Iterates over the paths that are not in use.
-    #[cfg(test)]
     pub fn others(&self) -> impl Iterator<Item = &Path<S>> {
         self.others.iter()
     }

@@ -354,6 +354,18 @@ impl<R> Recovery<R> {
             .map(|(_, packet)| &packet.record)
     }
 
+    /// Returns the number of packets that are recorded as sent, in all spaces.
+    pub fn recorded_packets(&self) -> usize {
+        let spaces = self.spaces.iter();
+        spaces.map(|space| space.sent.entries()).sum()
+    }
+
+    /// Returns the number of lost packets that are remembered, in all spaces.
+    pub fn remembered_losses(&self) -> usize {
+        let spaces = self.spaces.iter();
+        spaces.map(|space| space.lost.len()).sum()
+    }
+
     /// Returns true if this many more bytes may be in flight. Probes and packets that are not in
     /// flight are exempt.
     #[inline]

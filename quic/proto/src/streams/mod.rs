@@ -215,6 +215,29 @@ impl Streams {
         }
     }
 
+    /// Returns the number of halves of streams that are not over.
+    pub(crate) fn halves(&self) -> usize {
+        self.sends.len() + self.recvs.len()
+    }
+
+    /// Returns the bound of [`Streams::halves`]: those of the streams that the peer may have open,
+    /// and of all that we opened.
+    pub(crate) fn most_halves(&self) -> usize {
+        let (bidi, uni) = (self.limits.max_bidi, self.limits.max_uni);
+        let own = 2 * self.local.bidi.credit.used() + self.local.uni.credit.used();
+        usize::try_from(2 * bidi + uni + own).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number of separate pieces in which received data is held.
+    pub(crate) const fn pieces(&self) -> usize {
+        self.receive_credit.pieces()
+    }
+
+    /// Returns the bound of [`Streams::pieces`]: with one more the connection ends.
+    pub(crate) fn most_pieces(&self) -> usize {
+        recv::pieces_of_all(self.receive_credit.window()).saturating_add(1)
+    }
+
     /// Returns true if we have the sending part of such a stream.
     fn may_send(&self, id: StreamId) -> bool {
         id.direction() == Direction::Bidi || id.initiator() == self.side

@@ -432,7 +432,7 @@ fn pieces(window: u64) -> usize {
 
 /// Returns the number of separate pieces allowed for all streams: a peer whose packets hold frames
 /// of many streams makes more of them than one that fills its packets.
-fn pieces_of_all(window: u64) -> usize {
+pub(super) fn pieces_of_all(window: u64) -> usize {
     let pieces = usize::try_from(window / SHARED_BYTES_PER_PIECE).unwrap_or(usize::MAX);
     pieces.max(limits::ALL_STREAM_PIECES)
 }

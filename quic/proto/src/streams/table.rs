@@ -27,6 +27,11 @@ impl<T> Table<T> {
         self.slots.is_empty()
     }
 
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn new() -> Self {
         Self {
             slots: Slab::new(),

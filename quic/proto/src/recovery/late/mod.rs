@@ -38,6 +38,10 @@ impl LostPackets {
         self.packets.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     pub(super) fn push(&mut self, packet: LostPacket) {
         if self.packets.len() >= LOST_PACKETS {
             self.packets.pop_front();

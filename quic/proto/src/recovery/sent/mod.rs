@@ -170,6 +170,11 @@ impl<R> SentPackets<R> {
         self.outstanding == 0
     }
 
+    /// Returns the number of recorded packets, those between them that were settled included.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns true if no more packets should be sent until some are acknowledged.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= SENT_PACKETS

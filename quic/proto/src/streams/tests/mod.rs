@@ -24,12 +24,6 @@ use crate::{
     wire::Reader,
 };
 
-impl<T> super::table::Table<T> {
-    fn len(&self) -> usize {
-        self.index.len()
-    }
-}
-
 /// Payload bytes of a packet.
 const PACKET: usize = 1200;
 

@@ -1,11 +1,8 @@
-//! Malicious nodes, which make one wrong thing happen at a chosen place.
-//!
-//! Use them with [`Network::toward`](super::Network::toward): places are counted from 0 over the
-//! datagrams that pass the node.
+//! Malicious nodes.
 
 use std::{net::SocketAddr, time::Duration};
 
-use super::{Datagram, Hop, Node};
+use crate::{Datagram, Hop, Node};
 
 /// Holds one datagram until the next one has passed, so that the two change places.
 ///

@@ -1,0 +1,37 @@
+//! Sizes of the tables of a connection, and their bounds.
+
+use super::Connection;
+use crate::{limits, packet::Space, stats::Tables};
+
+impl Connection {
+    /// Returns the current numbers of entries that the peer has influence on.
+    ///
+    /// For tests of bounds and for diagnosis; some of it is counted at every call.
+    pub fn tables(&self) -> Tables {
+        let received = |space: Space| self.acks.received[space].ranges().count();
+        Tables {
+            paths: 1 + self.paths.others().count(),
+            local_cids: self.cids.local.active().count(),
+            ack_ranges: Space::ALL.map(received).into_iter().max().unwrap_or(0),
+            sent_packets: self.recovery.recorded_packets(),
+            lost_packets: self.recovery.remembered_losses(),
+            streams: self.streams.halves(),
+            stream_pieces: self.streams.pieces(),
+        }
+    }
+
+    /// Returns the bounds of [`Connection::tables`], which are those of [`limits`] and of the
+    /// configuration. The bound of stream pieces grows with the receive window.
+    pub fn table_bounds(&self) -> Tables {
+        Tables {
+            paths: 1 + limits::OTHER_PATHS,
+            local_cids: 2 * limits::LOCAL_CIDS,
+            ack_ranges: limits::ACK_RANGES,
+            // Probes leave although the table is full: two per space.
+            sent_packets: 3 * (limits::SENT_PACKETS + limits::ACK_ONLY_PACKETS + 2),
+            lost_packets: 3 * limits::LOST_PACKETS,
+            streams: self.streams.most_halves(),
+            stream_pieces: self.streams.most_pieces(),
+        }
+    }
+}

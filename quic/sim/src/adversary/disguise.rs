@@ -1,0 +1,109 @@
+//! A TLS provider that announces extreme transport parameters and shows the secrets of the
+//! connection.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use hybriq_proto::params::Params;
+use hybriq_tls::{
+    CertificateDer, ConfigError, Error, Flight, KeyExchange, Level, Negotiated, PerLevel, Provider,
+    Secret, Session, Side, Start, Status,
+};
+
+use super::Extremes;
+
+/// 1-RTT secrets of a connection and the server's parameters, as TLS told them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Secrets(Arc<Mutex<(Vec<Secret>, Vec<u8>)>>);
+
+impl Secrets {
+    fn lock(&self) -> MutexGuard<'_, (Vec<Secret>, Vec<u8>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the 1-RTT secret of one end, once TLS has it.
+    pub(super) fn of(&self, writer: Side) -> Option<Secret> {
+        let known = self.lock();
+        let mut secrets = known.0.iter();
+        secrets.find(|it| it.writer() == writer).cloned()
+    }
+
+    /// Returns the server's transport parameters, encoded.
+    pub(super) fn params(&self) -> Vec<u8> {
+        self.lock().1.clone()
+    }
+
+    fn take(&self, flight: &Flight, params: Option<&[u8]>) {
+        let mut known = self.lock();
+        let secrets = flight.secrets.iter();
+        let application = secrets.filter(|it| it.level() == Level::OneRtt);
+        known.0.extend(application.cloned());
+        if let Some(params) = params {
+            known.1 = params.to_vec();
+        }
+    }
+}
+
+/// Provider of a client with [`Extremes`].
+pub(super) struct Disguise {
+    pub(super) inner: Arc<dyn Provider>,
+    pub(super) extremes: Extremes,
+    pub(super) secrets: Secrets,
+}
+
+impl Provider for Disguise {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn supports_early_data(&self) -> bool {
+        false
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        self.inner.key_exchange()
+    }
+
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let mut params = start.params.to_vec();
+        if let Ok(mut own) = Params::decode(&params, side) {
+            self.extremes.apply(&mut own);
+            params.clear();
+            own.encode(side, &mut params);
+        }
+        let start = Start {
+            params: &params,
+            ..start
+        };
+        Ok(Box::new(Open {
+            inner: self.inner.session(side, start)?,
+            secrets: self.secrets.clone(),
+        }))
+    }
+}
+
+/// Session that shows its secrets.
+struct Open {
+    inner: Box<dyn Session>,
+    secrets: Secrets,
+}
+
+impl Session for Open {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
+        let status = self.inner.drive(rx, tx);
+        self.secrets.take(tx, self.inner.peer_params());
+        status
+    }
+
+    fn peer_params(&self) -> Option<&[u8]> {
+        self.inner.peer_params()
+    }
+
+    fn negotiated(&self) -> Negotiated {
+        self.inner.negotiated()
+    }
+
+    fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        self.inner.peer_certificates()
+    }
+}

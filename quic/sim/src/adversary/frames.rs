@@ -1,0 +1,279 @@
+//! Frames that a hostile peer draws. They keep the rules that would end the connection at once.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use hybriq_proto::{
+    frame::{
+        AckFrequency, DataBlocked, Frame, FrameWriter, MaxData, MaxStreamData, MaxStreams,
+        NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, RetireConnectionId,
+        StopSending, Stream, StreamDataBlocked, StreamHeader, StreamId, StreamsBlocked,
+    },
+    packet::Cid,
+    params::Params,
+    streams::Direction,
+    wire::ResetToken,
+};
+use hybriq_tls::Side;
+
+use super::Move;
+use crate::{Raw, Rng};
+
+/// Largest index of a stream that is used.
+const STREAMS: u64 = 200;
+/// Connection ids that the honest handshake has issued to the server.
+const ISSUED: u64 = 4;
+/// Room in a packet for one more frame of fixed size.
+const ROOM: usize = 64;
+/// Ports and challenges aside, what may be said of the largest value of a variable-length integer.
+const LARGEST: u64 = (1 << 62) - 1;
+
+/// Knowledge of a hostile peer about the limits of the server, and about what it said itself.
+pub(super) struct Frames {
+    server: Params,
+    /// End of what was sent on each stream, and true if it is final.
+    ends: BTreeMap<StreamId, (u64, bool)>,
+    /// Streams that the server opened.
+    opened: Vec<StreamId>,
+    /// Ids of the server, with their sequence numbers.
+    pub(super) ids: Vec<(u64, Cid)>,
+    next_id: u64,
+    next_frequency: u64,
+}
+
+impl Frames {
+    pub(super) fn new(server: Params, first: Cid) -> Self {
+        Self {
+            server,
+            ends: BTreeMap::new(),
+            opened: Vec::new(),
+            ids: vec![(0, first)],
+            next_id: ISSUED,
+            next_frequency: 0,
+        }
+    }
+
+    /// Learns from a frame of the server.
+    pub(super) fn learn(&mut self, frame: &Frame<'_>) {
+        match frame {
+            Frame::MaxData(MaxData { max }) => {
+                self.server.initial_max_data = self.server.initial_max_data.max(*max);
+            }
+            Frame::MaxStreams(MaxStreams { direction, max }) => {
+                let known = match direction {
+                    Direction::Bidi => &mut self.server.initial_max_streams_bidi,
+                    Direction::Uni => &mut self.server.initial_max_streams_uni,
+                };
+                *known = (*known).max(*max);
+            }
+            Frame::NewConnectionId(frame) => {
+                self.ids.retain(|(seq, _)| *seq >= frame.retire_prior_to);
+                self.ids.push((frame.sequence, frame.cid));
+            }
+            Frame::Stream(frame)
+                if frame.id.initiator() == Side::Server && !self.opened.contains(&frame.id) =>
+            {
+                self.opened.push(frame.id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Draws a stream of the client that is not at its end.
+    fn stream(&self, rng: &mut Rng) -> Option<StreamId> {
+        let direction = if rng.below(2) == 0 {
+            Direction::Bidi
+        } else {
+            Direction::Uni
+        };
+        let id = StreamId::new(Side::Client, direction, rng.below(self.streams(direction)));
+        let is_open = self.ends.get(&id).is_none_or(|(_, done)| !done);
+        (self.streams(direction) > 0 && is_open).then_some(id)
+    }
+
+    fn streams(&self, direction: Direction) -> u64 {
+        let most = match direction {
+            Direction::Bidi => self.server.initial_max_streams_bidi,
+            Direction::Uni => self.server.initial_max_streams_uni,
+        };
+        most.min(STREAMS)
+    }
+
+    /// Takes credit for bytes of a stream, if there is enough.
+    fn take(&mut self, id: StreamId, end: u64, done: bool) -> bool {
+        let of_stream = match id.direction() {
+            Direction::Bidi => self.server.initial_max_stream_data_bidi_remote,
+            Direction::Uni => self.server.initial_max_stream_data_uni,
+        };
+        let used: u64 = self.ends.values().map(|(end, _)| end).sum();
+        let entry = self.ends.entry(id).or_default();
+        let more = end.saturating_sub(entry.0);
+        if end > of_stream || used + more > self.server.initial_max_data {
+            return false;
+        }
+        entry.0 = entry.0.max(end);
+        entry.1 |= done;
+        true
+    }
+
+    /// Writes what a move says; nothing if it is not allowed now.
+    pub(super) fn write(&mut self, it: Move, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+        if out.remaining() < ROOM {
+            return;
+        }
+        let eight = rng.draw().to_be_bytes();
+        match it {
+            Move::Ping | Move::EarlyPacket | Move::Noise => drop(out.ping()),
+            Move::Challenge => drop(out.write(&PathChallenge(eight))),
+            Move::Challenges => (0..3).for_each(|_| {
+                out.write(&PathChallenge(rng.draw().to_be_bytes()));
+            }),
+            Move::Response => drop(out.write(&PathResponse(eight))),
+            Move::Pieces | Move::Data | Move::Fin | Move::FarStream | Move::Reset => {
+                self.write_stream(it, rng, out);
+            }
+            Move::Stop => {
+                let ours = self
+                    .ends
+                    .keys()
+                    .filter(|id| id.direction() == Direction::Bidi);
+                let ids: Vec<_> = ours.chain(&self.opened).copied().collect();
+                if let Some(&id) = ids.get(rng.below(ids.len() as u64) as usize) {
+                    out.write(&StopSending { id, code: 7 });
+                }
+            }
+            Move::Credit => self.write_credit(rng, out),
+            Move::Blocked => {
+                let limit = rng.below(1 << 20);
+                out.write(&DataBlocked { limit });
+                let direction = Direction::Uni;
+                out.write(&StreamsBlocked { direction, limit });
+                if let Some(id) = self.stream(rng) {
+                    out.write(&StreamDataBlocked { id, limit });
+                }
+            }
+            Move::NewId | Move::RetireId => self.write_id(it, rng, out),
+            Move::Crypto => {
+                out.crypto(1 + rng.below(60_000), 1 + rng.below(20) as usize, |data| {
+                    data.fill(4);
+                });
+            }
+            Move::AckFrequency => self.write_frequency(rng, out),
+            Move::ImmediateAck if self.server.min_ack_delay.is_some() => {
+                out.immediate_ack();
+            }
+            Move::Datagrams if self.server.max_datagram_frame_size > 0 => {
+                for _ in 0..rng.below(30) {
+                    let len = [0, 0, 1, 100][rng.below(4) as usize];
+                    if out.remaining() > len + ROOM {
+                        out.datagram(&vec![9; len]);
+                    }
+                }
+            }
+            // The server does not take them.
+            Move::ImmediateAck | Move::Datagrams => {}
+            Move::Rude => match rng.below(3) {
+                0 => drop(out.handshake_done()),
+                1 => drop(out.write(&NewToken { token: &eight })),
+                _ => drop(out.write(&Raw(&eight))),
+            },
+        }
+    }
+
+    fn write_stream(&mut self, it: Move, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+        if it == Move::Pieces {
+            while out.remaining() > ROOM {
+                let id = self.stream(rng);
+                let offset = 1 + 2 * rng.below(2000);
+                let Some(id) = id.filter(|&id| self.take(id, offset + 1, false)) else {
+                    break;
+                };
+                out.write(&Stream {
+                    id,
+                    offset,
+                    fin: false,
+                    data: &[7],
+                });
+            }
+            return;
+        }
+        let far = StreamId::new(
+            Side::Client,
+            Direction::Bidi,
+            self.streams(Direction::Bidi).saturating_sub(1),
+        );
+        let drawn = if it == Move::FarStream {
+            Some(far)
+        } else {
+            self.stream(rng)
+        };
+        let Some(id) = drawn else { return };
+        let (known, done) = self.ends.get(&id).copied().unwrap_or_default();
+        let (offset, len) = match it {
+            Move::Data => (rng.below(4000), out.remaining() as u64 - 20),
+            _ => (known, 1),
+        };
+        let ends = matches!(it, Move::Fin | Move::Reset);
+        if done || !self.take(id, offset + len, ends) {
+            return;
+        }
+        if it == Move::Reset {
+            out.write(&ResetStream {
+                id,
+                code: 1,
+                final_size: offset + len,
+            });
+        } else {
+            let header = StreamHeader {
+                id,
+                offset,
+                fin: ends,
+            };
+            out.stream(header, len as usize, |data| data.fill(7));
+        }
+    }
+
+    fn write_credit(&self, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+        let max = [1, 1 << 20, LARGEST][rng.below(3) as usize];
+        out.write(&MaxData { max });
+        out.write(&MaxStreams {
+            direction: Direction::Uni,
+            max: max.min(1 << 60),
+        });
+        if let Some(&id) = self.opened.first() {
+            out.write(&MaxStreamData { id, max });
+        }
+    }
+
+    fn write_id(&mut self, it: Move, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+        if it == Move::RetireId {
+            if self.ids.len() > 1 {
+                let place = rng.below(self.ids.len() as u64 - 1) as usize;
+                let (sequence, _) = self.ids.remove(place);
+                out.write(&RetireConnectionId { sequence });
+            }
+            return;
+        }
+        let sequence = self.next_id;
+        self.next_id += 1;
+        out.write(&NewConnectionId {
+            sequence,
+            retire_prior_to: sequence - rng.below(ISSUED),
+            cid: Cid::from(rng.draw().to_be_bytes()),
+            reset_token: ResetToken::new([sequence as u8; 16]),
+        });
+    }
+
+    fn write_frequency(&mut self, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+        let Some(least) = self.server.min_ack_delay else {
+            return;
+        };
+        let longest = Duration::from_secs(16).as_micros() as u64;
+        out.write(&AckFrequency {
+            sequence: self.next_frequency,
+            threshold: [0, 1, 2000, LARGEST][rng.below(4) as usize],
+            max_delay: (least.as_micros() as u64).max(rng.below(longest)),
+            reordering: rng.below(5),
+        });
+        self.next_frequency += 1;
+    }
+}

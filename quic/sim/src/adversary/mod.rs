@@ -1,0 +1,52 @@
+//! Adversaries: nodes of a network that make one wrong thing happen, and a peer that holds the keys
+//! and breaks every rule it likes.
+//!
+//! # On the path
+//! [`Swap`], [`Alter`], [`Replay`], [`Inject`] and the functions beside them are nodes. Use them with
+//! [`Network::toward`](super::Network::toward): places are counted from 0 over the datagrams that
+//! pass the node.
+//!
+//! # At the other end
+//! An [`Attack`] is one authenticated client against one server, in virtual time. The client has
+//! honest code for its handshake only. Then it forges every datagram: it draws frames of all types,
+//! acknowledges what it likes, comes from addresses it likes and answers challenges if it likes. Its
+//! [`Character`] says what it likes, and [`Extremes`] are its transport parameters. After every step
+//! the server is compared with [`invariants`](super::invariants).
+//!
+//! ```
+//! use hybriq_sim::adversary::{Attack, Character};
+//! # use std::sync::Arc;
+//! # use hybriq_proto::{TransportConfig, endpoint::Setup};
+//! # use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Trust};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
+//! # let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
+//! # let root = made.cert.der().clone();
+//! # let trust = Trust::roots_pem(made.cert.pem().as_bytes())?;
+//! # let client = Backend::Rustls.client(&ClientOptions::new().trust(trust).alpn(["x"]))?;
+//! # let identity = Identity::from_der(vec![root], key);
+//! # let provider = Backend::Rustls.server(&ServerOptions::new(identity).alpn(["x"]))?;
+//! # let server = Setup { provider, transport: Arc::new(TransportConfig::new()) };
+//! for seed in 0..3 {
+//!     let mut attack = Attack::new(seed, Character::of_seed(seed), &client, server.clone())?;
+//!     // An error has the seed, the step, and the invariant that does not hold.
+//!     attack.run(50)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A test that counts what its allocator gives out passes that number on with [`Attack::measure`].
+//! Then the bytes that the server holds are compared, too.
+
+mod attack;
+mod character;
+mod disguise;
+mod frames;
+mod nodes;
+mod peer;
+mod victim;
+
+pub use attack::Attack;
+pub use character::{Addresses, Character, Extremes, Move};
+pub use nodes::{Alter, Inject, Replay, Swap, flip_bit, spoof, truncate};

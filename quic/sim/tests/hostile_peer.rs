@@ -1,0 +1,142 @@
+//! Hostile peers against a server, with every byte counted that the server allocates.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot go on has failed"
+)]
+#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use hybriq_proto::{TransportConfig, endpoint::Setup};
+use hybriq_sim::adversary::{Attack, Character};
+use hybriq_tls::{
+    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, Provider, ServerOptions,
+    Trust,
+};
+
+struct Counting;
+
+thread_local! {
+    /// Bytes of this thread: tests run side by side.
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(change: impl FnOnce(usize) -> usize) {
+    let _ = ALLOCATED.try_with(|bytes| bytes.set(change(bytes.get())));
+}
+
+// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(|bytes| bytes.wrapping_add(layout.size()));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(|bytes| bytes.wrapping_sub(layout.size()));
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocated() -> usize {
+    ALLOCATED.with(Cell::get)
+}
+
+struct Providers {
+    client: Arc<dyn Provider>,
+    server: Arc<dyn Provider>,
+}
+
+fn providers() -> &'static Providers {
+    static PROVIDERS: OnceLock<Providers> = OnceLock::new();
+    PROVIDERS.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let root = made.cert.der().clone();
+        let trust = Trust::roots_der(vec![root.clone()]);
+        let client = ClientOptions::new().alpn(["sim"]).trust(trust);
+        let server = ServerOptions::new(Identity::from_der(vec![root], key))
+            .alpn(["sim"])
+            .early_data(EarlyDataPolicy::On);
+        Providers {
+            client: Backend::Rustls.client(&client).unwrap(),
+            server: Backend::Rustls.server(&server).unwrap(),
+        }
+    })
+}
+
+/// Configurations of the server under attack.
+fn configurations() -> [TransportConfig; 3] {
+    [
+        TransportConfig::new(),
+        TransportConfig::new()
+            .keep_alive(Duration::from_secs(1))
+            .receive_window(64 * 1024)
+            .initial_receive_window(64 * 1024)
+            .stream_receive_window(16 * 1024)
+            .initial_stream_receive_window(16 * 1024),
+        TransportConfig::new()
+            .keep_alive(Duration::from_millis(100))
+            .initial_receive_window(8 * 1024 * 1024)
+            .max_bidi_streams(1000)
+            .max_ack_delay(Duration::ZERO)
+            .without_mtu_discovery(),
+    ]
+}
+
+/// Runs an attack; a violation names the character, the seed and the step.
+fn attack(seed: u64, character: Character, transport: TransportConfig, steps: u64) -> Attack {
+    let providers = providers();
+    let server = Setup {
+        provider: providers.server.clone(),
+        transport: Arc::new(transport),
+    };
+    let mut attack = Attack::new(seed, character, &providers.client, server).unwrap();
+    attack.measure(allocated);
+    if let Err(violation) = attack.run(steps) {
+        panic!("{violation}");
+    }
+    attack
+}
+
+#[test]
+fn peers_that_once_did_harm_stay_within_every_bound() {
+    for character in Character::known() {
+        for (seed, transport) in (0..).zip(configurations()) {
+            attack(seed, character.clone(), transport, 300);
+        }
+    }
+}
+
+/// Runs peers that are drawn from their seeds, and returns the number of their steps.
+fn run_seeds(seeds: impl Iterator<Item = u64>) -> u64 {
+    let run = |seed: u64| {
+        let transport = configurations()[(seed % 3) as usize].clone();
+        attack(seed, Character::of_seed(seed), transport, 300).steps()
+    };
+    seeds.map(run).sum()
+}
+
+#[test]
+fn peers_of_many_seeds_stay_within_every_bound() {
+    let steps = run_seeds(0..64);
+    // Most last until their end.
+    assert!(steps > 64 * 100, "{steps} steps");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn peers_of_thousands_of_seeds_stay_within_every_bound() {
+    run_seeds(64..4096);
+}

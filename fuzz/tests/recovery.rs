@@ -97,7 +97,7 @@ impl World {
             14 => self.change(a, b),
             _ => self.recovery.on_app_limited(),
         }
-        self.settle();
+        self.forget_returned();
         self.check();
     }
 
@@ -241,14 +241,14 @@ impl World {
     /// Abandons a space: all packets come back, except perhaps those not in flight.
     fn abandon(&mut self, space: Space) {
         self.recovery.abandon_space(space, &mut self.outcome);
-        self.settle();
+        self.forget_returned();
         let held = &mut self.held[space as usize].packets;
         assert!(held.values().all(|(bytes, _)| *bytes == 0));
         held.clear();
     }
 
     /// Removes the returned packets from the model.
-    fn settle(&mut self) {
+    fn forget_returned(&mut self) {
         let outcome = std::mem::take(&mut self.outcome);
         for settled in outcome.acked.iter().chain(&outcome.lost) {
             let (space, pn) = settled.packet.record;

@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
+use hybriq_sim::Rng;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufReader},
     sync::oneshot,
@@ -107,7 +108,7 @@ impl Bulk {
 struct Sender {
     writer: Writer,
     left: usize,
-    state: u64,
+    random: Rng,
     chunk: Vec<u8>,
     /// Index in the chunk of the first byte not written yet.
     unwritten: usize,
@@ -122,7 +123,7 @@ impl Sender {
             writer,
             left: bulk.bytes,
             // The generator would stay at 0.
-            state: bulk.seed | 1,
+            random: Rng::new(bulk.seed),
             // An odd size, so that chunks have different positions in every packet.
             chunk: vec![0; CHUNK - 7],
             unwritten: CHUNK - 7,
@@ -169,14 +170,7 @@ impl Sender {
     }
 
     fn fill(&mut self) {
-        for word in self.chunk.chunks_mut(8) {
-            // xorshift64*, Vigna 2016.
-            self.state ^= self.state >> 12;
-            self.state ^= self.state << 25;
-            self.state ^= self.state >> 27;
-            let bytes = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
-            word.copy_from_slice(&bytes[..word.len()]);
-        }
+        self.random.fill(&mut self.chunk);
         self.unwritten = 0;
     }
 }

@@ -13,7 +13,7 @@ use crate::Failure;
 
 type From = Lines<BufReader<Box<dyn AsyncRead + Unpin>>>;
 
-/// A child process of this binary, or a remote one. Dropping it ends it.
+/// A child process of this binary, or one on another host. Dropping it ends it.
 pub(crate) struct Process {
     name: String,
     child: Option<Child>,
@@ -76,7 +76,7 @@ impl Process {
         };
         if told.is_err() {
             // The process is gone; its last line gives the reason.
-            return Err(match self.hear::<serde_json::Value>().await {
+            return Err(match self.receive::<serde_json::Value>().await {
                 Ok(_) => self.out_of_turn(),
                 Err(failure) => failure,
             });
@@ -85,7 +85,7 @@ impl Process {
     }
 
     /// Waits for its next message. Cancel safe.
-    pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
+    pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         let line = self.from.next_line().await;
         self.understand(line).await
     }
@@ -167,13 +167,13 @@ mod tests {
             .write_all(b"{\"Ok\":[1,2]}\n{\"Err\":\"no room\"}\n{\n")
             .await
             .unwrap();
-        assert_eq!(process.hear::<(u8, u8)>().await.unwrap(), (1, 2));
-        let refused = process.hear::<u8>().await.unwrap_err();
+        assert_eq!(process.receive::<(u8, u8)>().await.unwrap(), (1, 2));
+        let refused = process.receive::<u8>().await.unwrap_err();
         assert_eq!(refused.to_string(), "no room");
-        let garbled = process.hear::<u8>().await.unwrap_err();
+        let garbled = process.receive::<u8>().await.unwrap_err();
         assert!(garbled.to_string().starts_with("host:1 said what is not"));
         drop(theirs);
-        let gone = process.hear::<u8>().await.unwrap_err();
+        let gone = process.receive::<u8>().await.unwrap_err();
         assert_eq!(gone.to_string(), "host:1 ended the conversation");
     }
 }

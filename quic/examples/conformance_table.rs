@@ -6,13 +6,13 @@ mod table;
 use std::{fs, io, path::Path};
 
 fn main() -> io::Result<()> {
-    let table = table::Table::read();
-    for tag in &table.unknown {
+    let proofs = table::Proofs::read();
+    for tag in &proofs.unknown {
         eprintln!("no such requirement: {tag}");
     }
-    for requirement in table.missing() {
+    for requirement in proofs.missing() {
         eprintln!("no test: {requirement}");
     }
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md");
-    fs::write(document, table.document())
+    fs::write(document, proofs.document())
 }

@@ -119,8 +119,8 @@ struct World {
     now: Instant,
     client: Machine,
     server: Machine,
-    to_client: Link,
-    to_server: Link,
+    to_client: OneWay,
+    to_server: OneWay,
     setup: Setup,
 }
 
@@ -132,8 +132,8 @@ impl World {
             now: Instant::now(),
             client: Machine::new(CLIENT, 1, None)?,
             server: Machine::new(SERVER, 2, Some(server))?,
-            to_client: Link::default(),
-            to_server: Link::default(),
+            to_client: OneWay::default(),
+            to_server: OneWay::default(),
             setup: client,
         })
     }
@@ -273,7 +273,7 @@ impl Machine {
     }
 
     /// Takes what arrived, does what is due, and sends.
-    fn turn(&mut self, now: Instant, from: &mut Link, to: &mut Link) -> Result<()> {
+    fn turn(&mut self, now: Instant, from: &mut OneWay, to: &mut OneWay) -> Result<()> {
         while let Some(mut train) = from.receive(now) {
             let arrival = Arrival {
                 peer: train.source,
@@ -309,12 +309,12 @@ impl Machine {
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None)?);
             }
-            Routed::Foreign(..) | Routed::Consumed | Routed::Dropped => {}
+            Routed::Foreign(..) | Routed::Stray(_) | Routed::Consumed | Routed::Dropped => {}
         }
         Ok(())
     }
 
-    fn send(&mut self, now: Instant, to: &mut Link) -> Result<()> {
+    fn send(&mut self, now: Instant, to: &mut OneWay) -> Result<()> {
         while let Some((slot, connection)) = &mut self.connection {
             let alive = self.endpoint.service(*slot, connection);
             let mut quiet = true;
@@ -421,7 +421,7 @@ struct Train {
 
 /// One direction of a link that loses nothing and keeps the order.
 #[derive(Default)]
-struct Link {
+struct OneWay {
     trains: VecDeque<Train>,
     /// Time at which the last byte has left.
     free_at: Option<Instant>,
@@ -429,7 +429,7 @@ struct Link {
     spare: Vec<Vec<u8>>,
 }
 
-impl Link {
+impl OneWay {
     fn send(&mut self, now: Instant, source: SocketAddr, buffer: &[u8], transmit: Transmit) {
         let (sent, _) = buffer.split_at(transmit.size);
         let mut bytes = self.spare.pop().unwrap_or_default();

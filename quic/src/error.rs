@@ -21,6 +21,9 @@ pub enum ConnectError {
     /// The endpoint was closed.
     #[error("the endpoint is closed; make a new one")]
     EndpointClosed,
+    /// An earlier call returned the connection.
+    #[error("an earlier call returned this connection; clone that Connection")]
+    HandedOut,
     /// The endpoint has no client configuration.
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,
@@ -266,8 +269,29 @@ pub enum EndpointError {
     #[error("no tokio runtime here; make endpoints inside #[tokio::main] or Runtime::block_on")]
     NoRuntime,
     /// The number of workers is not supported.
-    #[error("{0} workers are not supported yet; use 1")]
+    #[error("{0} workers are not possible; use 1 to 128")]
     Workers(usize),
+    /// Workers with empty connection ids cannot share a port.
+    #[error(
+        "without connection ids workers need a port each; bind to port 0, or drop zero_length_cids"
+    )]
+    SharedPort,
+    /// The number of sockets is not that of the workers.
+    #[error(
+        "{workers} workers need {workers} sockets on each address, all bound with SO_REUSEPORT; \
+         {address} has {sockets}"
+    )]
+    Sockets {
+        /// Address of the sockets.
+        address: SocketAddr,
+        /// Number of sockets on the address.
+        sockets: usize,
+        /// Number of workers.
+        workers: usize,
+    },
+    /// A worker's thread could not be started.
+    #[error("cannot start the thread of a worker: {0}; check the limits of this process")]
+    Thread(io::Error),
     /// The number of addresses is too large.
     #[error("{0} addresses are too many; bind to 8 at most")]
     Addresses(usize),
@@ -300,9 +324,13 @@ impl From<EndpointError> for io::Error {
             EndpointError::InUse(_) => io::ErrorKind::AddrInUse,
             EndpointError::Permission(_) => io::ErrorKind::PermissionDenied,
             EndpointError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
-            EndpointError::Address(source) | EndpointError::Socket { source, .. } => source.kind(),
+            EndpointError::Address(source)
+            | EndpointError::Thread(source)
+            | EndpointError::Socket { source, .. } => source.kind(),
             EndpointError::Tls(_)
             | EndpointError::Workers(_)
+            | EndpointError::SharedPort
+            | EndpointError::Sockets { .. }
             | EndpointError::Addresses(_)
             | EndpointError::ZeroLengthCids
             | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,

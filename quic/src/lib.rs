@@ -246,6 +246,8 @@ mod worker;
 pub use config::KnownVersions;
 pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
 #[cfg(feature = "tokio")]
+pub use config::{Placement, Workers};
+#[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
 pub use connection::Connection;

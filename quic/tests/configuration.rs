@@ -30,7 +30,7 @@ fn sources() -> Vec<String> {
         .map(|directory| root.join(directory))
         .to_vec();
     let mut sources = vec![
-        read("src/endpoint.rs"),
+        read("src/endpoint/builder.rs"),
         read("proto/src/datagrams/config.rs"),
     ];
     while let Some(directory) = directories.pop() {
@@ -184,7 +184,13 @@ fn the_defaults_on_the_page_are_those_of_the_code() {
             };
             let value = shown
                 .split_once(&format!(" {field}: "))
-                .map(|(_, rest)| rest.strip_prefix("Some(").unwrap_or(rest))
+                .map(|(_, rest)| {
+                    let wrapped = ["Some(", "Exactly("];
+                    let inner = wrapped
+                        .iter()
+                        .find_map(|wrapper| rest.strip_prefix(wrapper));
+                    inner.unwrap_or(rest)
+                })
                 .map(|rest| &rest[..rest.find([',', ' ', ')']).unwrap_or(rest.len())]);
             compared += 1;
             assert_eq!(

@@ -51,15 +51,6 @@ fn an_endpoint_needs_a_runtime() {
 }
 
 #[tokio::test]
-async fn more_workers_than_one_are_not_there_yet() {
-    let builder = Endpoint::builder().client(client_config()).workers(2);
-    assert_eq!(
-        told(builder.bind("127.0.0.1:0")),
-        "2 workers are not supported yet; use 1"
-    );
-}
-
-#[tokio::test]
 async fn an_unusable_identity_fails_before_the_port_is_taken() {
     let config = hybriq::ServerConfig::new(Identity::from_der(
         vec![b"no certificate".to_vec().into()],

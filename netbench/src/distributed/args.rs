@@ -17,7 +17,7 @@ use crate::scenario::Template;
 /// Servers and other clients on other hosts.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Other hosts")]
-pub(crate) struct RemoteArgs {
+pub(crate) struct PeerArgs {
     /// Uses a server that `netbench server` starts on that host, instead of one on this host.
     /// Repeatable, for scenarios with several servers. Default: SERVER_0, SERVER_1, … of the environment.
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "listen")]
@@ -46,7 +46,7 @@ pub(crate) struct RemoteArgs {
     fleet_wait: u64,
 }
 
-impl RemoteArgs {
+impl PeerArgs {
     /// Returns the servers on other hosts; `None` if servers are started here.
     pub(crate) fn agents(&self, template: &Template) -> Result<Option<Rc<Agents>>, Failure> {
         let targets = self.targets()?;

@@ -166,7 +166,7 @@ impl Group {
     ) -> Result<(), Failure> {
         while !self.replies.is_empty() {
             tokio::select! {
-                said = process.hear::<FromServer>() => {
+                said = process.receive::<FromServer>() => {
                     let said = self.mark(said?);
                     self.tell(&Ok::<_, String>(&said));
                     if matches!(said, FromServer::Report(_)) {
@@ -272,7 +272,7 @@ async fn start(
     spec.core = options.machine.server_core;
     spec.listen = SocketAddr::new(host, options.data_port);
     let mut process = Process::start("serve", &spec).await?;
-    match process.hear().await? {
+    match process.receive().await? {
         FromServer::Listening(address) => Ok((process, address)),
         _ => Err(process.out_of_turn()),
     }

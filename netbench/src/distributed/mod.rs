@@ -39,7 +39,7 @@ mod session;
 mod token;
 
 pub(crate) use address::Target;
-pub(crate) use args::RemoteArgs;
+pub(crate) use args::PeerArgs;
 pub(crate) use server::{ServerArgs, serve};
 pub(crate) use session::Agents;
 pub(crate) use token::Token;

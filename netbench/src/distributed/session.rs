@@ -273,7 +273,7 @@ mod tests {
         let (from, to) = split(ours);
         let mut process = Process::over("host:1".to_owned(), from, to);
         let relay = control.relay("host:1".to_owned(), theirs);
-        let ((), heard) = tokio::join!(relay, process.hear::<u8>());
+        let ((), heard) = tokio::join!(relay, process.receive::<u8>());
         heard.unwrap_err().to_string()
     }
 

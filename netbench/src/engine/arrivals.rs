@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hybriq_sim::Rng;
 use tokio::time::Instant;
 
 use crate::scenario;
@@ -19,7 +20,7 @@ pub(super) struct Arrivals {
     count: u64,
     /// Seconds from the start to the next random arrival.
     elapsed: f64,
-    state: u64,
+    random: Rng,
 }
 
 impl Arrivals {
@@ -32,7 +33,7 @@ impl Arrivals {
             spacing,
             count: 0,
             elapsed: 0.0,
-            state: SEED,
+            random: Rng::new(SEED),
         };
         if spacing == scenario::Arrivals::Poisson {
             arrivals.advance();
@@ -64,14 +65,9 @@ impl Arrivals {
                 .min(year);
     }
 
-    /// Returns a number above 0 and up to 1 (splitmix64).
+    /// Returns a number above 0 and up to 1.
     fn uniform(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((z >> 11) + 1) as f64 / (1_u64 << 53) as f64
+        ((self.random.draw() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 }
 

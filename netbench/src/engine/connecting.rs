@@ -109,7 +109,7 @@ impl<'a> Connecting<'a> {
             let scope = Scope::default();
             session.run(&self.connect.ops, &scope).await?;
             session.finish(&scope).await?;
-            session.settle().await
+            session.wait_until_delivered().await
         };
         self.making.first((attempt, live), &session, script).await
     }

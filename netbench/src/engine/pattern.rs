@@ -1,12 +1,16 @@
 //! Content of all streams, known to both ends, so that every byte that arrives can be compared.
 
 use bytes::Bytes;
+use hybriq_sim::Rng;
 
 use crate::outcome::{Failed, Kind};
 
 /// Length of the pattern. It fits a core's second-level cache, and is prime, so that repetitions
 /// never line up with packets or windows.
 const PERIOD: usize = 65_521;
+
+/// Seed of the pattern; both ends have the same.
+const SEED: u64 = 0x6e65_7462_656e_6368;
 
 /// Block of pseudo-random bytes that streams repeat.
 struct Pattern(Bytes);
@@ -28,15 +32,8 @@ pub(crate) fn compare(offset: u64, received: &[u8]) -> Result<(), Failed> {
 impl Pattern {
     fn new() -> Self {
         // Two periods, so that a whole period can be read from any offset.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut block: Vec<u8> = (0..PERIOD)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 32) as u8
-            })
-            .collect();
+        let mut block = vec![0; PERIOD];
+        Rng::new(SEED).fill(&mut block);
         block.extend_from_within(..);
         Self(block.into())
     }

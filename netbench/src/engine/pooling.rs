@@ -156,7 +156,7 @@ impl<'a> Pooling<'a> {
             let scope = Scope::default();
             session.run(&self.pool.ops, &scope).await?;
             session.finish(&scope).await?;
-            session.settle().await
+            session.wait_until_delivered().await
         };
         if let Some(kept) = kept {
             return beside(&kept.session, script(&kept.session)).await;

@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
 
     /// Waits until all sent data has arrived and all expected streams of the peer are done. The
     /// connection may be closed only then.
-    pub(super) async fn settle(&self) -> Result<(), Failed> {
+    pub(super) async fn wait_until_delivered(&self) -> Result<(), Failed> {
         while let Some(stream) = { self.finished.borrow_mut().pop_front() } {
             poll_fn(|cx| stream.poll_settled(cx)).await?;
         }

@@ -56,7 +56,7 @@ impl Clients {
 
     /// Returns the number of a client, adding it if it is new; `None` if the table is full, or the
     /// system has no socket left.
-    pub(crate) fn hear(
+    pub(crate) fn find_or_add(
         &mut self,
         now: Duration,
         address: SocketAddr,
@@ -126,12 +126,12 @@ mod tests {
         let mut clients = Clients::new(server, 2);
         let from = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
         let start = Duration::ZERO;
-        assert_eq!(clients.hear(start, from(1), None), Some(0));
-        assert_eq!(clients.hear(start, from(2), None), Some(1));
-        assert_eq!(clients.hear(start, from(3), None), None);
-        assert_eq!(clients.hear(IDLE, from(1), None), Some(0));
-        assert_eq!(clients.hear(IDLE, from(3), None), Some(2));
-        assert_eq!(clients.hear(IDLE, from(2), None), None);
+        assert_eq!(clients.find_or_add(start, from(1), None), Some(0));
+        assert_eq!(clients.find_or_add(start, from(2), None), Some(1));
+        assert_eq!(clients.find_or_add(start, from(3), None), None);
+        assert_eq!(clients.find_or_add(IDLE, from(1), None), Some(0));
+        assert_eq!(clients.find_or_add(IDLE, from(3), None), Some(2));
+        assert_eq!(clients.find_or_add(IDLE, from(2), None), None);
         assert!(clients.get(1).is_none());
         assert_eq!(clients.seen(), 3);
     }
@@ -140,7 +140,7 @@ mod tests {
     fn a_new_socket_has_another_port() {
         let mut clients = Clients::new("127.0.0.1:9".parse().unwrap(), 2);
         let client = SocketAddr::from(([127, 0, 0, 1], 1));
-        let number = clients.hear(Duration::ZERO, client, None).unwrap();
+        let number = clients.find_or_add(Duration::ZERO, client, None).unwrap();
         let old = clients.rebind().unwrap().remove(0);
         let new = &clients.get(number).unwrap().socket;
         assert_ne!(old.address().unwrap(), new.address().unwrap());

@@ -150,7 +150,7 @@ impl Relay {
             };
             for message in batch.messages() {
                 let now = self.clock.before(message.age);
-                match self.clients.hear(now, message.from, message.to) {
+                match self.clients.find_or_add(now, message.from, message.to) {
                     Some(number) => self.offer(now, Way::Up(number), &message),
                     None => self.summary.turned_away += message.datagrams().count() as u64,
                 }

@@ -238,7 +238,7 @@ impl Lane<'_> {
             setup: self.setup(),
         };
         let mut server = Process::start("link-server", &spec).await?;
-        let address: SocketAddr = server.hear().await?;
+        let address: SocketAddr = server.receive().await?;
 
         let mut args = self.link_args();
         args.extend(["--json", "--until-eof", "--to"].map(str::to_owned));
@@ -252,9 +252,9 @@ impl Lane<'_> {
             lasts: self.lasts,
         };
         let mut client = Process::start("link-client", &spec).await?;
-        let client_report: ClientReport = client.hear().await?;
+        let client_report: ClientReport = client.receive().await?;
         server.tell(&Finish).await?;
-        let server_report: ServerReport = server.hear().await?;
+        let server_report: ServerReport = server.receive().await?;
         let summary: Summary = relay.last_words().await?;
         Ok(Download::new(client_report, server_report, &summary))
     }

@@ -100,6 +100,8 @@ fn median_variance(n: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use hybriq_sim::Rng;
+
     use super::Summary;
 
     fn close(value: f64, expected: f64) {
@@ -155,22 +157,17 @@ mod tests {
     }
 
     /// Normal values, from a fixed seed: sums of twelve uniform ones.
-    fn normal(state: &mut u64) -> f64 {
-        let mut uniform = || {
-            *state ^= *state << 13;
-            *state ^= *state >> 7;
-            *state ^= *state << 17;
-            (*state >> 11) as f64 / (1_u64 << 53) as f64
-        };
+    fn normal(random: &mut Rng) -> f64 {
+        let mut uniform = || (random.draw() >> 11) as f64 / (1_u64 << 53) as f64;
         (0..12).map(|_| uniform()).sum::<f64>() - 6.0
     }
 
     #[test]
     fn a_repeat_has_its_median_in_the_interval_95_times_of_100() {
-        let mut state = 0x9e37_79b9_7f4a_7c15;
+        let mut random = Rng::new(7);
         for n in [3, 5, 8, 20] {
             let mut run = || {
-                let values: Vec<f64> = (0..n).map(|_| 1000.0 + normal(&mut state)).collect();
+                let values: Vec<f64> = (0..n).map(|_| 1000.0 + normal(&mut random)).collect();
                 Summary::of(&values).unwrap()
             };
             let within = (0..20_000)

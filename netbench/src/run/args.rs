@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use super::axis_flags::AXES;
 use super::{Place, Request};
 use crate::axes::Axes;
-use crate::distributed::RemoteArgs;
+use crate::distributed::PeerArgs;
 use crate::drivers::Transport;
 use crate::links::Links;
 use crate::outputs::Outputs;
@@ -75,7 +75,7 @@ struct Common {
     print_json: bool,
 
     #[command(flatten)]
-    remote: RemoteArgs,
+    peers: PeerArgs,
 }
 
 const ABOUT_VALUES: &str = "\
@@ -273,7 +273,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             named.insert(axis);
         }
     }
-    let place = match common.remote.agents(&template).map_err(refuse)? {
+    let place = match common.peers.agents(&template).map_err(refuse)? {
         Some(agents) => Place::Agents(agents),
         None => Place::Here(common.listen),
     };

@@ -52,7 +52,7 @@ impl Place {
                 let mut process = Process::spawn("serve", &[])?;
                 let answer = async {
                     process.tell(spec).await?;
-                    process.hear().await
+                    process.receive().await
                 };
                 let answer = in_time(START, "the server", answer).await?;
                 let FromServer::Listening(address) = answer else {

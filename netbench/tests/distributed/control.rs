@@ -21,7 +21,7 @@ impl Control {
     /// Greets as a client of this version does; `more` has the last word.
     fn greet(agent: &Agent, more: &Value) -> (Self, Value) {
         let mut control = Self::open(agent);
-        let welcome = control.hear();
+        let welcome = control.receive();
         let mut hello = welcome["Ok"].clone();
         hello.as_object_mut().unwrap().remove("challenge");
         for (key, value) in more.as_object().unwrap() {
@@ -29,7 +29,7 @@ impl Control {
         }
         control.say(hello.to_string().as_bytes());
         control.say(b"\n");
-        let answer = control.hear();
+        let answer = control.receive();
         (control, answer)
     }
 
@@ -39,7 +39,7 @@ impl Control {
     }
 
     /// The next line that says something; null at the end.
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         loop {
             let mut line = String::new();
             match self.0.read_line(&mut line) {
@@ -71,9 +71,9 @@ fn junk_gets_one_line_and_the_agent_goes_on() {
     ];
     for bytes in junk {
         let mut control = Control::open(&agent);
-        assert!(control.hear()["Ok"]["netbench"].is_string());
+        assert!(control.receive()["Ok"]["netbench"].is_string());
         control.say(bytes);
-        refusal(&control.hear());
+        refusal(&control.receive());
     }
     for bytes in [&b""[..], b"{\"netbench\""] {
         let mut control = Control::open(&agent);
@@ -84,7 +84,7 @@ fn junk_gets_one_line_and_the_agent_goes_on() {
     let (mut control, answer) = Control::greet(&agent, &json!({}));
     assert!(answer.get("Ok").is_some(), "{answer}");
     control.say(b"{\"spec\":{}}\n");
-    refusal(&control.hear());
+    refusal(&control.receive());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn only_the_token_opens_the_port() {
         assert!(refusal(&answer).contains("token"), "{answer}");
     }
     let mut control = Control::open(&agent);
-    let mut hello = control.hear()["Ok"].clone();
+    let mut hello = control.receive()["Ok"].clone();
     let challenge = hello["challenge"].as_str().unwrap();
     let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, b"correct horse");
     let message = format!("netbench control port{challenge}");
@@ -105,7 +105,7 @@ fn only_the_token_opens_the_port() {
     let hex = proof.as_ref().iter().map(|byte| format!("{byte:02x}"));
     hello["proof"] = json!(hex.collect::<String>());
     control.say(format!("{hello}\n").as_bytes());
-    let answer = control.hear();
+    let answer = control.receive();
     assert!(answer.get("Ok").is_some(), "{answer}");
 }
 

@@ -6,6 +6,7 @@
     reason = "each of those that include this file uses a part of it"
 )]
 
+use hybriq_sim::Rng;
 use serde_json::{Map, Value, json};
 
 /// What a cell is like. Everything else follows from it.
@@ -50,19 +51,16 @@ const fn character(rate: f64, server: f64, client: f64, up: u64, down: u64) -> C
 }
 
 /// Numbers that look random and are the same every time.
-pub struct Dice(u64);
+pub struct Dice(Rng);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(Rng::new(seed))
     }
 
     /// From 0 to below 1.
     pub fn roll(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Around 1, mostly within a share of it.

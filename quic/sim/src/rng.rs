@@ -2,33 +2,29 @@
 
 use std::time::Duration;
 
-use hybriq_proto::random::Random;
+use hybriq_proto::random::{Random, SplitMix};
 
-/// SplitMix64 generator, small and seeded, only for simulations.
+/// Small seeded generator, only for simulations.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix);
 
 impl Rng {
     /// Makes a generator from a seed.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix::new(seed))
     }
 
     /// Makes one of many independent generators of the same seed, so that adding a consumer does
     /// not change what the others draw.
     #[must_use]
     pub fn nth(seed: u64, index: u64) -> Self {
-        let mut parent = Self(seed ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03));
-        Self(parent.draw())
+        let mut parent = Self::new(seed ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03));
+        Self::new(parent.draw())
     }
 
     /// Returns the next 64 bits.
     pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 
     /// Returns a number below `bound`; 0 if the bound is 0.

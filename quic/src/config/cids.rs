@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ServerConfig;
 use crate::{SystemRandom, error::EndpointError};
 use hybriq_proto::{
-    cids::{CidGenerator, RandomCids, ResetKey, ZeroLength},
+    cids::{CidGenerator, RandomCids, ResetKey, Steering, ZeroLength},
     endpoint::{Endpoint, StatelessReset},
     limits,
 };
@@ -43,15 +43,29 @@ impl Ids {
     }
 
     /// Draws the reset key if none was given, so that all workers use the same.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn draw_reset_key(&mut self) {
         self.reset_key
             .get_or_insert_with(|| ResetKey::generate(&mut SystemRandom::new()));
     }
 
-    pub(crate) fn apply(&self, endpoint: &mut Endpoint, workers: usize) {
+    /// Returns the generator with the key, if it takes one.
+    fn generator(&self) -> Arc<dyn CidGenerator> {
         let keyed = self.reset_key.as_ref().map(|key| self.generator.keyed(key));
-        let generator = keyed.flatten().unwrap_or_else(|| self.generator.clone());
-        endpoint.set_cid_generator(generator);
+        keyed.flatten().unwrap_or_else(|| self.generator.clone())
+    }
+
+    /// Returns the function with which the system can find the worker of an id, if there is one.
+    pub(crate) fn steering(&self) -> Option<Steering> {
+        self.generator().steering()
+    }
+
+    /// Returns true if ids are empty.
+    pub(crate) fn are_empty(&self) -> bool {
+        self.generator.is_empty()
+    }
+
+    pub(crate) fn apply(&self, endpoint: &mut Endpoint, workers: usize) {
+        endpoint.set_cid_generator(self.generator());
         if let Some(key) = &self.reset_key {
             endpoint.set_reset_key(key.clone());
         }

@@ -8,6 +8,8 @@ mod known_versions;
 mod server;
 mod token_keys;
 mod token_store;
+#[cfg(feature = "tokio")]
+mod workers;
 
 use hybriq_tls::{ConfigErrors, Provider, Side, Start};
 
@@ -19,6 +21,8 @@ pub use known_versions::KnownVersions;
 pub use server::ServerConfig;
 pub use token_keys::TokenKeys;
 pub use token_store::MemoryTokenStore;
+#[cfg(feature = "tokio")]
+pub use workers::{Placement, Workers};
 
 /// Checks that a provider starts sessions of a side. The session is dropped unused.
 fn check_provider(provider: &dyn Provider, side: Side) -> Result<(), ConfigErrors> {

@@ -292,6 +292,36 @@ impl Connection {
         rotated
     }
 
+    /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its own
+    /// ([`Placement::Threads`](crate::Placement::Threads)) the task runs on that thread, beside the
+    /// worker: data need not pass from one core to another. Such tasks must not block.
+    ///
+    /// The thread of a worker ends after the last connection of the endpoint, once its tasks have
+    /// ended; a task that starts later is cancelled.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(server: hybriq::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// while let Some(incoming) = server.accept().await {
+    ///     let connection = incoming.accept().await?;
+    ///     connection.clone().spawn(async move {
+    ///         while let Ok(Some((mut send, mut recv))) = connection.accept_bidi().await {
+    ///             if tokio::io::copy(&mut recv, &mut send).await.is_ok() {
+    ///                 send.finish();
+    ///             }
+    ///         }
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spawn<F>(&self, task: F) -> tokio::task::JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.handle.tasks().spawn(task)
+    }
+
     /// Closes the connection at once with the application's code (RFC 9000 §10.2): data in flight
     /// may be lost. Every later operation of this end fails.
     ///

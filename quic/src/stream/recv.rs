@@ -27,6 +27,7 @@ pub struct RecvStream {
     handle: Handle,
     id: StreamId,
     end: End,
+    order: Order,
     early: bool,
 }
 
@@ -36,6 +37,15 @@ enum End {
     Open,
     Finished,
     Failed(ReadError),
+}
+
+/// Order in which a stream was read so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// From the front.
+    Kept,
+    /// By [`RecvStream::read_unordered`], so that ordered reads would miss data.
+    Lost,
 }
 
 impl fmt::Debug for RecvStream {
@@ -50,6 +60,7 @@ impl RecvStream {
             handle,
             id,
             end: End::Open,
+            order: Order::Kept,
             early: false,
         }
     }
@@ -181,7 +192,7 @@ impl RecvStream {
         if buffer.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let read = self.poll_with(cx, |streams, id| match streams.read(id, buffer)? {
+        let read = self.poll_in_order(cx, |streams, id| match streams.read(id, buffer)? {
             0 => Ok(None),
             count => Ok(Some(count)),
         });
@@ -200,7 +211,7 @@ impl RecvStream {
         if max == 0 {
             return Poll::Ready(Ok(Some(Bytes::new())));
         }
-        self.poll_with(cx, |streams, id| streams.read_chunk(id, max))
+        self.poll_in_order(cx, |streams, id| streams.read_chunk(id, max))
     }
 
     /// Reads into chunks; the twin of [`read_chunks`](Self::read_chunks).
@@ -215,7 +226,7 @@ impl RecvStream {
         if chunks.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
-        self.poll_with(cx, |streams, id| {
+        self.poll_in_order(cx, |streams, id| {
             let mut count = 0;
             for room in chunks {
                 // After the first chunk, the end and errors wait for the next call.
@@ -241,10 +252,27 @@ impl RecvStream {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<Chunk>, ReadError>> {
-        self.poll_with(cx, |streams, id| streams.read_unordered(id, max))
+        let read = self.poll_any(cx, |streams, id| streams.read_unordered(id, max));
+        if let Poll::Ready(Ok(_)) = read {
+            self.order = Order::Lost;
+        }
+        read
     }
 
-    fn poll_with<T>(
+    /// Reads in order.
+    fn poll_in_order<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Streams, StreamId) -> Result<Option<T>, streams::ReadError>,
+    ) -> Poll<Result<Option<T>, ReadError>> {
+        if self.order == Order::Lost && self.end == End::Finished {
+            // The end alone would look like an empty stream.
+            return Poll::Ready(Err(ReadError::Unordered));
+        }
+        self.poll_any(cx, read)
+    }
+
+    fn poll_any<T>(
         &mut self,
         cx: &mut Context<'_>,
         read: impl FnOnce(&mut Streams, StreamId) -> Result<Option<T>, streams::ReadError>,

@@ -349,8 +349,9 @@ impl SendStream {
     /// The connection is over.
     pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
         let mut state = self.handle.lock_stream()?;
+        let stopped = state.sends.get(&self.id).and_then(|side| side.stopped);
         let streams = state.core.streams();
-        if let Some(code) = streams.stop_code(self.id) {
+        if let Some(code) = stopped.or(streams.stop_code(self.id)) {
             return Poll::Ready(Ok(Some(code)));
         }
         if streams.is_send_acknowledged(self.id) {

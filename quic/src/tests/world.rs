@@ -22,13 +22,14 @@ use shuttle::{
 
 use crate::{
     ClientConfig, Connection, Endpoint, EndpointBuilder, ServerConfig,
-    endpoint::Setups,
+    endpoint::{Setups, sockets::Ports},
     sync::{Model, time},
-    udp::Network,
+    udp::{Network, Options},
+    worker::Worker,
 };
 
 /// Number of schedules of each scenario and scheduler.
-const SCHEDULES: usize = 100;
+const SCHEDULES: usize = 60;
 
 /// Alarms that are further away never ring.
 const HORIZON: Duration = Duration::from_secs(20);
@@ -54,7 +55,6 @@ pub(super) struct World {
 pub(super) struct Settings {
     server: (EndpointBuilder, Setups),
     client: (EndpointBuilder, Setups),
-    runtime: tokio::runtime::Runtime,
     time: Time,
 }
 
@@ -100,9 +100,6 @@ impl Settings {
         Self {
             server: prepare(Endpoint::builder().server(server)),
             client: prepare(Endpoint::builder().client(client)),
-            runtime: tokio::runtime::Builder::new_current_thread()
-                .build()
-                .unwrap(),
             time: Time::Frozen,
         }
     }
@@ -134,11 +131,19 @@ impl World {
         let polls = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         let mut tasks = vec![spawn(time::pass(HORIZON))];
         let mut start = |(builder, setups): &(EndpointBuilder, Setups), address, polls: &Arc<_>| {
-            let (endpoint, worker) = builder.clone().on_sockets(
-                vec![network.bind(address)],
-                setups.clone(),
-                settings.runtime.handle().clone(),
-            );
+            let ports = Ports {
+                options: Options::default(),
+                accepts: true,
+                has_ids: true,
+            };
+            let parts = builder
+                .clone()
+                .assemble(vec![address], setups.clone(), (1, ports));
+            let shared = parts.endpoint.shared.clone();
+            let mailbox = parts.mailboxes[0].clone();
+            let sockets = (vec![network.bind(address)], parts.options);
+            let worker = Worker::new(0, shared, mailbox, sockets, parts.blueprint);
+            let endpoint = parts.endpoint;
             tasks.push(spawn(counted(worker.run(), Arc::clone(polls))));
             endpoint
         };

@@ -7,23 +7,24 @@ use std::{
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::Sharing;
 use crate::error::EndpointError;
 
 /// Opens and binds a socket. `[::]` stands for `0.0.0.0` on machines without IPv6.
-pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
-    match bind(address) {
+pub(super) fn open(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
+    match bind(address, sharing) {
         Err(error) if address.is_ipv6() && address.ip().is_unspecified() => match error.kind() {
             io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
-            _ => bind(SocketAddr::new(
-                Ipv4Addr::UNSPECIFIED.into(),
-                address.port(),
-            )),
+            _ => {
+                let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port());
+                bind(address, sharing)
+            }
         },
         result => result,
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<Socket> {
+fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::DGRAM,
@@ -32,8 +33,33 @@ fn bind(address: SocketAddr) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
+    if sharing == Sharing::Shared {
+        share(&socket)?;
+    }
     socket.bind(&address.into())?;
     Ok(socket)
+}
+
+/// Allows other sockets of the same user on the address, all of which set this option.
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd"
+))]
+fn share(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+/// Fails: elsewhere the system would not spread datagrams over the sockets.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd"
+)))]
+fn share(_: &Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Converts an error of the system to one that says what to do.

@@ -6,6 +6,7 @@ mod control;
 #[cfg(test)]
 mod port;
 mod socket;
+mod steer;
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,6 +17,7 @@ use hybriq_proto::space::Ecn;
 pub(crate) use buffers::Buffers;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
+pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;
 
@@ -26,6 +28,17 @@ pub(crate) struct Options {
     pub(crate) gso: bool,
     /// Number of bytes that the system is asked to buffer for each direction.
     pub(crate) buffer_size: usize,
+    /// Use of the address by one socket or by several.
+    pub(crate) sharing: Sharing,
+}
+
+/// Use of an address by sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One socket has the address.
+    Alone,
+    /// Sockets of the same user share the address (`SO_REUSEPORT`).
+    Shared,
 }
 
 impl Default for Options {
@@ -33,6 +46,7 @@ impl Default for Options {
         Self {
             gso: true,
             buffer_size: 8 * 1024 * 1024,
+            sharing: Sharing::Alone,
         }
     }
 }

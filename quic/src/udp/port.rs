@@ -10,7 +10,7 @@ use std::{
 
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Options, codepoint, socket};
+use super::{Buffers, Opened, Options, codepoint, socket};
 use crate::error::EndpointError;
 use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
@@ -184,6 +184,10 @@ impl Drop for Port {
 impl Socket {
     pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
         socket::Socket::bind(address, options).map(Self::System)
+    }
+
+    pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
+        socket::Socket::register(opened).map(Self::System)
     }
 
     pub(crate) fn local_address(&self) -> SocketAddr {

@@ -9,9 +9,9 @@ use std::{
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::{io::Interest, net::UdpSocket};
 
-use super::{Buffers, Options, bind, canonical, codepoint, control};
+use super::{Buffers, Options, bind, canonical, codepoint, control, steer};
 use crate::error::EndpointError;
-use hybriq_proto::endpoint::Transmit;
+use hybriq_proto::{cids::Steering, endpoint::Transmit};
 
 /// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
 /// socket, and telling the runtime saves the system call that would find out.
@@ -25,28 +25,83 @@ pub(crate) struct Socket {
     gso: bool,
 }
 
-impl Socket {
-    /// Opens and binds a socket on the current runtime. `[::]` receives IPv4 as well, and stands for
-    /// `0.0.0.0` on machines without IPv6.
+/// A socket that is bound and belongs to no runtime yet.
+pub(crate) struct Opened {
+    pub(super) io: socket2::Socket,
+    state: UdpSocketState,
+    local_address: SocketAddr,
+    gso: bool,
+}
+
+impl Opened {
+    /// Opens and binds a socket. `[::]` receives IPv4 as well, and stands for `0.0.0.0` on machines
+    /// without IPv6.
     pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
         let open = || {
-            let socket = bind::open(address)?;
-            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-            control::without_timestamps(&socket)?;
+            let io = bind::open(address, options.sharing)?;
+            let opened = Self::prepare(io, options)?;
             // The system caps both at its own limits, and refuses where it does not like them.
-            let size = options.buffer_size;
-            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), size);
-            let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), size);
-            let io = UdpSocket::from_std(socket.into())?;
-            let local_address = io.local_addr()?;
-            Ok(Self {
-                io,
-                state,
-                local_address,
-                gso: options.gso,
-            })
+            let (state, size) = (&opened.state, options.buffer_size);
+            let _ = state.set_recv_buffer_size(UdpSockRef::from(&opened.io), size);
+            let _ = state.set_send_buffer_size(UdpSockRef::from(&opened.io), size);
+            Ok(opened)
         };
         open().map_err(|error| bind::explain(address, error))
+    }
+
+    /// Takes a socket that somebody else opened and bound. Its buffers stay as they are.
+    pub(crate) fn adopt(
+        socket: std::net::UdpSocket,
+        options: Options,
+    ) -> Result<Self, EndpointError> {
+        let address = socket.local_addr().map_err(EndpointError::Address)?;
+        Self::prepare(socket.into(), options).map_err(|error| bind::explain(address, error))
+    }
+
+    fn prepare(io: socket2::Socket, options: Options) -> io::Result<Self> {
+        io.set_nonblocking(true)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        control::without_timestamps(&io)?;
+        let local_address = io.local_addr()?.as_socket().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "this is no socket for UDP")
+        })?;
+        Ok(Self {
+            io,
+            state,
+            local_address,
+            gso: options.gso,
+        })
+    }
+
+    /// Returns the address that the socket is bound to.
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        canonical(self.local_address)
+    }
+
+    /// Lets the system choose among the sockets that share this address by connection ids. Returns
+    /// false if it cannot.
+    pub(crate) fn steer(&self, steering: Steering, workers: u8) -> bool {
+        control::steer(&self.io, &steer::program(steering, workers))
+    }
+}
+
+impl Socket {
+    /// Opens and binds a socket on the current runtime.
+    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
+        Self::register(Opened::bind(address, options)?)
+    }
+
+    /// Gives a socket to the current runtime.
+    pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
+        let address = opened.local_address;
+        let io =
+            UdpSocket::from_std(opened.io.into()).map_err(|error| bind::explain(address, error))?;
+        Ok(Self {
+            io,
+            state: opened.state,
+            local_address: opened.local_address,
+            gso: opened.gso,
+        })
     }
 
     /// Returns the address that the socket is bound to.

@@ -25,6 +25,8 @@ pub(super) struct Inbox {
     starts: VecDeque<Command>,
     /// Handshakes that may still be started in this turn.
     budget: usize,
+    /// Connections that were requested of this worker and have not ended.
+    live: usize,
 }
 
 impl Inbox {
@@ -34,6 +36,7 @@ impl Inbox {
             taken: Requests::default(),
             starts: VecDeque::new(),
             budget: STARTS,
+            live: 0,
         }
     }
 
@@ -56,6 +59,8 @@ impl Inbox {
     pub(super) fn take(&mut self) -> Option<Requests> {
         let mut taken = mem::take(&mut self.taken);
         if self.mailbox.take(&mut taken) {
+            let starts = taken.commands.iter().filter(|it| it.starts_handshake());
+            self.live += starts.count();
             return Some(taken);
         }
         self.taken = taken;
@@ -95,6 +100,16 @@ impl Inbox {
     /// Publishes the worker's counters.
     pub(super) fn set_stats(&self, stats: EndpointStats) {
         self.mailbox.set_stats(stats);
+    }
+
+    /// Counts connections that ended.
+    pub(super) const fn on_ended(&mut self, count: usize) {
+        self.live = self.live.saturating_sub(count);
+    }
+
+    /// Returns the number of connections that were begun and have not been counted as ended.
+    pub(super) fn begun(&self) -> usize {
+        self.live.saturating_sub(self.starts.len())
     }
 
     /// Closes the mailbox, if nothing waits in it.

@@ -1,6 +1,10 @@
 //! Handling of received datagrams.
 
-use super::{Standing, State, Worker, touch};
+use super::{
+    Standing, State, Worker,
+    mailbox::{Passed, Reason},
+    touch,
+};
 use crate::{sync::MutexGuard, udp::Buffers};
 use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
 
@@ -88,6 +92,30 @@ impl Worker {
         }
     }
 
+    /// Processes a datagram that another worker received.
+    pub(super) fn process_passed(&mut self, passed: Passed) {
+        let Passed {
+            arrival,
+            mut datagram,
+            reason,
+        } = passed;
+        match reason {
+            Reason::Id => {
+                let len = datagram.len();
+                self.process_message(&arrival, &mut datagram, len.max(1));
+            }
+            Reason::Stray => {
+                if let Routed::Connection(slot, packets) = self.endpoint.on_stray(&mut datagram) {
+                    if let Some(entry) = self.connections.get(slot) {
+                        touch(&mut self.touched, entry);
+                        let mut state = entry.connection.lock();
+                        state.core.on_packets(self.now, &arrival, packets);
+                    }
+                }
+            }
+        }
+    }
+
     fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
@@ -103,12 +131,17 @@ impl Worker {
                 }
             }
             Routed::Foreign(worker, datagram) => {
-                let handed = worker != self.index
-                    && self
-                        .shared
-                        .mailbox(worker)
-                        .is_some_and(|mailbox| mailbox.push_foreign(*arrival, datagram));
-                self.stats.datagrams_dropped += u64::from(!handed);
+                let mailbox = self.shared.mailbox(worker);
+                let passed = worker != self.index
+                    && mailbox.is_some_and(|it| it.push_foreign(*arrival, datagram, Reason::Id));
+                self.stats.datagrams_passed_on += u64::from(passed);
+                self.stats.datagrams_dropped += u64::from(!passed);
+            }
+            Routed::Stray(datagram) => {
+                self.stats.datagrams_dropped += 1;
+                for mailbox in self.shared.others(self.index) {
+                    mailbox.push_foreign(*arrival, datagram, Reason::Stray);
+                }
             }
             Routed::Connection(..) | Routed::Consumed | Routed::Dropped => {}
         }

@@ -7,7 +7,7 @@ use super::{
     connection::{Migration, State},
     touch,
 };
-use crate::udp::Socket;
+use crate::udp::{Opened, Socket};
 use hybriq_proto::endpoint::SocketId;
 
 impl Worker {
@@ -43,7 +43,14 @@ impl Worker {
     }
 
     /// Moves every client's connection to another socket, from which new ones start as well.
-    pub(super) fn on_rebind(&mut self, socket: Socket) {
+    pub(super) fn on_rebind(&mut self, socket: Opened) {
+        let socket = match Socket::register(socket) {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(%error, "cannot use the new socket");
+                return;
+            }
+        };
         let address = socket.local_address();
         let old = self.sockets.set_primary(socket);
         let socket = self.sockets.primary();
@@ -66,6 +73,8 @@ impl Worker {
             }
         }
         self.sockets.release(old);
-        self.shared.set_addresses(self.sockets.addresses());
+        if self.index == 0 {
+            self.shared.set_addresses(self.sockets.addresses());
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 mod attempt;
 mod batch;
+mod blueprint;
 mod clock;
 mod connection;
 mod connections;
@@ -14,10 +15,13 @@ mod input;
 mod mailbox;
 mod migrate;
 mod output;
+mod recovery;
 mod requests;
 mod shared;
 mod sockets;
+mod start;
 mod stats;
+mod tasks;
 mod timers;
 mod trim;
 mod waiters;
@@ -30,31 +34,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-
 use self::{
     batch::SendBatch, connections::Connections, inbox::Inbox, sockets::Sockets, timers::Timers,
     trim::Trim,
 };
 use crate::{
-    SystemRandom,
-    config::{Ids, TokenKeys},
     error::ConnectError,
     udp::{self, Buffers, Socket},
 };
 use hybriq_proto::{
-    config::AddressValidation,
-    error::{By, ConnectionError},
-};
-use hybriq_proto::{
-    endpoint::{Endpoint, Setup, Slot},
-    error::Code,
+    endpoint::{Endpoint, Slot},
+    error::ConnectionError,
 };
 
 pub(crate) use attempt::{Attempt, Promise};
+pub(crate) use blueprint::{Blueprint, Spent};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
+pub(crate) use start::Start;
 pub use stats::EndpointStats;
 pub(crate) use waiters::{set_waker, wake};
 
@@ -69,6 +67,7 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 /// One share of an endpoint.
 pub(crate) struct Worker {
     index: u8,
+    blueprint: Arc<Blueprint>,
     shared: Arc<Shared>,
     inbox: Inbox,
     sockets: Sockets,
@@ -108,7 +107,7 @@ impl Worker {
         shared: Arc<Shared>,
         mailbox: Arc<Mailbox>,
         (sockets, options): (Vec<Socket>, udp::Options),
-        server: Option<Setup>,
+        blueprint: Arc<Blueprint>,
     ) -> Self {
         Self {
             index,
@@ -117,7 +116,8 @@ impl Worker {
             sockets: Sockets::new(sockets, options),
             buffers: Buffers::new(),
             batch: SendBatch::new(),
-            endpoint: Endpoint::new(index, Box::new(SystemRandom::new()), server),
+            endpoint: blueprint.endpoint(index),
+            blueprint,
             connections: Connections::default(),
             timers: Timers::default(),
             clock_set: None,
@@ -132,26 +132,12 @@ impl Worker {
         }
     }
 
-    /// Sets when and with which keys clients prove their addresses.
-    pub(crate) fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
-        self.endpoint.set_address_validation(keys, policy);
-    }
-
-    /// Sets the number of clients that may wait for the application.
-    pub(crate) fn set_accept_backlog(&mut self, clients: usize) {
-        self.endpoint.set_accept_backlog(clients);
-    }
-
-    /// Sets the generator of connection ids and the settings of stateless resets.
-    pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
-        ids.apply(&mut self.endpoint, workers);
-        self
-    }
-
     /// Runs until the endpoint is closed or forgotten and all its connections are drained.
     pub(crate) async fn run(mut self) {
         loop {
-            self.turn().await;
+            if recovery::caught(self.turn()).await.is_err() {
+                self.recover();
+            }
             if self.is_done() && self.inbox.try_end() {
                 return;
             }
@@ -197,6 +183,7 @@ impl Worker {
     fn publish(&mut self) {
         self.inbox.set_stats(self.stats.with(self.endpoint.stats()));
         if self.ended > 0 {
+            self.inbox.on_ended(self.ended);
             self.shared.on_ended(self.ended, &mut self.wakes);
             self.ended = 0;
         }
@@ -209,6 +196,7 @@ impl Worker {
             && self.batch.is_empty()
             && self.touched.is_empty()
             && !self.inbox.has_starts()
+            && (self.shared.workers() == 1 || self.shared.is_idle())
     }
 
     /// Waits until there is something to do.
@@ -336,24 +324,12 @@ fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
     }
 }
 
-/// Wakes everybody who waits, even if the worker ends by a panic or with its runtime.
+/// Wakes everybody who waits, even if the worker ends with its runtime.
 impl Drop for Worker {
     fn drop(&mut self) {
-        let error = ConnectionError::Transport {
-            by: By::Local,
-            code: Code::INTERNAL_ERROR,
-            frame: None,
-            reason: Bytes::from_static(b"the endpoint's task ended"),
-        };
         let mut wakes = std::mem::take(&mut self.wakes);
         self.ended += self.inbox.end();
-        for entry in self.connections.iter_mut() {
-            entry.connection.lock().end(error.clone(), &mut wakes);
-            if let Some(promise) = entry.promise.take() {
-                promise.keep(Err(error.clone().into()), &mut wakes);
-            }
-            self.ended += 1;
-        }
+        self.end_all("the endpoint's task ended", &mut wakes);
         self.shared.on_ended(self.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);
         waiters::wake(&mut wakes);

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     sync::{AtomicBool, AtomicUsize, Mutex},
-    udp::{self, Socket},
+    udp::Opened,
 };
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
@@ -29,14 +29,14 @@ pub(crate) struct Shared {
     mailboxes: Box<[Arc<Mailbox>]>,
     /// Addresses of the sockets; connections start from the first.
     addresses: Mutex<Vec<SocketAddr>>,
-    /// Options of new sockets.
-    options: udp::Options,
     closed: AtomicBool,
     handles: AtomicUsize,
     /// Index of the worker that starts the next connection.
     turn: AtomicUsize,
     arrivals: Mutex<Arrivals>,
     activity: Mutex<Activity>,
+    /// Number of ClientHellos that may wait for the application.
+    backlog: usize,
 }
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
@@ -73,12 +73,11 @@ impl Shared {
     pub(crate) fn new(
         mailboxes: Box<[Arc<Mailbox>]>,
         addresses: Vec<SocketAddr>,
-        options: udp::Options,
+        backlog: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
             mailboxes,
             addresses: Mutex::new(addresses),
-            options,
             closed: AtomicBool::new(false),
             handles: AtomicUsize::new(1),
             turn: AtomicUsize::new(0),
@@ -88,6 +87,7 @@ impl Shared {
                 open: true,
             }),
             activity: Mutex::default(),
+            backlog: backlog.min(limits::WAITING_INCOMING),
         })
     }
 
@@ -95,18 +95,38 @@ impl Shared {
         lock(&self.addresses).clone()
     }
 
-    pub(crate) const fn options(&self) -> udp::Options {
-        self.options
-    }
-
     pub(super) fn set_addresses(&self, addresses: Vec<SocketAddr>) {
         *lock(&self.addresses) = addresses;
     }
 
-    /// Gives the worker another socket. Returns false if the worker has ended.
-    pub(crate) fn rebind(&self, socket: Socket) -> bool {
-        let mailbox = self.mailbox(0);
-        mailbox.is_some_and(|mailbox| mailbox.push(Command::Rebind(socket)))
+    /// Gives each worker another socket. Returns false if a worker has ended.
+    pub(crate) fn rebind(&self, sockets: Vec<Opened>) -> bool {
+        let mut workers = self.mailboxes.iter().zip(sockets);
+        workers.all(|(mailbox, socket)| mailbox.push(Command::Rebind(Box::new(socket))))
+    }
+
+    /// Returns the number of workers.
+    pub(crate) const fn workers(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Returns the mailboxes of all workers but one.
+    pub(super) fn others(&self, worker: u8) -> impl Iterator<Item = &Arc<Mailbox>> {
+        let others = self.mailboxes.iter().enumerate();
+        others.filter_map(move |(index, mailbox)| (index != usize::from(worker)).then_some(mailbox))
+    }
+
+    /// Returns the counters of each worker.
+    pub(crate) fn worker_stats(&self) -> Vec<EndpointStats> {
+        self.mailboxes
+            .iter()
+            .map(|mailbox| mailbox.stats())
+            .collect()
+    }
+
+    /// Returns true if no connection is left on any worker.
+    pub(super) fn is_idle(&self) -> bool {
+        lock(&self.activity).connections == 0
     }
 
     pub(super) fn mailbox(&self, worker: u8) -> Option<&Arc<Mailbox>> {
@@ -182,8 +202,17 @@ impl Shared {
     pub(super) fn on_ended(&self, count: usize, wakes: &mut Vec<Waker>) {
         let mut activity = lock(&self.activity);
         activity.connections = activity.connections.saturating_sub(count);
-        if activity.connections == 0 {
-            activity.idle.wake_all(wakes);
+        if activity.connections > 0 {
+            return;
+        }
+        activity.idle.wake_all(wakes);
+        drop(activity);
+        // Workers keep their sockets until none of them has a connection: without one of the
+        // sockets, the system would give datagrams of the others to the wrong workers.
+        if self.mailboxes.len() > 1 {
+            for mailbox in &self.mailboxes {
+                mailbox.push(Command::Recheck);
+            }
         }
     }
 
@@ -215,7 +244,7 @@ impl Shared {
         wakes: &mut Vec<Waker>,
     ) -> Option<Incoming> {
         let mut arrivals = lock(&self.arrivals);
-        if !arrivals.open || arrivals.waiting.len() >= limits::WAITING_INCOMING {
+        if !arrivals.open || arrivals.waiting.len() >= self.backlog {
             return Some(incoming);
         }
         arrivals.waiting.push_back((worker, incoming));

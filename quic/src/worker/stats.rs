@@ -26,6 +26,10 @@ pub struct EndpointStats {
     pub receive_errors: u64,
     /// Datagrams received that belonged to no connection and were useless.
     pub datagrams_dropped: u64,
+    /// Datagrams that a worker received for another one, and passed on to it.
+    pub datagrams_passed_on: u64,
+    /// Times that a worker failed by a panic, lost its connections, and was started again.
+    pub worker_failures: u64,
     /// Partial ClientHellos held now.
     pub partial_hellos: u64,
     /// Complete ClientHellos that wait for a decision now.
@@ -85,6 +89,8 @@ impl AddAssign for EndpointStats {
         self.send_errors += other.send_errors;
         self.receive_errors += other.receive_errors;
         self.datagrams_dropped += other.datagrams_dropped;
+        self.datagrams_passed_on += other.datagrams_passed_on;
+        self.worker_failures += other.worker_failures;
         self.waiting_incoming += other.waiting_incoming;
         self.partial_hellos += other.partial_hellos;
         self.key_exchange_refused += other.key_exchange_refused;

@@ -81,7 +81,7 @@ const SOURCES: &[&str] = &[
 type Key = (String, String);
 
 /// The requirements and what proves them.
-pub(crate) struct Table {
+pub(crate) struct Proofs {
     /// Where each is proved: file and function.
     proofs: BTreeMap<Key, BTreeSet<(String, String)>>,
     /// Tags that name no requirement of the lists: where they stand and what they say.
@@ -120,7 +120,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-impl Table {
+impl Proofs {
     /// Reads the sources.
     pub(crate) fn read() -> Self {
         let mut sections = BTreeMap::new();

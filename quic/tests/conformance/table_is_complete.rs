@@ -1,10 +1,10 @@
-use crate::table::Table;
+use crate::table::Proofs;
 
 const DOCUMENT: &str = include_str!("../../docs/conformance.md");
 
 #[test]
 fn every_tag_names_a_requirement() {
-    let unknown = Table::read().unknown;
+    let unknown = Proofs::read().unknown;
     assert!(
         unknown.is_empty(),
         "not in requirements/:\n{}",
@@ -14,7 +14,7 @@ fn every_tag_names_a_requirement() {
 
 #[test]
 fn every_requirement_is_proved() {
-    let missing = Table::read().missing();
+    let missing = Proofs::read().missing();
     assert!(
         missing.is_empty(),
         "{} without a test:\n{}",
@@ -26,7 +26,7 @@ fn every_requirement_is_proved() {
 #[test]
 fn the_document_is_what_the_sources_say() {
     assert!(
-        Table::read().document() == DOCUMENT,
+        Proofs::read().document() == DOCUMENT,
         "docs/conformance.md is old: cargo run -p hybriq --example conformance_table"
     );
 }

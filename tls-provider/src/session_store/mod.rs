@@ -37,10 +37,10 @@ const SERVERS: usize = 256;
 
 /// Sessions in memory: the default. Holds one session for each of 256 servers.
 #[derive(Default)]
-pub struct MemorySessions(Mutex<Table>);
+pub struct MemorySessions(Mutex<ByServer>);
 
 #[derive(Default)]
-struct Table {
+struct ByServer {
     sessions: HashMap<String, (u64, Zeroizing<Vec<u8>>)>,
     /// Counter of insertions, to find the oldest.
     clock: u64,
@@ -55,10 +55,10 @@ impl MemorySessions {
 
 impl SessionStore for MemorySessions {
     fn put(&self, server_name: &str, session: &[u8]) {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.clock = table.clock.wrapping_add(1);
-        let clock = table.clock;
-        let sessions = &mut table.sessions;
+        let mut by_server = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        by_server.clock = by_server.clock.wrapping_add(1);
+        let clock = by_server.clock;
+        let sessions = &mut by_server.sessions;
         if sessions.len() >= SERVERS && !sessions.contains_key(server_name) {
             let oldest = sessions.iter().min_by_key(|(_, (put_at, _))| *put_at);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
@@ -70,8 +70,8 @@ impl SessionStore for MemorySessions {
     }
 
     fn take(&self, server_name: &str) -> Option<Vec<u8>> {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, mut session) = table.sessions.remove(server_name)?;
+        let mut by_server = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, mut session) = by_server.sessions.remove(server_name)?;
         Some(std::mem::take(&mut *session))
     }
 }

@@ -194,7 +194,7 @@ impl Endpoint {
     }
 
     /// Updates a connection's timer, and drops the connection if it is over.
-    fn settle(&self, number: Number, line: &Line) {
+    fn update_timer(&self, number: Number, line: &Line) {
         let timers = &mut self.timers.borrow_mut();
         if let Some(old) = line.timer.take() {
             timers.remove(&(old, number));
@@ -271,7 +271,7 @@ impl Pump {
                 // The rest is sent once there is room.
                 self.endpoint.dirty.numbers.borrow_mut().push_front(number);
             }
-            self.endpoint.settle(number, &line);
+            self.endpoint.update_timer(number, &line);
             line.wake();
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::ResetKey;
+use super::{ResetKey, Steering};
 
 /// Generates the connection ids of an endpoint: defines their length, the information for load
 /// balancers, and the worker that each belongs to.
@@ -35,6 +35,13 @@ pub trait CidGenerator: fmt::Debug + Send + Sync {
     /// can hide their worker. The default, `None`, uses no key.
     fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
         let _ = key;
+        None
+    }
+
+    /// Returns the function that finds the worker of an id, if it is as simple as [`Steering`], so
+    /// that the operating system can give datagrams to the right worker. The default is `None`:
+    /// workers then pass datagrams on to each other where necessary.
+    fn steering(&self) -> Option<Steering> {
         None
     }
 }
@@ -83,24 +90,19 @@ impl CidGenerator for RandomCids {
     }
 
     fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
-        let key = key.clone();
-        Some(Arc::new(Hidden { plain: *self, key }))
+        Some(Arc::new(Hidden {
+            plain: *self,
+            steering: Steering::new(key.words()),
+        }))
     }
 }
 
-/// Returns the mask of the worker's index, derived from the other bytes: in the clear the index
-/// would link ids of one connection (RFC 9000 §5.1).
+/// Ids whose first byte is the worker's index under a mask made of the other bytes: in the clear the
+/// index would link ids of one connection (RFC 9000 §5.1).
 #[derive(Debug)]
 struct Hidden {
     plain: RandomCids,
-    key: ResetKey,
-}
-
-impl Hidden {
-    fn mask(&self, cid: &[u8]) -> u8 {
-        self.key
-            .mask(cid.split_first().map_or(&[], |(_, rest)| rest))
-    }
+    steering: Steering,
 }
 
 impl CidGenerator for Hidden {
@@ -109,11 +111,15 @@ impl CidGenerator for Hidden {
     }
 
     fn generate(&self, worker: u8, cid: &mut [u8]) {
-        self.plain.generate(worker ^ self.mask(cid), cid);
+        self.plain.generate(worker ^ self.steering.mask(cid), cid);
     }
 
     fn worker(&self, cid: &[u8]) -> Option<u8> {
-        Some(self.plain.worker(cid)? ^ self.mask(cid))
+        Some(self.plain.worker(cid)? ^ self.steering.mask(cid))
+    }
+
+    fn steering(&self) -> Option<Steering> {
+        Some(self.steering)
     }
 }
 

@@ -6,6 +6,7 @@ mod peer;
 mod quic_lb;
 mod reset_key;
 mod sent;
+mod steering;
 
 pub use generator::{CidGenerator, RandomCids, ZeroLength};
 pub use local::{CidEvent, Issued, Local};
@@ -13,3 +14,4 @@ pub use peer::Peer;
 pub use quic_lb::{InvalidQuicLb, QuicLb};
 pub use reset_key::ResetKey;
 pub use sent::Sent;
+pub use steering::Steering;

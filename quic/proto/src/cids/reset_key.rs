@@ -60,15 +60,18 @@ impl ResetKey {
         let tag = hmac::sign(&self.0, cid.as_bytes());
         ResetToken::new(tag.as_ref().first_chunk().copied().unwrap_or_default())
     }
+}
 
-    /// Returns a byte derived from `bytes` with the key. The signed text is longer than any id, so
-    /// no token reveals it.
-    pub(super) fn mask(&self, bytes: &[u8]) -> u8 {
-        let mut context = hmac::Context::with_key(&self.0);
-        context.update(b"which worker a connection id is for");
-        context.update(bytes);
-        let tag = context.sign();
-        tag.as_ref().first().copied().unwrap_or_default()
+impl ResetKey {
+    /// Returns words derived from the key, for [`super::Steering`]. The signed text is longer than
+    /// any id, so no token reveals them.
+    pub(super) fn words(&self) -> [u32; 2] {
+        let tag = hmac::sign(&self.0, b"how the system finds the worker of an id");
+        let mut words = tag.as_ref().chunks_exact(4).map(|word| {
+            word.iter()
+                .fold(0, |value, byte| value << 8 | u32::from(*byte))
+        });
+        [words.next(), words.next()].map(Option::unwrap_or_default)
     }
 }
 

@@ -63,7 +63,7 @@ impl Opening {
     /// Fixes the version at the first CRYPTO data of the server (RFC 9369 §4.1).
     pub(super) fn fix_version(&mut self) {
         if let Some(negotiation) = self.negotiation_mut() {
-            negotiation.settle();
+            negotiation.decide();
         }
     }
 

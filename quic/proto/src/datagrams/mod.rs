@@ -401,15 +401,15 @@ impl Lead {
 
     fn on_datagrams(&mut self, bytes: usize) {
         self.datagrams += bytes;
-        self.settle();
+        self.cancel_out();
     }
 
     fn on_streams(&mut self, bytes: usize) {
         self.streams += bytes;
-        self.settle();
+        self.cancel_out();
     }
 
-    fn settle(&mut self) {
+    fn cancel_out(&mut self) {
         let both = self.datagrams.min(self.streams);
         self.datagrams = (self.datagrams - both).min(MAX_LEAD);
         self.streams = (self.streams - both).min(MAX_LEAD);

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{load::Load, replay::Spent};
+use super::{
+    load::Load,
+    replay::{SpentTokens, TokenRecord},
+};
 use crate::{
     config::AddressValidation,
     limits,
@@ -54,8 +57,7 @@ pub(super) struct Admission {
     clock: Option<(Instant, Duration)>,
     latest: Option<Instant>,
     load: Load,
-    spent_retry: Spent,
-    spent_new: Spent,
+    spent: Box<dyn TokenRecord>,
     pub(super) counters: Counters,
 }
 
@@ -77,8 +79,7 @@ impl Default for Admission {
             clock: None,
             latest: None,
             load: Load::default(),
-            spent_retry: Spent::new(limits::RETRY_TOKEN_LIFETIME),
-            spent_new: Spent::new(limits::NEW_TOKEN_LIFETIME),
+            spent: Box::<SpentTokens>::default(),
             counters: Counters::default(),
         }
     }
@@ -89,6 +90,10 @@ impl Admission {
         self.keys = Some(keys);
         self.policy = policy;
         self.issues = true;
+    }
+
+    pub(super) fn set_record(&mut self, spent: Box<dyn TokenRecord>) {
+        self.spent = spent;
     }
 
     /// Sets the clock: `unix` is the time since 1970 at `now`.
@@ -158,7 +163,9 @@ impl Admission {
             self.counters.rejected += 1;
             return Verdict::Invalid;
         };
-        let replayed = self.spent_retry.contains(opened.issued, &opened.seed);
+        let replayed = self
+            .spent
+            .contains(Kind::Retry, opened.issued, &opened.seed);
         self.counters.replayed += u64::from(replayed);
         self.counters.validated += u64::from(!replayed);
         Verdict::Admit(Proof {
@@ -174,7 +181,7 @@ impl Admission {
             self.counters.rejected += 1;
             return false;
         };
-        let first = self.spent_new.spend(opened.issued, &opened.seed);
+        let first = self.spent.spend(Kind::New, opened.issued, &opened.seed);
         self.counters.replayed += u64::from(!first);
         first
     }
@@ -196,7 +203,7 @@ impl Admission {
     /// Marks the Retry token of an accepted connection as spent.
     pub(super) fn on_accepted(&mut self, proof: &Proof) {
         if let Some(opened) = &proof.retried {
-            self.spent_retry.spend(opened.issued, &opened.seed);
+            self.spent.spend(Kind::Retry, opened.issued, &opened.seed);
         }
     }
 

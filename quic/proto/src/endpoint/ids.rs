@@ -68,6 +68,11 @@ impl Ids {
         (worker != self.worker && exists).then_some(worker)
     }
 
+    /// Returns true if the endpoint has more workers than this one.
+    pub(super) const fn has_others(&self) -> bool {
+        matches!(self.workers, Some(2..))
+    }
+
     /// Returns the reset token of this id, if the peer should know one.
     pub(super) fn token(&self, cid: &Cid) -> Option<ResetToken> {
         let resets = self.resets == StatelessReset::On && !cid.is_empty();

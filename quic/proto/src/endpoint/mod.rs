@@ -36,6 +36,7 @@ use self::{
 pub use self::{
     hello_table::Incoming,
     ids::StatelessReset,
+    replay::{SpentTokens, TokenRecord},
     types::{EndpointStats, Slot},
 };
 use super::{
@@ -64,6 +65,9 @@ pub enum Routed<'d> {
     Incoming(Box<Incoming>),
     /// The datagram belongs to the worker with this index, if it exists.
     Foreign(u8, &'d mut [u8]),
+    /// The datagram, without an id of ours, may be the stateless reset of a connection of any other
+    /// worker: show it to all of them ([`Endpoint::on_stray`]).
+    Stray(&'d mut [u8]),
     /// The datagram was processed; there may be something to transmit.
     Consumed,
     /// The datagram was useless, and counted as dropped.
@@ -110,6 +114,7 @@ pub struct Endpoint {
     routing: Routing,
     resets: Resets,
     reset_limit: ResetLimit,
+    stray_limit: ResetLimit,
     connections: Slab<Entry>,
     hellos: HelloTable,
     early: EarlyPackets,
@@ -138,6 +143,7 @@ impl Endpoint {
             routing: Routing::new(routing),
             resets: Resets::new(known_tokens),
             reset_limit: ResetLimit::default(),
+            stray_limit: ResetLimit::default(),
             connections: Slab::new(),
             hellos: HelloTable::default(),
             early,

@@ -48,14 +48,31 @@ impl Endpoint {
         if let Some(worker) = self.ids.other_worker(dcid) {
             return Routed::Foreign(worker, packets.into_bytes());
         }
-        if self
+        let answered = self
             .reset(now, arrival, packets.bytes().len(), dcid)
-            .is_some()
-        {
-            self.stats.stateless_resets += 1;
+            .is_some();
+        self.stats.stateless_resets += u64::from(answered);
+        // The ids of resets are random: the system may have given it to any worker.
+        if self.ids.has_others() && packets.reset_token().is_some() && self.stray_limit.take(now) {
+            return Routed::Stray(packets.into_bytes());
+        }
+        if answered {
             Routed::Consumed
         } else {
             Routed::Dropped
+        }
+    }
+
+    /// Routes a datagram that another worker knew no connection for: it may be a stateless reset of
+    /// a connection that is here. Anything else is dropped.
+    pub fn on_stray<'d>(&self, datagram: &'d mut [u8]) -> Routed<'d> {
+        let Ok(packets) = Packets::read(datagram, self.ids.len()) else {
+            return Routed::Dropped;
+        };
+        let token = packets.reset_token();
+        match token.and_then(|token| self.resets.find(&token)) {
+            Some(slot) => Routed::Connection(slot, packets),
+            None => Routed::Dropped,
         }
     }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Arrival, Endpoint, Incoming,
+    Arrival, Endpoint, Incoming, TokenRecord,
     admission::{Initial, Proof, Verdict},
 };
 use crate::{
@@ -27,6 +27,12 @@ impl Endpoint {
     /// connections. Before the first call tokens are neither requested nor issued.
     pub fn set_address_validation(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.admission.set(Box::new(keys), policy);
+    }
+
+    /// Sets the record of the tokens that were used, for endpoints that share one. The default is a
+    /// record of this endpoint's own.
+    pub fn set_token_record(&mut self, spent: impl TokenRecord + 'static) {
+        self.admission.set_record(Box::new(spent));
     }
 
     /// Sets the clock: `unix` is the time since 1970 at `now`. Without it other endpoints cannot

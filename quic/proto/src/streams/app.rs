@@ -65,7 +65,7 @@ impl Streams {
     /// Ends the sending part after the data written so far.
     pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
         let result = self.sends.get_mut(id).ok_or(ClosedStream)?.finish();
-        self.settle_send(id);
+        self.on_send_changed(id);
         result
     }
 
@@ -75,7 +75,7 @@ impl Streams {
         if result.is_ok() {
             self.on_aborted(id);
         }
-        self.settle_send(id);
+        self.on_send_changed(id);
         result
     }
 
@@ -128,7 +128,7 @@ impl Streams {
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read(buffer, &mut self.receive_credit);
-        self.settle_recv(id);
+        self.on_recv_changed(id);
         result
     }
 
@@ -136,7 +136,7 @@ impl Streams {
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read_chunk(max, &mut self.receive_credit);
-        self.settle_recv(id);
+        self.on_recv_changed(id);
         result
     }
 
@@ -148,7 +148,7 @@ impl Streams {
     pub fn read_unordered(&mut self, id: StreamId, max: usize) -> Result<Option<Chunk>, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read_unordered(max, &mut self.receive_credit);
-        self.settle_recv(id);
+        self.on_recv_changed(id);
         result
     }
 
@@ -163,7 +163,7 @@ impl Streams {
         if recv.stop(code, &mut self.receive_credit)? {
             self.schedule.stop(id, recv);
         }
-        self.settle_recv(id);
+        self.on_recv_changed(id);
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl Streams {
             if send.release() {
                 self.on_aborted(id);
             }
-            self.settle_send(id);
+            self.on_send_changed(id);
         }
     }
 

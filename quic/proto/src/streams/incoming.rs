@@ -64,7 +64,7 @@ impl Streams {
             self.events.push_back(StreamEvent::Readable(id));
         }
         if recv.is_spent() {
-            self.settle_recv(id);
+            self.on_recv_changed(id);
         }
     }
 
@@ -186,7 +186,7 @@ impl Streams {
             let reason = "a stream beyond the limit for streams";
             return Err(TransportError::new(Code::STREAM_LIMIT_ERROR, reason));
         };
-        if peer.announces() {
+        if peer.announce_once() {
             self.events.push_back(StreamEvent::Opened(direction));
         }
         if standing == Standing::Waiting {

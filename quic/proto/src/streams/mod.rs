@@ -7,6 +7,7 @@
 
 mod app;
 mod flow;
+mod halves;
 mod incoming;
 mod marks;
 mod opening;
@@ -19,7 +20,6 @@ mod reset_at;
 mod schedule;
 mod send;
 mod sent;
-mod table;
 mod window;
 
 #[cfg(test)]
@@ -29,6 +29,7 @@ use std::collections::VecDeque;
 
 pub use super::frame::{Direction, StreamId, Timing};
 use flow::{ReceiveCredit, SendCredit};
+use halves::Halves;
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 pub use outcome::{Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError};
@@ -37,7 +38,6 @@ use recv::Recv;
 use schedule::Schedule;
 use send::{Send, SendRoom};
 pub use sent::Sent;
-use table::Table;
 use window::Window;
 
 /// Limits for the peer, and sizes of send buffers.
@@ -133,8 +133,8 @@ pub struct Streams {
     side: Side,
     limits: Limits,
     peer_limits: PeerLimits,
-    sends: Table<Send>,
-    recvs: Table<Recv>,
+    sends: Halves<Send>,
+    recvs: Halves<Recv>,
     local: PerDirection<LocalStreams>,
     peer: PerDirection<PeerStreams>,
     send_credit: SendCredit,
@@ -153,8 +153,8 @@ impl Streams {
             side,
             limits,
             peer_limits: PeerLimits::default(),
-            sends: Table::new(),
-            recvs: Table::new(),
+            sends: Halves::new(),
+            recvs: Halves::new(),
             local: PerDirection::default(),
             peer: PerDirection {
                 bidi: PeerStreams::new(limits.max_bidi),
@@ -187,8 +187,8 @@ impl Streams {
     /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets
     /// next. The peer has opened none, because none of its streams is read before.
     pub fn on_early_data_rejected(&mut self) {
-        self.sends = Table::new();
-        self.recvs = Table::new();
+        self.sends = Halves::new();
+        self.recvs = Halves::new();
         self.local = PerDirection::default();
         self.send_credit = SendCredit::default();
         self.peer_limits = PeerLimits::default();
@@ -261,7 +261,7 @@ impl Streams {
     }
 
     /// Handles a changed sending part: queues its pending frames, or removes it.
-    fn settle_send(&mut self, id: StreamId) {
+    fn on_send_changed(&mut self, id: StreamId) {
         let Some(send) = self.sends.get_mut(id) else {
             return;
         };
@@ -283,7 +283,7 @@ impl Streams {
     }
 
     /// Handles a changed receiving part: queues a new limit, or removes it.
-    fn settle_recv(&mut self, id: StreamId) {
+    fn on_recv_changed(&mut self, id: StreamId) {
         let Some(recv) = self.recvs.get_mut(id) else {
             return;
         };

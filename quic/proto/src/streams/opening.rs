@@ -135,7 +135,7 @@ impl PeerStreams {
     }
 
     /// Returns true, once per wait, if the application should be told of streams to accept.
-    pub(super) const fn announces(&mut self) -> bool {
+    pub(super) const fn announce_once(&mut self) -> bool {
         let news = !self.announced && self.accepted < self.credit.received();
         self.announced |= news;
         news

@@ -65,7 +65,7 @@ impl Send {
         match &mut self.reset_at {
             Some(reset) if reset.reliable_size == reliable_size && self.state.is_sending() => {
                 reset.told = Told::Acked;
-                self.settle()
+                self.finish_if_acked()
             }
             _ => false,
         }

@@ -409,11 +409,11 @@ impl Send {
         if end == End::Fin && self.fin != Fin::Replaced {
             self.fin = Fin::Acked;
         }
-        self.settle()
+        self.finish_if_acked()
     }
 
     /// Returns true if the peer has everything with the latest acknowledgement.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn finish_if_acked(&mut self) -> bool {
         let told = match self.reset_at {
             Some(reset) => reset.is_acked(),
             None => self.fin == Fin::Acked,

@@ -85,7 +85,7 @@ impl Streams {
             SentFrame::StopSending(id) => {
                 if let Some(recv) = self.recvs.get_mut(id) {
                     recv.on_stop_acked();
-                    self.settle_recv(id);
+                    self.on_recv_changed(id);
                 }
             }
             SentFrame::MaxData(_)
@@ -120,7 +120,7 @@ impl Streams {
         {
             self.events.push_back(StreamEvent::Acknowledged(id));
         }
-        self.settle_send(id);
+        self.on_send_changed(id);
     }
 
     pub(super) fn on_frame_lost(&mut self, frame: SentFrame) {

@@ -105,7 +105,7 @@ impl Sender {
         if let Err(error) = taken {
             panic!("{error:?}");
         }
-        self.settle();
+        self.queue_lost();
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant) {
@@ -126,12 +126,12 @@ impl Sender {
                     self.lost.push_back(oldest);
                 }
             }
-            self.settle();
+            self.queue_lost();
         }
         panic!("a timer never rests");
     }
 
-    fn settle(&mut self) {
+    fn queue_lost(&mut self) {
         for lost in self.outcome.lost.drain(..) {
             self.retransmitted += u64::from(lost.packet.size);
             self.lost.push_back(lost.packet.record);

@@ -32,6 +32,8 @@ enum Phase {
     Started(Arc<SharedConnection>),
     /// The handshake is over.
     Over(Outcome),
+    /// The handshake is over, and the connection was handed out.
+    HandedOut,
     /// Nobody waits any more.
     Left,
 }
@@ -75,15 +77,27 @@ impl Attempt {
                 drop(waiting);
                 Poll::Ready(Handle::early(&connection))
             }
-            Phase::Over(_) | Phase::Left => Poll::Ready(None),
+            Phase::Over(_) | Phase::HandedOut | Phase::Left => Poll::Ready(None),
         }
     }
 
-    /// The outcome, handed out once.
+    /// Returns the outcome. The connection is handed out once; the error of one that failed stays.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
         let mut waiting = lock(&self.0);
         match std::mem::replace(&mut waiting.phase, Phase::Left) {
-            Phase::Over(outcome) => Poll::Ready(outcome),
+            Phase::Over(Ok(established)) => {
+                waiting.phase = Phase::HandedOut;
+                Poll::Ready(Ok(established))
+            }
+            Phase::HandedOut => {
+                waiting.phase = Phase::HandedOut;
+                Poll::Ready(Err(ConnectError::HandedOut))
+            }
+            Phase::Over(Err(ConnectError::Connection(error))) => {
+                waiting.phase = Phase::Over(Err(error.clone().into()));
+                Poll::Ready(Err(error.into()))
+            }
+            Phase::Over(Err(error)) => Poll::Ready(Err(error)),
             Phase::Left => Poll::Ready(Err(ConnectError::EndpointClosed)),
             phase => {
                 waiting.phase = phase;

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use super::{SharedConnection, State, WaitFor};
 use crate::{
     sync::MutexGuard,
-    worker::waiters::{Place, leave, poll_waiting, wait_until},
+    worker::{
+        tasks::Tasks,
+        waiters::{Place, leave, poll_waiting, wait_until},
+    },
 };
 
 /// The handle is of a stream that never was, since the server refused 0-RTT data.
@@ -43,6 +46,11 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// Returns the runtime of the connection's worker and the tasks on it.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        self.connection.tasks()
+    }
+
     /// For the streams from now on.
     pub(crate) fn new(connection: Arc<SharedConnection>) -> Self {
         let early = EarlyStreams::of(&connection.lock());

@@ -13,7 +13,10 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use self::moves::Move;
-use super::waiters::{Waited, Waiters, lock, wake};
+use super::{
+    tasks::Tasks,
+    waiters::{Waited, Waiters, lock, wake},
+};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
     agreement::Handshake,
@@ -35,6 +38,9 @@ pub(super) trait CallWorker: Send + Sync {
 
     /// Asks for the migration of a connection. Returns false if the worker has ended.
     fn migrate(&self, migration: Migration) -> bool;
+
+    /// Returns the runtime of the worker and the tasks on it.
+    fn tasks(&self) -> &Tasks;
 }
 
 /// The application's request to migrate a connection to a socket of its own.
@@ -119,13 +125,15 @@ impl WaitFor {
     }
 }
 
-/// Wakers of the tasks that wait on a send stream.
+/// Tasks that wait on a send stream, and how the peer ended it.
 #[derive(Default)]
 pub(crate) struct SendSide {
     /// Task that writes.
     pub(crate) writer: Option<Waker>,
     /// Task that waits for the end of the stream.
     pub(crate) watcher: Option<Waker>,
+    /// Code of the peer's STOP_SENDING. The protocol forgets it once our reset is acknowledged.
+    pub(crate) stopped: Option<u64>,
 }
 
 impl SharedConnection {
@@ -177,6 +185,11 @@ impl SharedConnection {
             request,
             address,
         })
+    }
+
+    /// Returns the runtime of the worker and the tasks on it.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        self.worker.tasks()
     }
 
     /// Closes the connection for the application at once; the worker tells the peer.
@@ -362,8 +375,9 @@ impl State {
             StreamEvent::Writable(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
-            StreamEvent::Stopped { id, .. } => {
+            StreamEvent::Stopped { id, code } => {
                 if let Some(side) = self.sends.get_mut(&id) {
+                    side.stopped = Some(code);
                     wakes.extend(side.writer.take());
                     wakes.extend(side.watcher.take());
                 }

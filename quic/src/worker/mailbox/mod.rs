@@ -13,11 +13,12 @@ use super::{
     attempt::Promise,
     connection::{CallWorker, Migration, SharedConnection},
     stats::EndpointStats,
+    tasks::Tasks,
     waiters::{lock, set_waker},
 };
 use crate::{
     sync::{Mutex, MutexGuard},
-    udp::Socket,
+    udp::Opened,
 };
 use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
 
@@ -28,6 +29,7 @@ const FOREIGN_DATAGRAMS: usize = 1024;
 pub(crate) struct Mailbox {
     requests: Mutex<Requests>,
     stats: Mutex<EndpointStats>,
+    tasks: Tasks,
 }
 
 /// Messages that wait for a worker.
@@ -38,10 +40,26 @@ pub(super) struct Requests {
     /// Commands of the application.
     pub(super) commands: Vec<Command>,
     /// Datagrams that were received by another worker's socket.
-    pub(super) foreign: Vec<(Arrival, Vec<u8>)>,
+    pub(super) foreign: Vec<Passed>,
     /// Waker of the worker while it sleeps. Taking it means waking it, once.
     waker: Option<Waker>,
     ended: bool,
+}
+
+/// A datagram that another worker received.
+pub(super) struct Passed {
+    pub(super) arrival: Arrival,
+    pub(super) datagram: Vec<u8>,
+    pub(super) reason: Reason,
+}
+
+/// Reason why a datagram is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It has an id of this worker.
+    Id,
+    /// It may be a stateless reset, for any of the workers.
+    Stray,
 }
 
 /// Command of the application to a worker.
@@ -75,11 +93,13 @@ pub(crate) enum Command {
     /// Migrate a connection to a socket of its own.
     Migrate(Migration),
     /// Move all connections to this socket, and start new ones from it.
-    Rebind(Socket),
+    Rebind(Box<Opened>),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
     /// Handle the drop of the endpoint's last handle.
     Release,
+    /// Find out whether anything is left to do: no worker has connections any more.
+    Recheck,
 }
 
 impl Command {
@@ -100,6 +120,7 @@ impl Mailbox {
         Arc::new(Self {
             requests: Mutex::default(),
             stats: Mutex::default(),
+            tasks: Tasks::default(),
         })
     }
 
@@ -116,12 +137,16 @@ impl Mailbox {
     }
 
     /// Adds a datagram that another worker received. Returns false if it was dropped.
-    pub(super) fn push_foreign(&self, arrival: Arrival, datagram: &[u8]) -> bool {
+    pub(super) fn push_foreign(&self, arrival: Arrival, datagram: &[u8], reason: Reason) -> bool {
         let mut requests = lock(&self.requests);
         if requests.ended || requests.foreign.len() >= FOREIGN_DATAGRAMS {
             return false;
         }
-        requests.foreign.push((arrival, datagram.to_vec()));
+        requests.foreign.push(Passed {
+            arrival,
+            datagram: datagram.to_vec(),
+            reason,
+        });
         notify(requests.waker.take(), requests);
         true
     }
@@ -170,6 +195,11 @@ impl Mailbox {
         *lock(&self.stats) = stats;
     }
 
+    /// Returns the runtime of the worker and the tasks on it.
+    pub(crate) const fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
     /// Returns the worker's counters as of its last turn.
     pub(crate) fn stats(&self) -> EndpointStats {
         *lock(&self.stats)
@@ -188,6 +218,10 @@ impl CallWorker for Mailbox {
 
     fn migrate(&self, migration: Migration) -> bool {
         self.push(Command::Migrate(migration))
+    }
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 }
 

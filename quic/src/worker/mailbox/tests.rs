@@ -6,7 +6,7 @@ use std::{
     task::{Context, Wake, Waker},
 };
 
-use super::{Command, FOREIGN_DATAGRAMS, Mailbox, Requests};
+use super::{Command, FOREIGN_DATAGRAMS, Mailbox, Reason, Requests};
 use hybriq_proto::endpoint::{Arrival, Local};
 
 #[derive(Default)]
@@ -54,13 +54,13 @@ fn a_sleeping_worker_is_woken_once() {
 fn datagrams_handed_over_are_bounded() {
     let mailbox = Mailbox::new();
     for _ in 0..FOREIGN_DATAGRAMS {
-        assert!(mailbox.push_foreign(arrival(), &[0x40; 30]));
+        assert!(mailbox.push_foreign(arrival(), &[0x40; 30], Reason::Id));
     }
-    assert!(!mailbox.push_foreign(arrival(), &[0x40; 30]));
+    assert!(!mailbox.push_foreign(arrival(), &[0x40; 30], Reason::Id));
     let mut taken = Requests::default();
     assert!(mailbox.take(&mut taken));
     assert_eq!(taken.foreign.len(), FOREIGN_DATAGRAMS);
-    assert!(mailbox.push_foreign(arrival(), &[0x40; 30]));
+    assert!(mailbox.push_foreign(arrival(), &[0x40; 30], Reason::Id));
 }
 
 #[test]
@@ -71,5 +71,5 @@ fn an_ended_worker_takes_nothing() {
     assert!(mailbox.take(&mut Requests::default()));
     assert!(mailbox.try_end());
     assert!(!mailbox.push(Command::Release));
-    assert!(!mailbox.push_foreign(arrival(), &[0]));
+    assert!(!mailbox.push_foreign(arrival(), &[0], Reason::Id));
 }

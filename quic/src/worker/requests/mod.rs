@@ -16,9 +16,8 @@ impl Worker {
     /// handshakes.
     pub(super) fn take_requests(&mut self) {
         if let Some(mut requests) = self.inbox.take() {
-            for (arrival, mut datagram) in requests.foreign.drain(..) {
-                let len = datagram.len();
-                self.process_message(&arrival, &mut datagram, len.max(1));
+            for passed in requests.foreign.drain(..) {
+                self.process_passed(passed);
             }
             for command in requests.commands.drain(..) {
                 if let Some(command) = self.inbox.sort(command) {
@@ -82,8 +81,9 @@ impl Worker {
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, &reason),
             Command::Migrate(migration) => self.on_migrate(&migration),
-            Command::Rebind(socket) => self.on_rebind(socket),
+            Command::Rebind(socket) => self.on_rebind(*socket),
             Command::Release => self.release(),
+            Command::Recheck => {}
         }
     }
 

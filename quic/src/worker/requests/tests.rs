@@ -1,32 +1,42 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::{config::AddressValidation, endpoint::Setup};
 use hybriq_tls::Trust;
 
 use super::*;
 use crate::{
     ClientConfig,
+    config::{Ids, TokenKeys},
     udp::{Options, Socket},
-    worker::{Attempt, Mailbox, Shared},
+    worker::{Attempt, Blueprint, Mailbox, Shared, Spent},
 };
 
 /// More handshakes than one turn starts.
 const HANDSHAKES: usize = 40;
+
+/// The settings of an endpoint by default.
+fn blueprint() -> Arc<Blueprint> {
+    Arc::new(Blueprint {
+        server: None,
+        ids: Ids::default(),
+        workers: 1,
+        token_keys: TokenKeys::random(),
+        address_validation: AddressValidation::default(),
+        accept_backlog: 1,
+        spent: Spent::default(),
+    })
+}
 
 /// A worker of an endpoint that nobody runs, and its mailbox.
 fn worker() -> (Worker, Arc<Mailbox>) {
     let options = Options::default();
     let socket = Socket::bind(([127, 0, 0, 1], 0).into(), options).expect("a socket");
     let mailbox = Mailbox::new();
-    let shared = Shared::new(
-        [mailbox.clone()].into(),
-        vec![socket.local_address()],
-        options,
-    );
+    let shared = Shared::new([mailbox.clone()].into(), vec![socket.local_address()], 1);
     let sockets = (vec![socket], options);
     (
-        Worker::new(0, shared, mailbox.clone(), sockets, None),
+        Worker::new(0, shared, mailbox.clone(), sockets, blueprint()),
         mailbox,
     )
 }

@@ -20,10 +20,10 @@ const SERVERS: usize = 256;
 const TICKETS: usize = 8;
 
 /// Tickets and groups of servers that a client remembers between connections.
-pub(super) struct Memory<T = Tls13ClientSessionValue>(Mutex<Table<T>>);
+pub(super) struct Memory<T = Tls13ClientSessionValue>(Mutex<Servers<T>>);
 
-struct Table<T> {
-    servers: HashMap<ServerName<'static>, Server<T>>,
+struct Servers<T> {
+    by_name: HashMap<ServerName<'static>, Server<T>>,
     /// Counter of changes, to find the server that changed longest ago.
     clock: u64,
 }
@@ -45,21 +45,21 @@ struct Ticket<T> {
 
 impl<T> Default for Memory<T> {
     fn default() -> Self {
-        Self(Mutex::new(Table {
-            servers: HashMap::new(),
+        Self(Mutex::new(Servers {
+            by_name: HashMap::new(),
             clock: 0,
         }))
     }
 }
 
 impl<T> Memory<T> {
-    fn with<R>(&self, body: impl FnOnce(&mut Table<T>) -> R) -> R {
+    fn with<R>(&self, body: impl FnOnce(&mut Servers<T>) -> R) -> R {
         body(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn insert(&self, name: ServerName<'static>, ticket: Ticket<T>) {
-        self.with(|table| {
-            let tickets = &mut table.change(name).tickets;
+        self.with(|servers| {
+            let tickets = &mut servers.change(name).tickets;
             if tickets.len() >= TICKETS {
                 tickets.pop_front();
             }
@@ -74,8 +74,8 @@ impl<T> Memory<T> {
         policy: &KeyExchange,
         scope: &[u8],
     ) -> Option<Ticket<T>> {
-        self.with(|table| {
-            let tickets = &mut table.servers.get_mut(name)?.tickets;
+        self.with(|servers| {
+            let tickets = &mut servers.by_name.get_mut(name)?.tickets;
             let at = tickets
                 .iter()
                 .rposition(|ticket| *ticket.scope == *scope && ticket.lineage.may_resume(policy))?;
@@ -84,18 +84,18 @@ impl<T> Memory<T> {
     }
 }
 
-impl<T> Table<T> {
+impl<T> Servers<T> {
     /// Returns the entry of a server, which replaces the oldest if there is no room.
     fn change(&mut self, name: ServerName<'static>) -> &mut Server<T> {
         self.clock = self.clock.wrapping_add(1);
-        if self.servers.len() >= SERVERS && !self.servers.contains_key(&name) {
-            let oldest = self.servers.iter().min_by_key(|(_, server)| server.changed);
+        if self.by_name.len() >= SERVERS && !self.by_name.contains_key(&name) {
+            let oldest = self.by_name.iter().min_by_key(|(_, server)| server.changed);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
-                self.servers.remove(&oldest);
+                self.by_name.remove(&oldest);
             }
         }
         let clock = self.clock;
-        let server = self.servers.entry(name).or_insert_with(|| Server {
+        let server = self.by_name.entry(name).or_insert_with(|| Server {
             hint: None,
             tickets: VecDeque::new(),
             changed: clock,
@@ -122,14 +122,16 @@ impl fmt::Debug for Remembered {
 impl ClientSessionStore for Remembered {
     fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
         self.memory
-            .with(|table| table.change(name).hint = Some(group));
+            .with(|servers| servers.change(name).hint = Some(group));
     }
 
     /// Returns the group that a server asked for last time. Its request was not authenticated when
     /// it was noted, so it may save a round trip but never replaces a post-quantum first flight by
     /// a classical one.
     fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
-        let hint = self.memory.with(|table| table.servers.get(name)?.hint)?;
+        let hint = self
+            .memory
+            .with(|servers| servers.by_name.get(name)?.hint)?;
         let first = self.policy.groups().first().copied();
         let post_quantum = |group: Group| group.is_post_quantum();
         (post_quantum(Group(hint.into())) || !first.is_some_and(post_quantum)).then_some(hint)

@@ -51,7 +51,7 @@ fn servers_are_bounded_and_the_one_heard_of_longest_ago_goes() {
     }
     memory.insert(name(0), ticket(0, Lineage::PostQuantum));
     memory.insert(name(SERVERS), ticket(0, Lineage::PostQuantum));
-    assert_eq!(memory.with(|table| table.servers.len()), SERVERS);
+    assert_eq!(memory.with(|servers| servers.by_name.len()), SERVERS);
     assert!(memory.take(&name(0), &PREFER, &[]).is_some());
     assert!(memory.take(&name(1), &PREFER, &[]).is_none());
 }

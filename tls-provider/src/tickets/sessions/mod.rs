@@ -33,14 +33,14 @@ pub(crate) type Audience = [u8; 16];
 /// never accepted (RFC 8446 §8.1). A full store drops the oldest session, whose client then does a
 /// full handshake.
 pub(crate) struct Sessions {
-    table: Mutex<Table>,
+    by_age: Mutex<ByAge>,
     capacity: usize,
 }
 
 type Id = [u8; 32];
 
 #[derive(Default)]
-struct Table {
+struct ByAge {
     places: HashMap<Id, u64>,
     /// Sessions in the order of their insertion; used ones are `None`.
     order: VecDeque<(Id, Option<Session>)>,
@@ -73,13 +73,13 @@ impl Session {
 impl Sessions {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            table: Mutex::default(),
+            by_age: Mutex::default(),
             capacity,
         }
     }
 
-    fn with<T>(&self, body: impl FnOnce(&mut Table) -> T) -> T {
-        body(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, body: impl FnOnce(&mut ByAge) -> T) -> T {
+        body(&mut self.by_age.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Keeps a session; returns false if it cannot be kept.
@@ -90,16 +90,16 @@ impl Sessions {
         if session.bytes() > MAX_BYTES {
             return false;
         }
-        self.with(|table| {
-            if table.places.contains_key(&id) {
+        self.with(|by_age| {
+            if by_age.places.contains_key(&id) {
                 return false;
             }
-            let place = table.first.wrapping_add(table.order.len() as u64);
-            table.bytes = table.bytes.saturating_add(session.bytes());
-            table.places.insert(id, place);
-            table.order.push_back((id, Some(session)));
-            while table.order.len() > self.capacity || table.bytes > MAX_BYTES {
-                table.drop_first();
+            let place = by_age.first.wrapping_add(by_age.order.len() as u64);
+            by_age.bytes = by_age.bytes.saturating_add(session.bytes());
+            by_age.places.insert(id, place);
+            by_age.order.push_back((id, Some(session)));
+            while by_age.order.len() > self.capacity || by_age.bytes > MAX_BYTES {
+                by_age.drop_first();
             }
             true
         })
@@ -113,9 +113,9 @@ impl Sessions {
         look: impl FnOnce(&Session) -> T,
     ) -> Option<T> {
         let id = Id::try_from(id).ok()?;
-        self.with(|table| {
-            let place = *table.places.get(&id)?;
-            let session = table.at(place)?.as_ref()?;
+        self.with(|by_age| {
+            let place = *by_age.places.get(&id)?;
+            let session = by_age.at(place)?.as_ref()?;
             session.is_good(now).then(|| look(session))
         })
     }
@@ -128,23 +128,23 @@ impl Sessions {
         wanted: impl FnOnce(&Session) -> bool,
     ) -> Option<Session> {
         let id = Id::try_from(id).ok()?;
-        self.with(|table| {
-            let place = *table.places.get(&id)?;
-            if !wanted(table.at(place)?.as_ref()?) {
+        self.with(|by_age| {
+            let place = *by_age.places.get(&id)?;
+            if !wanted(by_age.at(place)?.as_ref()?) {
                 return None;
             }
-            table.places.remove(&id);
-            let session = table.at(place)?.take()?;
-            table.bytes = table.bytes.saturating_sub(session.bytes());
-            while table.order.front().is_some_and(|(_, rest)| rest.is_none()) {
-                table.drop_first();
+            by_age.places.remove(&id);
+            let session = by_age.at(place)?.take()?;
+            by_age.bytes = by_age.bytes.saturating_sub(session.bytes());
+            while by_age.order.front().is_some_and(|(_, rest)| rest.is_none()) {
+                by_age.drop_first();
             }
             session.is_good(now).then_some(session)
         })
     }
 }
 
-impl Table {
+impl ByAge {
     fn at(&mut self, place: u64) -> Option<&mut Option<Session>> {
         let index = usize::try_from(place.checked_sub(self.first)?).ok()?;
         self.order.get_mut(index).map(|(_, session)| session)

@@ -18,7 +18,7 @@ fn id(number: usize) -> Id {
 }
 
 fn len(sessions: &Sessions) -> (usize, usize, usize) {
-    sessions.with(|table| (table.places.len(), table.order.len(), table.bytes))
+    sessions.with(|by_age| (by_age.places.len(), by_age.order.len(), by_age.bytes))
 }
 
 /// Proves: rfc9001 9.2 replayed-0rtt-is-refused

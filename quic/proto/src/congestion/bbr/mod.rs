@@ -46,6 +46,7 @@ use super::{
     Acked, Controller, Lost, LostPacket, Marked, Phase, Resume, Sent, Severity, Spurious, Start,
     initial_window,
 };
+use crate::random::SplitMix;
 
 #[cfg(test)]
 mod tests;
@@ -122,25 +123,13 @@ struct Sample {
     window_limited: bool,
 }
 
-/// Random generator that depends only on its seed (SplitMix64).
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
-
 /// BBR version 3 (draft-ietf-ccwg-bbr).
 #[derive(Clone, Debug)]
 pub struct Bbr {
     datagram_size: u64,
     initial_window: u64,
-    random: Random,
+    /// Waits between probes differ from one connection to the next.
+    random: SplitMix,
     state: State,
     model: Model,
     full_pipe: FullPipe,
@@ -173,7 +162,7 @@ impl Bbr {
         let mut bbr = Self {
             datagram_size,
             initial_window: window,
-            random: Random(start.seed),
+            random: SplitMix::new(start.seed),
             state: State::Startup,
             model: Model::new(start.now),
             full_pipe: FullPipe::default(),

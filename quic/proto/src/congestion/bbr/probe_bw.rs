@@ -99,7 +99,7 @@ impl Bbr {
     /// Draws the wait for the next probe, in rounds and in time, so that flows do not probe
     /// together.
     fn pick_probe_wait(&mut self) {
-        let random = self.random.next();
+        let random = self.random.draw();
         self.cycle.rounds_since_up = random & 1;
         self.cycle.wait = PROBE_WAIT + Duration::from_millis((random >> 1) % 1000);
     }

@@ -87,7 +87,7 @@ impl Negotiation {
     }
 
     /// Decides for the version of the keys, if a client waits for a decision.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn decide(&mut self) {
         if self.is_open() {
             self.stage = Stage::Settled;
         }

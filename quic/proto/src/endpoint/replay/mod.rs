@@ -1,11 +1,60 @@
 //! Record of spent tokens, so that each counts once.
 
-use crate::{limits, token::SEED_LEN};
+use crate::{
+    limits,
+    token::{Kind, SEED_LEN},
+};
 
 /// Bits of one filter.
 const BITS: usize = limits::SPENT_TOKENS_BYTES * 8;
 
-/// Record of spent tokens in bounded memory.
+/// Record of the tokens that clients used, so that each proves an address only once. The workers of
+/// an endpoint share one.
+pub trait TokenRecord: std::fmt::Debug + Send {
+    /// Spends a token that was issued at this time, in seconds since 1970. Returns true if it was
+    /// not spent before.
+    fn spend(&mut self, kind: Kind, issued: u64, seed: &[u8; SEED_LEN]) -> bool;
+
+    /// Returns true if a token was, or may have been, spent.
+    fn contains(&mut self, kind: Kind, issued: u64, seed: &[u8; SEED_LEN]) -> bool;
+}
+
+/// Record of spent tokens in bounded memory, 512 KiB at most.
+#[derive(Debug)]
+pub struct SpentTokens {
+    retry: Spent,
+    new: Spent,
+}
+
+impl SpentTokens {
+    fn of(&mut self, kind: Kind) -> &mut Spent {
+        match kind {
+            Kind::Retry => &mut self.retry,
+            Kind::New => &mut self.new,
+        }
+    }
+}
+
+impl Default for SpentTokens {
+    fn default() -> Self {
+        Self {
+            retry: Spent::new(limits::RETRY_TOKEN_LIFETIME),
+            new: Spent::new(limits::NEW_TOKEN_LIFETIME),
+        }
+    }
+}
+
+impl TokenRecord for SpentTokens {
+    fn spend(&mut self, kind: Kind, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
+        self.of(kind).spend(issued, seed)
+    }
+
+    fn contains(&mut self, kind: Kind, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
+        self.of(kind).contains(issued, seed)
+    }
+}
+
+/// Record of spent tokens of one kind.
 ///
 /// Uses two Bloom filters, one per period of a token's lifetime: all valid tokens were issued in
 /// the last two periods. A spent token is always found. An unspent one may be taken for spent, more

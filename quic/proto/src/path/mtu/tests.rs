@@ -26,7 +26,7 @@ impl Link {
         }
     }
 
-    fn settle(&mut self, size: u16) {
+    fn finish_probe(&mut self, size: u16) {
         let pn = self.pn;
         self.pn += 1;
         if size <= self.carries {
@@ -47,7 +47,7 @@ impl Link {
         assert!(self.mtu.is_probe(pn(self.pn)));
         assert_eq!(self.mtu.probe(self.now), None, "one at a time");
         self.probes += 1;
-        self.settle(size);
+        self.finish_probe(size);
         true
     }
 
@@ -61,7 +61,7 @@ impl Link {
     fn send_full(&mut self) {
         let size = self.mtu.size();
         self.mtu.on_sent(size.into());
-        self.settle(size);
+        self.finish_probe(size);
     }
 }
 
@@ -211,7 +211,7 @@ fn small_datagrams_say_nothing_of_full_ones() {
     link.carries = 1300;
     for _ in 0..2 {
         link.send_full();
-        link.settle(1250);
+        link.finish_probe(1250);
         link.send_full();
     }
     assert_eq!(link.mtu.size(), 1200);

@@ -217,7 +217,7 @@ impl<R> SentPackets<R> {
                 at += run as usize;
                 continue;
             }
-            if let Some(packet) = entry.settle() {
+            if let Some(packet) = entry.take_packet() {
                 self.outstanding -= 1;
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
@@ -256,7 +256,7 @@ impl<R> SentPackets<R> {
             if !is_lost(entry.pn, packet) {
                 break;
             }
-            if let Some(packet) = entry.settle() {
+            if let Some(packet) = entry.take_packet() {
                 self.outstanding -= 1;
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
@@ -273,7 +273,7 @@ impl<R> SentPackets<R> {
             ..Self::default()
         };
         for mut entry in entries {
-            if let Some(packet) = entry.settle() {
+            if let Some(packet) = entry.take_packet() {
                 taken(entry.pn, packet);
             }
         }
@@ -317,7 +317,7 @@ impl<R> SentPackets<R> {
 
 impl<R> Entry<R> {
     #[inline]
-    fn settle(&mut self) -> Option<SentPacket<R>> {
+    fn take_packet(&mut self) -> Option<SentPacket<R>> {
         if !matches!(self.state, State::Outstanding(_)) {
             return None;
         }

@@ -59,7 +59,11 @@ struct Model {
 
 impl Model {
     /// Removes what the outcome handed back, from the space where it is.
-    fn settle(&mut self, world: &mut World, space: Option<Space>) -> Result<(), TestCaseError> {
+    fn forget_returned(
+        &mut self,
+        world: &mut World,
+        space: Option<Space>,
+    ) -> Result<(), TestCaseError> {
         let outcome = std::mem::take(&mut world.outcome);
         for settled in outcome.acked.iter().chain(&outcome.lost) {
             let tagged = settled.packet.record;
@@ -113,7 +117,7 @@ proptest! {
                         prop_assert!(world.outcome.acked.is_empty());
                         prop_assert_eq!(world.recovery.bytes_in_flight(), before);
                     }
-                    model.settle(&mut world, Some(space))?;
+                    model.forget_returned(&mut world, Some(space))?;
                 }
                 Step::Pass(time) => world.pass(ms(time)),
                 Step::Timeout => {
@@ -124,7 +128,7 @@ proptest! {
                     }
                     let next = world.recovery.next_timeout(&world.context);
                     prop_assert!(next.is_none_or(|at| at > world.now));
-                    model.settle(&mut world, None)?;
+                    model.forget_returned(&mut world, None)?;
                 }
                 Step::Skip(space) => {
                     world.recovery.on_number_skipped(space, pn(model.next[space as usize]));
@@ -132,7 +136,7 @@ proptest! {
                 }
                 Step::Abandon => {
                     world.recovery.abandon_space(Space::Data, &mut world.outcome);
-                    model.settle(&mut world, Some(Space::Data))?;
+                    model.forget_returned(&mut world, Some(Space::Data))?;
                     prop_assert!(model.outstanding[Space::Data as usize].values().all(|b| *b == 0));
                     model.outstanding[Space::Data as usize].clear();
                 }

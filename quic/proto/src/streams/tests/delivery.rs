@@ -1,7 +1,7 @@
 use super::{
     Direction, LIMITS, Limits, Sent, StreamEvent, StreamId, Streams, client_bidi, client_uni,
-    deliver, events, frames, packet, packets, pair, pair_with, read_all, receive, send_all, settle,
-    stream,
+    deliver, events, exchange_all, frames, packet, packets, pair, pair_with, read_all, receive,
+    send_all, stream,
 };
 use crate::{
     frame::{DataBlocked, Frame, MaxData, MaxStreamData, MaxStreams, Owner as _, StreamsBlocked},
@@ -360,7 +360,7 @@ fn a_reset_is_read_once() {
     server.accept(Direction::Bidi);
     assert_eq!(server.read(id, &mut [0; 50]), Ok(50));
     client.reset(id, 6).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(server.read(id, &mut [0; 50]), Err(ReadError::Reset(6)));
     assert_eq!(server.read(id, &mut [0; 50]), Err(ReadError::Closed));
 }

@@ -1,6 +1,6 @@
 use super::{
-    Direction, LIMITS, Limits, PeerLimits, Streams, client_bidi, client_uni, code, events, frames,
-    packet, packets, pair, pair_with, read_all, receive, send_all, settle, stream,
+    Direction, LIMITS, Limits, PeerLimits, Streams, client_bidi, client_uni, code, events,
+    exchange_all, frames, packet, packets, pair, pair_with, read_all, receive, send_all, stream,
 };
 use crate::{
     error::Code,
@@ -272,7 +272,7 @@ fn stopped_and_reset_streams_return_the_credit_of_the_connection() {
             } else {
                 server.stop(id, 1).unwrap();
             }
-            settle(&mut client, &mut server);
+            exchange_all(&mut client, &mut server);
         }
     }
 }

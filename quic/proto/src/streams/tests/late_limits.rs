@@ -32,7 +32,7 @@ fn streams_that_were_forbidden_at_first_are_allowed_later() {
     server.set_max_streams(Direction::Bidi, 2);
     assert_eq!(told(&mut server), ["Bidi 2"]);
     server.set_max_streams(Direction::Uni, 1);
-    settle(&mut server, &mut client);
+    exchange_all(&mut server, &mut client);
     // The first frame was lost with its packet above.
     assert_eq!(
         events(&mut client),

@@ -139,7 +139,7 @@ fn send_all(from: &mut Streams, to: &mut Streams) -> Vec<String> {
 }
 
 /// Runs both ends until neither has anything to send.
-fn settle(one: &mut Streams, other: &mut Streams) {
+fn exchange_all(one: &mut Streams, other: &mut Streams) {
     while one.has_pending() || other.has_pending() {
         send_all(one, other);
         send_all(other, one);

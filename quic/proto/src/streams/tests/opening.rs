@@ -2,7 +2,7 @@ use hybriq_tls::Side;
 
 use super::{
     Direction, LIMITS, Limits, StreamEvent, StreamId, client_bidi, client_uni, code, events,
-    frames, packet, packets, pair, pair_with, receive, send_all, settle, stream,
+    exchange_all, frames, packet, packets, pair, pair_with, receive, send_all, stream,
 };
 use crate::{
     error::Code,
@@ -187,11 +187,11 @@ fn frames_for_a_closed_stream_are_ignored() {
     let (mut client, mut server) = pair();
     let id = client.open(Direction::Bidi).unwrap();
     client.finish(id).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Bidi);
     assert_eq!(server.read(id, &mut [0; 1]), Ok(0));
     server.finish(id).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(client.read(id, &mut [0; 1]), Ok(0));
     assert_eq!((server.sends.len(), server.recvs.len()), (0, 0));
     events(&mut server);
@@ -280,7 +280,7 @@ fn a_stream_counts_until_both_halves_are_gone() {
     let (mut client, mut server) = pair_with(limits);
     let id = client.open(Direction::Bidi).unwrap();
     client.finish(id).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Bidi);
     assert_eq!(server.read(id, &mut [0; 1]), Ok(0));
     assert!(packet(&mut server).is_none(), "the server can still send");

@@ -245,7 +245,7 @@ fn priorities_of_streams_that_are_gone_are_refused() {
     let id = open(&mut client, Priority::new(1), 10);
     let answer = client_bidi(0);
     client.finish(id).unwrap();
-    super::settle(&mut client, &mut server);
+    super::exchange_all(&mut client, &mut server);
     assert_eq!(client.poll_event(), Some(StreamEvent::Acknowledged(id)));
     assert_eq!(client.set_priority(id, in_order(0)), Err(ClosedStream));
     assert_eq!(client.priority(id), None);

@@ -1,6 +1,6 @@
 use super::{
-    Direction, StreamEvent, Streams, client_uni, events, pair, read_all, receive, send_all, settle,
-    stream,
+    Direction, StreamEvent, Streams, client_uni, events, exchange_all, pair, read_all, receive,
+    send_all, stream,
 };
 use crate::streams::{ClosedStream, ReadError, StreamId, WriteError};
 
@@ -22,7 +22,7 @@ fn a_sender_dropped_unfinished_resets_the_stream() {
     let (mut client, mut server) = pair();
     let id = accepted(&mut client, &mut server);
     client.forget_send(id);
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(server.read(id, &mut [0; 10]), Err(ReadError::Reset(0)));
     assert_eq!(events(&mut client), [], "nobody is there to be told");
 }
@@ -34,7 +34,7 @@ fn a_sender_dropped_finished_delivers_everything() {
     client.write(id, b"hello").unwrap();
     client.finish(id).unwrap();
     client.forget_send(id);
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     assert_eq!(read_all(&mut server, id), b"hello");
     assert_eq!((halves(&client), halves(&server)), (0, 0));
@@ -45,7 +45,7 @@ fn a_sender_dropped_unused_still_closes_its_number() {
     let (mut client, mut server) = pair();
     let id = client.open(Direction::Uni).unwrap();
     client.forget_send(id);
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(server.accept(Direction::Uni), Some(id));
     assert_eq!(server.read(id, &mut [0; 1]), Err(ReadError::Reset(0)));
     assert_eq!((halves(&client), halves(&server)), (0, 0));
@@ -56,7 +56,7 @@ fn a_receiver_dropped_unread_stops_the_sender() {
     let (mut client, mut server) = pair();
     let id = accepted(&mut client, &mut server);
     server.forget_recv(id);
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(events(&mut client)[0], StreamEvent::Stopped { id, code: 0 });
     assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(0)));
 }
@@ -79,10 +79,10 @@ fn a_dropped_stream_leaves_nothing_behind_on_either_end() {
         let id = accepted(&mut client, &mut server);
         server.forget_recv(id);
         server.forget_send(id);
-        settle(&mut client, &mut server);
+        exchange_all(&mut client, &mut server);
         client.forget_recv(id);
         client.forget_send(id);
-        settle(&mut client, &mut server);
+        exchange_all(&mut client, &mut server);
         assert_eq!((halves(&client), halves(&server)), (0, 0));
     }
     for streams in [&client, &server] {
@@ -96,7 +96,7 @@ fn a_stopped_sender_is_kept_until_the_application_knows() {
     let (mut client, mut server) = pair();
     let id = accepted(&mut client, &mut server);
     server.stop(id, 4).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert!(client.is_send_acknowledged(id));
     assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(4)));
     assert_eq!(client.finish(id), Err(ClosedStream));
@@ -132,11 +132,11 @@ fn tables_give_memory_back_after_many_streams() {
             client.finish(id).unwrap();
             client.forget_send(id);
         }
-        settle(&mut client, &mut server);
+        exchange_all(&mut client, &mut server);
         while let Some(id) = server.accept(Direction::Uni) {
             assert_eq!(server.read_chunk(id, 10), Ok(None));
         }
-        settle(&mut client, &mut server);
+        exchange_all(&mut client, &mut server);
         assert_eq!((halves(&client), halves(&server)), (0, 0));
     }
     assert!(client.totals().opened >= 50);
@@ -150,7 +150,7 @@ fn nobody_is_told_that_a_dropped_sender_was_stopped() {
     client.forget_send(id);
     server.stop(id, 3).unwrap();
     send_all(&mut server, &mut client);
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(events(&mut client), []);
     assert_eq!(client.sends.len(), 0);
 }

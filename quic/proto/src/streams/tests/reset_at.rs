@@ -61,13 +61,13 @@ fn told(from: &mut Streams) -> Vec<ResetStreamAt> {
 fn what_is_reliable_arrives_before_the_reset() {
     let (mut client, mut server, id) = written(10_000);
     client.reset_at(id, 7, 3000).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(server.accept(Direction::Uni), Some(id));
     assert_eq!(server.recv_end(id), Some(RecvEnd::Reset(7)));
     let (data, code) = read_to_reset(&mut server, id);
     assert_eq!((data.len(), code), (3000, 7));
     assert!(data.iter().enumerate().all(|(at, byte)| *byte == at as u8));
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert!(client.is_send_acknowledged(id));
     // Both ends count the same, and all of it was given back.
     assert_eq!(client.totals().bytes_sent, 3000);
@@ -111,7 +111,7 @@ fn lost_data_is_sent_again_up_to_the_reliable_size_only() {
     for (_, sent) in &lost {
         client.on_lost(sent);
     }
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     let (data, code) = read_to_reset(&mut server, id);
     assert_eq!((data.len(), code), (1500, 7));
@@ -128,7 +128,7 @@ fn a_lost_frame_is_sent_again_until_it_arrives() {
             client.on_lost(&sent);
         }
     }
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     assert_eq!(read_to_reset(&mut server, id).0.len(), 50);
     assert!(client.is_send_acknowledged(id));
@@ -167,7 +167,7 @@ fn the_reliable_size_may_be_lowered_and_never_rises() {
     for (_, sent) in &lost {
         client.on_lost(sent);
     }
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     assert_eq!(client.totals().bytes_resent, 1000);
     // The frame itself did not get through; the old one would not do.
     assert!(!client.is_send_acknowledged(id));
@@ -177,7 +177,7 @@ fn the_reliable_size_may_be_lowered_and_never_rises() {
 fn more_than_was_written_is_what_was_written() {
     let (mut client, mut server, id) = written(10);
     client.reset_at(id, 7, u64::MAX).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     assert_eq!(read_to_reset(&mut server, id).0.len(), 10);
 }
@@ -186,7 +186,7 @@ fn more_than_was_written_is_what_was_written() {
 fn nothing_reliable_is_a_plain_reset_for_the_reader() {
     let (mut client, mut server, id) = written(100);
     client.reset_at(id, 7, 0).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     assert_eq!(read_to_reset(&mut server, id), (Vec::new(), 7));
     assert!(client.is_send_acknowledged(id));
@@ -226,7 +226,7 @@ fn it_may_follow_a_fin() {
         client.on_lost(&sent);
     }
     client.reset_at(id, 7, 10).unwrap();
-    settle(&mut client, &mut server);
+    exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     assert_eq!(read_to_reset(&mut server, id).0.len(), 10);
     assert!(client.is_send_acknowledged(id));
@@ -270,7 +270,7 @@ fn it_waits_for_the_peers_limits() {
     server.accept(Direction::Uni);
     let mut got = read_all(&mut server, id).len();
     while server.has_pending() || client.has_pending() {
-        settle(&mut client, &mut server);
+        exchange_all(&mut client, &mut server);
         got += read_all(&mut server, id).len();
     }
     assert_eq!(got, 2500);

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::{Direction, Limits, Sent, StreamId, Streams, deliver, packet, pair_with};
 use crate::{
     frame::Owner as _,
+    prf::Sequence,
     streams::{ReadError, WriteError},
 };
 
@@ -25,15 +26,11 @@ fn byte(id: StreamId, offset: usize) -> u8 {
 }
 
 /// A small random source: the same seed, the same run.
-struct Random(u64);
+struct Random(Sequence);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963);
-        (self.0 >> 33) as usize % bound
+        (self.0.draw() >> 33) as usize % bound
     }
 }
 
@@ -180,7 +177,7 @@ impl End {
 
 /// Sends streams of these lengths both ways; every byte must arrive once and in order.
 fn exchange(seed: u64, loss: usize, lengths: [&[usize]; 2]) {
-    let mut random = Random(seed);
+    let mut random = Random(Sequence::new(seed));
     let (client, server) = pair_with(NARROW);
     let mut client = End::new(client, lengths[0]);
     let mut server = End::new(server, lengths[1]);

@@ -159,7 +159,7 @@ pub(super) struct World {
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     count: u64,
     free_at: Instant,
-    random: Random,
+    random: SplitMix,
     /// Longest wait in the queue since last asked.
     pub(super) max_queue: Duration,
     queue_sum: Duration,
@@ -184,7 +184,7 @@ impl World {
             events: BinaryHeap::new(),
             count: 0,
             free_at: start,
-            random: Random(seed),
+            random: SplitMix::new(seed),
             max_queue: Duration::ZERO,
             queue_sum: Duration::ZERO,
             queue_count: 0,
@@ -201,7 +201,7 @@ impl World {
             now,
             datagram_size: SIZE,
             initial_rtt: ms(333),
-            seed: self.random.next(),
+            seed: self.random.draw(),
         }))));
         let config = Config {
             side: Side::Client,
@@ -366,7 +366,7 @@ impl World {
         flow.recovery
             .on_packet_sent(Space::Data, PacketNumber::saturating(pn), packet);
         let waiting = self.free_at.saturating_duration_since(now);
-        let lost = self.random.next() % 10_000 < self.link.loss;
+        let lost = self.random.draw() % 10_000 < self.link.loss;
         if lost || params::volume(self.link.rate, waiting) + BYTES > self.link.buffer.max(BYTES) {
             self.flows[index].dropped += BYTES;
             return;

@@ -14,13 +14,13 @@ const KEPT_SLOTS: usize = 16;
 /// remembered; other lookups cost one hash. A peer chooses which ids within its limit stay open,
 /// hence the seeded hash. Closed streams leave nothing behind.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(super) struct Halves<T> {
     slots: Slab<(StreamId, T)>,
     pub(super) index: HashMap<StreamId, u32>,
     last: (StreamId, u32),
 }
 
-impl<T> Table<T> {
+impl<T> Halves<T> {
     /// Returns true if it has no entry.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {

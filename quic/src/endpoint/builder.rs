@@ -1,0 +1,486 @@
+//! Builder of endpoints.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs, UdpSocket},
+    sync::Arc,
+};
+
+use tokio::runtime::Handle;
+
+use super::{
+    Endpoint,
+    sockets::{self, Ports},
+};
+use crate::{
+    config::{ClientConfig, Ids, Placement, ServerConfig, TokenKeys, Workers},
+    error::EndpointError,
+    udp::{self, Opened, Sharing},
+    worker::{self, Blueprint, Mailbox, Shared},
+};
+use hybriq_proto::{
+    cids::{CidGenerator, ResetKey},
+    config::AddressValidation,
+    endpoint::{Setup, StatelessReset},
+    limits,
+};
+
+/// Largest number of sockets that an endpoint is made with. Connections that migrate need more.
+const ADDRESSES: usize = limits::SOCKETS / 2;
+
+/// Builder of an [`Endpoint`]. Start from [`Endpoint::builder`].
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{ClientConfig, Endpoint, Identity, ServerConfig};
+///
+/// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let both = Endpoint::builder()
+///     .server(ServerConfig::new(identity).alpn(["echo"]))
+///     .client(ClientConfig::new().alpn(["echo"]))
+///     .bind("[::]:4433")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct EndpointBuilder {
+    server: Option<ServerConfig>,
+    client: Option<ClientConfig>,
+    workers: Workers,
+    placement: Placement,
+    steering: Steered,
+    socket: udp::Options,
+    token_keys: Option<TokenKeys>,
+    address_validation: AddressValidation,
+    also: Vec<SocketAddr>,
+    accept_backlog: usize,
+    ids: Ids,
+}
+
+impl Default for EndpointBuilder {
+    fn default() -> Self {
+        Self {
+            server: None,
+            client: None,
+            workers: Workers::Exactly(1),
+            placement: Placement::default(),
+            steering: Steered::ById,
+            socket: udp::Options::default(),
+            token_keys: None,
+            address_validation: AddressValidation::default(),
+            also: Vec::new(),
+            accept_backlog: limits::WAITING_INCOMING,
+            ids: Ids::default(),
+        }
+    }
+}
+
+impl EndpointBuilder {
+    /// Sets the configuration that connections are accepted with. Default: none; no connections are
+    /// accepted.
+    pub fn server(mut self, config: ServerConfig) -> Self {
+        self.server = Some(config);
+        self
+    }
+
+    /// Sets the configuration that connections are started with. Default: none; only
+    /// [`Endpoint::connect_with`] starts connections.
+    pub fn client(mut self, config: ClientConfig) -> Self {
+        self.client = Some(config);
+        self
+    }
+
+    /// Sets the number of workers. Default: 1.
+    ///
+    /// Each worker has a socket of its own on the endpoint's address. On Linux the system finds the
+    /// worker of a datagram by its connection id. Where it cannot, it chooses by the addresses, and
+    /// the workers pass on what comes to the wrong one, as after a client has moved.
+    ///
+    /// Connections start on the workers in turn. An endpoint that accepts none, and is bound to port
+    /// 0, gives each worker a port of its own.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, Placement, ServerConfig, Workers};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .workers(Workers::PerCore)
+    ///     .placement(Placement::PinnedThreads)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn workers(mut self, workers: impl Into<Workers>) -> Self {
+        self.workers = workers.into();
+        self
+    }
+
+    /// Sets where the workers run. Default: on the tokio runtime of the caller.
+    pub const fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// Lets the system choose the worker of a datagram by its addresses, and not by its connection
+    /// id.
+    pub const fn without_steering(mut self) -> Self {
+        self.steering = Steered::ByAddress;
+        self
+    }
+
+    /// Binds another socket, at most 7, for a server on several networks or with a preferred address
+    /// (RFC 9000 §9.6). Connections are accepted on all sockets, and start from the first. Default:
+    /// none.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .also_bind("198.51.100.7:4433".parse()?)
+    ///     .bind("192.0.2.7:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn also_bind(mut self, address: SocketAddr) -> Self {
+        self.also.push(address);
+        self
+    }
+
+    /// Sends each datagram by its own system call. For network drivers whose segmentation offload
+    /// (GSO) is broken, and for packet captures on the sending machine.
+    pub fn without_gso(mut self) -> Self {
+        self.socket.gso = false;
+        self
+    }
+
+    /// Sets the number of bytes that the system is asked to buffer for each socket and direction.
+    /// Default: 8 MiB. The system has limits of its own (on Linux `net.core.rmem_max` and
+    /// `wmem_max`).
+    pub fn socket_buffers(mut self, bytes: usize) -> Self {
+        self.socket.buffer_size = bytes;
+        self
+    }
+
+    /// Sets the number of clients that may wait to be [accepted](Endpoint::accept), 1 to 4096.
+    /// Default: 4096. The datagrams of further clients are dropped; these clients try again a little
+    /// later.
+    pub fn accept_backlog(mut self, clients: usize) -> Self {
+        self.accept_backlog = clients;
+        self
+    }
+
+    /// Sets the keys of address validation tokens, which several servers of one service share.
+    /// Default: random keys of this endpoint.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ServerConfig, TokenKeys};
+    ///
+    /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// // The same on every machine of the service.
+    /// let keys = TokenKeys::from_secret(secret);
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .token_keys(keys)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn token_keys(mut self, keys: TokenKeys) -> Self {
+        self.token_keys = Some(keys);
+        self
+    }
+
+    /// Sets when clients must prove their address before the server does any work for them. Default:
+    /// [`AddressValidation::Adaptive`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{AddressValidation, Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity))
+    ///     .address_validation(AddressValidation::Always)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn address_validation(mut self, policy: AddressValidation) -> Self {
+        self.address_validation = policy;
+        self
+    }
+
+    /// Sets the key of stateless resets (RFC 9000 §10.3). Use the same key after a restart, and on
+    /// machines that may receive each other's packets. Default: a random key.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ResetKey, ServerConfig};
+    ///
+    /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// // From a file, so that peers learn at once that this server was restarted.
+    /// let key = ResetKey::from_secret(secret);
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .reset_key(key)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset_key(mut self, key: ResetKey) -> Self {
+        self.ids.reset_key = Some(key);
+        self
+    }
+
+    /// Sends no stateless resets for packets of unknown connections; their peers wait for their idle
+    /// timeout. For machines that may receive packets of connections on another machine.
+    pub fn without_stateless_reset(mut self) -> Self {
+        self.ids.resets = StatelessReset::Off;
+        self
+    }
+
+    /// Sets the generator of connection ids. Default: [`RandomCids`](crate::RandomCids) of 8 bytes.
+    /// Use [`QuicLb`](crate::QuicLb) behind a load balancer that routes by connection id.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{Endpoint, RandomCids};
+    ///
+    /// let builder = Endpoint::builder().cid_generator(RandomCids::of_len(20));
+    /// ```
+    pub fn cid_generator(mut self, generator: impl CidGenerator + 'static) -> Self {
+        self.ids.generator = Arc::new(generator);
+        self
+    }
+
+    /// Uses empty connection ids for packets to this endpoint, which saves 8 bytes in each of them.
+    /// Default: 8 bytes.
+    ///
+    /// Only for an endpoint that accepts no connections. Packets then belong to a connection by the
+    /// address they come from (RFC 9000 §5.1): a second connection to the same address fails with
+    /// [`ConnectError::AddressInUse`], and a connection ends if the server's address changes.
+    pub fn zero_length_cids(mut self) -> Self {
+        self.ids.without_length();
+        self
+    }
+
+    /// Opens the sockets and starts the endpoint.
+    ///
+    /// If the address resolves to several, the first one that can be bound is used.
+    ///
+    /// # Errors
+    /// A setting or an address cannot be used, the TLS configuration is invalid, or there is no tokio
+    /// runtime, which workers need unless their [`placement`](Self::placement) is a thread. Each
+    /// [`EndpointError`] says what to do.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn bind(self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
+        let (count, ports) = self.check()?;
+        let mut sockets = vec![sockets::open(address, &ports, count)?];
+        for address in &self.also {
+            sockets.push(sockets::open(address, &ports, count)?);
+        }
+        self.start(sockets, ports)
+    }
+
+    /// Starts the endpoint on sockets that are open and bound: of a parent process, of systemd
+    /// (`LISTEN_FDS`), or with options of your own.
+    ///
+    /// Connections start from the first. With several workers there must be a socket for each on
+    /// every address, and all must have been bound with `SO_REUSEPORT`. The sockets keep their
+    /// buffers; [`socket_buffers`](Self::socket_buffers) does not apply. They are made non-blocking.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind); and if the sockets are too few for the workers.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::net::UdpSocket;
+    ///
+    /// use hybriq::{Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run(inherited: UdpSocket) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .bind_sockets([inherited])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bind_sockets(
+        self,
+        given: impl IntoIterator<Item = UdpSocket>,
+    ) -> Result<Endpoint, EndpointError> {
+        let (count, ports) = self.check()?;
+        let mut sockets: Vec<Vec<Opened>> = Vec::new();
+        for socket in given {
+            let socket = Opened::adopt(socket, ports.options)?;
+            let address = socket.local_address();
+            let same = |group: &&mut Vec<Opened>| {
+                let first = group.first();
+                first.is_some_and(|first| first.local_address() == address)
+            };
+            match sockets.iter_mut().find(same) {
+                Some(group) => group.push(socket),
+                None => sockets.push(vec![socket]),
+            }
+        }
+        for address in &self.also {
+            sockets.push(sockets::open(address, &ports, count)?);
+        }
+        for group in &sockets {
+            let first = group.first().map(Opened::local_address);
+            if let Some(address) = first.filter(|_| group.len() != count) {
+                return Err(EndpointError::Sockets {
+                    address,
+                    sockets: group.len(),
+                    workers: count,
+                });
+            }
+        }
+        if sockets.is_empty() {
+            let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "no socket was given");
+            return Err(EndpointError::Address(nothing));
+        }
+        self.start(sockets, ports)
+    }
+
+    /// Checks the settings. Returns the number of workers, and the way in which sockets are opened.
+    fn check(&self) -> Result<(usize, Ports), EndpointError> {
+        if self.placement == Placement::Runtime {
+            Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
+            // Panics here without a time driver, not later in the worker's task.
+            drop(tokio::time::sleep(std::time::Duration::ZERO));
+        }
+        let count = self.workers.count();
+        if !(1..=Workers::MOST).contains(&count) {
+            return Err(EndpointError::Workers(count));
+        }
+        self.ids.check(self.server.as_ref())?;
+        if self.also.len() >= ADDRESSES {
+            return Err(EndpointError::Addresses(self.also.len() + 1));
+        }
+        let ports = Ports {
+            options: self.socket,
+            accepts: self.server.is_some(),
+            has_ids: !self.ids.are_empty(),
+        };
+        Ok((count, ports))
+    }
+
+    /// Starts the workers. `sockets` has a socket of each worker for each address.
+    fn start(self, sockets: Vec<Vec<Opened>>, ports: Ports) -> Result<Endpoint, EndpointError> {
+        let setups = self.setups()?;
+        let (placement, by_id) = (self.placement, self.steering == Steered::ById);
+        let addresses = sockets.iter().filter_map(|group| group.first());
+        let addresses = addresses.map(Opened::local_address).collect();
+        let count = sockets.first().map_or(0, Vec::len);
+        let parts = self.assemble(addresses, setups, (count, ports));
+        let steering = parts.blueprint.ids.steering();
+        if let Some(steering) = steering.filter(|_| by_id && count > 1) {
+            for first in sockets.iter().filter_map(|group| group.first()) {
+                if !first.steer(steering, count as u8) {
+                    tracing::debug!("the system chooses workers by address");
+                }
+            }
+        }
+        let mut sockets: Vec<_> = sockets.into_iter().map(Vec::into_iter).collect();
+        for (index, mailbox) in parts.mailboxes.iter().enumerate() {
+            let own = sockets.iter_mut().filter_map(Iterator::next).collect();
+            let start = worker::Start {
+                index: index as u8,
+                shared: parts.endpoint.shared.clone(),
+                mailbox: mailbox.clone(),
+                sockets: (own, parts.options),
+                blueprint: parts.blueprint.clone(),
+            };
+            // Dropped in case of an error, the endpoint ends the workers that have started.
+            start.run(placement)?;
+        }
+        Ok(parts.endpoint)
+    }
+
+    /// Builds the TLS providers of the configurations.
+    pub(crate) fn setups(&self) -> Result<Setups, EndpointError> {
+        Ok(Setups {
+            server: self.server.as_ref().map(ServerConfig::setup).transpose()?,
+            client: self.client.as_ref().map(ClientConfig::setup).transpose()?,
+        })
+    }
+
+    /// Makes an endpoint with these addresses, and all that its workers are made with.
+    pub(crate) fn assemble(
+        mut self,
+        addresses: Vec<SocketAddr>,
+        setups: Setups,
+        (count, ports): (usize, Ports),
+    ) -> Parts {
+        self.ids.draw_reset_key();
+        let Setups { server, client } = setups;
+        let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new()).collect();
+        let shared = Shared::new(mailboxes.clone(), addresses, self.accept_backlog);
+        let blueprint = Arc::new(Blueprint {
+            server,
+            ids: self.ids,
+            workers: count,
+            token_keys: self.token_keys.unwrap_or_else(TokenKeys::random),
+            address_validation: self.address_validation,
+            accept_backlog: self.accept_backlog,
+            spent: worker::Spent::default(),
+        });
+        Parts {
+            endpoint: Endpoint {
+                shared,
+                client,
+                ports,
+            },
+            mailboxes,
+            blueprint,
+            options: udp::Options {
+                sharing: Sharing::Alone,
+                ..self.socket
+            },
+        }
+    }
+}
+
+/// Parts of an endpoint whose workers do not run yet.
+pub(crate) struct Parts {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) mailboxes: Box<[Arc<Mailbox>]>,
+    pub(crate) blueprint: Arc<Blueprint>,
+    /// Options of further sockets.
+    pub(crate) options: udp::Options,
+}
+
+/// What an endpoint accepts and starts connections with.
+#[derive(Clone)]
+pub(crate) struct Setups {
+    server: Option<Setup>,
+    client: Option<Setup>,
+}
+
+/// Way in which the system chooses the worker of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Steered {
+    /// By its connection id.
+    ById,
+    /// By its addresses.
+    ByAddress,
+}

@@ -1,0 +1,283 @@
+//! Endpoints.
+
+mod builder;
+pub(crate) mod sockets;
+
+use std::{
+    fmt,
+    net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+
+use self::sockets::Ports;
+use crate::{
+    config::{ClientConfig, ServerConfig},
+    connecting::{Connecting, check_server_name},
+    error::{ConnectError, EndpointError, wire_code},
+    incoming::Incoming,
+    udp,
+    worker::{EndpointStats, Shared},
+};
+use hybriq_proto::endpoint::Setup;
+
+pub use builder::EndpointBuilder;
+#[cfg(test)]
+pub(crate) use builder::Setups;
+
+/// A UDP socket that accepts connections, starts connections, or both.
+///
+/// Clones are handles of the same endpoint. When the last handle is dropped, the endpoint accepts no
+/// new connections. Existing connections live on, and the socket is closed with the last of them.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{Endpoint, Identity, ServerConfig};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let server = Endpoint::server("[::]:4433", ServerConfig::new(identity).alpn(["echo"]))?;
+/// while let Some(incoming) = server.accept().await {
+///     tokio::spawn(async move {
+///         let connection = incoming.accept().await?;
+///         while let Some((mut send, mut recv)) = connection.accept_bidi().await? {
+///             tokio::io::copy(&mut recv, &mut send).await?;
+///             send.finish();
+///         }
+///         Ok::<_, std::io::Error>(())
+///     });
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Endpoint {
+    pub(crate) shared: Arc<Shared>,
+    client: Option<Setup>,
+    /// How sockets are opened.
+    ports: Ports,
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        self.shared.on_handle_cloned();
+        Self {
+            shared: self.shared.clone(),
+            client: self.client.clone(),
+            ports: self.ports,
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.shared.on_handle_dropped();
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("local_address", &self.local_address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Makes an endpoint that accepts connections on an address.
+    ///
+    /// `[::]:4433` takes IPv6 and IPv4. Port 0 picks a free port; [`local_address`] returns it. The
+    /// endpoint runs on the tokio runtime of the caller.
+    ///
+    /// [`local_address`]: Self::local_address
+    ///
+    /// # Errors
+    /// The address cannot be used, the TLS configuration is invalid, or there is no tokio runtime.
+    /// Each [`EndpointError`] says what to do.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn server(
+        address: impl ToSocketAddrs,
+        config: ServerConfig,
+    ) -> Result<Self, EndpointError> {
+        Self::builder().server(config).bind(address)
+    }
+
+    /// Makes an endpoint that starts connections from a free port, over IPv6 and IPv4.
+    ///
+    /// The endpoint runs on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// No socket can be opened, the TLS configuration is invalid, or there is no tokio runtime. Each
+    /// [`EndpointError`] says what to do.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn client(config: ClientConfig) -> Result<Self, EndpointError> {
+        Self::builder()
+            .client(config)
+            .bind((Ipv6Addr::UNSPECIFIED, 0))
+    }
+
+    /// Returns a builder, for an endpoint that accepts and connects on one socket, a client on a given
+    /// address, and other settings.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Waits for the next client that wants to connect. Returns `None` once the endpoint is closed.
+    ///
+    /// At most [`accept_backlog`](EndpointBuilder::accept_backlog) clients wait here. The datagrams of
+    /// further clients are dropped until there is room; these clients send again by themselves. An
+    /// endpoint without a server configuration never has clients.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn accept(&self) -> Option<Incoming> {
+        let (worker, incoming) = self.shared.accept().await?;
+        Some(Incoming::new(self.shared.clone(), worker, incoming))
+    }
+
+    /// Connects to a server with the endpoint's client configuration.
+    ///
+    /// `server_name` is the DNS name or IP address that the server's certificate must be issued for.
+    /// The handshake starts at once, not when the future is first polled. Dropping the future gives
+    /// the handshake up.
+    ///
+    /// # Errors
+    /// This function returns no error; the future returns a [`ConnectError`].
+    pub fn connect(&self, address: SocketAddr, server_name: &str) -> Connecting {
+        let setup = self.client.clone().ok_or(ConnectError::NoClientConfig);
+        self.start(setup, address, server_name)
+    }
+
+    /// Connects to a server with the given configuration, in place of the endpoint's.
+    ///
+    /// The first use of a configuration builds its TLS provider, which reads certificates. Keep the
+    /// configuration, or a clone of it, for more connections.
+    ///
+    /// # Errors
+    /// This function returns no error; the future returns a [`ConnectError`].
+    #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Connecting {
+        self.start(
+            config.setup().map_err(ConnectError::Tls),
+            address,
+            server_name,
+        )
+    }
+
+    fn start(
+        &self,
+        setup: Result<Setup, ConnectError>,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Connecting {
+        let checked = setup.and_then(|setup| {
+            if self.shared.is_closed() {
+                return Err(ConnectError::EndpointClosed);
+            }
+            if address.port() == 0 {
+                return Err(ConnectError::PortZero(address));
+            }
+            if !udp::can_reach(self.local_address(), address) {
+                return Err(ConnectError::Address(address));
+            }
+            check_server_name(server_name)?;
+            Ok(setup)
+        });
+        match checked {
+            Ok(setup) => {
+                let peer = udp::canonical(address);
+                Connecting::start(|promise| {
+                    self.shared
+                        .connect(setup, peer, server_name.to_owned(), promise);
+                })
+            }
+            Err(error) => Connecting::failed(error),
+        }
+    }
+
+    /// Returns the address of the socket that connections start from.
+    pub fn local_address(&self) -> SocketAddr {
+        let nowhere = (Ipv6Addr::UNSPECIFIED, 0).into();
+        self.local_addresses().first().copied().unwrap_or(nowhere)
+    }
+
+    /// Returns the addresses of all sockets that the endpoint was made with: first
+    /// [`Endpoint::local_address`], then those of [`EndpointBuilder::also_bind`].
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.shared.addresses()
+    }
+
+    /// Moves the endpoint to another address, for clients whose network changes. Returns the address
+    /// of the new socket.
+    ///
+    /// New connections start from there. Existing connections migrate to it as by
+    /// [`Connection::migrate`](crate::Connection::migrate), each by itself; one that cannot migrate
+    /// stays where it was, without an error. The old socket is closed once no connection uses it.
+    ///
+    /// May be called from any thread.
+    ///
+    /// # Errors
+    /// The address cannot be used, or the endpoint is closed. Each [`EndpointError`] says what to do.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn run(client: &hybriq::Endpoint) -> Result<(), hybriq::EndpointError> {
+    /// let now_at = client.rebind("[::]:0")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rebind(&self, address: impl ToSocketAddrs) -> Result<SocketAddr, EndpointError> {
+        if self.shared.is_closed() {
+            return Err(EndpointError::Closed);
+        }
+        let sockets = sockets::open(address, &self.ports, self.shared.workers())?;
+        let first = sockets.first().map(udp::Opened::local_address);
+        let address = first.ok_or(EndpointError::Closed)?;
+        if self.shared.rebind(sockets) {
+            Ok(address)
+        } else {
+            Err(EndpointError::Closed)
+        }
+    }
+
+    /// Closes all connections with the application's code, and the endpoint: from now on `accept`
+    /// returns `None`, `connect` fails, and waiting clients are refused.
+    ///
+    /// Returns at once; [`Endpoint::idle`] waits until the peers were told. Later calls have no
+    /// effect. A `code` above 2^62 - 1, the largest that fits on the wire, is lowered to it.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.shared
+            .close(wire_code(code), &Bytes::copy_from_slice(reason));
+    }
+
+    /// Waits until no connection is left.
+    ///
+    /// After a connection was closed, the endpoint answers late packets of the peer for three times
+    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. If the
+    /// runtime ends earlier, the peer may notice the end only by its idle timeout.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn idle(&self) {
+        self.shared.idle().await;
+    }
+
+    /// Returns the counters of the endpoint, the sum of those of its workers as of their last turns.
+    pub fn stats(&self) -> EndpointStats {
+        self.shared.stats()
+    }
+
+    /// Returns the counters of each worker as of its last turn.
+    pub fn worker_stats(&self) -> Vec<EndpointStats> {
+        self.shared.worker_stats()
+    }
+}

@@ -1,0 +1,73 @@
+//! The sockets of an endpoint's workers.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use crate::{
+    error::EndpointError,
+    udp::{self, Opened, Sharing},
+};
+
+/// Way in which an endpoint opens sockets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ports {
+    /// Options of the sockets.
+    pub(crate) options: udp::Options,
+    /// True if the endpoint accepts connections, so that its workers share a port.
+    pub(crate) accepts: bool,
+    /// True if connection ids tell the worker.
+    pub(crate) has_ids: bool,
+}
+
+/// Opens a socket for each worker. If the address resolves to several, the first one that can be
+/// bound is used.
+pub(crate) fn open(
+    address: impl ToSocketAddrs,
+    ports: &Ports,
+    workers: usize,
+) -> Result<Vec<Opened>, EndpointError> {
+    let nothing = || {
+        EndpointError::Address(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "the name has no addresses",
+        ))
+    };
+    let mut failed = None;
+    for address in address.to_socket_addrs().map_err(EndpointError::Address)? {
+        match open_all(address, ports, workers) {
+            Ok(sockets) => return Ok(sockets),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(nothing))
+}
+
+fn open_all(
+    address: SocketAddr,
+    ports: &Ports,
+    workers: usize,
+) -> Result<Vec<Opened>, EndpointError> {
+    if workers == 1 || (!ports.accepts && address.port() == 0) {
+        return (0..workers)
+            .map(|_| Opened::bind(address, ports.options))
+            .collect();
+    }
+    if !ports.has_ids {
+        return Err(EndpointError::SharedPort);
+    }
+    if address.port() != 0 {
+        // Another program of this user must not share it by mistake.
+        drop(Opened::bind(address, ports.options)?);
+    }
+    let options = udp::Options {
+        sharing: Sharing::Shared,
+        ..ports.options
+    };
+    let first = Opened::bind(address, options)?;
+    let mut address = address;
+    address.set_port(first.local_address().port());
+    let mut sockets = vec![first];
+    while sockets.len() < workers {
+        sockets.push(Opened::bind(address, options)?);
+    }
+    Ok(sockets)
+}

@@ -1,0 +1,61 @@
+//! Everything that the workers of an endpoint are made with.
+
+use std::sync::Arc;
+
+use crate::{
+    SystemRandom,
+    config::{Ids, TokenKeys},
+    sync::Mutex,
+};
+use hybriq_proto::{
+    config::AddressValidation,
+    endpoint::{Endpoint, Setup, SpentTokens, TokenRecord},
+    token::{Kind, SEED_LEN},
+};
+
+use super::waiters::lock;
+
+/// Everything that the workers of an endpoint are made with, and made with again after a failure.
+pub(crate) struct Blueprint {
+    /// Configuration of accepted connections.
+    pub(crate) server: Option<Setup>,
+    /// Generator of connection ids, and key of resets.
+    pub(crate) ids: Ids,
+    /// Number of workers.
+    pub(crate) workers: usize,
+    /// Keys of tokens.
+    pub(crate) token_keys: TokenKeys,
+    /// Policy on tokens.
+    pub(crate) address_validation: AddressValidation,
+    /// Number of clients that may wait for the application.
+    pub(crate) accept_backlog: usize,
+    /// Tokens that were used.
+    pub(crate) spent: Spent,
+}
+
+/// Record of used tokens that all workers share. It is asked only for clients with a token.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spent(Arc<Mutex<SpentTokens>>);
+
+impl TokenRecord for Spent {
+    fn spend(&mut self, kind: Kind, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
+        lock(&self.0).spend(kind, issued, seed)
+    }
+
+    fn contains(&mut self, kind: Kind, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
+        lock(&self.0).contains(kind, issued, seed)
+    }
+}
+
+impl Blueprint {
+    /// Makes the core of a worker.
+    pub(super) fn endpoint(&self, worker: u8) -> Endpoint {
+        let random = Box::new(SystemRandom::new());
+        let mut endpoint = Endpoint::new(worker, random, self.server.clone());
+        self.ids.apply(&mut endpoint, self.workers);
+        endpoint.set_address_validation(self.token_keys.clone(), self.address_validation);
+        endpoint.set_token_record(self.spent.clone());
+        endpoint.set_accept_backlog(self.accept_backlog);
+        endpoint
+    }
+}

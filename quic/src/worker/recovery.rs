@@ -1,0 +1,71 @@
+//! What a worker does after a panic, of the library or of the application's code that it calls:
+//! verifiers, signers, observers, generators.
+
+use std::{
+    any::Any,
+    future::{Future, poll_fn},
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    task::{Poll, Waker},
+};
+
+use bytes::Bytes;
+use hybriq_proto::error::{By, Code, ConnectionError};
+
+use super::{Worker, batch::SendBatch, connections::Connections, timers::Timers, waiters};
+use crate::udp::Buffers;
+
+/// Runs a future and catches its panic.
+pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+        match polled {
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    })
+    .await
+}
+
+impl Worker {
+    /// Ends all connections and begins anew on the same sockets. Other workers go on.
+    pub(super) fn recover(&mut self) {
+        tracing::error!(worker = self.index, "a worker failed and is started again");
+        let mut wakes = mem::take(&mut self.wakes);
+        self.end_all("the worker of the connection failed", &mut wakes);
+        // Requests that were being handled are lost: their promises say so.
+        self.ended = self.inbox.begun();
+        self.endpoint = self.blueprint.endpoint(self.index);
+        self.connections = Connections::default();
+        self.timers = Timers::default();
+        self.clock_set = None;
+        self.touched.clear();
+        self.sending.clear();
+        self.batch = SendBatch::new();
+        self.buffers = Buffers::new();
+        self.stats.worker_failures += 1;
+        self.wakes = wakes;
+        self.publish();
+        waiters::wake(&mut self.wakes);
+    }
+
+    /// Ends all connections with an error of ours, without a word to their peers.
+    pub(super) fn end_all(&mut self, reason: &'static str, wakes: &mut Vec<Waker>) {
+        let error = ConnectionError::Transport {
+            by: By::Local,
+            code: Code::INTERNAL_ERROR,
+            frame: None,
+            reason: Bytes::from_static(reason.as_bytes()),
+        };
+        for entry in self.connections.iter_mut() {
+            entry.connection.lock().end(error.clone(), wakes);
+            if let Some(promise) = entry.promise.take() {
+                promise.keep(Err(error.clone().into()), wakes);
+            }
+            self.ended += 1;
+        }
+    }
+}

@@ -7,6 +7,9 @@
 //! A peer's report about its own handshake is not trusted: a [`Witness`] between the two reads
 //! their Initial packets with separate code, and reports the groups and the HelloRetryRequest on
 //! the wire.
+//!
+//! The folder `automaton` is run by hand: it learns how hybriq and others answer peers that break
+//! rules, and explains each difference. See `interop/automaton/README.md`.
 
 mod activity;
 pub mod cases;

@@ -69,15 +69,19 @@ impl Peer for Hybriq {
                     let _ = incoming.retry();
                     continue;
                 }
-                match incoming.accept().await {
-                    Ok(connection) => {
-                        let _ = outcomes.send(Ok(told(&connection)));
-                        tokio::spawn(echo_connection(connection, Arc::clone(&server)));
+                // A handshake that stalls must not hold up the others.
+                let (outcomes, server) = (outcomes.clone(), Arc::clone(&server));
+                tokio::spawn(async move {
+                    match incoming.accept().await {
+                        Ok(connection) => {
+                            let _ = outcomes.send(Ok(told(&connection)));
+                            echo_connection(connection, server).await;
+                        }
+                        Err(error) => {
+                            let _ = outcomes.send(Err(failure(error)));
+                        }
                     }
-                    Err(error) => {
-                        let _ = outcomes.send(Err(failure(error)));
-                    }
-                }
+                });
             }
         });
         Ok(Server::new(address, received, activity, task))

@@ -64,15 +64,19 @@ impl Peer for Quinn {
                     let _ = incoming.retry();
                     continue;
                 }
-                match incoming.await {
-                    Ok(connection) => {
-                        let _ = outcomes.send(Ok(Handshake::default()));
-                        tokio::spawn(echo_connection(connection, Arc::clone(&server)));
+                // A handshake that stalls must not hold up the others.
+                let (outcomes, server) = (outcomes.clone(), Arc::clone(&server));
+                tokio::spawn(async move {
+                    match incoming.await {
+                        Ok(connection) => {
+                            let _ = outcomes.send(Ok(Handshake::default()));
+                            echo_connection(connection, server).await;
+                        }
+                        Err(error) => {
+                            let _ = outcomes.send(Err(failure(&error)));
+                        }
                     }
-                    Err(error) => {
-                        let _ = outcomes.send(Err(failure(&error)));
-                    }
-                }
+                });
             }
         });
         Ok(Server::new(address, received, activity, task))

@@ -188,6 +188,15 @@ fn more_handshake_data_for_a_client_whose_tls_is_done() {
     assert_eq!(code, Some(PROTOCOL_VIOLATION));
 }
 
+#[test]
+fn a_crypto_frame_without_data_after_the_handshake() {
+    for from in [Side::Client, Side::Server] {
+        let mut duo = Duo::new();
+        duo.send_raw(from, &crypto(0, &[]));
+        duo.assert_alive();
+    }
+}
+
 /// Proves: rfc9001 4.4 no-post-handshake-authentication
 #[test]
 fn a_certificate_request_after_the_handshake() {

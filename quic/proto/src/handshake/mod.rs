@@ -271,6 +271,8 @@ impl Handshake {
                 stream.put_back(input);
                 outcome.map_err(|error| TransportError::new(Code(error.code()), error.detail))
             }
+            // A frame without data carries no message.
+            Side::Server if frame.data.is_empty() => Ok(()),
             Side::Server => Err(TransportError::new(
                 Code::crypto(Alert::UNEXPECTED_MESSAGE.0),
                 "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",

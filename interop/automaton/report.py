@@ -1,0 +1,201 @@
+"""Compares the learned automata and writes `RESULTS.md` and the dot files.
+
+Fails if a difference has no line in `explanations.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from explanations import EXPLANATIONS, INTRODUCTION
+
+HERE = Path(__file__).parent
+PEERS = ["hybriq/rustls", "quinn", "s2n-quic"]
+# An end may send these when it likes.
+UNASKED = {"NEW_CONNECTION_ID", "NEW_TOKEN"}
+CLOSE = re.compile(r"CLOSE\((0x[0-9a-f]+)\)")
+CLOSED = "(closed)"
+
+
+@dataclass
+class Machine:
+    """A learned automaton: for each state and letter the output and the next state."""
+
+    facts: dict[str, object]
+    states: list[dict[str, tuple[str, int]]] = field(default_factory=list)
+
+    @staticmethod
+    def load(path: Path) -> Machine:
+        facts = json.loads(path.read_text())
+        machine = Machine(facts)
+        for state in facts["states"]:
+            machine.states.append(
+                {
+                    letter: (group["output"], group["to"])
+                    for group in state["transitions"]
+                    for letter in group["letters"].split()
+                }
+            )
+        return machine
+
+    def is_end(self, state: int) -> bool:
+        return all(output == CLOSED for output, _ in self.states[state].values())
+
+
+def verdict(output: str) -> str:
+    """Returns the part of an output that is compared: a close by its code, other frames by name."""
+    if code := CLOSE.search(output):
+        return f"close {code[1]}"
+    parts = []
+    for space, frames in re.findall(r"(\S+)\[([^\]]*)\]", output):
+        kept = [one for one in frames.split() if one not in UNASKED]
+        if kept:
+            parts.append(f"{space}[{' '.join(kept)}]")
+    rest = re.sub(r"\S+\[[^\]]*\]", "", output).split()
+    return " ".join(rest + parts) or "–"
+
+
+@dataclass
+class Difference:
+    """A letter that the implementations answer differently, in one or more states."""
+
+    letter: str
+    verdicts: tuple[str | None, ...]
+    example: tuple[str, ...]
+    states: int = 1
+
+
+def differences(machines: list[Machine]) -> list[Difference]:
+    """Walks all machines together; one that differs from the first leaves the walk there."""
+    found: dict[tuple[str, tuple[str | None, ...]], Difference] = {}
+    start: tuple[int | None, ...] = (0,) * len(machines)
+    seen = {start}
+    queue: deque[tuple[tuple[int | None, ...], tuple[str, ...]]] = deque([(start, ())])
+    while queue:
+        at, word = queue.popleft()
+        for letter in machines[0].states[0]:
+            steps = [
+                None if state is None else machine.states[state][letter]
+                for machine, state in zip(machines, at, strict=True)
+            ]
+            verdicts = tuple(None if step is None else verdict(step[0]) for step in steps)
+            if any(one not in (None, verdicts[0]) for one in verdicts):
+                key = (letter, verdicts)
+                if key in found:
+                    found[key].states += 1
+                else:
+                    found[key] = Difference(letter, verdicts, (*word, letter))
+            to = tuple(
+                step[1] if step is not None and one == verdicts[0] else None
+                for step, one in zip(steps, verdicts, strict=True)
+            )
+            alive = to[0] is not None and not machines[0].is_end(to[0])
+            if alive and any(one is not None for one in to[1:]) and to not in seen:
+                seen.add(to)
+                queue.append((to, (*word, letter)))
+    return merged(list(found.values()))
+
+
+def merged(found: list[Difference]) -> list[Difference]:
+    """Joins a difference with one that says the same and more."""
+    found.sort(key=lambda one: sum(v is None for v in one.verdicts))
+    kept: list[Difference] = []
+    for one in found:
+        for other in kept:
+            same = all(
+                mine in (None, theirs)
+                for mine, theirs in zip(one.verdicts, other.verdicts, strict=True)
+            )
+            if one.letter == other.letter and same:
+                other.states += one.states
+                break
+        else:
+            kept.append(one)
+    return sorted(kept, key=lambda one: (one.letter, str(one.verdicts)))
+
+
+def explain(role: str, difference: Difference) -> str | None:
+    for roles, letters, verdicts, text in EXPLANATIONS:
+        if role not in roles.split() or not re.fullmatch(letters, difference.letter):
+            continue
+        pairs = zip(verdicts, difference.verdicts, strict=True)
+        if all(mine is None or re.fullmatch(pattern, mine) for pattern, mine in pairs):
+            return text
+    return None
+
+
+def summary(machines: dict[str, Machine]) -> list[str]:
+    lines = [
+        "| implementation | states | transitions | words run | walks | words with noise | time |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, machine in machines.items():
+        facts = machine.facts
+        walks = f"{facts['walks']}" + ("" if facts["walks complete"] else " (time was up)")
+        transitions = sum(len(state) for state in machine.states)
+        lines.append(
+            f"| {name} | {len(machine.states)} | {transitions} | {facts['words run']} | {walks} "
+            f"| {facts['noisy words']} | {facts['seconds']} s |"
+        )
+    return lines
+
+
+def table(role: str, machines: dict[str, Machine]) -> tuple[list[str], int]:
+    lines = [f"| letter | {' | '.join(machines)} | states | first seen after | why |"]
+    lines.append("|---|" + "---|" * len(machines) + "--:|---|---|")
+    unexplained = 0
+    for one in differences(list(machines.values())):
+        why = explain(role, one)
+        unexplained += why is None
+        verdicts = " | ".join("·" if v is None else v for v in one.verdicts)
+        before = " ".join(one.example[:-1]) or "nothing"
+        lines.append(
+            f"| `{one.letter}` | {verdicts} | {one.states} | {before} | {why or '**unexplained**'} |"
+        )
+    return lines, unexplained
+
+
+def dot(name: str, machine: Machine) -> str:
+    """Draws the transitions that neither close the connection nor change nothing."""
+    lines = [f'digraph "{name}" {{', "rankdir=LR;"]
+    for number, state in enumerate(machine.states):
+        if machine.is_end(number):
+            continue
+        edges: dict[tuple[str, int], list[str]] = {}
+        for letter, (output, to) in state.items():
+            if to != number and not machine.is_end(to):
+                edges.setdefault((output, to), []).append(letter)
+        for (output, to), letters in edges.items():
+            names = "\\n".join(letters)
+            lines.append(f'{number} -> {to} [label="{names}\\n/ {output}"];')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def main() -> int:
+    lines = [INTRODUCTION.strip(), ""]
+    failures = 0
+    for role in ("server", "client"):
+        machines = {}
+        for peer in PEERS:
+            path = HERE / "machines" / f"{role}-{peer.replace('/', '-')}.json"
+            if path.exists():
+                machines[peer] = Machine.load(path)
+                path.with_suffix(".dot").write_text(dot(peer, machines[peer]))
+        if not machines:
+            continue
+        rows, unexplained = table(role, machines)
+        failures += unexplained
+        lines += [f"## {role.capitalize()}s", "", *summary(machines), ""]
+        lines += ["### Differences", "", *rows, ""]
+    (HERE / "RESULTS.md").write_text("\n".join(lines))
+    print(f"{failures} differences without an explanation")
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

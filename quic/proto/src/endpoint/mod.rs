@@ -154,6 +154,11 @@ impl Endpoint {
         }
     }
 
+    /// Replaces the setup of connections that are accepted from now on.
+    pub fn set_server(&mut self, setup: Setup) {
+        self.server = Some(setup);
+    }
+
     /// Routes one datagram.
     pub fn on_datagram<'d>(
         &mut self,

@@ -19,14 +19,16 @@
 //! 3. *Attack.* Write a [`Node`], or take one of [`adversary`], and put it into the network with
 //!    [`Network::toward`]. `examples/post_quantum_adversary.rs` loses, delays, repeats, damages,
 //!    cuts and spoofs each of the first datagrams alone. A peer that holds the keys and breaks the
-//!    rules is written with [`Forge`]: it seals any frames into packets of a connection.
+//!    rules is an [`Attack`](adversary::Attack) with a [`Character`](adversary::Character):
+//!    `examples/hostile_peer.rs`. For one packet of your own there is [`Forge`], which seals any
+//!    frames into packets of a connection.
 //!
 //! # Invariants
 //!
 //! At every step the world checks invariants: a server sends at most three times what it received
 //! from an address that is not validated, no timer lies in the past, every datagram is well formed
 //! and large enough. A violation, and any panic while a world exists, prints the seed and the
-//! traffic.
+//! traffic. Bounds on what a server holds and sends whatever its peer does are [`invariants`].
 //!
 //! The seed determines everything except the TLS libraries, which have their own generators. So the
 //! bytes of two runs differ, and the length of a handshake message may differ by a byte or two,

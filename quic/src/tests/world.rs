@@ -34,9 +34,9 @@ const SCHEDULES: usize = 60;
 /// Alarms that are further away never ring.
 const HORIZON: Duration = Duration::from_secs(20);
 
-/// Number of times that a worker may be polled in one scenario. A worker that is woken again and
-/// again for nothing needs more.
-const POLLS: usize = 2_000;
+/// Number of times that a worker may be polled in one scenario. They need 12 to 90; a worker that is
+/// woken again and again for nothing needs more.
+const POLLS: usize = 300;
 
 /// Bytes of stack of each task: a handshake needs a few hundred kilobytes without optimisation.
 const STACK: usize = 2 << 20;

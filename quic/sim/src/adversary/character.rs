@@ -109,6 +109,8 @@ pub struct Character {
     pub acknowledges: Chance,
     /// Chance that a challenge is answered.
     pub answers: Chance,
+    /// True if it answers no challenge that fills a datagram.
+    pub answers_short_ones: bool,
     /// Places that it sends from.
     pub addresses: Addresses,
     /// Chance of a gap in the packet numbers before a packet.
@@ -134,6 +136,7 @@ impl Character {
             moves_at_once: 1,
             acknowledges: one_in(0),
             answers: one_in(0),
+            answers_short_ones: false,
             addresses: Addresses::Own,
             gaps: one_in(0),
             pads: one_in(0),
@@ -163,6 +166,7 @@ impl Character {
         Self {
             addresses: Addresses::Ports,
             answers: one_in(1),
+            answers_short_ones: true,
             ..Self::new("hops", [Move::Ping])
         }
     }
@@ -243,6 +247,7 @@ impl Character {
             moves_at_once: 1 + rng.below(4),
             acknowledges,
             answers,
+            answers_short_ones: rng.below(4) == 0,
             addresses: addresses[rng.below(addresses.len() as u64) as usize],
             gaps,
             pads,

@@ -80,6 +80,7 @@ impl HostilePeer {
 
     /// Reads a datagram that the server sent to one of its addresses.
     pub(super) fn read(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let is_answered = !self.character.answers_short_ones || datagram.len() < MIN_DATAGRAM;
         let mut datagram = datagram.to_vec();
         let largest = self.numbers.last().copied().map(PacketNumber::saturating);
         for packet in Packets::new(&mut datagram, CID_LEN) {
@@ -104,7 +105,7 @@ impl HostilePeer {
             while let Some(Ok(frame)) = (!reader.is_empty()).then(|| Frame::decode(&mut reader)) {
                 self.frames.learn(&frame);
                 if let Frame::PathChallenge(challenge) = frame {
-                    if self.rng.happens(self.character.answers) {
+                    if is_answered && self.rng.happens(self.character.answers) {
                         self.challenges.push_back((to, challenge.0));
                     }
                 }

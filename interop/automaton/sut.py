@@ -114,6 +114,10 @@ class Automaton(SUL):
         """Makes a new connection; each role defines it."""
         raise NotImplementedError
 
+    def stop(self) -> None:
+        """Ends the implementation; each role defines it."""
+        raise NotImplementedError
+
     def pre(self) -> None:
         """Does nothing: every word has its own connection."""
 

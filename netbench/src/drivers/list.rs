@@ -13,6 +13,13 @@ use crate::axes::Stack;
 /// # Errors
 ///
 /// The stack is not built in; the line says how to build it in.
+#[cfg_attr(
+    all(feature = "quinn", feature = "s2n-quic", feature = "quiche"),
+    expect(
+        clippy::unnecessary_wraps,
+        reason = "fails without the feature of a stack"
+    )
+)]
 pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
     match stack {
         Stack::Hybriq => Ok(Box::new(Hybriq)),

@@ -19,10 +19,8 @@ mod settings;
 mod table;
 mod tcp_tls;
 mod udp;
-mod wakers;
 
 use std::net::SocketAddr;
-use std::ops::AddAssign;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -33,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
+pub(crate) use crate::stacks::Traffic;
 use ::hybriq::{Backend, Group};
 
 #[cfg(test)]
@@ -282,40 +281,6 @@ pub(crate) struct Stats {
     pub(crate) packets_lost: u64,
     /// Number of probe timeouts, or of TCP's retransmission timeouts.
     pub(crate) timeouts: u64,
-}
-
-/// Datagrams and bytes of UDP payload; segments and bytes of TCP payload.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
-)]
-pub(crate) struct Traffic {
-    pub(crate) sent_datagrams: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_datagrams: u64,
-    pub(crate) received_bytes: u64,
-}
-
-impl Traffic {
-    /// Returns the traffic since an earlier value.
-    pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            sent_datagrams: self.sent_datagrams.saturating_sub(earlier.sent_datagrams),
-            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
-            received_datagrams: self
-                .received_datagrams
-                .saturating_sub(earlier.received_datagrams),
-            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
-        }
-    }
-}
-
-impl AddAssign for Traffic {
-    fn add_assign(&mut self, more: Self) {
-        self.sent_datagrams += more.sent_datagrams;
-        self.sent_bytes += more.sent_bytes;
-        self.received_datagrams += more.received_datagrams;
-        self.received_bytes += more.received_bytes;
-    }
 }
 
 /// Returns the group whose share a client sends first, so that the server answers with a

@@ -1,16 +1,22 @@
 //! Foreign stacks, each set up in one place: for the drivers that measure them, and for the
 //! interoperability tests of hybriq.
 
+#[cfg(feature = "quiche")]
+pub mod quiche;
 #[cfg(feature = "quinn")]
 pub mod quinn;
 pub mod rustls;
 #[cfg(feature = "s2n-quic")]
 pub mod s2n_quic;
+mod traffic;
+pub(crate) mod wakers;
 
 use std::time::Duration;
 
 use hybriq::tls::Suite;
 use hybriq::{By, Group};
+
+pub use traffic::Traffic;
 
 /// Failure of a setup: one line that says what is wrong.
 pub type Failure = Box<dyn std::error::Error>;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use super::line::{BIDI, Line, UNI};
-use super::stream;
+use super::stream::{given_up, over, unless_clean};
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Stats, Writer};
-use crate::outcome::{Failed, Kind};
+use crate::outcome::{self, Failed};
+use crate::stacks::quiche::{Kind, Line, Receiver, Sender};
 
 /// Value of BoringSSL's `ssl_early_data_accepted`.
 const EARLY_DATA_ACCEPTED: u32 = 2;
@@ -38,11 +38,11 @@ impl Opened {
             tickets,
             early: Cell::new(false),
         };
-        let early = opened.line.wait(|_| {
-            if let Some(failed) = opened.line.over() {
-                return Some(Err(failed));
+        let early = opened.line.wait(|| {
+            if let Some(ended) = opened.line.ended() {
+                return Some(Err(over(ended)));
             }
-            let quic = opened.line.quic.borrow();
+            let quic = opened.line.quic().borrow();
             if quic.is_established() {
                 return Some(Ok(false));
             }
@@ -56,7 +56,7 @@ impl Opened {
     /// Keeps the latest ticket.
     fn remember(&self) {
         let Some(tickets) = &self.tickets else { return };
-        let quic = self.line.quic.borrow();
+        let quic = self.line.quic().borrow();
         let mut tickets = tickets.borrow_mut();
         if let Some(ticket) = quic.session()
             && !tickets.iter().any(|known| known == ticket)
@@ -72,19 +72,19 @@ impl Opened {
 impl Connection for Opened {
     fn established(&self) -> Answer<'_, Negotiated> {
         Box::pin(async {
-            let done = self.line.wait(|_| {
-                if let Some(failed) = self.line.over() {
-                    return Some(Err(failed));
+            let done = self.line.wait(|| {
+                if let Some(ended) = self.line.ended() {
+                    return Some(Err(over(ended)));
                 }
-                let quic = self.line.quic.borrow();
+                let quic = self.line.quic().borrow();
                 quic.is_established().then_some(Ok(()))
             });
             done.await?;
-            let quic = self.line.quic.borrow();
+            let quic = self.line.quic().borrow();
             let accepted = quic.early_data_reason() == EARLY_DATA_ACCEPTED;
             if self.early.get() && !accepted {
                 let detail = "the server refused 0-RTT data";
-                return Err(Failed::new(Kind::EarlyDataRejected, detail));
+                return Err(Failed::new(outcome::Kind::EarlyDataRejected, detail));
             }
             Ok(Negotiated {
                 resumed: Some(quic.is_resumed()),
@@ -95,60 +95,58 @@ impl Connection for Opened {
     }
 
     fn open_bidi(&self) -> Answer<'_, Halves> {
-        Box::pin(async { Ok(stream::both(self.line.open(BIDI).await?, &self.line)) })
+        Box::pin(async {
+            let id = self.line.open(Kind::Bidi).await.map_err(over)?;
+            Ok(both(id, &self.line))
+        })
     }
 
     fn open_uni(&self) -> Answer<'_, Box<dyn Writer>> {
-        Box::pin(async { Ok(stream::writer(self.line.open(UNI).await?, &self.line)) })
+        Box::pin(async {
+            let id = self.line.open(Kind::Uni).await.map_err(over)?;
+            Ok(Box::new(Sender::new(id, Rc::clone(&self.line))) as Box<dyn Writer>)
+        })
     }
 
     fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(async {
-            let id = self.line.accept(BIDI).await?;
-            Ok(id.map(|id| stream::both(id, &self.line)))
+            match self.line.accept(Kind::Bidi).await {
+                Ok(id) => Ok(Some(both(id, &self.line))),
+                Err(ended) => unless_clean(ended).map(|()| None),
+            }
         })
     }
 
     fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>> {
         Box::pin(async {
-            let id = self.line.accept(UNI).await?;
-            Ok(id.map(|id| stream::reader(id, &self.line)))
+            match self.line.accept(Kind::Uni).await {
+                Ok(id) => Ok(Some(
+                    Box::new(Receiver::new(id, Rc::clone(&self.line))) as Box<dyn Reader>
+                )),
+                Err(ended) => unless_clean(ended).map(|()| None),
+            }
         })
     }
 
     fn send_datagram(&self, data: Bytes) -> Answer<'_, ()> {
-        Box::pin(async move {
-            let sent = self.line.wait(|_| {
-                if let Some(failed) = self.line.over() {
-                    return Some(Err(failed));
-                }
-                match self.line.quic.borrow_mut().dgram_send(&data) {
-                    Ok(()) => Some(Ok(())),
-                    Err(quiche::Error::Done) => None,
-                    Err(error) => Some(Err(Failed::other(error))),
-                }
-            });
-            sent.await?;
-            self.line.touch();
-            Ok(())
-        })
+        Box::pin(async move { self.line.send_datagram(&data).await.map_err(given_up) })
     }
 
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>> {
-        Box::pin(self.line.wait(|_| {
-            if let Ok(datagram) = self.line.quic.borrow_mut().dgram_recv_buf() {
-                return Some(Ok(Some(Bytes::copy_from_slice(datagram.as_ref()))));
+        Box::pin(async {
+            match self.line.receive_datagram().await {
+                Ok(datagram) => Ok(Some(datagram)),
+                Err(ended) => unless_clean(ended).map(|()| None),
             }
-            self.line.ended().map(|ended| ended.map(|()| None))
-        }))
+        })
     }
 
     fn stats(&self) -> Stats {
-        let quic = self.line.quic.borrow();
+        let quic = self.line.quic().borrow();
         let stats = quic.stats();
         let timeouts = quic.path_stats().map(|path| path.total_pto_count as u64);
         Stats {
-            traffic: Some(self.line.traffic.get()),
+            traffic: Some(self.line.traffic()),
             packets_sent: stats.sent as u64,
             packets_lost: stats.lost as u64,
             timeouts: timeouts.sum(),
@@ -156,7 +154,7 @@ impl Connection for Opened {
     }
 
     fn server_name(&self) -> Option<String> {
-        self.line.quic.borrow().server_name().map(str::to_owned)
+        self.line.quic().borrow().server_name().map(str::to_owned)
     }
 
     fn has_ticket(&self) -> bool {
@@ -171,8 +169,15 @@ impl Connection for Opened {
     }
 
     fn closed(&self) -> Answer<'_, ()> {
-        Box::pin(self.line.wait(|_| self.line.ended()))
+        Box::pin(async { unless_clean(self.line.wait(|| self.line.ended()).await) })
     }
+}
+
+fn both(id: u64, line: &Rc<Line>) -> Halves {
+    (
+        Box::new(Sender::new(id, Rc::clone(line))),
+        Box::new(Receiver::new(id, Rc::clone(line))),
+    )
 }
 
 impl Drop for Opened {

@@ -1,120 +1,29 @@
-//! Streams of quiche.
+//! Streams and failures of quiche as scripts use them.
 
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf as _, Bytes};
-use quiche::{Error, Shutdown};
 
-use super::line::Line;
-use crate::drivers::{Reader, Writer};
+use crate::drivers::{Reader, Writer, failures};
 use crate::outcome::{Failed, Kind};
-
-/// Maximum number of bytes read at once.
-const CHUNK: usize = 64 * 1024;
-
-pub(super) fn both(id: u64, line: &Rc<Line>) -> (Box<dyn Writer>, Box<dyn Reader>) {
-    (writer(id, line), reader(id, line))
-}
-
-pub(super) fn writer(id: u64, line: &Rc<Line>) -> Box<dyn Writer> {
-    Box::new(Sender {
-        id,
-        line: Rc::clone(line),
-        over: false,
-    })
-}
-
-pub(super) fn reader(id: u64, line: &Rc<Line>) -> Box<dyn Reader> {
-    Box::new(Receiver {
-        id,
-        line: Rc::clone(line),
-        over: false,
-    })
-}
-
-/// End of a stream.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// After these bytes.
-    Here,
-    Later,
-}
-
-struct Sender {
-    id: u64,
-    line: Rc<Line>,
-    over: bool,
-}
-
-impl Sender {
-    fn poll_write(&self, cx: &Context<'_>, data: &[u8], end: End) -> Poll<Result<usize, Failed>> {
-        let sent = self
-            .line
-            .quic
-            .borrow_mut()
-            .stream_send(self.id, data, end == End::Here);
-        match sent {
-            Ok(sent) => {
-                self.line.touch();
-                Poll::Ready(Ok(sent))
-            }
-            Err(Error::StreamStopped(code)) => {
-                let detail = format!("the peer wants no more of it: {code}");
-                Poll::Ready(Err(Failed::new(Kind::Reset, detail)))
-            }
-            Err(error) => {
-                if let Some(failed) = self.line.over() {
-                    return Poll::Ready(Err(failed));
-                }
-                if error != Error::Done {
-                    return Poll::Ready(Err(Failed::other(error)));
-                }
-                let mut writers = self.line.writers.borrow_mut();
-                writers.insert(self.id, cx.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
+use crate::stacks::quiche::{Ended, Receiver, Sender, StreamError};
 
 impl Writer for Sender {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {
         if data.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        self.poll_write(cx, data, End::Later)
-            .map_ok(|sent| data.advance(sent))
+        let sent = self.poll_write(cx, data).map_ok(|sent| data.advance(sent));
+        sent.map_err(given_up)
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
-        let finished = self.poll_write(cx, b"", End::Here).map_ok(|_| ());
-        self.over |= finished.is_ready();
-        finished
+        Self::poll_finish(self, cx).map_err(given_up)
     }
 
     fn reset(&mut self, code: u64) {
-        if !std::mem::replace(&mut self.over, true) {
-            let mut quic = self.line.quic.borrow_mut();
-            // An error means that the stream is over.
-            let _ = quic.stream_shutdown(self.id, Shutdown::Write, code);
-            drop(quic);
-            self.line.touch();
-        }
+        Self::reset(self, code);
     }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        self.line.writers.borrow_mut().remove(&self.id);
-        self.reset(0);
-    }
-}
-
-struct Receiver {
-    id: u64,
-    line: Rc<Line>,
-    over: bool,
 }
 
 impl Reader for Receiver {
@@ -123,53 +32,32 @@ impl Reader for Receiver {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<Bytes>, Failed>> {
-        if self.over {
-            return Poll::Ready(Ok(None));
-        }
-        let mut buffer = vec![0; max.min(CHUNK)];
-        let received = self
-            .line
-            .quic
-            .borrow_mut()
-            .stream_recv(self.id, &mut buffer);
-        match received {
-            Ok((len, end)) if len > 0 || end => {
-                self.over = end;
-                // Reading may give credit to the peer.
-                self.line.touch();
-                buffer.truncate(len);
-                Poll::Ready(Ok((len > 0).then(|| buffer.into())))
-            }
-            Err(Error::StreamReset(code)) => {
-                self.over = true;
-                let detail = format!("the peer reset the stream with code {code}");
-                Poll::Ready(Err(Failed::new(Kind::Reset, detail)))
-            }
-            other => {
-                let error = other.err().unwrap_or(Error::Done);
-                if let Some(failed) = self.line.over() {
-                    return Poll::Ready(Err(failed));
-                }
-                // A stream below one that arrived has no state yet.
-                if !matches!(error, Error::Done | Error::InvalidStreamState(_)) {
-                    return Poll::Ready(Err(Failed::other(error)));
-                }
-                let mut readers = self.line.readers.borrow_mut();
-                readers.insert(self.id, cx.waker().clone());
-                Poll::Pending
-            }
-        }
+        Self::poll_receive(self, cx, max).map_err(given_up)
     }
 }
 
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.line.readers.borrow_mut().remove(&self.id);
-        if !self.over {
-            let mut quic = self.line.quic.borrow_mut();
-            let _ = quic.stream_shutdown(self.id, Shutdown::Read, 0);
-            drop(quic);
-            self.line.touch();
-        }
+/// Returns the failure of a stream or of a datagram.
+pub(super) fn given_up(error: StreamError) -> Failed {
+    match error {
+        StreamError::Stopped(_) | StreamError::Reset(_) => Failed::new(Kind::Reset, error),
+        StreamError::Ended(ended) => over(ended),
+        StreamError::Other(error) => Failed::other(error),
+    }
+}
+
+/// Returns the failure of operations after the end of the connection.
+pub(super) fn over(ended: Ended) -> Failed {
+    let closed = || Failed::new(Kind::Reset, "the connection is closed");
+    unless_clean(ended).err().unwrap_or_else(closed)
+}
+
+/// Returns the failure that ended a connection, unless it was closed without an error.
+pub(super) fn unless_clean(ended: Ended) -> Result<(), Failed> {
+    match ended {
+        Ended::Application { code: 0, .. } => Ok(()),
+        Ended::Application { code, reason } => Err(Failed::new(Kind::Application(code), reason)),
+        Ended::Transport(close) => Err(failures::transport(close.code, close.reason)),
+        Ended::TimedOut => Err(Failed::new(Kind::Timeout, ended)),
+        Ended::Lost => Err(Failed::new(Kind::Reset, ended)),
     }
 }

@@ -14,9 +14,9 @@ use socket2::{Domain, Protocol, SockRef, Socket as Plain, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::Failure;
-use crate::drivers::wakers::Wakers;
 use crate::drivers::{Stats, Traffic, Transport};
 use crate::os::{self, TcpCounts};
+use crate::stacks::wakers::Wakers;
 
 /// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 4096;

@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::sync::oneshot;
 use tokio_util::compat::Compat;
 
-use crate::drivers::wakers::Wakers;
 use crate::drivers::{Reader, Writer};
 use crate::outcome::{Failed, Kind};
+use crate::stacks::wakers::Wakers;
 
 /// A stream of yamux.
 pub(super) type Stream = Compat<yamux::Stream>;

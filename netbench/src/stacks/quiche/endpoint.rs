@@ -5,7 +5,7 @@
 //!   socket ◄─ due timers, and whatever a connection wants to send
 //! ```
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
@@ -21,11 +21,10 @@ use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 use tokio::time::{Sleep, sleep_until};
 
+use super::Ended;
 use super::line::{Dirty, Line, Number};
-use crate::Failure;
-use crate::drivers::wakers::Wakers;
-use crate::drivers::{Role, Traffic};
-use crate::outcome::Failed;
+use crate::stacks::wakers::Wakers;
+use crate::stacks::{Failure, Traffic};
 
 /// Maximum size of a UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
@@ -34,11 +33,26 @@ const BATCH: usize = 64;
 /// Length of the connection ids.
 const ID_LEN: usize = 16;
 
-pub(super) struct Endpoint {
-    pub(super) address: SocketAddr,
-    pub(super) traffic: Cell<Traffic>,
+/// Reaction of an endpoint to the first datagram of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Drops it, as a client does.
+    Never,
+    /// Accepts the connection.
+    AtOnce,
+    /// Sends a Retry, and accepts a connection that returns its token.
+    AfterRetry,
+}
+
+/// A socket with the connections that share it.
+pub struct Endpoint {
+    address: SocketAddr,
+    traffic: Cell<Traffic>,
     socket: UdpSocket,
-    role: Role,
+    /// Second socket of a client that moved, and its address.
+    second: OnceCell<(UdpSocket, SocketAddr)>,
+    admission: Admission,
+    has_paths: Cell<bool>,
     config: RefCell<quiche::Config>,
     lines: RefCell<HashMap<Number, Rc<Line>>>,
     routes: RefCell<HashMap<ConnectionId<'static>, Number>>,
@@ -51,10 +65,11 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn start(
+    /// Starts to run connections on a socket, in a `LocalSet`.
+    pub fn start(
         socket: std::net::UdpSocket,
         config: quiche::Config,
-        role: Role,
+        admission: Admission,
     ) -> Result<Rc<Self>, Failure> {
         socket.set_nonblocking(true)?;
         let socket = UdpSocket::from_std(socket)?;
@@ -62,7 +77,9 @@ impl Endpoint {
             address: socket.local_addr()?,
             traffic: Cell::default(),
             socket,
-            role,
+            second: OnceCell::new(),
+            admission,
+            has_paths: Cell::default(),
             config: RefCell::new(config),
             lines: RefCell::default(),
             routes: RefCell::default(),
@@ -83,8 +100,55 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// Returns the address of its socket.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the traffic of its socket.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.get()
+    }
+
+    /// Issues the connection ids that a peer needs for other paths, and follows a client's
+    /// [`Endpoint::migrate`]. Without it connections have one path.
+    pub fn allow_paths(&self) {
+        self.has_paths.set(true);
+    }
+
+    /// Moves a client's connection to another port, after [`Endpoint::allow_paths`]. A client can
+    /// move once.
+    pub async fn migrate(&self, line: &Line) -> Result<(), Failure> {
+        let local = self.probe(line)?;
+        line.touch();
+        let moved = line.wait(|| {
+            if let Some(ended) = line.ended() {
+                return Some(Err(ended));
+            }
+            let quic = line.quic.borrow();
+            let mut paths = quic.path_stats();
+            let active = paths.any(|path| path.active && path.local_addr == local);
+            active.then_some(Ok(()))
+        });
+        moved.await.map_err(|ended: Ended| ended.to_string().into())
+    }
+
+    /// Sends a PATH_CHALLENGE from a second socket, and returns the address of that.
+    fn probe(&self, line: &Line) -> Result<SocketAddr, Failure> {
+        let socket = std::net::UdpSocket::bind((self.address.ip(), 0))?;
+        socket.set_nonblocking(true)?;
+        let local = socket.local_addr()?;
+        let mut quic = line.quic.borrow_mut();
+        let peer = quic.path_stats().map(|path| path.peer_addr).next();
+        quic.probe_path(local, peer.ok_or("there is no path")?)?;
+        let second = self.second.set((UdpSocket::from_std(socket)?, local));
+        second
+            .map_err(|_| "it has moved before".into())
+            .map(|()| local)
+    }
+
     /// Lets the task end once no connection is left.
-    pub(super) fn stop(&self) {
+    pub fn stop(&self) {
         self.stopped.set(true);
         for line in self.incoming.borrow_mut().drain(..) {
             line.close(0);
@@ -92,10 +156,11 @@ impl Endpoint {
         self.dirty.pump.wake_all();
     }
 
-    pub(super) async fn accept(&self) -> Result<Rc<Line>, Failed> {
+    /// Returns the next connection, still in its handshake; `None` once the endpoint is stopped.
+    pub async fn accept(&self) -> Option<Rc<Line>> {
         poll_fn(|cx| match self.incoming.borrow_mut().pop_front() {
-            Some(line) => Poll::Ready(Ok(line)),
-            None if self.stopped.get() => Poll::Ready(Err(Failed::other("the socket failed"))),
+            Some(line) => Poll::Ready(Some(line)),
+            None if self.stopped.get() => Poll::Ready(None),
             None => {
                 let _ = self.users.join(cx);
                 Poll::Pending
@@ -104,13 +169,15 @@ impl Endpoint {
         .await
     }
 
-    pub(super) fn connect(
+    /// Starts a connection, with a ticket of an earlier one.
+    pub fn connect(
         self: &Rc<Self>,
         server: SocketAddr,
         name: &str,
         ticket: Option<&[u8]>,
     ) -> quiche::Result<Rc<Line>> {
-        let (number, id) = self.number();
+        let number = self.number();
+        let id = new_id(number);
         let config = &mut self.config.borrow_mut();
         let mut quic = quiche::connect(Some(name), &id, self.address, server, config)?;
         if let Some(ticket) = ticket {
@@ -119,15 +186,10 @@ impl Endpoint {
         Ok(self.add(number, id, quic))
     }
 
-    /// Returns a number, and the connection id that contains it.
-    fn number(&self) -> (Number, ConnectionId<'static>) {
+    fn number(&self) -> Number {
         let number = self.next.get();
         self.next.set(number + 1);
-        let mut id = [0; ID_LEN];
-        // If no random bytes can be drawn, the id is still unique on this socket.
-        let _ = aws_lc_rs::rand::fill(&mut id[8..]);
-        id[..8].copy_from_slice(&number.to_be_bytes());
-        (number, ConnectionId::from_vec(id.to_vec()))
+        number
     }
 
     fn add(
@@ -136,14 +198,14 @@ impl Endpoint {
         id: ConnectionId<'static>,
         quic: quiche::Connection,
     ) -> Rc<Line> {
-        let line = Rc::new(Line::new(quic, Rc::clone(&self.dirty), number, self.role));
+        let line = Rc::new(Line::new(quic, Rc::clone(&self.dirty), number));
         self.routes.borrow_mut().insert(id, number);
         self.lines.borrow_mut().insert(number, Rc::clone(&line));
         self.dirty.touch(number);
         line
     }
 
-    fn on_datagram(self: &Rc<Self>, datagram: &mut [u8], from: SocketAddr) {
+    fn on_datagram(self: &Rc<Self>, datagram: &mut [u8], from: SocketAddr, to: SocketAddr) {
         self.count(0, datagram.len());
         let Ok(header) = quiche::Header::from_slice(datagram, ID_LEN) else {
             return;
@@ -151,31 +213,43 @@ impl Endpoint {
         let number = self.routes.borrow().get(&header.dcid).copied();
         let number = match number {
             Some(number) => number,
-            None if self.role == Role::Server && header.ty == quiche::Type::Initial => {
-                let Ok(number) = self.begin(&header, from) else {
-                    return;
-                };
-                number
-            }
+            None if header.ty == quiche::Type::Initial => match self.begin(&header, from) {
+                Ok(Some(number)) => number,
+                _ => return,
+            },
             None => return,
         };
         let line = self.lines.borrow().get(&number).cloned();
         if let Some(line) = line {
-            line.receive(datagram, from, self.address);
+            line.receive(datagram, from, to);
             self.dirty.numbers.borrow_mut().push_back(number);
         }
     }
 
-    /// Starts a connection for a client's first datagram. Later ones carry the id that the client
-    /// chose.
+    /// Starts a connection for a client's first datagram, if it is admitted. Later datagrams carry
+    /// the id that the client chose.
     fn begin(
         self: &Rc<Self>,
         header: &quiche::Header<'_>,
         from: SocketAddr,
-    ) -> quiche::Result<Number> {
-        let (number, id) = self.number();
+    ) -> quiche::Result<Option<Number>> {
+        if self.admission == Admission::Never {
+            return Ok(None);
+        }
+        let number = self.number();
+        let token = header.token.as_deref().unwrap_or_default();
+        let (id, first) = match self.admission {
+            Admission::Never | Admission::AtOnce => (new_id(number), None),
+            Admission::AfterRetry if token.is_empty() => {
+                return self.retry(header, from, &new_id(number)).map(|()| None);
+            }
+            Admission::AfterRetry => {
+                let first = ConnectionId::from_ref(token);
+                (header.dcid.clone().into_owned(), Some(first))
+            }
+        };
         let config = &mut self.config.borrow_mut();
-        let quic = quiche::accept(&id, None, self.address, from, config)?;
+        let quic = quiche::accept(&id, first.as_ref(), self.address, from, config)?;
         let line = self.add(number, id, quic);
         let chosen = header.dcid.clone().into_owned();
         self.routes.borrow_mut().insert(chosen.clone(), number);
@@ -186,7 +260,61 @@ impl Endpoint {
             self.incoming.borrow_mut().push_back(line);
             self.users.wake_all();
         }
-        Ok(number)
+        Ok(Some(number))
+    }
+
+    /// Sends a Retry. Its token is the id that the client chose, which the connection must return
+    /// to it: enough for a test, although others could make it too.
+    fn retry(
+        &self,
+        header: &quiche::Header<'_>,
+        from: SocketAddr,
+        id: &ConnectionId<'_>,
+    ) -> quiche::Result<()> {
+        let mut packet = [0; 256];
+        let (client, first) = (&header.scid, &header.dcid);
+        let len = quiche::retry(client, first, id, first, header.version, &mut packet)?;
+        // A Retry that cannot be sent is lost, as elsewhere on the path.
+        let _ = self.socket.try_send_to(&packet[..len], from);
+        self.count(len, 0);
+        Ok(())
+    }
+
+    /// Issues ids for other paths, and moves a client to the path of its second socket.
+    fn serve_paths(&self, number: Number, line: &Line) {
+        let mut quic = line.quic.borrow_mut();
+        while let Some(event) = quic.path_event_next() {
+            if let quiche::PathEvent::Validated(local, peer) = event
+                && self
+                    .second
+                    .get()
+                    .is_some_and(|(_, second)| *second == local)
+            {
+                // An error shows as a connection that stays where it is.
+                let _ = quic.migrate(local, peer);
+            }
+        }
+        while quic.is_established() && quic.scids_left() > 0 {
+            let id = new_id(number);
+            let mut token = [0; 16];
+            // Without random bytes the token is a constant, which only weakens stateless resets.
+            let _ = aws_lc_rs::rand::fill(&mut token);
+            if quic
+                .new_scid(&id, u128::from_be_bytes(token), false)
+                .is_err()
+            {
+                return;
+            }
+            self.routes.borrow_mut().insert(id, number);
+        }
+    }
+
+    /// Returns the socket with that address.
+    fn socket(&self, local: SocketAddr) -> &UdpSocket {
+        match self.second.get() {
+            Some((socket, second)) if *second == local => socket,
+            _ => &self.socket,
+        }
     }
 
     fn count(&self, sent: usize, received: usize) {
@@ -213,12 +341,21 @@ impl Endpoint {
     }
 }
 
+/// Returns a connection id that contains the connection's number.
+fn new_id(number: Number) -> ConnectionId<'static> {
+    let mut id = [0; ID_LEN];
+    // If no random bytes can be drawn, the first id of a connection is still unique on this socket.
+    let _ = aws_lc_rs::rand::fill(&mut id[8..]);
+    id[..8].copy_from_slice(&number.to_be_bytes());
+    ConnectionId::from_vec(id.to_vec())
+}
+
 struct Pump {
     endpoint: Rc<Endpoint>,
     timer: Pin<Box<Sleep>>,
     buffer: Vec<u8>,
     /// Datagram for which the socket had no room.
-    unsent: Option<(Vec<u8>, SocketAddr)>,
+    unsent: Option<(Vec<u8>, quiche::SendInfo)>,
 }
 
 impl Pump {
@@ -240,23 +377,23 @@ impl Pump {
 
     /// Receives a batch; pending if there is no more.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        for _ in 0..BATCH {
-            let mut buffer = ReadBuf::new(&mut self.buffer);
-            match self.endpoint.socket.poll_recv_from(cx, &mut buffer) {
-                Poll::Ready(Ok(from)) => self.endpoint.on_datagram(buffer.filled_mut(), from),
-                // An ICMP message about a sent datagram.
-                Poll::Ready(Err(_)) => {}
-                Poll::Pending => return Poll::Pending,
+        let endpoint = &self.endpoint;
+        if let Some((socket, address)) = endpoint.second.get() {
+            let more = receive(endpoint, socket, *address, &mut self.buffer, cx);
+            if more.is_ready() {
+                return more;
             }
         }
-        Poll::Ready(())
+        let buffer = &mut self.buffer;
+        receive(endpoint, &endpoint.socket, endpoint.address, buffer, cx)
     }
 
     /// Sends everything; pending if the socket has no room.
     fn send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            if let Some((datagram, to)) = &self.unsent {
-                match self.endpoint.socket.poll_send_to(cx, datagram, *to) {
+            if let Some((datagram, info)) = &self.unsent {
+                let socket = self.endpoint.socket(info.from);
+                match socket.poll_send_to(cx, datagram, info.to) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(_) => self.unsent = None,
                 }
@@ -267,6 +404,9 @@ impl Pump {
             };
             let line = self.endpoint.lines.borrow().get(&number).cloned();
             let Some(line) = line else { continue };
+            if self.endpoint.has_paths.get() {
+                self.endpoint.serve_paths(number, &line);
+            }
             if self.drain(&line) {
                 // The rest is sent once there is room.
                 self.endpoint.dirty.numbers.borrow_mut().push_front(number);
@@ -286,9 +426,13 @@ impl Pump {
             line.count(len, 0);
             self.endpoint.count(len, 0);
             let datagram = &self.buffer[..len];
-            match self.endpoint.socket.try_send_to(datagram, info.to) {
+            match self
+                .endpoint
+                .socket(info.from)
+                .try_send_to(datagram, info.to)
+            {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.unsent = Some((datagram.to_vec(), info.to));
+                    self.unsent = Some((datagram.to_vec(), info));
                     return true;
                 }
                 // A datagram that cannot be sent is lost, as elsewhere on the path.
@@ -320,4 +464,24 @@ impl Pump {
         }
         any
     }
+}
+
+/// Receives a batch of a socket; pending if there is no more.
+fn receive(
+    endpoint: &Rc<Endpoint>,
+    socket: &UdpSocket,
+    to: SocketAddr,
+    buffer: &mut [u8],
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    for _ in 0..BATCH {
+        let mut buffer = ReadBuf::new(buffer);
+        match socket.poll_recv_from(cx, &mut buffer) {
+            Poll::Ready(Ok(from)) => endpoint.on_datagram(buffer.filled_mut(), from, to),
+            // An ICMP message about a sent datagram.
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+    Poll::Ready(())
 }

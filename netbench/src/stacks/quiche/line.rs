@@ -6,14 +6,15 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
+use bytes::Bytes;
 use quiche::ConnectionId;
 
-use crate::drivers::wakers::Wakers;
-use crate::drivers::{Role, Traffic, failures};
-use crate::outcome::{Failed, Kind};
+use super::{Ended, StreamError};
+use crate::stacks::Traffic;
+use crate::stacks::wakers::Wakers;
 
 /// Number of a connection of an endpoint.
 pub(super) type Number = u64;
@@ -34,8 +35,17 @@ impl Dirty {
     }
 }
 
+/// Kind of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Both ends write.
+    Bidi,
+    /// Only the end that opened it writes.
+    Uni,
+}
+
 /// A connection, shared by its endpoint and its users.
-pub(super) struct Line {
+pub struct Line {
     pub(super) quic: RefCell<quiche::Connection>,
     pub(super) timer: Cell<Option<Instant>>,
     pub(super) readers: RefCell<HashMap<u64, Waker>>,
@@ -43,7 +53,7 @@ pub(super) struct Line {
     users: Arc<Wakers>,
     dirty: Rc<Dirty>,
     number: Number,
-    pub(super) traffic: Cell<Traffic>,
+    traffic: Cell<Traffic>,
     /// Destination id that the client chose at first.
     chosen: RefCell<Option<ConnectionId<'static>>>,
     /// Numbers of the next streams of either end: bidirectional, unidirectional.
@@ -51,21 +61,10 @@ pub(super) struct Line {
     accepted: [Cell<u64>; 2],
 }
 
-pub(super) const BIDI: usize = 0;
-pub(super) const UNI: usize = 1;
-
 impl Line {
-    pub(super) fn new(
-        quic: quiche::Connection,
-        dirty: Rc<Dirty>,
-        number: Number,
-        role: Role,
-    ) -> Self {
+    pub(super) fn new(quic: quiche::Connection, dirty: Rc<Dirty>, number: Number) -> Self {
         // RFC 9000 §2.1.
-        let (ours, theirs) = match role {
-            Role::Client => (0, 1),
-            Role::Server => (1, 0),
-        };
+        let (ours, theirs) = if quic.is_server() { (1, 0) } else { (0, 1) };
         Self {
             quic: RefCell::new(quic),
             timer: Cell::default(),
@@ -79,6 +78,17 @@ impl Line {
             opened: [Cell::new(ours), Cell::new(ours + 2)],
             accepted: [Cell::new(theirs), Cell::new(theirs + 2)],
         }
+    }
+
+    /// Returns the connection. What a change of it makes ready to send goes out after
+    /// [`Line::touch`].
+    pub fn quic(&self) -> &RefCell<quiche::Connection> {
+        &self.quic
+    }
+
+    /// Returns the traffic of the connection.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.get()
     }
 
     pub(super) fn was_reached_as(&self, id: ConnectionId<'static>) {
@@ -126,48 +136,27 @@ impl Line {
     }
 
     /// Makes the endpoint send.
-    pub(super) fn touch(&self) {
+    pub fn touch(&self) {
         self.dirty.touch(self.number);
     }
 
-    pub(super) fn close(&self, code: u64) {
+    /// Closes the connection with an application's code.
+    pub fn close(&self, code: u64) {
         // An error means that it is closed already.
         let _ = self.quic.borrow_mut().close(true, code, b"");
         self.touch();
     }
 
-    /// Returns the outcome of the connection once it has ended.
-    pub(super) fn ended(&self) -> Option<Result<(), Failed>> {
+    /// Returns the reason for the end of the connection once it has ended.
+    pub fn ended(&self) -> Option<Ended> {
         let quic = self.quic.borrow();
-        if !quic.is_draining() && !quic.is_closed() {
-            return None;
-        }
-        let error = quic.peer_error().or(quic.local_error());
-        Some(match error {
-            Some(error) if error.is_app && error.error_code == 0 => Ok(()),
-            Some(error) => {
-                let reason = String::from_utf8_lossy(&error.reason);
-                Err(if error.is_app {
-                    Failed::new(Kind::Application(error.error_code), reason)
-                } else {
-                    failures::transport(error.error_code, reason)
-                })
-            }
-            None if quic.is_timed_out() => Err(Failed::new(Kind::Timeout, "nothing came")),
-            None => Err(Failed::new(Kind::Reset, "the peer lost the connection")),
-        })
-    }
-
-    /// Returns the failure of operations after the end of the connection.
-    pub(super) fn over(&self) -> Option<Failed> {
-        let closed = || Failed::new(Kind::Reset, "the connection is closed");
-        self.ended().map(|ended| ended.err().unwrap_or_else(closed))
+        (quic.is_draining() || quic.is_closed()).then(|| Ended::of(&quic))
     }
 
     /// Waits until `look` returns a value.
-    pub(super) async fn wait<T>(&self, mut look: impl FnMut(&Context<'_>) -> Option<T>) -> T {
+    pub async fn wait<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         poll_fn(|cx| {
-            if let Some(seen) = look(cx) {
+            if let Some(seen) = look() {
                 return Poll::Ready(seen);
             }
             let _ = self.users.join(cx);
@@ -177,42 +166,72 @@ impl Line {
     }
 
     /// Opens a stream, once the peer allows it.
-    pub(super) async fn open(&self, kind: usize) -> Result<u64, Failed> {
-        self.wait(|_| {
-            if let Some(failed) = self.over() {
-                return Some(Err(failed));
+    pub async fn open(&self, kind: Kind) -> Result<u64, Ended> {
+        self.wait(|| {
+            if let Some(ended) = self.ended() {
+                return Some(Err(ended));
             }
             let mut quic = self.quic.borrow_mut();
             let left = match kind {
-                BIDI => quic.peer_streams_left_bidi(),
-                _ => quic.peer_streams_left_uni(),
+                Kind::Bidi => quic.peer_streams_left_bidi(),
+                Kind::Uni => quic.peer_streams_left_uni(),
             };
-            let id = self.opened[kind].get();
+            let next = &self.opened[kind as usize];
+            let id = next.get();
             // An empty write creates the stream.
             if left == 0 || quic.stream_send(id, b"", false).is_err() {
                 return None;
             }
-            self.opened[kind].set(id + 4);
+            next.set(id + 4);
             Some(Ok(id))
         })
         .await
     }
 
-    /// Returns the peer's next stream; `None` if the peer closed without an error.
-    pub(super) async fn accept(&self, kind: usize) -> Result<Option<u64>, Failed> {
-        self.wait(|_| {
-            let id = self.accepted[kind].get();
+    /// Returns the peer's next stream.
+    pub async fn accept(&self, kind: Kind) -> Result<u64, Ended> {
+        self.wait(|| {
+            let next = &self.accepted[kind as usize];
+            let id = next.get();
             let quic = self.quic.borrow();
             // A stream with a higher number opens those below it too (RFC 9000 §3.2).
             if quic
                 .readable()
                 .any(|other| other >= id && other % 4 == id % 4)
             {
-                self.accepted[kind].set(id + 4);
-                return Some(Ok(Some(id)));
+                next.set(id + 4);
+                return Some(Ok(id));
             }
             drop(quic);
-            self.ended().map(|ended| ended.map(|()| None))
+            self.ended().map(Err)
+        })
+        .await
+    }
+
+    /// Sends a datagram (RFC 9221), once there is room for it.
+    pub async fn send_datagram(&self, data: &[u8]) -> Result<(), StreamError> {
+        let sent = self.wait(|| {
+            if let Some(ended) = self.ended() {
+                return Some(Err(StreamError::Ended(ended)));
+            }
+            match self.quic.borrow_mut().dgram_send(data) {
+                Ok(()) => Some(Ok(())),
+                Err(quiche::Error::Done) => None,
+                Err(error) => Some(Err(StreamError::Other(error))),
+            }
+        });
+        sent.await?;
+        self.touch();
+        Ok(())
+    }
+
+    /// Returns the peer's next datagram.
+    pub async fn receive_datagram(&self) -> Result<Bytes, Ended> {
+        self.wait(|| {
+            if let Ok(datagram) = self.quic.borrow_mut().dgram_recv_buf() {
+                return Some(Ok(Bytes::copy_from_slice(datagram.as_ref())));
+            }
+            self.ended().map(Err)
         })
         .await
     }

@@ -298,6 +298,9 @@ pub enum EndpointError {
     /// The endpoint is closed.
     #[error("the endpoint is closed; make a new one")]
     Closed,
+    /// The endpoint was made without a server configuration.
+    #[error("this endpoint accepts no connections; make it with EndpointBuilder::server")]
+    NoServerConfig,
     /// An endpoint that accepts connections cannot use empty connection ids.
     #[error("an endpoint that accepts connections needs connection ids; drop zero_length_cids")]
     ZeroLengthCids,
@@ -334,7 +337,9 @@ impl From<EndpointError> for io::Error {
             | EndpointError::Addresses(_)
             | EndpointError::ZeroLengthCids
             | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,
-            EndpointError::NoRuntime | EndpointError::Closed => io::ErrorKind::Other,
+            EndpointError::NoRuntime | EndpointError::Closed | EndpointError::NoServerConfig => {
+                io::ErrorKind::Other
+            }
         };
         Self::new(kind, error)
     }

@@ -292,6 +292,16 @@ impl Connection {
         rotated
     }
 
+    /// Waits until the endpoint asks its connections to finish
+    /// ([`Endpoint::drain`](crate::Endpoint::drain)). Finish what is under way, start nothing new, and
+    /// close the connection.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn draining(&self) {
+        self.handle.drain().begun().await;
+    }
+
     /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its own
     /// ([`Placement::Threads`](crate::Placement::Threads)) the task runs on that thread, beside the
     /// worker: data need not pass from one core to another. Such tasks must not block.

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     config::{ClientConfig, Ids, Placement, ServerConfig, TokenKeys, Workers},
     error::EndpointError,
+    sync::Mutex,
     udp::{self, Opened, Sharing},
     worker::{self, Blueprint, Mailbox, Shared},
 };
@@ -433,10 +434,11 @@ impl EndpointBuilder {
     ) -> Parts {
         self.ids.draw_reset_key();
         let Setups { server, client } = setups;
-        let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new()).collect();
-        let shared = Shared::new(mailboxes.clone(), addresses, self.accept_backlog);
+        let drain = Arc::new(worker::Drain::default());
+        let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new(drain.clone())).collect();
+        let shared = Shared::new(mailboxes.clone(), addresses, self.accept_backlog, drain);
         let blueprint = Arc::new(Blueprint {
-            server,
+            server: Mutex::new(server),
             ids: self.ids,
             workers: count,
             token_keys: self.token_keys.unwrap_or_else(TokenKeys::random),
@@ -447,6 +449,7 @@ impl EndpointBuilder {
         Parts {
             endpoint: Endpoint {
                 shared,
+                blueprint: blueprint.clone(),
                 client,
                 ports,
             },

@@ -7,6 +7,7 @@ use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use crate::{
     error::{ConnectError, EndpointError, wire_code},
     incoming::Incoming,
     udp,
-    worker::{EndpointStats, Shared},
+    worker::{Blueprint, EndpointStats, Shared},
 };
 use hybriq_proto::endpoint::Setup;
 
@@ -53,6 +54,7 @@ pub(crate) use builder::Setups;
 /// ```
 pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
+    blueprint: Arc<Blueprint>,
     client: Option<Setup>,
     /// How sockets are opened.
     ports: Ports,
@@ -63,6 +65,7 @@ impl Clone for Endpoint {
         self.shared.on_handle_cloned();
         Self {
             shared: self.shared.clone(),
+            blueprint: self.blueprint.clone(),
             client: self.client.clone(),
             ports: self.ports,
         }
@@ -247,6 +250,74 @@ impl Endpoint {
         } else {
             Err(EndpointError::Closed)
         }
+    }
+
+    /// Replaces the configuration of connections that are accepted from now on: certificates, key
+    /// exchange, transport. Connections that exist keep theirs. An invalid configuration leaves the
+    /// old one in place; [`ServerConfig::check`] tells before.
+    ///
+    /// Clients resume sessions of the old configuration if both share their
+    /// [`ServerConfig::tickets`].
+    ///
+    /// # Errors
+    /// The configuration is invalid, the endpoint is closed, or it was made without a server
+    /// configuration. Each [`EndpointError`] says what to do.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, EndpointError, Identity, ServerConfig};
+    ///
+    /// fn reload(server: &Endpoint) -> Result<(), EndpointError> {
+    ///     let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    ///     server.set_server_config(ServerConfig::new(identity).alpn(["echo"]))
+    /// }
+    /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
+    pub fn set_server_config(&self, config: ServerConfig) -> Result<(), EndpointError> {
+        if !self.ports.accepts {
+            return Err(EndpointError::NoServerConfig);
+        }
+        let setup = config.setup()?;
+        if self.shared.is_closed() || !self.shared.set_server(&setup) {
+            return Err(EndpointError::Closed);
+        }
+        self.blueprint.set_server(setup);
+        Ok(())
+    }
+
+    /// Accepts no more clients: those that wait and those that come are refused with
+    /// CONNECTION_REFUSED, and [`Endpoint::accept`] returns `None`. Connections go on, and the
+    /// endpoint may start more. There is no way back.
+    pub fn stop_accepting(&self) {
+        self.shared.shut();
+    }
+
+    /// Ends the endpoint without haste: accepts no more clients, asks the applications of all
+    /// connections to finish ([`Connection::draining`](crate::Connection::draining)), waits until
+    /// they have closed them, and closes the rest with this code and reason when the time is over.
+    /// Returns the number of those.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped leaves the endpoint as with [`Endpoint::stop_accepting`], and
+    /// connections asked to finish.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(server: hybriq::Endpoint) {
+    /// let cut_off = server.drain(std::time::Duration::from_secs(10), 0, b"maintenance").await;
+    /// println!("{cut_off} connections were not done");
+    /// # }
+    /// ```
+    pub async fn drain(&self, timeout: Duration, code: u64, reason: &[u8]) -> usize {
+        self.stop_accepting();
+        self.shared.begin_drain();
+        let mut left = 0;
+        if tokio::time::timeout(timeout, self.idle()).await.is_err() {
+            left = self.shared.open_connections();
+        }
+        self.close(code, reason);
+        self.idle().await;
+        left
     }
 
     /// Closes all connections with the application's code, and the endpoint: from now on `accept`

@@ -18,7 +18,7 @@ use super::waiters::lock;
 /// Everything that the workers of an endpoint are made with, and made with again after a failure.
 pub(crate) struct Blueprint {
     /// Configuration of accepted connections.
-    pub(crate) server: Option<Setup>,
+    pub(crate) server: Mutex<Option<Setup>>,
     /// Generator of connection ids, and key of resets.
     pub(crate) ids: Ids,
     /// Number of workers.
@@ -48,10 +48,15 @@ impl TokenRecord for Spent {
 }
 
 impl Blueprint {
+    /// Replaces the configuration of connections that are accepted from now on.
+    pub(crate) fn set_server(&self, setup: Setup) {
+        *lock(&self.server) = Some(setup);
+    }
+
     /// Makes the core of a worker.
     pub(super) fn endpoint(&self, worker: u8) -> Endpoint {
         let random = Box::new(SystemRandom::new());
-        let mut endpoint = Endpoint::new(worker, random, self.server.clone());
+        let mut endpoint = Endpoint::new(worker, random, lock(&self.server).clone());
         self.ids.apply(&mut endpoint, self.workers);
         endpoint.set_address_validation(self.token_keys.clone(), self.address_validation);
         endpoint.set_token_record(self.spent.clone());

@@ -3,6 +3,7 @@
 use super::{
     Standing, State, Worker,
     mailbox::{Passed, Reason},
+    shared::Turned,
     touch,
 };
 use crate::{sync::MutexGuard, udp::Buffers};
@@ -122,12 +123,16 @@ impl Worker {
                 self.endpoint.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
-                let beyond = self
+                let queued = self
                     .shared
                     .on_incoming(self.index, *incoming, &mut self.wakes);
-                if let Some(incoming) = beyond {
-                    self.stats.incoming_ignored += 1;
-                    self.endpoint.ignore(incoming);
+                match queued {
+                    Ok(()) => {}
+                    Err(Turned::Stopped(incoming)) => self.endpoint.refuse(incoming),
+                    Err(Turned::Full(incoming)) => {
+                        self.stats.incoming_ignored += 1;
+                        self.endpoint.ignore(incoming);
+                    }
                 }
             }
             Routed::Foreign(worker, datagram) => {

@@ -10,6 +10,7 @@ mod blueprint;
 mod clock;
 mod connection;
 mod connections;
+mod drain;
 mod inbox;
 mod input;
 mod mailbox;
@@ -50,6 +51,7 @@ use hybriq_proto::{
 pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
+pub(crate) use drain::Drain;
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub(crate) use start::Start;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::{
     attempt::Promise,
+    drain::Drain,
     mailbox::{Command, Mailbox},
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
@@ -37,6 +38,15 @@ pub(crate) struct Shared {
     activity: Mutex<Activity>,
     /// Number of ClientHellos that may wait for the application.
     backlog: usize,
+    drain: Arc<Drain>,
+}
+
+/// Reason why a ClientHello is not queued for the application.
+pub(super) enum Turned {
+    /// Too many wait.
+    Full(Incoming),
+    /// The endpoint accepts no more clients.
+    Stopped(Incoming),
 }
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
@@ -74,6 +84,7 @@ impl Shared {
         mailboxes: Box<[Arc<Mailbox>]>,
         addresses: Vec<SocketAddr>,
         backlog: usize,
+        drain: Arc<Drain>,
     ) -> Arc<Self> {
         Arc::new(Self {
             mailboxes,
@@ -88,6 +99,7 @@ impl Shared {
             }),
             activity: Mutex::default(),
             backlog: backlog.min(limits::WAITING_INCOMING),
+            drain,
         })
     }
 
@@ -122,6 +134,11 @@ impl Shared {
             .iter()
             .map(|mailbox| mailbox.stats())
             .collect()
+    }
+
+    /// Returns the number of connections that are not drained.
+    pub(crate) fn open_connections(&self) -> usize {
+        lock(&self.activity).connections
     }
 
     /// Returns true if no connection is left on any worker.
@@ -236,20 +253,23 @@ impl Shared {
         .await
     }
 
-    /// Queues a ClientHello for the application. Returns it if too many wait.
+    /// Queues a ClientHello for the application, or returns it.
     pub(super) fn on_incoming(
         &self,
         worker: u8,
         incoming: Incoming,
         wakes: &mut Vec<Waker>,
-    ) -> Option<Incoming> {
+    ) -> Result<(), Turned> {
         let mut arrivals = lock(&self.arrivals);
-        if !arrivals.open || arrivals.waiting.len() >= self.backlog {
-            return Some(incoming);
+        if !arrivals.open {
+            return Err(Turned::Stopped(incoming));
+        }
+        if arrivals.waiting.len() >= self.backlog {
+            return Err(Turned::Full(incoming));
         }
         arrivals.waiting.push_back((worker, incoming));
         arrivals.accepting.wake_one(wakes);
-        None
+        Ok(())
     }
 
     /// Accepts no more clients, and refuses those that wait.
@@ -279,7 +299,23 @@ impl Shared {
         }
     }
 
-    fn shut(&self) {
+    /// Replaces the setup of connections that are accepted from now on. Returns false if a worker has
+    /// ended.
+    pub(crate) fn set_server(&self, setup: &Setup) -> bool {
+        let set = |mailbox: &Arc<Mailbox>| mailbox.push(Command::SetServer(setup.clone()));
+        self.mailboxes
+            .iter()
+            .map(set)
+            .fold(true, |all, one| all & one)
+    }
+
+    /// Asks the applications of all connections to finish.
+    pub(crate) fn begin_drain(&self) {
+        self.drain.begin();
+    }
+
+    /// Accepts no more clients, and refuses those that wait.
+    pub(crate) fn shut(&self) {
         let mut wakes = Vec::new();
         self.stop_accepting(&mut wakes);
         wake(&mut wakes);

@@ -18,11 +18,11 @@ use super::{
 pub(crate) struct Reassembler {
     /// Bytes read so far, which is where `ready` starts.
     consumed: u64,
-    ready: Run,
+    pub(super) ready: Run,
     /// Runs behind gaps, by offset. They neither touch nor overlap.
-    ahead: BTreeMap<u64, Run>,
+    pub(super) ahead: BTreeMap<u64, Run>,
     /// Holds all data once unordered reads began.
-    unordered: Option<Box<Unordered>>,
+    pub(super) unordered: Option<Box<Unordered>>,
     max_bytes: u64,
     max_pieces: usize,
 }
@@ -202,18 +202,4 @@ impl Reassembler {
 fn behind(end: u64, offset: u64, data: &[u8]) -> (u64, &[u8]) {
     let skip = end.saturating_sub(offset).min(data.len() as u64);
     (offset + skip, data.split_at(skip as usize).1)
-}
-
-#[cfg(test)]
-impl Reassembler {
-    /// Returns the memory taken by data and its chunks in bytes.
-    pub(super) fn capacity(&self) -> usize {
-        self.ready.capacity() + self.ahead.values().map(Run::capacity).sum::<usize>()
-    }
-
-    /// Returns the numbers of runs and of received ranges in unordered reads.
-    pub(super) fn unordered_pieces(&self) -> (usize, usize) {
-        let unordered = self.unordered.as_ref();
-        unordered.map_or((0, 0), |unordered| unordered.pieces())
-    }
 }

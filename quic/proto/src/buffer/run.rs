@@ -25,8 +25,8 @@ pub(super) struct Run {
     len: usize,
     /// Capacity of the next chunk in bytes.
     next_chunk: usize,
-    full: VecDeque<BytesMut>,
-    tail: BytesMut,
+    pub(super) full: VecDeque<BytesMut>,
+    pub(super) tail: BytesMut,
 }
 
 impl Run {
@@ -156,14 +156,5 @@ impl Run {
             self.full.pop_front();
         }
         self.full.front_mut().unwrap_or(&mut self.tail)
-    }
-
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        let full = self
-            .full
-            .iter()
-            .map(|chunk| chunk.capacity() + size_of::<BytesMut>());
-        full.sum::<usize>() + self.tail.capacity()
     }
 }

@@ -20,7 +20,7 @@ const SMALL: usize = 512;
 /// every operation works at a cursor; a search is needed only after loss or reordering.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
-    chunks: VecDeque<Chunk>,
+    pub(super) chunks: VecDeque<Chunk>,
     /// Index of the chunk that was last read.
     cursor: usize,
     acked: u64,
@@ -33,7 +33,7 @@ pub(crate) struct SendBuffer {
 }
 
 #[derive(Debug)]
-struct Chunk {
+pub(super) struct Chunk {
     start: u64,
     data: Data,
 }
@@ -274,10 +274,5 @@ impl SendBuffer {
     /// flight.
     pub(crate) fn retransmit_all(&mut self) {
         self.on_lost(self.acked..self.next);
-    }
-
-    #[cfg(test)]
-    pub(super) fn chunks(&self) -> usize {
-        self.chunks.len()
     }
 }

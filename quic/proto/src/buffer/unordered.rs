@@ -16,9 +16,9 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct Unordered {
     /// Ranges received, read or not.
-    received: RangeSet,
+    pub(super) received: RangeSet,
     /// Runs not yet read, by offset. They neither touch nor overlap.
-    held: BTreeMap<u64, Run>,
+    pub(super) held: BTreeMap<u64, Run>,
     /// Bytes held.
     len: usize,
 }
@@ -121,12 +121,6 @@ impl Unordered {
     /// Returns the number of runs and ranges behind a gap.
     pub(super) fn behind_gaps(&self) -> usize {
         (self.held.len() + self.received.len()).saturating_sub(2)
-    }
-
-    /// Returns the numbers of runs held and of ranges received.
-    #[cfg(test)]
-    pub(super) fn pieces(&self) -> (usize, usize) {
-        (self.held.len(), self.received.len())
     }
 }
 

@@ -8,16 +8,16 @@ use super::{
 use crate::{handshake::Handshake, limits, packet::Protected, params::Params};
 
 /// State that is needed only until the handshake is confirmed; it is dropped then.
-pub(super) struct Opening(Option<Box<Parts>>);
+pub(super) struct Opening(pub(super) Option<Box<Parts>>);
 
-struct Parts {
+pub(super) struct Parts {
     negotiation: Negotiation,
     /// Contents of the server's Retry, if there was one.
     retried: Option<Retried>,
     /// Packets kept until their keys are available (RFC 9001 §4.1.4).
-    kept: Vec<KeptPacket>,
+    pub(super) kept: Vec<KeptPacket>,
     /// Parameters that limit a client's 0-RTT data until the server accepts or refuses it.
-    remembered: Option<Box<Params>>,
+    pub(super) remembered: Option<Box<Params>>,
 }
 
 impl Opening {
@@ -33,11 +33,6 @@ impl Opening {
     /// Drops the state.
     pub(super) fn end(&mut self) {
         self.0 = None;
-    }
-
-    #[cfg(test)]
-    pub(super) const fn is_over(&self) -> bool {
-        self.0.is_none()
     }
 
     /// Returns the choice of the version.
@@ -91,11 +86,6 @@ impl Opening {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn remembered_mut(&mut self) -> Option<&mut Params> {
-        self.0.as_mut()?.remembered.as_deref_mut()
-    }
-
     /// Keeps a packet whose keys are to come; returns false if there are too many.
     pub(super) fn keep(&mut self, packet: Protected<'_>, seen: Seen) -> bool {
         let Some(parts) = &mut self.0 else {
@@ -122,11 +112,5 @@ impl Opening {
         if let Some(parts) = &mut self.0 {
             parts.kept = Vec::new();
         }
-    }
-
-    /// Returns the number of packets that wait for keys.
-    #[cfg(test)]
-    pub(super) fn kept_packets(&self) -> usize {
-        self.0.as_ref().map_or(0, |parts| parts.kept.len())
     }
 }

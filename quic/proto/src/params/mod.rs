@@ -19,6 +19,7 @@ use super::{
     wire::{Eof, Reader, VarInt},
 };
 
+mod id;
 #[cfg(test)]
 mod tests;
 
@@ -142,35 +143,6 @@ pub struct PreferredAddress {
     pub cid: Cid,
     /// Stateless reset token of that id.
     pub reset_token: ResetToken,
-}
-
-/// Ids of RFC 9000 §18.2 and of extensions.
-mod id {
-    pub(super) const ORIGINAL_DCID: u64 = 0x00;
-    pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
-    pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
-    pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
-    pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
-    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
-    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
-    pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
-    pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
-    pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
-    pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
-    pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
-    pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
-    pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
-    pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
-    pub(super) const INITIAL_SCID: u64 = 0x0f;
-    pub(super) const RETRY_SCID: u64 = 0x10;
-    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
-    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
-    /// Id in early drafts.
-    pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
-    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
-    pub(super) const VERSION_INFORMATION: u64 = 0x11;
-    pub(super) const LAST: u64 = VERSION_INFORMATION;
-    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
 impl Default for Params {
@@ -309,12 +281,12 @@ impl Params {
             let id = reader.varint().map_err(cut)?;
             let value = reader.prefixed().map_err(cut)?;
             seen.insert(id)?;
-            if from.is_client() && is_server_only(id) {
-                return Err(error(format!("client sent {}", name(id))));
+            if from.is_client() && id::is_server_only(id) {
+                return Err(error(format!("client sent {}", id::name(id))));
             }
             params
                 .set(id, value, from)
-                .map_err(|rule| error(format!("{} {}", name(id), rule.0)))?;
+                .map_err(|rule| error(format!("{} {}", id::name(id), rule.0)))?;
         }
         if params
             .min_ack_delay
@@ -424,7 +396,7 @@ impl Seen {
         if is_new {
             Ok(())
         } else {
-            Err(error(format!("{} came twice", name(id))))
+            Err(error(format!("{} came twice", id::name(id))))
         }
     }
 }
@@ -506,13 +478,6 @@ fn port(reader: &mut Reader<'_>) -> Result<u16, Rule> {
     Ok(u16::from_be_bytes(reader.array()?))
 }
 
-const fn is_server_only(id: u64) -> bool {
-    matches!(
-        id,
-        id::ORIGINAL_DCID | id::STATELESS_RESET_TOKEN | id::PREFERRED_ADDRESS | id::RETRY_SCID
-    )
-}
-
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -535,33 +500,4 @@ fn put_varint(out: &mut Vec<u8>, value: u64) {
     let mut writer = super::wire::Writer::new(&mut buffer);
     writer.varint(value);
     out.extend_from_slice(writer.written());
-}
-
-/// Returns the name of the parameter in RFC 9000.
-fn name(id: u64) -> Cow<'static, str> {
-    Cow::Borrowed(match id {
-        id::ORIGINAL_DCID => "original_destination_connection_id",
-        id::MAX_IDLE_TIMEOUT => "max_idle_timeout",
-        id::STATELESS_RESET_TOKEN => "stateless_reset_token",
-        id::MAX_UDP_PAYLOAD_SIZE => "max_udp_payload_size",
-        id::INITIAL_MAX_DATA => "initial_max_data",
-        id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => "initial_max_stream_data_bidi_local",
-        id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => "initial_max_stream_data_bidi_remote",
-        id::INITIAL_MAX_STREAM_DATA_UNI => "initial_max_stream_data_uni",
-        id::INITIAL_MAX_STREAMS_BIDI => "initial_max_streams_bidi",
-        id::INITIAL_MAX_STREAMS_UNI => "initial_max_streams_uni",
-        id::ACK_DELAY_EXPONENT => "ack_delay_exponent",
-        id::MAX_ACK_DELAY => "max_ack_delay",
-        id::DISABLE_ACTIVE_MIGRATION => "disable_active_migration",
-        id::PREFERRED_ADDRESS => "preferred_address",
-        id::ACTIVE_CONNECTION_ID_LIMIT => "active_connection_id_limit",
-        id::INITIAL_SCID => "initial_source_connection_id",
-        id::RETRY_SCID => "retry_source_connection_id",
-        id::MIN_ACK_DELAY => "min_ack_delay",
-        id::GREASE_QUIC_BIT => "grease_quic_bit",
-        id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => "reset_stream_at",
-        id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
-        id::VERSION_INFORMATION => "version_information",
-        _ => return Cow::Owned(format!("transport parameter {id:#x}")),
-    })
 }

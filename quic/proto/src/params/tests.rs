@@ -165,7 +165,7 @@ fn values_end_where_rfc_9000_18_2_says() {
         (id::MAX_ACK_DELAY, 0, (1 << 14) - 1),
         (id::ACTIVE_CONNECTION_ID_LIMIT, 2, VarInt::MAX.get()),
     ] {
-        let name = super::name(id);
+        let name = super::id::name(id);
         accepted(&integer(id, least));
         accepted(&integer(id, most));
         if least > 0 {
@@ -324,7 +324,7 @@ fn a_client_must_not_send_what_only_servers_know() {
         refused(
             &bytes,
             Side::Client,
-            &format!("client sent {}", super::name(id)),
+            &format!("client sent {}", super::id::name(id)),
         );
     }
 }

@@ -258,12 +258,6 @@ impl<S> Path<S> {
         !self.responses.is_empty()
     }
 
-    /// Returns the number of waiting answers.
-    #[cfg(test)]
-    pub const fn responses(&self) -> usize {
-        self.responses.len()
-    }
-
     /// Writes the answers. They are sent only once: a peer that misses one challenges again (RFC
     /// 9000 §13.3).
     pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) {

@@ -197,19 +197,6 @@ impl<S> Paths<S> {
         self.others.iter()
     }
 
-    /// Iterates over the paths that are not in use, to change them.
-    #[cfg(test)]
-    pub fn others_mut(&mut self) -> impl Iterator<Item = &mut Path<S>> {
-        self.others.iter_mut()
-    }
-
-    /// Forgets the path to fall back to.
-    #[cfg(test)]
-    pub fn lose_fallback(&mut self) {
-        let place = self.others.position_of(State::Fallback);
-        drop(place.and_then(|place| self.others.take(place)));
-    }
-
     /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<PathEvent> {
         self.events.pop_front()

@@ -2,6 +2,27 @@ use std::net::Ipv4Addr;
 
 use super::*;
 
+/// Access for the tests of connections.
+impl<S> Paths<S> {
+    /// Iterates over the paths that are not in use, to change them.
+    pub(crate) fn others_mut(&mut self) -> impl Iterator<Item = &mut Path<S>> {
+        self.others.iter_mut()
+    }
+
+    /// Forgets the path to fall back to.
+    pub(crate) fn lose_fallback(&mut self) {
+        let place = self.others.position_of(State::Fallback);
+        drop(place.and_then(|place| self.others.take(place)));
+    }
+}
+
+impl<S> Path<S> {
+    /// Returns the number of waiting answers.
+    pub(crate) const fn responses(&self) -> usize {
+        self.responses.len()
+    }
+}
+
 fn peer() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 4433))
 }

@@ -275,12 +275,6 @@ impl<R> Recovery<R> {
         self.ecn.reset();
     }
 
-    /// Returns whether the path carries ECN marks.
-    #[cfg(test)]
-    pub const fn ecn_state(&self) -> EcnState {
-        self.ecn.state()
-    }
-
     /// Takes the rate from the controller, or from its window once a round trip was measured.
     fn update_pace(&mut self, now: Instant) {
         if !self.can_send(self.datagram_size.into()) {

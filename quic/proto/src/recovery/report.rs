@@ -40,11 +40,6 @@ impl<R> Recovery<R> {
         self.episode.number() as u64
     }
 
-    #[cfg(test)]
-    pub(crate) const fn delivery_is_app_limited(&self) -> bool {
-        self.delivery.is_app_limited()
-    }
-
     /// Returns the number of packets by the mark with which the peer received them, as far as its
     /// counts are valid.
     pub fn ecn_echoed(&self) -> EcnCounts {

@@ -17,7 +17,7 @@ const LEVELS: usize = 8;
 const KEPT_SLOTS: usize = 16;
 
 /// Index of no member.
-const NOBODY: u32 = u32::MAX;
+pub(super) const NOBODY: u32 = u32::MAX;
 
 /// Streams waiting for their turn, each at most once, in the order of [`Priority`].
 ///
@@ -30,23 +30,23 @@ const NOBODY: u32 = u32::MAX;
 pub(super) struct Queue {
     /// Bit `u` is set if the round of urgency `u` has members.
     occupied: u8,
-    rounds: [Round; LEVELS],
-    members: Slab<Member>,
+    pub(super) rounds: [Round; LEVELS],
+    pub(super) members: Slab<Member>,
     /// Non-incremental streams by urgency.
-    in_order: BTreeSet<(u8, StreamId)>,
+    pub(super) in_order: BTreeSet<(u8, StreamId)>,
 }
 
 /// Members of one urgency.
 #[derive(Clone, Copy, Debug)]
-struct Round {
+pub(super) struct Round {
     /// Member whose turn it is.
     front: u32,
     /// Member that represents the non-incremental streams.
-    in_order: u32,
+    pub(super) in_order: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Member {
+pub(super) struct Member {
     /// Stream of the member, or the first of those it represents.
     id: StreamId,
     /// Bytes sent in its turn. An excess is deducted from the next turn, which keeps shares equal
@@ -232,15 +232,5 @@ impl Queue {
         if let Some(member) = self.members.get_mut(after as usize) {
             member.before = before;
         }
-    }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let standing = |round: &&Round| round.in_order != NOBODY;
-        self.members.len() - self.rounds.iter().filter(standing).count() + self.in_order.len()
-    }
-    #[cfg(test)]
-    pub(super) fn capacity(&self) -> usize {
-        self.members.capacity()
     }
 }

@@ -11,6 +11,7 @@ use super::{SharedConnection, State, WaitFor};
 use crate::{
     sync::MutexGuard,
     worker::{
+        Drain,
         tasks::Tasks,
         waiters::{Place, leave, poll_waiting, wait_until},
     },
@@ -49,6 +50,11 @@ impl Handle {
     /// Returns the runtime of the connection's worker and the tasks on it.
     pub(crate) fn tasks(&self) -> &Tasks {
         self.connection.tasks()
+    }
+
+    /// Returns the wish of the endpoint that connections end.
+    pub(crate) fn drain(&self) -> &Drain {
+        self.connection.drain()
     }
 
     /// For the streams from now on.

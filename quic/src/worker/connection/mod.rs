@@ -14,6 +14,7 @@ use hashbrown::HashMap;
 
 use self::moves::Move;
 use super::{
+    drain::Drain,
     tasks::Tasks,
     waiters::{Waited, Waiters, lock, wake},
 };
@@ -41,6 +42,9 @@ pub(super) trait CallWorker: Send + Sync {
 
     /// Returns the runtime of the worker and the tasks on it.
     fn tasks(&self) -> &Tasks;
+
+    /// Returns the wish of the endpoint that connections end.
+    fn drain(&self) -> &Drain;
 }
 
 /// The application's request to migrate a connection to a socket of its own.
@@ -190,6 +194,11 @@ impl SharedConnection {
     /// Returns the runtime of the worker and the tasks on it.
     pub(crate) fn tasks(&self) -> &Tasks {
         self.worker.tasks()
+    }
+
+    /// Returns the wish of the endpoint that connections end.
+    pub(crate) fn drain(&self) -> &Drain {
+        self.worker.drain()
     }
 
     /// Closes the connection for the application at once; the worker tells the peer.

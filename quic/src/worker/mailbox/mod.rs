@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::{
     attempt::Promise,
     connection::{CallWorker, Migration, SharedConnection},
+    drain::Drain,
     stats::EndpointStats,
     tasks::Tasks,
     waiters::{lock, set_waker},
@@ -30,6 +31,7 @@ pub(crate) struct Mailbox {
     requests: Mutex<Requests>,
     stats: Mutex<EndpointStats>,
     tasks: Tasks,
+    drain: Arc<Drain>,
 }
 
 /// Messages that wait for a worker.
@@ -94,6 +96,8 @@ pub(crate) enum Command {
     Migrate(Migration),
     /// Move all connections to this socket, and start new ones from it.
     Rebind(Box<Opened>),
+    /// Accept connections with another setup from now on.
+    SetServer(Setup),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
     /// Handle the drop of the endpoint's last handle.
@@ -116,11 +120,12 @@ impl Requests {
 }
 
 impl Mailbox {
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(drain: Arc<Drain>) -> Arc<Self> {
         Arc::new(Self {
             requests: Mutex::default(),
             stats: Mutex::default(),
             tasks: Tasks::default(),
+            drain,
         })
     }
 
@@ -222,6 +227,10 @@ impl CallWorker for Mailbox {
 
     fn tasks(&self) -> &Tasks {
         &self.tasks
+    }
+
+    fn drain(&self) -> &Drain {
+        &self.drain
     }
 }
 

@@ -28,7 +28,7 @@ fn arrival() -> Arrival {
 
 #[test]
 fn a_sleeping_worker_is_woken_once() {
-    let (mailbox, count) = (Mailbox::new(), Arc::new(Count::default()));
+    let (mailbox, count) = (Mailbox::new(Arc::default()), Arc::new(Count::default()));
     let waker = Waker::from(count.clone());
     assert!(
         mailbox
@@ -52,7 +52,7 @@ fn a_sleeping_worker_is_woken_once() {
 
 #[test]
 fn datagrams_handed_over_are_bounded() {
-    let mailbox = Mailbox::new();
+    let mailbox = Mailbox::new(Arc::default());
     for _ in 0..FOREIGN_DATAGRAMS {
         assert!(mailbox.push_foreign(arrival(), &[0x40; 30], Reason::Id));
     }
@@ -65,7 +65,7 @@ fn datagrams_handed_over_are_bounded() {
 
 #[test]
 fn an_ended_worker_takes_nothing() {
-    let mailbox = Mailbox::new();
+    let mailbox = Mailbox::new(Arc::default());
     assert!(mailbox.push(Command::Release));
     assert!(!mailbox.try_end(), "something waits");
     assert!(mailbox.take(&mut Requests::default()));

@@ -82,6 +82,7 @@ impl Worker {
             Command::Close(code, reason) => self.close(code, &reason),
             Command::Migrate(migration) => self.on_migrate(&migration),
             Command::Rebind(socket) => self.on_rebind(*socket),
+            Command::SetServer(setup) => self.endpoint.set_server(setup),
             Command::Release => self.release(),
             Command::Recheck => {}
         }

@@ -8,6 +8,7 @@ use super::*;
 use crate::{
     ClientConfig,
     config::{Ids, TokenKeys},
+    sync::Mutex,
     udp::{Options, Socket},
     worker::{Attempt, Blueprint, Mailbox, Shared, Spent},
 };
@@ -18,7 +19,7 @@ const HANDSHAKES: usize = 40;
 /// The settings of an endpoint by default.
 fn blueprint() -> Arc<Blueprint> {
     Arc::new(Blueprint {
-        server: None,
+        server: Mutex::default(),
         ids: Ids::default(),
         workers: 1,
         token_keys: TokenKeys::random(),
@@ -32,8 +33,13 @@ fn blueprint() -> Arc<Blueprint> {
 fn worker() -> (Worker, Arc<Mailbox>) {
     let options = Options::default();
     let socket = Socket::bind(([127, 0, 0, 1], 0).into(), options).expect("a socket");
-    let mailbox = Mailbox::new();
-    let shared = Shared::new([mailbox.clone()].into(), vec![socket.local_address()], 1);
+    let mailbox = Mailbox::new(Arc::default());
+    let shared = Shared::new(
+        [mailbox.clone()].into(),
+        vec![socket.local_address()],
+        1,
+        Arc::default(),
+    );
     let sockets = (vec![socket], options);
     (
         Worker::new(0, shared, mailbox.clone(), sockets, blueprint()),

@@ -39,9 +39,25 @@ use crate::{
     endpoint::{Arrival, Endpoint, Routed, Setup, Slot, Transmit},
     error::{By, ConnectionError},
     limits,
+    params::Params,
     streams::{Direction, ReadError, StreamEvent},
     testing::SystemRandom,
 };
+
+impl super::opening::Opening {
+    const fn is_over(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn remembered_mut(&mut self) -> Option<&mut Params> {
+        self.0.as_mut()?.remembered.as_deref_mut()
+    }
+
+    /// Returns the number of packets that wait for keys.
+    fn kept_packets(&self) -> usize {
+        self.0.as_ref().map_or(0, |parts| parts.kept.len())
+    }
+}
 
 fn client_address() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 50_000))

@@ -210,12 +210,6 @@ impl Mtu {
         }
     }
 
-    /// Returns true if this packet carries the probe in flight.
-    #[cfg(test)]
-    pub fn is_probe(&self, pn: PacketNumber) -> bool {
-        matches!(&self.state, State::Searching(search) if search.probe == Some(pn))
-    }
-
     /// Notes that a 1-RTT packet arrived.
     #[inline]
     pub fn on_acked(&mut self, pn: PacketNumber, size: u16, time_sent: Instant) {
@@ -270,12 +264,6 @@ impl Mtu {
             return Learned::BlackHole;
         }
         Learned::Nothing
-    }
-
-    /// Returns the number of black holes so far.
-    #[cfg(test)]
-    pub const fn black_holes(&self) -> u32 {
-        self.black_holes
     }
 
     fn on_black_hole(&mut self, now: Instant) {

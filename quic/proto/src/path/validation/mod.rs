@@ -92,12 +92,6 @@ impl Validation {
         self.0 = None;
     }
 
-    /// Returns true if an answer is awaited.
-    #[cfg(test)]
-    pub const fn is_running(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// Returns true if a PATH_CHALLENGE must be sent.
     #[inline]
     pub fn is_due(&self) -> bool {

@@ -33,7 +33,7 @@ fn a_challenge_is_repeated_ever_more_rarely() {
     }
     assert_eq!(sent, [0, 1, 3, 7, 15].map(|ptos| ptos * PTO));
     assert_eq!(now - start, 30 * PTO);
-    assert!(!validation.is_running() && validation.next_timeout().is_none());
+    assert!(validation.0.is_none() && validation.next_timeout().is_none());
 }
 
 /// Proves: rfc9000 8.2.3 only-its-data-answers-a-challenge
@@ -45,7 +45,7 @@ fn any_challenge_sent_may_be_answered_and_nothing_else() {
     validation.on_sent(now, [1; 8], Expanded::Short);
     validation.on_sent(now + PTO, [2; 8], Expanded::Full);
     assert_eq!(validation.on_response([3; 8]), None);
-    assert!(validation.is_running());
+    assert!(validation.0.is_some());
     let answered = Answered {
         sent_at: now,
         expanded: Expanded::Short,

@@ -17,6 +17,17 @@ use crate::{
     testing::{pn, pns},
 };
 
+impl<R> Recovery<R> {
+    /// Returns whether the path carries ECN marks.
+    pub(crate) const fn ecn_state(&self) -> EcnState {
+        self.ecn.state()
+    }
+
+    pub(crate) const fn delivery_is_app_limited(&self) -> bool {
+        self.delivery.is_app_limited()
+    }
+}
+
 const RTT: Duration = Duration::from_millis(100);
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 

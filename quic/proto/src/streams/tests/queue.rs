@@ -4,11 +4,23 @@ use proptest::prelude::*;
 
 use crate::streams::{
     Priority, StreamId,
-    queue::{Place, QUANTUM, Queue},
+    queue::{NOBODY, Place, QUANTUM, Queue, Round},
 };
 
 /// The largest packet.
 const LARGEST: u32 = 3000;
+
+impl Queue {
+    /// Returns the number of streams that wait.
+    pub(super) fn len(&self) -> usize {
+        let standing = |round: &&Round| round.in_order != NOBODY;
+        self.members.len() - self.rounds.iter().filter(standing).count() + self.in_order.len()
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.members.capacity()
+    }
+}
 
 /// A queue, and the place and priority of every stream for comparison.
 #[derive(Default)]

@@ -1,0 +1,46 @@
+//! Setups of a server and of its clients.
+
+use std::sync::{Arc, OnceLock};
+
+use hybriq::{
+    TransportConfig,
+    tls::{
+        Backend, CertificateDer, ClientOptions, Identity, KeyLog, PrivateKeyDer, Provider,
+        ServerOptions, Trust,
+    },
+};
+use hybriq_proto::endpoint::Setup;
+use hybriq_sim::ms;
+
+fn identity() -> &'static (Identity, CertificateDer<'static>) {
+    static IDENTITY: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let root = made.cert.der().clone();
+        (Identity::from_der(vec![root.clone()], key), root)
+    })
+}
+
+fn setup(provider: Arc<dyn Provider>) -> Setup {
+    Setup {
+        provider,
+        transport: Arc::new(TransportConfig::new().initial_rtt(ms(100))),
+    }
+}
+
+/// Returns the setup of a server for these application protocols.
+pub(crate) fn server<const N: usize>(alpn: [&str; N]) -> Setup {
+    let options = ServerOptions::new(identity().0.clone()).alpn(alpn);
+    setup(Backend::Rustls.server(&options).unwrap())
+}
+
+/// Returns a client's setup.
+pub(crate) fn client(log: KeyLog) -> Setup {
+    let options = ClientOptions::new()
+        .alpn(["fuzz"])
+        .trust(Trust::roots_der([identity().1.clone()]))
+        .without_resumption()
+        .key_log(log);
+    setup(Backend::Rustls.client(&options).unwrap())
+}

@@ -1,0 +1,172 @@
+//! Start of connections: our own, and those that clients ask for.
+
+use std::{net::SocketAddr, time::Instant};
+
+use super::{AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, routing::Target};
+use crate::{
+    connection::{Attempt, ClientStart, Connection, ServerStart},
+    error::{By, Code, ConnectionError, TransportError},
+    frame::FrameType,
+    handshake::POST_QUANTUM_REQUIRED,
+    limits,
+    packet::Cid,
+};
+
+impl Endpoint {
+    /// Draws a seed for secrets of a connection.
+    pub(super) fn new_seed(&mut self) -> u64 {
+        let mut seed = [0; 8];
+        self.random.fill(&mut seed);
+        u64::from_be_bytes(seed)
+    }
+
+    /// Starts a connection.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        setup: &Setup,
+        peer: SocketAddr,
+        server_name: &str,
+    ) -> Result<(Slot, Connection), StartError> {
+        let address = self.ids.is_zero_length().then_some(peer);
+        if address.is_some() && self.routing.find_address(peer).is_some() {
+            return Err(StartError::AddressInUse(peer));
+        }
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::INITIAL_DCID_LEN];
+        self.random.fill(&mut dcid);
+        let connection = Connection::client(&ClientStart {
+            now,
+            setup,
+            peer,
+            server_name,
+            attempt: Attempt::first(setup, server_name),
+            local_cid,
+            initial_dcid: Cid::from(dcid),
+            seed: self.new_seed(),
+        })?;
+        let slot = self.insert(Entry {
+            initial: None,
+            handshaking: false,
+            address,
+        });
+        match address {
+            Some(peer) => self.routing.insert_address(peer, slot),
+            None => self.routing.insert(local_cid, Target::Connection(slot)),
+        }
+        Ok((slot, connection))
+    }
+
+    fn insert(&mut self, entry: Entry) -> Slot {
+        Slot(self.connections.insert(entry) as u32)
+    }
+
+    /// Accepts a connection, with its own setup or else the endpoint's.
+    ///
+    /// A client that offers no post-quantum group is refused here if the setup requires one, before
+    /// any public-key work.
+    pub fn accept(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        setup: Option<&Setup>,
+    ) -> Result<(Slot, Connection), AcceptError> {
+        let Some(setup) = setup.or(self.server.as_ref()).cloned() else {
+            self.refuse(incoming);
+            return Err(AcceptError::Refused(refused_locally()));
+        };
+        self.waiting = self.waiting.saturating_sub(1);
+        let Incoming {
+            hello,
+            client_hello,
+        } = incoming;
+        let policy = setup.provider.key_exchange_for(client_hello.server_name());
+        if policy.requires_post_quantum() && !client_hello.offers_post_quantum() {
+            self.stats.key_exchange_refused += 1;
+            self.reject(&hello, &key_exchange_error());
+            return Err(AcceptError::Refused(ConnectionError::KeyExchangeRefused {
+                by: By::Local,
+                reason: "the client offered no post-quantum group".into(),
+            }));
+        }
+        let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
+        let early = self.early.take_of(&hello);
+        let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
+        let start = ServerStart {
+            now,
+            setup: &setup,
+            client_hello: &client_hello,
+            crypto: hello.crypto.contiguous(),
+            received: hello.received.clone(),
+            packets_sent: hello.next_pn.get(),
+            credit: (
+                hello.bytes_received.saturating_add(credit),
+                hello.bytes_sent,
+            ),
+            addresses: (peer, hello.local),
+            version: hello.version,
+            cids: [dcid, hello.peer_cid, local_cid],
+            original_dcid: hello.proof.original_dcid(),
+            validated: hello.proof.validated,
+            reset_token: self.ids.token(&local_cid),
+            preferred: self.issue_preferred(&setup.transport),
+            seed: self.new_seed(),
+        };
+        let connection = match Connection::server(start) {
+            Ok(mut connection) => {
+                for kept in early {
+                    connection.on_kept_packets(now, kept.packets);
+                }
+                connection
+            }
+            Err(error) => {
+                self.reject(&hello, &TransportError::new(Code::INTERNAL_ERROR, ""));
+                return Err(error.into());
+            }
+        };
+        self.admission.on_accepted(&hello.proof);
+        self.handshaking += 1;
+        let slot = self.insert(Entry {
+            initial: Some((dcid, peer)),
+            handshaking: true,
+            address: None,
+        });
+        self.routing.insert(local_cid, Target::Connection(slot));
+        self.routing
+            .insert_initial(dcid, peer, Target::Connection(slot));
+        Ok((slot, connection))
+    }
+
+    /// Refuses a connection with CONNECTION_REFUSED; [`Endpoint::poll_transmit`] returns the
+    /// answer.
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
+    pub fn refuse(&mut self, incoming: Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        let error = TransportError::new(Code::CONNECTION_REFUSED, "");
+        self.reject(&incoming.hello, &error);
+    }
+
+    /// Ignores a connection without an answer.
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
+    pub fn ignore(&mut self, incoming: Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.forget_routes(&incoming.hello);
+    }
+}
+
+fn key_exchange_error() -> TransportError {
+    TransportError::new(
+        Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0),
+        POST_QUANTUM_REQUIRED,
+    )
+    .in_frame(FrameType::CRYPTO)
+}
+
+fn refused_locally() -> ConnectionError {
+    ConnectionError::Transport {
+        by: By::Local,
+        code: Code::CONNECTION_REFUSED,
+        frame: None,
+        reason: bytes::Bytes::from_static(b"this endpoint accepts no connections"),
+    }
+}

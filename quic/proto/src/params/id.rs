@@ -1,0 +1,66 @@
+//! Ids of transport parameters (RFC 9000 §18.2 and extensions), and their names.
+
+use std::borrow::Cow;
+
+pub(super) const ORIGINAL_DCID: u64 = 0x00;
+pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+pub(super) const INITIAL_SCID: u64 = 0x0f;
+pub(super) const RETRY_SCID: u64 = 0x10;
+pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+/// Id in early drafts.
+pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
+pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+pub(super) const VERSION_INFORMATION: u64 = 0x11;
+pub(super) const LAST: u64 = VERSION_INFORMATION;
+pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+
+/// Returns true if only a server may send the parameter.
+pub(super) const fn is_server_only(id: u64) -> bool {
+    matches!(
+        id,
+        ORIGINAL_DCID | STATELESS_RESET_TOKEN | PREFERRED_ADDRESS | RETRY_SCID
+    )
+}
+
+/// Returns the name of the parameter in RFC 9000.
+pub(super) fn name(id: u64) -> Cow<'static, str> {
+    Cow::Borrowed(match id {
+        ORIGINAL_DCID => "original_destination_connection_id",
+        MAX_IDLE_TIMEOUT => "max_idle_timeout",
+        STATELESS_RESET_TOKEN => "stateless_reset_token",
+        MAX_UDP_PAYLOAD_SIZE => "max_udp_payload_size",
+        INITIAL_MAX_DATA => "initial_max_data",
+        INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => "initial_max_stream_data_bidi_local",
+        INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => "initial_max_stream_data_bidi_remote",
+        INITIAL_MAX_STREAM_DATA_UNI => "initial_max_stream_data_uni",
+        INITIAL_MAX_STREAMS_BIDI => "initial_max_streams_bidi",
+        INITIAL_MAX_STREAMS_UNI => "initial_max_streams_uni",
+        ACK_DELAY_EXPONENT => "ack_delay_exponent",
+        MAX_ACK_DELAY => "max_ack_delay",
+        DISABLE_ACTIVE_MIGRATION => "disable_active_migration",
+        PREFERRED_ADDRESS => "preferred_address",
+        ACTIVE_CONNECTION_ID_LIMIT => "active_connection_id_limit",
+        INITIAL_SCID => "initial_source_connection_id",
+        RETRY_SCID => "retry_source_connection_id",
+        MIN_ACK_DELAY => "min_ack_delay",
+        GREASE_QUIC_BIT => "grease_quic_bit",
+        RESET_STREAM_AT | RESET_STREAM_AT_BEFORE => "reset_stream_at",
+        MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
+        VERSION_INFORMATION => "version_information",
+        _ => return Cow::Owned(format!("transport parameter {id:#x}")),
+    })
+}

@@ -1,0 +1,48 @@
+//! The wish of an endpoint that its connections come to their ends.
+
+use std::task::Poll;
+
+use super::waiters::{Waited, Waiters, lock, wait_until, wake};
+use crate::sync::Mutex;
+
+/// The wish of an endpoint that its connections come to their ends.
+#[derive(Default)]
+pub(crate) struct Drain(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    begun: bool,
+    waiting: Waiters,
+}
+
+impl Waited for State {
+    type For = ();
+
+    fn waiters(&mut self, (): ()) -> &mut Waiters {
+        &mut self.waiting
+    }
+}
+
+impl Drain {
+    /// Tells all who wait.
+    pub(super) fn begin(&self) {
+        let mut wakes = Vec::new();
+        let mut state = lock(&self.0);
+        state.begun = true;
+        state.waiting.wake_all(&mut wakes);
+        drop(state);
+        wake(&mut wakes);
+    }
+
+    /// Waits until the endpoint drains.
+    pub(crate) async fn begun(&self) {
+        wait_until(&self.0, (), |state| {
+            if state.begun {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,175 @@
+//! The end of an endpoint without haste, and a change of its configuration, over real sockets.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod endpoint_support;
+
+use std::time::Duration;
+
+use endpoint_support::{Pair, client, client_config, server, server_config, soon};
+use hybriq::{
+    Code, ConnectError, Connection, ConnectionError, Endpoint, EndpointError, Identity,
+    ServerConfig,
+    tls::{CertificateDer, PrivateKeyDer},
+};
+
+/// Far more than the tests need.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn is_refused(client: &Endpoint, server: &Endpoint) -> bool {
+    let outcome = soon(client.connect(server.local_address(), "localhost")).await;
+    matches!(
+        outcome,
+        Err(ConnectError::Connection(ConnectionError::Transport {
+            code: Code::CONNECTION_REFUSED,
+            ..
+        }))
+    )
+}
+
+#[tokio::test]
+async fn an_endpoint_that_stopped_accepting_refuses_clients_and_keeps_its_connections() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let waiting = client();
+    let waits = waiting.connect(pair.server_endpoint.local_address(), "localhost");
+    soon(async {
+        while pair.server_endpoint.stats().waiting_incoming == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    pair.server_endpoint.stop_accepting();
+    let refused = soon(waits).await.unwrap_err().to_string();
+    assert!(refused.contains("CONNECTION_REFUSED"), "{refused}");
+    assert!(is_refused(&client(), &pair.server_endpoint).await);
+    assert!(soon(pair.server_endpoint.accept()).await.is_none());
+    assert_eq!(pair.echo(b"still here").await, b"still here");
+}
+
+/// Serves until the endpoint drains: answers what was asked, and closes.
+async fn serve(connection: Connection) {
+    let work = async {
+        while let Ok(Some((mut send, mut recv))) = connection.accept_bidi().await {
+            tokio::io::copy(&mut recv, &mut send).await.unwrap();
+            send.finish();
+            let _ = send.acknowledged().await;
+        }
+    };
+    tokio::select! {
+        () = connection.draining() => connection.close(0, b"come back later"),
+        () = work => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drained_endpoint_waits_for_its_applications() {
+    for workers in [1, 4] {
+        let server = Endpoint::builder().server(server_config()).workers(workers);
+        let server = server.bind("127.0.0.1:0").unwrap();
+        let accepting = tokio::spawn({
+            let server = server.clone();
+            async move {
+                while let Some(incoming) = server.accept().await {
+                    tokio::spawn(async move { serve(incoming.accept().await.unwrap()).await });
+                }
+            }
+        });
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            let client = client();
+            let connection = soon(client.connect(server.local_address(), "localhost")).await;
+            clients.push((client, connection.unwrap()));
+        }
+        let cut_off = soon(server.drain(PATIENCE, 9, b"too late")).await;
+        assert_eq!(cut_off, 0);
+        for (_, connection) in &clients {
+            let reason = soon(connection.closed()).await;
+            assert!(
+                matches!(reason, ConnectionError::Application { code: 0, .. }),
+                "{reason}"
+            );
+        }
+        soon(accepting).await.unwrap();
+        assert!(soon(server.accept()).await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn connections_that_do_not_finish_are_closed_in_the_end() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let drained = pair
+        .server_endpoint
+        .drain(Duration::from_millis(20), 9, b"too late");
+    assert_eq!(soon(drained).await, 1);
+    let reason = soon(pair.client.closed()).await;
+    assert!(
+        matches!(reason, ConnectionError::Application { code: 9, .. }),
+        "{reason}"
+    );
+    // The connection knows of it even after its end.
+    soon(pair.server.draining()).await;
+}
+
+fn broken() -> ServerConfig {
+    let key = PrivateKeyDer::Pkcs8(b"no key".to_vec().into());
+    ServerConfig::new(Identity::from_der(
+        vec![CertificateDer::from(b"none".to_vec())],
+        key,
+    ))
+}
+
+#[tokio::test]
+async fn a_new_configuration_is_for_new_connections() {
+    let client_config = client_config().alpn(["test", "next"]);
+    let client = Endpoint::client(client_config).unwrap();
+    let pair = Pair::of(server("127.0.0.1:0"), client).await;
+    let server = pair.server_endpoint.clone();
+    assert_eq!(pair.client.handshake().alpn.as_deref(), Some(&b"test"[..]));
+    server
+        .set_server_config(server_config().alpn(["next"]))
+        .unwrap();
+    for refused in [false, true] {
+        if refused {
+            let error = server.set_server_config(broken()).unwrap_err();
+            assert!(matches!(error, EndpointError::Tls(_)), "{error}");
+        }
+        let next = Pair::of(server.clone(), pair.client_endpoint.clone()).await;
+        assert_eq!(
+            next.client.handshake().alpn.as_deref(),
+            Some(&b"next"[..]),
+            "a broken configuration changes nothing"
+        );
+    }
+    assert_eq!(pair.echo(b"as before").await, b"as before");
+
+    let error = pair.client_endpoint.set_server_config(server_config());
+    assert!(matches!(error, Err(EndpointError::NoServerConfig)));
+    server.close(0, b"");
+    let error = server.set_server_config(server_config());
+    assert!(matches!(error, Err(EndpointError::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_client_fails_while_the_configuration_changes() {
+    let server = Endpoint::builder().server(server_config()).workers(4);
+    let server = server.bind("127.0.0.1:0").unwrap();
+    let accepting = tokio::spawn({
+        let server = server.clone();
+        async move {
+            while let Some(incoming) = server.accept().await {
+                tokio::spawn(async move { serve(incoming.accept().await.unwrap()).await });
+            }
+        }
+    });
+    let client = client();
+    for round in 0..10 {
+        let connects = (0..10).map(|_| client.connect(server.local_address(), "localhost"));
+        let connects: Vec<_> = connects.collect();
+        server.set_server_config(server_config()).unwrap();
+        for connecting in connects {
+            let connection = soon(connecting).await.unwrap();
+            assert!(connection.close_reason().is_none(), "{round}");
+        }
+    }
+    assert_eq!(soon(server.drain(PATIENCE, 0, b"")).await, 0);
+    soon(accepting).await.unwrap();
+}

@@ -9,6 +9,7 @@ import argparse
 import json
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from aalpy.automata import MealyMachine
@@ -31,13 +32,16 @@ class Walks(Oracle):
         self.per_state = per_state
         self.random = random.Random(seed)
         self.until = until
-        self.complete = True
+        # False while a hypothesis was not checked to the end.
+        self.complete = False
+        self.save: Callable[[MealyMachine], None] = lambda _: None
 
     def find_cex(self, hypothesis: MealyMachine) -> Word | None:
         states = [state for state in hypothesis.states if not is_end(state)]
         hypothesis.compute_prefixes()
         self.sut.access = {state.prefix for state in states} | {()}
         print(f"{len(hypothesis.states)} states, {self.sut.runs} words", flush=True)
+        self.save(hypothesis)
         for state in states:
             for probe in self.sut.probes:
                 if word := self.compare(hypothesis, self.probed(state, probe)):
@@ -45,12 +49,12 @@ class Walks(Oracle):
         for _ in range(self.per_state):
             if word := self.compare(hypothesis, [self.walk(state) for state in states]):
                 return word
+        self.complete = time.monotonic() < self.until
         return None
 
     def compare(self, hypothesis: MealyMachine, words: list[Word]) -> Word | None:
         """Returns a word for which the hypothesis is wrong."""
         if time.monotonic() > self.until:
-            self.complete = False
             return None
         self.sut.run_all(words)
         for word in words:
@@ -169,13 +173,18 @@ def main() -> None:
     sut = kind(arguments.binary, arguments.peer)
     start = time.monotonic()
     oracle = Walks(sut, arguments.walks, arguments.seed, start + 60 * arguments.minutes)
-    machine = learn(sut, oracle)
-    took = time.monotonic() - start
     path = HERE / "machines" / f"{arguments.role}-{arguments.peer.replace('/', '-')}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(as_json(machine, sut, oracle, arguments.peer, took))
+
+    def save(machine: MealyMachine) -> None:
+        took = time.monotonic() - start
+        path.write_text(as_json(machine, sut, oracle, arguments.peer, took))
+
+    oracle.save = save
+    machine = learn(sut, oracle)
+    save(machine)
     sut.stop()
-    print(f"{path.name}: {len(machine.states)} states, {sut.runs} words in {took:.0f} s")
+    print(f"{path.name}: {len(machine.states)} states, {sut.runs} words")
 
 
 if __name__ == "__main__":

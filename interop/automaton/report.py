@@ -5,14 +5,18 @@ Fails if a difference has no line in `explanations.py`.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from explanations import EXPLANATIONS, INTRODUCTION
+from learn import BINARY
+from sut import Automaton, ClientUnderTest, ServerUnderTest
 
 HERE = Path(__file__).parent
 PEERS = ["hybriq/rustls", "quinn", "s2n-quic"]
@@ -20,6 +24,10 @@ PEERS = ["hybriq/rustls", "quinn", "s2n-quic"]
 UNASKED = {"NEW_CONNECTION_ID", "NEW_TOKEN"}
 CLOSE = re.compile(r"CLOSE\((0x[0-9a-f]+)\)")
 CLOSED = "(closed)"
+# Words that are run again for each difference.
+EXAMPLES = 1
+# Consequences of an earlier difference.
+ALONE = {CLOSED, "(not sent)"}
 
 
 @dataclass
@@ -66,7 +74,7 @@ class Difference:
 
     letter: str
     verdicts: tuple[str | None, ...]
-    example: tuple[str, ...]
+    examples: list[tuple[str, ...]]
     states: int = 1
 
 
@@ -84,12 +92,15 @@ def differences(machines: list[Machine]) -> list[Difference]:
                 for machine, state in zip(machines, at, strict=True)
             ]
             verdicts = tuple(None if step is None else verdict(step[0]) for step in steps)
-            if any(one not in (None, verdicts[0]) for one in verdicts):
+            verdicts = tuple(
+                None if one in ALONE and one != verdicts[0] else one for one in verdicts
+            )
+            is_alone = verdicts[0] in ALONE
+            if not is_alone and any(one not in (None, verdicts[0]) for one in verdicts):
                 key = (letter, verdicts)
-                if key in found:
-                    found[key].states += 1
-                else:
-                    found[key] = Difference(letter, verdicts, (*word, letter))
+                one = found.setdefault(key, Difference(letter, verdicts, [], 0))
+                one.examples.append((*word, letter))
+                one.states += 1
             to = tuple(
                 step[1] if step is not None and one == verdicts[0] else None
                 for step, one in zip(steps, verdicts, strict=True)
@@ -98,7 +109,32 @@ def differences(machines: list[Machine]) -> list[Difference]:
             if alive and any(one is not None for one in to[1:]) and to not in seen:
                 seen.add(to)
                 queue.append((to, (*word, letter)))
-    return merged(list(found.values()))
+    return list(found.values())
+
+
+def confirmed(found: list[Difference], suts: list[Automaton]) -> list[Difference]:
+    """Runs examples of all differences again and returns those that happen.
+
+    A machine is a hypothesis: where it is wrong, it shows differences that are none.
+    """
+    words = {word for one in found for word in one.examples[:EXAMPLES]}
+    with ThreadPoolExecutor(len(suts)) as pool:
+        list(pool.map(lambda sut: sut.run_all(words), suts))
+    kept: dict[tuple[str, tuple[str | None, ...]], Difference] = {}
+    for one in found:
+        for word in one.examples[:EXAMPLES]:
+            runs = [[verdict(output) for output in sut.known(word) or ()] for sut in suts]
+            agree = [run[:-1] == runs[0][:-1] and run[-1] not in ALONE for run in runs]
+            verdicts = tuple(
+                run[-1] if same else None for run, same in zip(runs, agree, strict=True)
+            )
+            if not agree[0] or len({v for v in verdicts if v is not None}) < 2:
+                continue
+            key = (one.letter, verdicts)
+            real = kept.setdefault(key, Difference(one.letter, verdicts, [word], 0))
+            real.examples = [min(real.examples[0], word, key=len)]
+            real.states += 1
+    return merged(list(kept.values()))
 
 
 def merged(found: list[Difference]) -> list[Difference]:
@@ -121,7 +157,9 @@ def merged(found: list[Difference]) -> list[Difference]:
 
 def explain(role: str, difference: Difference) -> str | None:
     for roles, letters, verdicts, text in EXPLANATIONS:
-        if role not in roles.split() or not re.fullmatch(letters, difference.letter):
+        word = " ".join(difference.examples[0])
+        fits = re.fullmatch(letters, difference.letter) or re.fullmatch(letters, word)
+        if role not in roles.split() or not fits:
             continue
         pairs = zip(verdicts, difference.verdicts, strict=True)
         if all(mine is None or re.fullmatch(pattern, mine) for pattern, mine in pairs):
@@ -145,18 +183,16 @@ def summary(machines: dict[str, Machine]) -> list[str]:
     return lines
 
 
-def table(role: str, machines: dict[str, Machine]) -> tuple[list[str], int]:
-    lines = [f"| letter | {' | '.join(machines)} | states | first seen after | why |"]
-    lines.append("|---|" + "---|" * len(machines) + "--:|---|---|")
+def table(role: str, machines: dict[str, Machine], suts: list[Automaton]) -> tuple[list[str], int]:
+    lines = [f"| letter | {' | '.join(machines)} | after | why |"]
+    lines.append("|---|" + "---|" * len(machines) + "---|---|")
     unexplained = 0
-    for one in differences(list(machines.values())):
+    for one in confirmed(differences(list(machines.values())), suts):
         why = explain(role, one)
         unexplained += why is None
         verdicts = " | ".join("·" if v is None else v for v in one.verdicts)
-        before = " ".join(one.example[:-1]) or "nothing"
-        lines.append(
-            f"| `{one.letter}` | {verdicts} | {one.states} | {before} | {why or '**unexplained**'} |"
-        )
+        before = " ".join(one.examples[0][:-1]) or "nothing"
+        lines.append(f"| `{one.letter}` | {verdicts} | {before} | {why or '**unexplained**'} |")
     return lines, unexplained
 
 
@@ -177,6 +213,9 @@ def dot(name: str, machine: Machine) -> str:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", type=Path, default=BINARY)
+    binary = parser.parse_args().binary
     lines = [INTRODUCTION.strip(), ""]
     failures = 0
     for role in ("server", "client"):
@@ -188,7 +227,11 @@ def main() -> int:
                 path.with_suffix(".dot").write_text(dot(peer, machines[peer]))
         if not machines:
             continue
-        rows, unexplained = table(role, machines)
+        kind = {"server": ServerUnderTest, "client": ClientUnderTest}[role]
+        suts: list[Automaton] = [kind(binary, name) for name in machines]
+        rows, unexplained = table(role, machines, suts)
+        for sut in suts:
+            sut.stop()
         failures += unexplained
         lines += [f"## {role.capitalize()}s", "", *summary(machines), ""]
         lines += ["### Differences", "", *rows, ""]

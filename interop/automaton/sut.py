@@ -105,12 +105,17 @@ class Automaton(SUL):
         self.runs = 0
         # Ways to the states that the algorithm asks about.
         self.access: set[Word] = {()}
+        self.asked: Counter[tuple[Word, Word]] = Counter()
         self.lock = threading.Lock()
 
     probes: tuple[Word, ...] = ()
 
     def open(self) -> Wire:
         """Makes a new connection; each role defines it."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Ends the implementation; each role defines it."""
         raise NotImplementedError
 
     def pre(self) -> None:
@@ -223,16 +228,18 @@ class Automaton(SUL):
         return ends(sent[-1], self.votes[sent].most_common(1)[0][0])
 
     def prefetch(self, word: Word) -> None:
-        """Runs a word, and with it those which the algorithm will ask for next.
+        """Runs a word, and those which the algorithm seems to ask for next.
 
-        It asks for the same suffix after every letter from one state.
+        It asks for the same suffix after every letter from one state. The second word of this form
+        gives it away.
         """
-        start = max((one for one in self.access if word[: len(one)] == one), key=len)
-        rest = word[len(start) + 1 :]
-        if len(start) < len(word):
-            self.run_all((*start, letter) for letter in self.alphabet)
-            self.run_all((*start, letter, *rest) for letter in self.alphabet)
-        self.run_all([word])
+        words = [word]
+        for end in range(len(word)):
+            start, rest = word[:end], word[end + 1 :]
+            self.asked[start, rest] += 1
+            if start in self.access and self.asked[start, rest] == 2:
+                words += [(*start, letter, *rest) for letter in self.alphabet]
+        self.run_all(words)
 
     def query(self, word: Word) -> list[str]:
         word = tuple(word)

@@ -242,7 +242,7 @@ impl<'s> Attack<'s> {
         };
         let live = self.world.client_host(index).live_connections() > 0;
         let client = &mut self.clients[index];
-        if a % 4 == 0 && live && !client.closed {
+        if a.is_multiple_of(4) && live && !client.closed {
             client.closed = true;
             self.world.close_client(index, b.into());
         } else {

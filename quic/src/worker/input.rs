@@ -125,13 +125,13 @@ impl Worker {
             Routed::Incoming(incoming) => {
                 let queued = self
                     .shared
-                    .on_incoming(self.index, *incoming, &mut self.wakes);
+                    .on_incoming(self.index, incoming, &mut self.wakes);
                 match queued {
                     Ok(()) => {}
-                    Err(Turned::Stopped(incoming)) => self.endpoint.refuse(incoming),
+                    Err(Turned::Stopped(incoming)) => self.endpoint.refuse(*incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
-                        self.endpoint.ignore(incoming);
+                        self.endpoint.ignore(*incoming);
                     }
                 }
             }

@@ -44,9 +44,9 @@ pub(crate) struct Shared {
 /// Reason why a ClientHello is not queued for the application.
 pub(super) enum Turned {
     /// Too many wait.
-    Full(Incoming),
+    Full(Box<Incoming>),
     /// The endpoint accepts no more clients.
-    Stopped(Incoming),
+    Stopped(Box<Incoming>),
 }
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
@@ -257,7 +257,7 @@ impl Shared {
     pub(super) fn on_incoming(
         &self,
         worker: u8,
-        incoming: Incoming,
+        incoming: Box<Incoming>,
         wakes: &mut Vec<Waker>,
     ) -> Result<(), Turned> {
         let mut arrivals = lock(&self.arrivals);
@@ -267,7 +267,7 @@ impl Shared {
         if arrivals.waiting.len() >= self.backlog {
             return Err(Turned::Full(incoming));
         }
-        arrivals.waiting.push_back((worker, incoming));
+        arrivals.waiting.push_back((worker, *incoming));
         arrivals.accepting.wake_one(wakes);
         Ok(())
     }

@@ -269,6 +269,7 @@ pub use hybriq_proto::{
     },
     congestion::{self, Congestion},
     ecn::EcnState,
+    endpoint::WorstCaseMemory,
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,

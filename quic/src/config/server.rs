@@ -12,7 +12,7 @@ use hybriq_tls::{
 
 use super::check_provider;
 use hybriq_proto::config::TransportConfig;
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::endpoint::{Setup, WorstCaseMemory};
 
 /// Configuration of a server. Start from [`ServerConfig::new`].
 ///
@@ -225,6 +225,29 @@ impl ServerConfig {
             Some(provider) => check_provider(&**provider, Side::Server),
             None => self.backend.check_server(&self.tls, SystemTime::now()),
         }
+    }
+
+    /// Returns the memory that peers can make a server of this configuration hold, as a function of
+    /// its [transport](Self::transport) options, for capacity planning.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Identity, ServerConfig, TransportConfig};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let small = TransportConfig::new()
+    ///     .receive_window(256 * 1024)
+    ///     .max_send_buffer(64 * 1024)
+    ///     .send_buffer(64 * 1024);
+    /// let worst = ServerConfig::new(identity).transport(small).worst_case_memory();
+    /// println!("unread data: {} bytes for each connection", worst.received);
+    /// println!("10,000 connections: {} bytes at most", worst.total(10_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn worst_case_memory(&self) -> WorstCaseMemory {
+        self.transport.worst_case_memory()
     }
 
     /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.

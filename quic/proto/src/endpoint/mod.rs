@@ -15,6 +15,7 @@ mod retry;
 mod routing;
 mod start;
 mod types;
+mod worst_case;
 
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub use self::{
     ids::StatelessReset,
     replay::{SpentTokens, TokenRecord},
     types::{EndpointStats, Slot},
+    worst_case::WorstCaseMemory,
 };
 use super::{
     cids::ResetKey,

@@ -21,6 +21,19 @@ pub(super) struct Halves<T> {
 }
 
 impl<T> Halves<T> {
+    /// Returns the bytes of a table with so many entries. Both of its parts grow by doubling.
+    pub(super) fn memory(entries: u64) -> u64 {
+        let entries = entries.min(1 << 60);
+        // A bucket of the index has a byte of its own, and one in eight stays empty.
+        let slot = size_of::<(StreamId, T)>() as u64 + 8;
+        let bucket = size_of::<(StreamId, u32)>() as u64 + 1;
+        let slots = entries.next_power_of_two();
+        let buckets = (entries * 8 / 7).next_power_of_two();
+        slots
+            .saturating_mul(slot)
+            .saturating_add(buckets.saturating_mul(bucket))
+    }
+
     /// Returns true if it has no entry.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {

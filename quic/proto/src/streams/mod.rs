@@ -127,6 +127,18 @@ pub struct Totals {
     pub bytes_received: u64,
 }
 
+/// Returns the number of separate pieces that a receive window of all streams allows.
+pub(crate) fn most_pieces(window: u64) -> u64 {
+    recv::pieces_of_all(window) as u64
+}
+
+/// Returns the bytes of the tables of streams that the peer opened: so many with a sending half, and
+/// so many with a receiving half.
+pub(crate) fn memory_of_tables(sends: u64, receives: u64) -> u64 {
+    let sends = Halves::<Send>::memory(sends);
+    sends.saturating_add(Halves::<Recv>::memory(receives))
+}
+
 /// All streams of a connection.
 #[derive(Debug)]
 pub struct Streams {

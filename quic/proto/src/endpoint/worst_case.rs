@@ -1,0 +1,133 @@
+//! Memory that peers can make a server hold, as a function of its configuration.
+
+use crate::{config::TransportConfig, connection::Connection, limits, streams};
+
+/// Bytes of a piece of a stream behind a gap, besides its data: its share of a node of the tree that
+/// holds it.
+const PIECE: u64 = 192;
+
+/// Largest chunk in which received bytes are gathered: at most this much of a stream's memory is
+/// empty.
+const CHUNK: u64 = 32 * 1024;
+
+/// Bytes of the tables of a connection that depend on no option: its own struct, a path's state,
+/// ids and routes, packet keys, and ranges of packet numbers.
+const FIXED: u64 = 16 * 1024;
+
+/// Bytes of a record of a sent packet.
+const RECORD: u64 = 256;
+
+/// Bytes of a ClientHello's entry besides its CRYPTO data.
+const HELLO: u64 = 2 * 1024;
+
+/// Memory that peers can make a server hold: upper bounds in bytes, by what holds it.
+///
+/// The parts of a connection count once for each connection, the others once for each endpoint. The
+/// number of connections has no bound of its own: a server that wants one refuses clients.
+///
+/// Tests reach [`received`](Self::received) with [`streams`](Self::streams),
+/// [`datagrams`](Self::datagrams) and [`sent`](Self::sent) within a tenth. The other parts are
+/// estimates from above.
+///
+/// Not in it: what the application holds, the TLS library's state (during handshakes, and tickets
+/// remembered in memory, 16 MiB at most), the buffers of sockets, and what the allocator adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorstCaseMemory {
+    /// Of a connection: itself, and tables without options.
+    pub connection: u64,
+    /// Of a connection: data that the application does not read, in the pieces and chunks that cost
+    /// most. The bytes of the receive window, the empty part of one 32 KiB chunk of each stream, and
+    /// 192 bytes for each piece, of which there may be 4,096 or one for 256 bytes of the window.
+    pub received: u64,
+    /// Of a connection: both halves of all streams that the peer may open.
+    pub streams: u64,
+    /// Of a connection: datagrams that wait to be read or sent.
+    pub datagrams: u64,
+    /// Of a connection: CRYPTO data behind a gap.
+    pub crypto: u64,
+    /// Of a connection: data that the application writes on all bidirectional streams that the peer
+    /// opened, and that the peer does not acknowledge. An application that writes less has less.
+    pub sent: u64,
+    /// Of a connection: records of packets in flight, 65,536 of them. A peer must acknowledge many
+    /// megabytes before a window allows so many.
+    pub packets: u64,
+    /// Of an endpoint: ClientHellos that are not whole, or wait for the application.
+    pub hellos: u64,
+    /// Of an endpoint: 0-RTT packets without a connection.
+    pub early_packets: u64,
+    /// Of an endpoint: the record of spent tokens.
+    pub tokens: u64,
+}
+
+impl WorstCaseMemory {
+    /// Computes the bounds for connections of a configuration.
+    pub(super) fn of(config: &TransportConfig) -> Self {
+        let allowed = &config.streams;
+        let count = allowed.max_bidi.saturating_add(allowed.max_uni);
+        let windows = count.saturating_mul(allowed.stream_receive_window);
+        let window = allowed.receive_window.min(windows);
+        let pieces = streams::most_pieces(allowed.receive_window).min(window / 2);
+        let data = window - 2 * pieces;
+        let held = allowed.max_send_buffer.max(allowed.send_buffer);
+        let datagrams = config.datagrams.receive_buffer + config.datagrams.send_queue;
+        Self {
+            connection: size_of::<Connection>() as u64 + FIXED,
+            received: data
+                .saturating_add(data.min(count.saturating_mul(CHUNK)))
+                .saturating_add(pieces.saturating_mul(PIECE)),
+            streams: streams::memory_of_tables(allowed.max_bidi, count),
+            datagrams: datagrams as u64,
+            crypto: limits::CRYPTO_BUFFER as u64 + CHUNK,
+            sent: allowed.max_bidi.saturating_mul(held),
+            packets: limits::SENT_PACKETS as u64 * RECORD,
+            hellos: limits::PARTIAL_HELLOS_BYTES as u64
+                + limits::PARTIAL_HELLOS as u64 * HELLO
+                + limits::WAITING_INCOMING as u64 * (limits::PARTIAL_HELLO_BYTES as u64 + HELLO),
+            early_packets: limits::ALL_EARLY_BYTES as u64,
+            tokens: 4 * limits::SPENT_TOKENS_BYTES as u64,
+        }
+    }
+
+    /// Returns the bytes of one connection.
+    pub const fn per_connection(&self) -> u64 {
+        let parts = [
+            self.connection,
+            self.received,
+            self.streams,
+            self.datagrams,
+            self.crypto,
+            self.sent,
+            self.packets,
+        ];
+        sum(&parts)
+    }
+
+    /// Returns the bytes of an endpoint without connections.
+    pub const fn per_endpoint(&self) -> u64 {
+        sum(&[self.hellos, self.early_packets, self.tokens])
+    }
+
+    /// Returns the bytes of an endpoint with so many connections.
+    pub const fn total(&self, connections: u64) -> u64 {
+        let all = self.per_connection().saturating_mul(connections);
+        self.per_endpoint().saturating_add(all)
+    }
+}
+
+const fn sum(parts: &[u64]) -> u64 {
+    let mut total: u64 = 0;
+    let mut rest = parts;
+    while let [first, others @ ..] = rest {
+        total = total.saturating_add(*first);
+        rest = others;
+    }
+    total
+}
+
+impl TransportConfig {
+    /// Returns the memory that peers can make a server of this configuration hold.
+    pub fn worst_case_memory(&self) -> WorstCaseMemory {
+        WorstCaseMemory::of(self)
+    }
+}

@@ -1,0 +1,240 @@
+//! The worst case of memory that a configuration promises, reached by a hostile peer. A program of
+//! its own, because it counts every byte that is allocated.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot go on has failed"
+)]
+#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    net::SocketAddr,
+    sync::Arc,
+};
+
+use hybriq::{
+    Identity, ServerConfig, TransportConfig, WorstCaseMemory,
+    tls::{Backend, CertificateDer, ClientOptions, PrivateKeyDer, Trust},
+};
+use hybriq_proto::{
+    endpoint::Setup,
+    frame::{Stream, StreamId},
+    packet::Space,
+    streams::Direction,
+};
+use hybriq_sim::{Answer, Datagram, Forge, Idle, Network, SERVER_ADDRESS, World, ms};
+use hybriq_tls::Side;
+
+struct Counting;
+
+thread_local! {
+    /// Bytes of this thread: tests run side by side.
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(change: impl FnOnce(usize) -> usize) {
+    let _ = ALLOCATED.try_with(|bytes| bytes.set(change(bytes.get())));
+}
+
+// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(|bytes| bytes.wrapping_add(layout.size()));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(|bytes| bytes.wrapping_sub(layout.size()));
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Configuration of a server, and a client that it trusts.
+fn both(transport: TransportConfig) -> (ServerConfig, Setup) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let root: CertificateDer<'static> = made.cert.der().clone();
+    let identity = Identity::from_der(vec![root.clone()], key);
+    let server = ServerConfig::new(identity)
+        .alpn(["sim"])
+        .without_tickets()
+        .transport(transport);
+    let client = ClientOptions::new()
+        .alpn(["sim"])
+        .trust(Trust::roots_der(vec![root]));
+    let client = Setup {
+        provider: Backend::Rustls.client(&client).unwrap(),
+        // It lets the server send next to nothing.
+        transport: Arc::new(TransportConfig::new().receive_window(1)),
+    };
+    (server, client)
+}
+
+/// A hostile client of a server whose application reads nothing.
+struct Peer {
+    world: World,
+    before: usize,
+}
+
+impl Peer {
+    fn new(transport: TransportConfig) -> (Self, WorstCaseMemory) {
+        let (server, client) = both(transport);
+        let worst = server.worst_case_memory();
+        let mut world = World::new(Network::new(1).delay(ms(5)), server.setup().unwrap());
+        let accept = |_: &_| Answer::Accept(None, Box::new(Idle));
+        world.server_mut().on_incoming(accept);
+        world.connect(&client, Idle);
+        world.run_for(ms(500));
+        world.forget_trace();
+        let mut peer = Self { world, before: 0 };
+        // Buffers and tables of both ends grow to their usual size.
+        for _ in 0..200 {
+            peer.send(|out| assert!(out.ping()));
+        }
+        peer.world.run_for(ms(2000));
+        peer.world.forget_trace();
+        peer.before = ALLOCATED.with(Cell::get);
+        (peer, worst)
+    }
+
+    fn send(&mut self, fill: impl FnOnce(&mut hybriq_proto::frame::FrameWriter<'_>)) {
+        let client = self.world.client_connection(0);
+        let payload = client.forge(Space::Data, |_| (), 0, fill);
+        let from = SocketAddr::from(([10, 0, 0, 0], 50_000));
+        self.world
+            .deliver(Datagram::new(from, SERVER_ADDRESS, payload));
+        self.world.run_for(ms(1));
+        self.world.forget_trace();
+    }
+
+    /// Sends a stream up to an offset, in packets as full as can be.
+    fn send_stream(&mut self, id: StreamId, from: u64, to: u64) {
+        let mut offset = from;
+        while offset < to {
+            let len = (to - offset).min(1100);
+            let data = vec![7; len as usize];
+            self.send(|out| {
+                let fin = false;
+                assert!(out.write(&Stream {
+                    id,
+                    offset,
+                    fin,
+                    data: &data
+                }));
+            });
+            offset += len;
+        }
+    }
+
+    /// Returns the bytes held more than at the beginning.
+    fn held(&mut self) -> u64 {
+        self.world.run_for(ms(2000));
+        self.world.forget_trace();
+        assert!(!self.world.accepted_connection(0).is_closed());
+        (ALLOCATED.with(Cell::get) - self.before) as u64
+    }
+}
+
+fn stream(index: u64) -> StreamId {
+    StreamId::new(Side::Client, Direction::Bidi, index)
+}
+
+/// Asserts that a number is at most the bound, and at least nine tenths of it.
+fn reaches(what: &str, held: u64, most: u64) {
+    assert!(held <= most, "{what}: {held} of {most} bytes");
+    assert!(10 * held >= 9 * most, "{what}: only {held} of {most} bytes");
+}
+
+/// Fills the receive window: streams that end just behind a new chunk, and pieces on others.
+fn fill_window(peer: &mut Peer, window: u64, pieces: u64) {
+    /// Offset at which the sixth chunk begins, the first of 32 KiB.
+    const END: u64 = 34_101;
+    const PIECES: u64 = 1024;
+    let of_pieces = pieces.div_ceil(PIECES);
+    for index in 0..of_pieces {
+        let mut offset = 1;
+        while offset < 2 * PIECES {
+            peer.send(|out| {
+                let id = stream(index);
+                while out.remaining() > 40 && offset < 2 * PIECES {
+                    let (fin, data) = (false, &[7][..]);
+                    out.write(&Stream {
+                        id,
+                        offset,
+                        fin,
+                        data,
+                    });
+                    offset += 2;
+                }
+            });
+        }
+    }
+    let mut left = window - of_pieces * 2 * PIECES;
+    let mut index = of_pieces;
+    while left > 0 {
+        let end = left.min(END);
+        peer.send_stream(stream(index), 0, end);
+        left -= end;
+        index += 1;
+    }
+}
+
+#[test]
+fn received_data_reaches_its_worst_case() {
+    for (window, streams) in [(512 * 1024, 40), (1024 * 1024, 64)] {
+        let transport = TransportConfig::new()
+            .max_bidi_streams(streams)
+            .max_uni_streams(0)
+            .receive_window(window)
+            .initial_receive_window(window)
+            .stream_receive_window(64 * 1024)
+            .initial_stream_receive_window(64 * 1024);
+        let (mut peer, worst) = Peer::new(transport);
+        fill_window(&mut peer, window, (window / 256).max(4096));
+        let held = peer.held();
+        reaches("received data", held, worst.received + worst.streams);
+    }
+}
+
+#[test]
+fn datagrams_reach_their_worst_case() {
+    for bytes in [64 * 1024, 512 * 1024] {
+        let datagrams = hybriq::DatagramConfig::new()
+            .receive_buffer(bytes)
+            .send_queue(0);
+        let (mut peer, worst) = Peer::new(TransportConfig::new().datagrams(datagrams));
+        for _ in 0..bytes / 1000 {
+            peer.send(|out| assert!(out.datagram(&[7; 1100])));
+        }
+        reaches("datagrams", peer.held(), worst.datagrams);
+    }
+}
+
+#[test]
+fn sent_data_reaches_its_worst_case() {
+    for (buffer, streams) in [(32 * 1024, 16), (128 * 1024, 10)] {
+        let transport = TransportConfig::new()
+            .max_bidi_streams(streams)
+            .send_buffer(buffer)
+            .max_send_buffer(buffer);
+        let (mut peer, worst) = Peer::new(transport);
+        let client = peer.world.client_connection(0).streams();
+        while let Some(id) = client.open(Direction::Bidi) {
+            client.write(id, &[7]).unwrap();
+        }
+        peer.world.run_for(ms(100));
+        let server = peer.world.accepted_connection(0).streams();
+        let data = vec![7; buffer as usize];
+        while let Some(id) = server.accept(Direction::Bidi) {
+            while server.write(id, &data).is_ok() {}
+        }
+        drop(data);
+        reaches("sent data", peer.held(), worst.sent + worst.streams);
+    }
+}

@@ -271,7 +271,8 @@ impl EndpointBuilder {
     ///
     /// Only for an endpoint that accepts no connections. Packets then belong to a connection by the
     /// address they come from (RFC 9000 §5.1): a second connection to the same address fails with
-    /// [`ConnectError::AddressInUse`], and a connection ends if the server's address changes.
+    /// [`AddressInUse`](crate::ConnectError::AddressInUse), and a connection ends if the server's
+    /// address changes.
     pub fn zero_length_cids(mut self) -> Self {
         self.ids.without_length();
         self

@@ -148,10 +148,11 @@ impl ServerCertVerifier for OfServers {
             now,
         )?;
         if let Some(custom) = &self.custom {
+            let name = server_name.to_str();
             let peer = PeerChain {
                 owner: Side::Server,
                 certificates: &whole_chain(end_entity, intermediates),
-                server_name: Some(&server_name.to_str()),
+                server_name: Some(&name),
                 ocsp_response,
             };
             ask(custom, &peer)?;

@@ -7,13 +7,25 @@ use hybriq_tls::Side;
 /// them.
 fn check(bytes: &[u8]) {
     for from in [Side::Client, Side::Server] {
-        if let Ok(params) = Params::decode(bytes, from) {
+        if let Ok(mut params) = Params::decode(bytes, from) {
+            keep_chosen(&mut params);
             let mut again = Vec::new();
             params.encode(from, &mut again);
             assert_eq!(
                 Params::decode(&again, from).map(comparable),
                 Ok(comparable(params))
             );
+        }
+    }
+}
+
+/// Lists the Chosen Version, which may stand behind the versions that are kept.
+fn keep_chosen(params: &mut Params) {
+    if let Some(information) = &mut params.version_information {
+        let (chosen, available) = (information.chosen, &mut information.available);
+        if available.is_full() && !available.contains(&chosen) {
+            available.pop();
+            available.push(chosen);
         }
     }
 }
@@ -49,4 +61,16 @@ fn transport_params_of_known_ids() {
         }
         check(&bytes);
     });
+}
+
+/// Found by the run of 2026-11-23: the list is longer than what is kept, and its last is the chosen one.
+#[test]
+fn a_chosen_version_at_the_end_of_a_long_list() {
+    // The id, and the length as an integer of two bytes.
+    let mut bytes = vec![0x11, 0x40, 4 * 20];
+    bytes.extend([0, 0, 0, 1]);
+    bytes.extend([0, 0, 0, 2].repeat(18));
+    bytes.extend([0, 0, 0, 1]);
+    assert!(Params::decode(&bytes, Side::Client).is_ok());
+    check(&bytes);
 }

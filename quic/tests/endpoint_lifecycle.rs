@@ -8,7 +8,7 @@ use std::time::Duration;
 use endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{
     Code, ConnectError, Connection, ConnectionError, Endpoint, EndpointError, Identity,
-    ServerConfig,
+    KeyExchange, ServerConfig,
     tls::{CertificateDer, PrivateKeyDer},
 };
 
@@ -172,4 +172,67 @@ async fn no_client_fails_while_the_configuration_changes() {
     }
     assert_eq!(soon(server.drain(PATIENCE, 0, b"")).await, 0);
     soon(accepting).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_more_connections_than_the_operator_allows() {
+    let builder = Endpoint::builder()
+        .server(server_config())
+        .max_connections(2);
+    let server = builder.bind("127.0.0.1:0").unwrap();
+    let (first, second) = (
+        Pair::of(server.clone(), client()).await,
+        Pair::of(server.clone(), client()).await,
+    );
+    assert!(is_refused(&client(), &server).await);
+    assert_eq!(server.stats().refused_too_many, 1);
+    first.client.close(0, b"");
+    soon(async {
+        while server.stats().connections > 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let third = Pair::of(server.clone(), client()).await;
+    assert_eq!(third.echo(b"in").await, b"in");
+    assert_eq!(second.echo(b"still in").await, b"still in");
+}
+
+#[tokio::test]
+async fn a_network_that_connects_too_fast_proves_its_addresses_and_is_refused() {
+    let builder = Endpoint::builder()
+        .server(server_config())
+        .max_rate_per_network(1, 2);
+    let server = builder.bind("127.0.0.1:0").unwrap();
+    // Its hello fits into one datagram, which is answered by nothing before the Retry.
+    let classical = || {
+        let config = client_config().key_exchange(KeyExchange::OnlyClassical);
+        Endpoint::client(config).unwrap()
+    };
+    let mut pairs = Vec::new();
+    for retries in [0, 0, 1, 2] {
+        pairs.push(Pair::of(server.clone(), classical()).await);
+        assert!(server.stats().retries_sent <= retries);
+    }
+    // However slow this test runs, some of a hundred come within the same second.
+    let mut refused = 0;
+    for _ in 0..100 {
+        let client = classical();
+        let connecting = client.connect(server.local_address(), "localhost");
+        let accepting = async {
+            while let Some(incoming) = server.accept().await {
+                let _ = incoming.accept().await;
+            }
+        };
+        let outcome = tokio::select! {
+            outcome = connecting => outcome,
+            () = accepting => panic!("the endpoint is open"),
+        };
+        refused += u64::from(outcome.is_err());
+    }
+    assert!(refused > 0);
+    let stats = server.stats();
+    // A client that sends again is refused again.
+    assert!(stats.refused_too_fast >= refused);
+    assert!(stats.retries_sent >= refused);
 }

@@ -5,6 +5,8 @@ mod careful_resume;
 mod cids;
 mod client;
 mod known_versions;
+#[cfg(feature = "tokio")]
+mod limits;
 mod server;
 mod token_keys;
 mod token_store;
@@ -18,6 +20,8 @@ pub use careful_resume::CarefulResume;
 pub(crate) use cids::Ids;
 pub use client::ClientConfig;
 pub use known_versions::KnownVersions;
+#[cfg(feature = "tokio")]
+pub(crate) use limits::{Limits, NetworkRate};
 pub use server::ServerConfig;
 pub use token_keys::TokenKeys;
 pub use token_store::MemoryTokenStore;

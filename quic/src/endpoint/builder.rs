@@ -12,7 +12,7 @@ use super::{
     sockets::{self, Ports},
 };
 use crate::{
-    config::{ClientConfig, Ids, Placement, ServerConfig, TokenKeys, Workers},
+    config::{ClientConfig, Ids, Limits, NetworkRate, Placement, ServerConfig, TokenKeys, Workers},
     error::EndpointError,
     sync::Mutex,
     udp::{self, Opened, Sharing},
@@ -56,6 +56,7 @@ pub struct EndpointBuilder {
     address_validation: AddressValidation,
     also: Vec<SocketAddr>,
     accept_backlog: usize,
+    limits: Limits,
     ids: Ids,
 }
 
@@ -72,6 +73,7 @@ impl Default for EndpointBuilder {
             address_validation: AddressValidation::default(),
             also: Vec::new(),
             accept_backlog: limits::WAITING_INCOMING,
+            limits: Limits::default(),
             ids: Ids::default(),
         }
     }
@@ -178,6 +180,26 @@ impl EndpointBuilder {
         self
     }
 
+    /// Sets the largest number of connections at once, those that the endpoint starts and those that
+    /// close included. Further clients are refused with CONNECTION_REFUSED. Default: no limit.
+    pub const fn max_connections(mut self, connections: usize) -> Self {
+        self.limits.connections = Some(connections);
+        self
+    }
+
+    /// Sets the largest rate at which the clients of one network may connect: `per_second`, and
+    /// `burst` at once after a silence, each at least 1. A network is a /24 of IPv4 or a /56 of IPv6.
+    /// Default: no limit.
+    ///
+    /// Beyond the rate a client must prove its address by a Retry, so that nobody can use up the rate
+    /// of others by forged addresses. Clients with proven addresses have a rate of their own; beyond
+    /// that they are refused with CONNECTION_REFUSED. It takes 256 KiB of memory. Networks may share
+    /// one rate by chance, which grows likely with thousands of networks at once.
+    pub const fn max_rate_per_network(mut self, per_second: u32, burst: u32) -> Self {
+        self.limits.per_network = Some(NetworkRate { per_second, burst });
+        self
+    }
+
     /// Sets the keys of address validation tokens, which several servers of one service share.
     /// Default: random keys of this endpoint.
     ///
@@ -271,7 +293,8 @@ impl EndpointBuilder {
     ///
     /// Only for an endpoint that accepts no connections. Packets then belong to a connection by the
     /// address they come from (RFC 9000 §5.1): a second connection to the same address fails with
-    /// [`ConnectError::AddressInUse`], and a connection ends if the server's address changes.
+    /// [`AddressInUse`](crate::ConnectError::AddressInUse), and a connection ends if the server's
+    /// address changes.
     pub fn zero_length_cids(mut self) -> Self {
         self.ids.without_length();
         self
@@ -436,7 +459,12 @@ impl EndpointBuilder {
         let Setups { server, client } = setups;
         let drain = Arc::new(worker::Drain::default());
         let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new(drain.clone())).collect();
-        let shared = Shared::new(mailboxes.clone(), addresses, self.accept_backlog, drain);
+        let shared = Shared::new(
+            mailboxes.clone(),
+            addresses,
+            (self.accept_backlog, self.limits),
+            drain,
+        );
         let blueprint = Arc::new(Blueprint {
             server: Mutex::new(server),
             ids: self.ids,

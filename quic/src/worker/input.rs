@@ -2,12 +2,13 @@
 
 use super::{
     Standing, State, Worker,
+    gate::Verdict,
     mailbox::{Passed, Reason},
     shared::Turned,
     touch,
 };
 use crate::{sync::MutexGuard, udp::Buffers};
-use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
+use hybriq_proto::endpoint::{Arrival, Incoming, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.
 const BATCHES: usize = 4;
@@ -123,12 +124,13 @@ impl Worker {
                 self.endpoint.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
-                let queued = self
-                    .shared
-                    .on_incoming(self.index, incoming, &mut self.wakes);
+                let queued =
+                    self.shared
+                        .on_incoming(self.index, incoming, self.now, &mut self.wakes);
                 match queued {
                     Ok(()) => {}
                     Err(Turned::Stopped(incoming)) => self.endpoint.refuse(*incoming),
+                    Err(Turned::Limited(verdict, incoming)) => self.turn_away(verdict, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
                         self.endpoint.ignore(*incoming);
@@ -149,6 +151,28 @@ impl Worker {
                 }
             }
             Routed::Connection(..) | Routed::Consumed | Routed::Dropped => {}
+        }
+    }
+
+    /// Answers a client whom the operator's limits do not admit.
+    fn turn_away(&mut self, verdict: Verdict, incoming: Incoming) {
+        match verdict {
+            Verdict::Retry => match self.endpoint.retry(self.now, incoming) {
+                Ok(()) => {}
+                // It has packets of ours already, and would ignore a Retry.
+                Err(incoming) => {
+                    self.stats.refused_too_fast += 1;
+                    self.endpoint.refuse(*incoming);
+                }
+            },
+            Verdict::TooFast => {
+                self.stats.refused_too_fast += 1;
+                self.endpoint.refuse(incoming);
+            }
+            Verdict::TooMany | Verdict::Admit => {
+                self.stats.refused_too_many += 1;
+                self.endpoint.refuse(incoming);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod clock;
 mod connection;
 mod connections;
 mod drain;
+mod gate;
 mod inbox;
 mod input;
 mod mailbox;

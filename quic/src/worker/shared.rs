@@ -5,6 +5,7 @@ use std::{
     net::SocketAddr,
     sync::{Arc, atomic::Ordering},
     task::{Poll, Waker},
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -12,17 +13,19 @@ use bytes::Bytes;
 use super::{
     attempt::Promise,
     drain::Drain,
+    gate::{Gate, Verdict},
     mailbox::{Command, Mailbox},
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
 use crate::{
+    config::Limits,
     sync::{AtomicBool, AtomicUsize, Mutex},
     udp::Opened,
 };
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
-    limits,
+    limits::WAITING_INCOMING,
 };
 
 /// State that the handles and all workers of an endpoint share.
@@ -47,6 +50,8 @@ pub(super) enum Turned {
     Full(Box<Incoming>),
     /// The endpoint accepts no more clients.
     Stopped(Box<Incoming>),
+    /// The operator's limits do not admit the client.
+    Limited(Verdict, Box<Incoming>),
 }
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
@@ -54,6 +59,7 @@ struct Arrivals {
     waiting: VecDeque<(u8, Incoming)>,
     accepting: Waiters,
     open: bool,
+    gate: Gate,
 }
 
 /// Number of connections that were requested and are not drained yet.
@@ -83,7 +89,7 @@ impl Shared {
     pub(crate) fn new(
         mailboxes: Box<[Arc<Mailbox>]>,
         addresses: Vec<SocketAddr>,
-        backlog: usize,
+        (backlog, limits): (usize, Limits),
         drain: Arc<Drain>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -96,9 +102,10 @@ impl Shared {
                 waiting: VecDeque::new(),
                 accepting: Waiters::default(),
                 open: true,
+                gate: Gate::new(limits),
             }),
             activity: Mutex::default(),
-            backlog: backlog.min(limits::WAITING_INCOMING),
+            backlog: backlog.min(WAITING_INCOMING),
             drain,
         })
     }
@@ -258,6 +265,7 @@ impl Shared {
         &self,
         worker: u8,
         incoming: Box<Incoming>,
+        now: Instant,
         wakes: &mut Vec<Waker>,
     ) -> Result<(), Turned> {
         let mut arrivals = lock(&self.arrivals);
@@ -266,6 +274,12 @@ impl Shared {
         }
         if arrivals.waiting.len() >= self.backlog {
             return Err(Turned::Full(incoming));
+        }
+        let connections = self.open_connections() + arrivals.waiting.len();
+        let (client, is_validated) = (incoming.peer_address().ip(), incoming.is_validated());
+        let verdict = arrivals.gate.judge(now, client, is_validated, connections);
+        if verdict != Verdict::Admit {
+            return Err(Turned::Limited(verdict, incoming));
         }
         arrivals.waiting.push_back((worker, *incoming));
         arrivals.accepting.wake_one(wakes);

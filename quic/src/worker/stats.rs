@@ -42,6 +42,12 @@ pub struct EndpointStats {
     pub stateless_resets: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
+    /// Clients refused because there were as many connections as
+    /// [`max_connections`](crate::EndpointBuilder::max_connections) allows.
+    pub refused_too_many: u64,
+    /// Clients refused because their network started more connections than
+    /// [`max_rate_per_network`](crate::EndpointBuilder::max_rate_per_network) allows.
+    pub refused_too_fast: u64,
     /// Accepted connections that have not completed their handshake now.
     pub handshaking: u64,
     /// Workers that send clients away now to prove their address, because the load is high:
@@ -97,6 +103,8 @@ impl AddAssign for EndpointStats {
         self.version_negotiations += other.version_negotiations;
         self.stateless_resets += other.stateless_resets;
         self.incoming_ignored += other.incoming_ignored;
+        self.refused_too_many += other.refused_too_many;
+        self.refused_too_fast += other.refused_too_fast;
         self.handshaking += other.handshaking;
         self.retrying += other.retrying;
         self.retries_sent += other.retries_sent;

@@ -7,7 +7,7 @@ use hybriq_tls::Trust;
 use super::*;
 use crate::{
     ClientConfig,
-    config::{Ids, TokenKeys},
+    config::{Ids, Limits, TokenKeys},
     sync::Mutex,
     udp::{Options, Socket},
     worker::{Attempt, Blueprint, Mailbox, Shared, Spent},
@@ -37,7 +37,7 @@ fn worker() -> (Worker, Arc<Mailbox>) {
     let shared = Shared::new(
         [mailbox.clone()].into(),
         vec![socket.local_address()],
-        1,
+        (1, Limits::default()),
         Arc::default(),
     );
     let sockets = (vec![socket], options);

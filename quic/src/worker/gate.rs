@@ -1,0 +1,183 @@
+//! The operator's limits on new clients: connections at once, and a rate for each source network.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    net::{IpAddr, Ipv6Addr},
+    time::Instant,
+};
+
+use crate::config::{Limits, NetworkRate};
+
+/// Number of buckets of a rate. Networks that share one share its rate as well.
+const BUCKETS: usize = 1 << 14;
+
+/// Decision about a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Admit,
+    /// The client must prove its address first: somebody sends more in its name than is allowed.
+    Retry,
+    /// There are as many connections as are allowed.
+    TooMany,
+    /// The client's network starts more connections than are allowed.
+    TooFast,
+}
+
+/// The operator's limits on new clients.
+pub(super) struct Gate {
+    limits: Limits,
+    /// Rates of clients with a proven address, and of the others: who forges addresses cannot use up
+    /// the rate of their owners.
+    rates: [Option<Rates>; 2],
+}
+
+impl Gate {
+    pub(super) fn new(limits: Limits) -> Self {
+        let rates = || limits.per_network.map(Rates::new);
+        Self {
+            limits,
+            rates: [rates(), rates()],
+        }
+    }
+
+    /// Decides about a client, given the number of connections.
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        client: IpAddr,
+        is_validated: bool,
+        connections: usize,
+    ) -> Verdict {
+        if self
+            .limits
+            .connections
+            .is_some_and(|most| connections >= most)
+        {
+            return Verdict::TooMany;
+        }
+        let [unproven, proven] = &mut self.rates;
+        let (rates, beyond) = if is_validated {
+            (proven, Verdict::TooFast)
+        } else {
+            (unproven, Verdict::Retry)
+        };
+        let within = rates.as_mut().is_none_or(|rates| rates.take(now, client));
+        if within { Verdict::Admit } else { beyond }
+    }
+}
+
+/// Token buckets of networks, in memory of a fixed size.
+struct Rates {
+    rate: NetworkRate,
+    /// Nobody else can find networks that share a bucket.
+    hash: RandomState,
+    /// Time since `start` at which each bucket is full again, in microseconds.
+    full_at: Box<[u64]>,
+    start: Option<Instant>,
+}
+
+impl Rates {
+    fn new(rate: NetworkRate) -> Self {
+        Self {
+            rate,
+            hash: RandomState::new(),
+            full_at: vec![0; BUCKETS].into_boxed_slice(),
+            start: None,
+        }
+    }
+
+    /// Takes one connection from the bucket of a client's network. Returns false if it is empty.
+    fn take(&mut self, now: Instant, client: IpAddr) -> bool {
+        let start = *self.start.get_or_insert(now);
+        let now = now.saturating_duration_since(start).as_micros() as u64;
+        let interval = 1_000_000 / u64::from(self.rate.per_second.max(1));
+        let depth = interval.saturating_mul(self.rate.burst.max(1).into());
+        let place = self.hash.hash_one(network(client)) as usize % BUCKETS;
+        let Some(full_at) = self.full_at.get_mut(place) else {
+            return true;
+        };
+        let next = (*full_at).max(now) + interval;
+        let has_room = next - now <= depth;
+        if has_room {
+            *full_at = next;
+        }
+        has_room
+    }
+}
+
+/// Returns the network of an address: /24 of IPv4 and /56 of IPv6, which is what one customer has.
+fn network(client: IpAddr) -> Ipv6Addr {
+    match client.to_canonical() {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            std::net::Ipv4Addr::new(a, b, c, 0).to_ipv6_mapped()
+        }
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 72 << 72),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn ip(address: &str) -> IpAddr {
+        address.parse().expect("an address")
+    }
+
+    fn gate(per_second: u32, burst: u32) -> Gate {
+        Gate::new(Limits {
+            connections: Some(100),
+            per_network: Some(NetworkRate { per_second, burst }),
+        })
+    }
+
+    #[test]
+    fn a_network_has_a_burst_and_then_a_rate() {
+        let (mut gate, start) = (gate(10, 3), Instant::now());
+        let mut ask = |after: u64, client: &str| {
+            let now = start + Duration::from_millis(after);
+            gate.judge(now, ip(client), true, 0)
+        };
+        for host in 0..3 {
+            assert_eq!(ask(0, &format!("192.0.2.{host}")), Verdict::Admit);
+        }
+        assert_eq!(ask(0, "192.0.2.200"), Verdict::TooFast);
+        assert_eq!(ask(99, "192.0.2.200"), Verdict::TooFast);
+        assert_eq!(ask(100, "192.0.2.200"), Verdict::Admit);
+        assert_eq!(ask(100, "::ffff:192.0.2.7"), Verdict::TooFast);
+        assert_eq!(ask(100, "198.51.100.7"), Verdict::Admit, "another network");
+        for host in [
+            "2001:db8:0:100::1",
+            "2001:db8:0:1ff::2",
+            "2001:db8:0:1aa::3",
+        ] {
+            assert_eq!(ask(100, host), Verdict::Admit);
+        }
+        assert_eq!(ask(100, "2001:db8:0:100::9"), Verdict::TooFast);
+        // A long silence saves no more than the burst.
+        for host in 0..3 {
+            assert_eq!(ask(3_600_000, &format!("192.0.2.{host}")), Verdict::Admit);
+        }
+        assert_eq!(ask(3_600_000, "192.0.2.9"), Verdict::TooFast);
+    }
+
+    #[test]
+    fn forged_addresses_only_make_their_owners_prove_theirs() {
+        let (mut gate, now) = (gate(1, 1), Instant::now());
+        let client = ip("192.0.2.1");
+        assert_eq!(gate.judge(now, client, false, 0), Verdict::Admit);
+        assert_eq!(gate.judge(now, client, false, 0), Verdict::Retry);
+        assert_eq!(gate.judge(now, client, true, 0), Verdict::Admit);
+        assert_eq!(gate.judge(now, client, true, 0), Verdict::TooFast);
+    }
+
+    #[test]
+    fn the_number_of_connections_is_bounded_first() {
+        let (mut gate, now) = (gate(1, 1), Instant::now());
+        let client = ip("192.0.2.1");
+        assert_eq!(gate.judge(now, client, true, 100), Verdict::TooMany);
+        assert_eq!(gate.judge(now, client, true, 99), Verdict::Admit);
+    }
+}

@@ -20,9 +20,12 @@ pub struct Fleet {
     /// accept each other's tokens and end each other's lost connections.
     #[arg(long)]
     pub fleet_secret: Option<PathBuf>,
-    /// Number of this server in the load balancer, as hexadecimal digits. Connection ids contain it.
+    /// Number of this server in the load balancer. Connection ids contain it (QUIC-LB).
     #[arg(long)]
-    pub server_id: Option<String>,
+    pub server_id: Option<u64>,
+    /// Bytes of server ids in the load balancer, 1 to 8.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub server_id_length: u8,
     /// File with the key by which connection ids are encrypted: 32 hexadecimal digits.
     #[arg(long, requires = "server_id")]
     pub lb_key: Option<PathBuf>,
@@ -38,17 +41,17 @@ impl Fleet {
     /// A file cannot be read, or an option is not as described.
     pub fn apply(&self, mut builder: EndpointBuilder) -> Result<EndpointBuilder, Failure> {
         if let Some(file) = &self.fleet_secret {
-            let secret = from_hex::<32>(&read(file)?)?;
+            let secret = secret::<32>(file)?;
             builder = builder
                 .token_keys(TokenKeys::from_secret(secret))
                 .reset_key(ResetKey::from_secret(secret));
         }
-        if let Some(id) = &self.server_id {
-            let id = bytes(id)?;
+        if let Some(id) = self.server_id {
+            let id = number(id, self.server_id_length)?;
             let mut random = SystemRandom::new();
             builder = builder.cid_generator(match &self.lb_key {
                 Some(file) => {
-                    let key = from_hex::<16>(&read(file)?)?;
+                    let key = secret::<16>(file)?;
                     QuicLb::encrypted(ROTATION, &id, NONCE, key, &mut random)?
                 }
                 None => QuicLb::plaintext(ROTATION, &id, NONCE, &mut random)?,
@@ -61,22 +64,25 @@ impl Fleet {
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file)
-        .map_err(|error| format!("cannot read {}: {error}", file.display()).into())
+/// Returns a server id, most significant byte first.
+fn number(id: u64, length: u8) -> Result<Vec<u8>, Failure> {
+    let bytes = id.to_be_bytes();
+    let (zeros, id) = bytes.split_at(bytes.len() - usize::from(length));
+    if zeros.iter().any(|byte| *byte != 0) {
+        return Err(format!("--server-id has more than {length} bytes").into());
+    }
+    Ok(id.to_vec())
 }
 
-fn bytes(digits: &str) -> Result<Vec<u8>, Failure> {
-    let digits = digits.trim();
-    let pairs = digits.as_bytes().chunks(2);
+/// Reads a secret of hexadecimal digits.
+fn secret<const N: usize>(file: &Path) -> Result<[u8; N], Failure> {
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let pairs = text.trim().as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Option<Vec<u8>> = pairs
-        .map(|pair| byte(pair).filter(|_| pair.len() == 2))
-        .collect();
-    bytes.ok_or_else(|| "use an even number of hexadecimal digits".into())
-}
-
-fn from_hex<const N: usize>(digits: &str) -> Result<[u8; N], Failure> {
-    let wrong = |bytes: Vec<u8>| format!("{} bytes where {N} are needed", bytes.len());
-    Ok(bytes(digits)?.try_into().map_err(wrong)?)
+    let is_whole = pairs.clone().all(|pair| pair.len() == 2);
+    let bytes = pairs.map(byte).collect::<Option<Vec<u8>>>();
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    let wrong = || format!("{name} does not have {} hexadecimal digits", 2 * N);
+    Ok(bytes.filter(|_| is_whole).ok_or_else(wrong)?)
 }

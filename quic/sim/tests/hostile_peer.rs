@@ -6,15 +6,19 @@
 //!
 //! | bound taken out | invariant that fails | peer, and its step | seeds |
 //! |---|---|---|---|
-//! | answers on the path in use wait for its window | `Windows` | asks, 16 | 81 |
-//! | probes on other paths are few | `Windows` | asks elsewhere, 31 | 121 |
+//! | answers on the path in use wait for its window | `Windows` | asks, 16 | 33 |
+//! | probes on other paths are few | `Windows` | asks elsewhere, 31 | 110 |
+//! | an answered challenge pays for two probes only | `Windows` | | 37,553 |
 //! | one path to fall back to | `Tables` | hops, 7 | 3 |
-//! | bytes in flight on paths that were left | `Windows` | hops, 8; commutes, 12 | 14 |
-//! | 0-RTT packets too large to keep leave no entry | `Leftovers` | comes early, 20 | 16 |
-//! | keep-alive waits for three PTO | `Timers` | is impatient, 1 | 1 |
-//! | pieces of all streams together | `Tables` | tears, 39 | 75 |
-//! | the same, if tables are not compared | `Memory` | tears, 129 | |
-//! | size of ACK frames | `Acknowledgements` | leaves gaps, 222 | |
+//! | bytes in flight on paths that were left | `Windows` | hops, 10; commutes, 12 | 2 |
+//! | 0-RTT packets too large to keep leave no entry | `Leftovers` | comes early, 20 | 10 |
+//! | keep-alive waits for three PTO | `Timers` | is impatient, 1 | 11 |
+//! | pieces of all streams together | `Tables` | tears, 39 | 54 |
+//! | the same, if tables are not compared | `Memory` | tears, 129 | 633 |
+//! | size of ACK frames | `Acknowledgements` | leaves gaps, 222 | 651 |
+//! | probe timers are due when they move, not before | `Overdue` | commutes, 9 | 31 |
+//!
+//! Seeds up to 150,000 were run with all bounds in place, and found none that fails.
 
 #![expect(
     clippy::unwrap_used,

@@ -182,17 +182,6 @@ impl Character {
         }
     }
 
-    /// Returns the peer that moves between two ports, asks for paths, and answers few challenges.
-    pub fn haggles() -> Self {
-        Self {
-            addresses: Addresses::TwoPorts,
-            answers: one_in(6),
-            pads: one_in(2),
-            pause: Duration::from_millis(10),
-            ..Self::new("haggles", [Move::Challenge, Move::Ping])
-        }
-    }
-
     /// Returns the peer that leaves wide gaps between tiny packets.
     pub fn leaves_gaps() -> Self {
         Self {
@@ -287,13 +276,12 @@ impl Character {
     }
 
     /// Returns the peers that once did harm, each with the preference that showed it best.
-    pub fn known() -> [Self; 9] {
+    pub fn known() -> [Self; 8] {
         [
             Self::asks(),
             Self::asks_elsewhere(),
             Self::hops(),
             Self::commutes(),
-            Self::haggles(),
             Self::leaves_gaps(),
             Self::tears(),
             Self::is_impatient(),

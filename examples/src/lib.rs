@@ -4,6 +4,8 @@
 //! file beside the programs. A client trusts that file unless `--ca` names another. Use such
 //! certificates only for experiments on one machine.
 
+pub mod fleet;
+pub mod health;
 pub mod qlog;
 
 use std::error::Error;

@@ -13,14 +13,16 @@ use hybriq_tls::Side;
 
 use crate::{
     connection::{Connection, unreliable},
-    error::{ConnectError, EarlyError, SendDatagramError},
+    error::{ConnectError, EarlyError, SendDatagramError, wire_code},
     stream::{self, RecvStream, SendStream},
     worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
 };
 use hybriq_proto::{
     agreement::EarlyData,
     error::ConnectionError,
+    limits,
     packet::Cid as ConnectionId,
+    stats::ConnectionStats,
     streams::{Direction, StreamId},
 };
 
@@ -29,8 +31,8 @@ use hybriq_proto::{
 ///
 /// [`Connecting::early`](crate::Connecting::early) returns it. It is a separate type so that nobody
 /// sends replayable data by accident. Its streams are ordinary ones and live on in the
-/// [`Connection`] that [`established`](Self::established) returns. The connection is closed when
-/// this handle and all of its streams are dropped.
+/// [`Connection`] that [`established`](Self::established) returns. Clones are handles of the same
+/// connection, which is closed when all of them and all of its streams are dropped.
 ///
 /// # Security
 /// An attacker who records a client's 0-RTT packets can replay them, to this server or to another
@@ -69,8 +71,26 @@ use hybriq_proto::{
 /// ```
 #[must_use = "dropping it closes the connection; await `established`"]
 pub struct EarlyConnection {
-    attempt: Arc<Attempt>,
+    attempt: Arc<Waiting>,
     handle: Polling,
+}
+
+/// The wait for the handshake, which ends with the last clone of an early connection.
+struct Waiting(Arc<Attempt>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
+
+impl Clone for EarlyConnection {
+    fn clone(&self) -> Self {
+        Self {
+            attempt: self.attempt.clone(),
+            handle: self.handle.clone(),
+        }
+    }
 }
 
 impl fmt::Debug for EarlyConnection {
@@ -85,7 +105,7 @@ impl fmt::Debug for EarlyConnection {
 impl EarlyConnection {
     pub(crate) fn new(attempt: Arc<Attempt>, handle: Handle) -> Self {
         Self {
-            attempt,
+            attempt: Arc::new(Waiting(attempt)),
             handle: Polling::new(handle),
         }
     }
@@ -291,7 +311,7 @@ impl EarlyConnection {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn complete(&self) -> Result<(Connection, EarlyData), ConnectError> {
-        let (handle, handshake) = poll_fn(|cx| self.attempt.poll(cx)).await?;
+        let (handle, handshake) = poll_fn(|cx| self.attempt.0.poll(cx)).await?;
         let early_data = handshake.early_data;
         Ok((Connection::new(handle, handshake), early_data))
     }
@@ -300,6 +320,26 @@ impl EarlyConnection {
     /// on a server, that of this one.
     pub fn alpn(&self) -> Option<Vec<u8>> {
         self.handle.lock().core.early_alpn()
+    }
+
+    /// Closes the connection with the application's code and reason, as [`Connection::close`] does.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        let reason = reason.get(..limits::CLOSE_REASON).unwrap_or(reason);
+        self.handle
+            .close(wire_code(code), Bytes::copy_from_slice(reason));
+    }
+
+    /// Waits until the connection is over, and returns the reason.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn closed(&self) -> ConnectionError {
+        self.handle.wait(WaitFor::End, State::poll_closed).await
+    }
+
+    /// Returns the counters of the connection.
+    pub fn stats(&self) -> ConnectionStats {
+        self.handle.lock().core.stats()
     }
 
     /// Returns the reason why the connection is over; `None` while it is open.
@@ -321,12 +361,6 @@ impl EarlyConnection {
     /// Returns which end this is.
     pub fn side(&self) -> Side {
         self.handle.lock().core.side()
-    }
-}
-
-impl Drop for EarlyConnection {
-    fn drop(&mut self) {
-        self.attempt.forget();
     }
 }
 

@@ -22,13 +22,11 @@ use crate::{
 use hybriq_proto::{
     agreement::Handshake,
     error::ConnectionError,
-    saved_path::SavedPath,
-    stats::{ConnectionStats, PathStats},
-};
-use hybriq_proto::{
     limits,
     packet::{Cid as ConnectionId, Version},
-    streams::{Direction, StreamId, Streams},
+    saved_path::SavedPath,
+    stats::{ConnectionStats, PathStats},
+    streams::{Direction, Priority, StreamId, Streams},
 };
 
 /// A connection whose handshake is complete.
@@ -147,6 +145,16 @@ impl Connection {
     /// allowed (RFC 9000 §4.1).
     pub fn set_receive_window(&self, bytes: u64) {
         self.steer(|streams| streams.set_receive_window(bytes));
+    }
+
+    /// Sets the priority of a stream that this end sends on, if it is still open, for code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as that above another crate's
+    /// streams: see [`SendStream::set_priority`](crate::SendStream::set_priority).
+    pub fn set_stream_priority(&self, stream: StreamId, priority: Priority) {
+        self.steer(|streams| {
+            // A closed stream has nothing left to send.
+            let _ = streams.set_priority(stream, priority);
+        });
     }
 
     fn steer(&self, act: impl FnOnce(&mut Streams)) {

@@ -27,7 +27,8 @@ pub(super) fn time_of_day() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// The runtime's timer: one for everything, set anew only when the earliest deadline changes.
+/// The runtime's timer. There is one for all deadlines, and it is set again only when the earliest
+/// one changes.
 #[derive(Default)]
 pub(super) struct Alarm {
     sleep: Option<Pin<Box<Sleep>>>,

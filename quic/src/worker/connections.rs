@@ -1,24 +1,24 @@
-//! The connections of a worker by their slots.
+//! The table of a worker's connections.
 
 use std::sync::Arc;
 
 use super::{attempt::Promise, connection::SharedConnection, sockets::Used, timers::Deadline};
 use hybriq_proto::endpoint::Slot;
 
-/// The connections of a worker by their slots.
+/// The connections of a worker, by slot.
 #[derive(Default)]
 pub(super) struct Connections {
     entries: Vec<Option<Entry>>,
     len: usize,
 }
 
-/// A connection and its worker's notes about it.
+/// A connection and the state that its worker keeps about it.
 pub(super) struct Entry {
     pub(super) connection: Arc<SharedConnection>,
     /// Promise to the task that waits for the handshake.
     pub(super) promise: Option<Promise>,
     pub(super) deadline: Deadline,
-    /// Sockets that it was found to use, if there are several.
+    /// Sockets that it uses, if the worker has several.
     pub(super) sockets: Used,
     /// True while the connection waits to be serviced.
     pub(super) touched: bool,

@@ -1,11 +1,11 @@
-//! The wish of an endpoint that its connections come to their ends.
+//! The signal by which an endpoint asks the applications of its connections to finish.
 
 use std::task::Poll;
 
 use super::waiters::{Waited, Waiters, lock, wait_until, wake};
 use crate::sync::Mutex;
 
-/// The wish of an endpoint that its connections come to their ends.
+/// The signal by which an endpoint asks the applications of its connections to finish.
 #[derive(Default)]
 pub(crate) struct Drain(Mutex<State>);
 
@@ -24,7 +24,7 @@ impl Waited for State {
 }
 
 impl Drain {
-    /// Tells all who wait.
+    /// Gives the signal, and wakes all tasks that wait for it.
     pub(super) fn begin(&self) {
         let mut wakes = Vec::new();
         let mut state = lock(&self.0);

@@ -15,7 +15,7 @@ const BUCKETS: usize = 1 << 14;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Admit,
-    /// The client must prove its address first: somebody sends more in its name than is allowed.
+    /// The client must prove its address first: more packets than are allowed came from its network.
     Retry,
     /// There are as many connections as are allowed.
     TooMany,
@@ -26,8 +26,8 @@ pub(super) enum Verdict {
 /// The operator's limits on new clients.
 pub(super) struct Gate {
     limits: Limits,
-    /// Rates of clients with a proven address, and of the others: who forges addresses cannot use up
-    /// the rate of their owners.
+    /// Rates of clients with a proven address, and of the others. A sender that forges addresses
+    /// cannot use up the rate of their owners.
     rates: [Option<Rates>; 2],
 }
 
@@ -69,7 +69,8 @@ impl Gate {
 /// Token buckets of networks, in memory of a fixed size.
 struct Rates {
     rate: NetworkRate,
-    /// Nobody else can find networks that share a bucket.
+    /// Hash with a secret of its own (SipHash in std), so that an attacker cannot find networks that
+    /// share a bucket. It is computed once for each new client.
     hash: RandomState,
     /// Time since `start` at which each bucket is full again, in microseconds.
     full_at: Box<[u64]>,
@@ -156,7 +157,7 @@ mod tests {
             assert_eq!(ask(100, host), Verdict::Admit);
         }
         assert_eq!(ask(100, "2001:db8:0:100::9"), Verdict::TooFast);
-        // A long silence saves no more than the burst.
+        // A long pause allows no more than the burst.
         for host in 0..3 {
             assert_eq!(ask(3_600_000, &format!("192.0.2.{host}")), Verdict::Admit);
         }

@@ -12,16 +12,16 @@ use super::{
     stats::EndpointStats,
 };
 
-/// Handshakes started in one turn at most: they cost more than everything else, and connections
-/// that are established come first.
+/// Largest number of handshakes that are started in one turn. They cost more than everything else,
+/// and established connections come first.
 const STARTS: usize = 16;
 
 /// Requests that a worker took from its mailbox and has not handled yet.
 pub(super) struct Inbox {
     mailbox: Arc<Mailbox>,
-    /// Lists to exchange with the mailbox's, empty between two turns.
+    /// Lists to exchange with those of the mailbox. They are empty between two turns.
     taken: Requests,
-    /// Handshakes that this turn's budget did not allow. Nothing else waits for the budget.
+    /// Handshakes that this turn's budget did not allow. Only handshakes wait for the budget.
     starts: VecDeque<Command>,
     /// Handshakes that may still be started in this turn.
     budget: usize,
@@ -40,12 +40,12 @@ impl Inbox {
         }
     }
 
-    /// Returns the mailbox, for connections to reach their worker.
+    /// Returns the mailbox, by which connections reach their worker.
     pub(super) const fn mailbox(&self) -> &Arc<Mailbox> {
         &self.mailbox
     }
 
-    /// Allows as many handshakes as one turn may start.
+    /// Resets the budget of handshakes at the start of a turn.
     pub(super) const fn begin_turn(&mut self) {
         self.budget = STARTS;
     }
@@ -55,7 +55,7 @@ impl Inbox {
         self.budget = self.budget.saturating_sub(1);
     }
 
-    /// Takes everything that waits in the mailbox; to be given back once it is done.
+    /// Takes everything that waits in the mailbox. Give the lists back once they are handled.
     pub(super) fn take(&mut self) -> Option<Requests> {
         let mut taken = mem::take(&mut self.taken);
         if self.mailbox.take(&mut taken) {
@@ -67,12 +67,12 @@ impl Inbox {
         None
     }
 
-    /// Takes the lists back, which saves making new ones.
+    /// Takes empty lists back, to use their memory again.
     pub(super) fn give_back(&mut self, done: Requests) {
         self.taken = done;
     }
 
-    /// Queues a command if it has to wait for the budget, else gives it back to be done at once.
+    /// Queues a command that must wait for the budget. Returns one that can be handled at once.
     pub(super) fn sort(&mut self, command: Command) -> Option<Command> {
         if command.starts_handshake() {
             self.starts.push_back(command);

@@ -42,7 +42,7 @@ impl Worker {
     }
 
     fn process(&mut self, id: SocketId, count: usize) {
-        // Lent out so that the messages and the rest of the worker can be borrowed at once.
+        // Taken out so that the messages and the rest of the worker can be borrowed at the same time.
         let mut buffers = std::mem::take(&mut self.buffers);
         for message in buffers.messages(count) {
             self.stats.bytes_received += message.bytes.len() as u64;
@@ -154,12 +154,12 @@ impl Worker {
         }
     }
 
-    /// Answers a client whom the operator's limits do not admit.
+    /// Answers a client that the operator's limits do not admit.
     fn turn_away(&mut self, verdict: Verdict, incoming: Incoming) {
         match verdict {
             Verdict::Retry => match self.endpoint.retry(self.now, incoming) {
                 Ok(()) => {}
-                // It has packets of ours already, and would ignore a Retry.
+                // The client has received packets of ours already, and would ignore a Retry.
                 Err(incoming) => {
                     self.stats.refused_too_fast += 1;
                     self.endpoint.refuse(*incoming);

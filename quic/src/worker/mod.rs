@@ -67,7 +67,7 @@ const ROUNDS: usize = 3;
 /// Interval at which the core is told the time of day, because the clocks drift apart.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// One share of an endpoint.
+/// One worker of an endpoint.
 pub(crate) struct Worker {
     index: u8,
     blueprint: Arc<Blueprint>,
@@ -79,7 +79,7 @@ pub(crate) struct Worker {
     endpoint: Endpoint,
     connections: Connections,
     timers: Timers,
-    /// Time at which the core was told the time of day.
+    /// Time at which the core last learned the time of day.
     clock_set: Option<Instant>,
     /// Time now, read at the start of a turn and after applications ran.
     now: Instant,
@@ -319,7 +319,7 @@ impl Worker {
     }
 }
 
-/// Puts a connection among those to be serviced.
+/// Adds a connection to those to be serviced.
 fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
     if !entry.touched {
         entry.touched = true;
@@ -327,7 +327,7 @@ fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
     }
 }
 
-/// Wakes everybody who waits, even if the worker ends with its runtime.
+/// Wakes all tasks that wait, even if the worker ends with its runtime.
 impl Drop for Worker {
     fn drop(&mut self) {
         let mut wakes = std::mem::take(&mut self.wakes);

@@ -1,4 +1,4 @@
-//! What a worker does after a panic, of the library or of the application's code that it calls:
+//! Recovery of a worker after a panic of the library or of the application's code that it calls:
 //! verifiers, signers, observers, generators.
 
 use std::{
@@ -31,12 +31,12 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn An
 }
 
 impl Worker {
-    /// Ends all connections and begins anew on the same sockets. Other workers go on.
+    /// Ends all connections and starts again on the same sockets. Other workers continue.
     pub(super) fn recover(&mut self) {
         tracing::error!(worker = self.index, "a worker failed and is started again");
         let mut wakes = mem::take(&mut self.wakes);
         self.end_all("the worker of the connection failed", &mut wakes);
-        // Requests that were being handled are lost: their promises say so.
+        // Requests that were being handled are lost. Their promises tell the tasks that wait.
         self.ended = self.inbox.begun();
         self.endpoint = self.blueprint.endpoint(self.index);
         self.connections = Connections::default();
@@ -52,7 +52,7 @@ impl Worker {
         waiters::wake(&mut self.wakes);
     }
 
-    /// Ends all connections with an error of ours, without a word to their peers.
+    /// Ends all connections with an internal error, without telling their peers.
     pub(super) fn end_all(&mut self, reason: &'static str, wakes: &mut Vec<Waker>) {
         let error = ConnectionError::Transport {
             by: By::Local,

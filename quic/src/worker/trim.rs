@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 /// Number of connections below which their memory is not worth the effort.
 const LEAST: usize = 256;
 
-/// Time that the other connections of a flood have to end, too.
+/// Time to wait for the other connections of a flood to end.
 const DELAY: Duration = Duration::from_secs(5);
 
-/// Least time from one release to the next.
+/// Shortest time between two releases.
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Decides when memory is given back: once half of the connections of a peak are gone.
@@ -24,7 +24,7 @@ pub(super) struct Trim {
 }
 
 impl Trim {
-    /// Takes note of the number of connections. Returns true if memory must be given back now.
+    /// Updates the number of connections. Returns true if memory must be given back now.
     pub(super) fn is_due(&mut self, now: Instant, connections: usize) -> bool {
         self.peak = self.peak.max(connections);
         if self.due.is_some_and(|at| at <= now) {
@@ -48,7 +48,7 @@ impl Trim {
     }
 }
 
-/// Gives free memory back to the system, on a thread where nobody waits for it.
+/// Gives free memory back to the system, on a thread of its own so that no task waits for it.
 pub(super) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     drop(tokio::task::spawn_blocking(|| {
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(trim.next_timeout(), Some(now + DELAY));
         assert!(trim.is_due(now + DELAY, 10));
         assert_eq!(trim.next_timeout(), None);
-        // Another flood right behind it.
+        // A second flood follows at once.
         assert!(!trim.is_due(now + DELAY, 1000) && !trim.is_due(now + DELAY, 0));
         assert_eq!(trim.next_timeout(), Some(now + DELAY + INTERVAL));
     }

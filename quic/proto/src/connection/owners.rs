@@ -113,14 +113,72 @@ fn tell<O: Owner>(owner: &mut O, fate: Fate, sent: &O::Sent) {
 /// All owners that send frames.
 pub(super) struct Owners<'a> {
     handshake: &'a mut Handshake,
+    rare: Rare<'a>,
+    streams: &'a mut Streams,
+    datagrams: &'a mut Datagrams,
+    keep_alive: &'a mut Timers,
+}
+
+/// Owners whose frames are rare once the handshake is over, besides the handshake itself. They send
+/// with 1-RTT keys only.
+struct Rare<'a> {
     paths: &'a mut Paths<PathState>,
     ack_frequency: &'a mut AckFrequency,
     new_tokens: &'a mut NewTokens,
     local_cids: &'a mut cids::Local,
     peer_cids: &'a mut cids::Peer,
-    streams: &'a mut Streams,
-    datagrams: &'a mut Datagrams,
-    keep_alive: &'a mut Timers,
+}
+
+impl Rare<'_> {
+    /// Returns true if one of them wants to send a packet.
+    #[inline]
+    fn want_to_send(&self, space: Space) -> bool {
+        let Self {
+            paths,
+            ack_frequency,
+            new_tokens,
+            local_cids,
+            peer_cids,
+        } = self;
+        paths.wants_to_send(space)
+            || ack_frequency.wants_to_send(space)
+            || new_tokens.wants_to_send(space)
+            || local_cids.wants_to_send(space)
+            || peer_cids.wants_to_send(space)
+    }
+
+    /// Returns true if one of them has frames for a packet.
+    #[inline]
+    fn have_frames(&self, space: Space) -> bool {
+        let Self {
+            paths,
+            ack_frequency,
+            new_tokens,
+            local_cids,
+            peer_cids,
+        } = self;
+        paths.has_frames(space)
+            || ack_frequency.has_frames(space)
+            || new_tokens.has_frames(space)
+            || local_cids.has_frames(space)
+            || peer_cids.has_frames(space)
+    }
+
+    /// Writes the frames into a packet. Earlier lines win: the order below is the priority.
+    fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, control: &mut Control) {
+        let Self {
+            paths,
+            ack_frequency,
+            new_tokens,
+            local_cids,
+            peer_cids,
+        } = self;
+        paths.write_frames(timing, out, &mut ());
+        ack_frequency.write_frames(timing, out, &mut control.ack_frequency);
+        new_tokens.write_frames(timing, out, &mut control.new_token);
+        local_cids.write_frames(timing, out, &mut control.local_cids);
+        peer_cids.write_frames(timing, out, &mut control.peer_cids);
+    }
 }
 
 impl Owners<'_> {
@@ -129,11 +187,7 @@ impl Owners<'_> {
     pub(super) fn want_to_send(&self, kind: Kind) -> bool {
         let Self {
             handshake,
-            paths,
-            ack_frequency,
-            new_tokens,
-            local_cids,
-            peer_cids,
+            rare,
             streams,
             datagrams,
             keep_alive,
@@ -144,11 +198,7 @@ impl Owners<'_> {
             Kind::ZeroRtt => streams.wants_to_send(space) || datagrams.wants_to_send(space),
             Kind::OneRtt => {
                 handshake.wants_to_send(space)
-                    || paths.wants_to_send(space)
-                    || ack_frequency.wants_to_send(space)
-                    || new_tokens.wants_to_send(space)
-                    || local_cids.wants_to_send(space)
-                    || peer_cids.wants_to_send(space)
+                    || rare.want_to_send(space)
                     || streams.wants_to_send(space)
                     || datagrams.wants_to_send(space)
                     || keep_alive.wants_to_send(space)
@@ -167,33 +217,20 @@ impl Owners<'_> {
     ) {
         let Self {
             handshake,
-            paths,
-            ack_frequency,
-            new_tokens,
-            local_cids,
-            peer_cids,
+            rare,
             streams,
             datagrams,
             keep_alive,
         } = self;
         let space = kind.space();
         let has_handshake = kind != Kind::ZeroRtt && handshake.has_frames(space);
-        let has_rare = kind == Kind::OneRtt
-            && (paths.has_frames(space)
-                || ack_frequency.has_frames(space)
-                || new_tokens.has_frames(space)
-                || local_cids.has_frames(space)
-                || peer_cids.has_frames(space));
+        let has_rare = kind == Kind::OneRtt && rare.have_frames(space);
         // Most packets carry only data, and need no record of anything else.
         if has_handshake || has_rare {
             let mut control = Control::new(space);
             handshake.write_frames(timing, out, &mut control.handshake);
             if has_rare {
-                paths.write_frames(timing, out, &mut ());
-                ack_frequency.write_frames(timing, out, &mut control.ack_frequency);
-                new_tokens.write_frames(timing, out, &mut control.new_token);
-                local_cids.write_frames(timing, out, &mut control.local_cids);
-                peer_cids.write_frames(timing, out, &mut control.peer_cids);
+                rare.write_frames(timing, out, &mut control);
             }
             if !control.is_empty() {
                 carried.control = Some(Box::new(control));
@@ -219,10 +256,10 @@ impl Owners<'_> {
             peer_cids,
         } = control;
         tell(self.handshake, fate, handshake);
-        tell(self.ack_frequency, fate, ack_frequency);
-        tell(self.new_tokens, fate, new_token);
-        tell(self.local_cids, fate, local_cids);
-        tell(self.peer_cids, fate, peer_cids);
+        tell(self.rare.ack_frequency, fate, ack_frequency);
+        tell(self.rare.new_tokens, fate, new_token);
+        tell(self.rare.local_cids, fate, local_cids);
+        tell(self.rare.peer_cids, fate, peer_cids);
     }
 
     /// Queues the frames of a packet again, for a probe: those of streams only if `streams` says
@@ -334,11 +371,13 @@ impl Connection {
         } = self;
         let owners = Owners {
             handshake,
-            paths,
-            ack_frequency: frequency,
-            new_tokens: tokens,
-            local_cids: local,
-            peer_cids: peer,
+            rare: Rare {
+                paths,
+                ack_frequency: frequency,
+                new_tokens: tokens,
+                local_cids: local,
+                peer_cids: peer,
+            },
             streams,
             datagrams,
             keep_alive: timers,

@@ -1,4 +1,4 @@
-//! A connection that somebody waits for, from the request to the end of its handshake.
+//! Connections that a task waits for, from the request to the end of the handshake.
 
 use std::{
     sync::Arc,
@@ -14,7 +14,7 @@ use super::{
 use crate::{error::ConnectError, sync::Mutex};
 use hybriq_proto::agreement::Handshake;
 
-/// A connection somebody waits for: from the request until the handshake is over.
+/// A connection that a task waits for, from the request to the end of its handshake.
 pub(crate) struct Attempt(Mutex<Waiting>);
 
 struct Waiting {
@@ -22,7 +22,7 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// A share in the connection and what the handshake agreed on.
+/// A handle of the connection and the result of its handshake, or the error that ended it.
 pub(crate) type Outcome = Result<(Handle, Arc<Handshake>), ConnectError>;
 
 enum Phase {
@@ -34,7 +34,7 @@ enum Phase {
     Over(Outcome),
     /// The handshake is over, and the connection was handed out.
     HandedOut,
-    /// Nobody waits any more.
+    /// The task no longer waits.
     Left,
 }
 
@@ -47,7 +47,7 @@ impl Attempt {
         (attempt.clone(), Promise(Some(attempt)))
     }
 
-    /// Nobody waits any more: an unfinished handshake is given up.
+    /// Ends the wait. A handshake that is not finished is given up.
     pub(crate) fn leave(&self) {
         let phase = std::mem::replace(&mut lock(&self.0).phase, Phase::Left);
         if let Phase::Started(connection) = phase {
@@ -55,14 +55,14 @@ impl Attempt {
         }
     }
 
-    /// Nobody waits any more, and whoever has a share in the connection decides what becomes of it.
+    /// Ends the wait, and leaves the connection to those that have a handle of it.
     pub(crate) fn forget(&self) {
         let phase = std::mem::replace(&mut lock(&self.0).phase, Phase::Left);
         drop(phase);
     }
 
-    /// A share in the connection, once there is one and while it may carry early data; `None` if it
-    /// is over or may not.
+    /// Returns a handle of the connection once it exists, if it may carry early data. Returns `None`
+    /// if it may not, or if the handshake is over.
     pub(crate) fn poll_early(&self, cx: &Context<'_>) -> Poll<Option<Handle>> {
         let mut waiting = lock(&self.0);
         match &waiting.phase {
@@ -81,7 +81,7 @@ impl Attempt {
         }
     }
 
-    /// Returns the outcome. The connection is handed out once; the error of one that failed stays.
+    /// Returns the outcome. The connection is handed out once; an error is returned again at each call.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
         let mut waiting = lock(&self.0);
         match std::mem::replace(&mut waiting.phase, Phase::Left) {
@@ -109,7 +109,7 @@ impl Attempt {
         }
     }
 
-    /// Hands over the outcome, gives whom to wake.
+    /// Stores the outcome. Returns the waker of the task that waits.
     fn on_over(&self, outcome: Outcome) -> Option<Waker> {
         let mut waiting = lock(&self.0);
         if let Phase::Left = waiting.phase {
@@ -122,19 +122,19 @@ impl Attempt {
     }
 }
 
-/// The worker's side of an [`Attempt`]. Dropped unkept, it says that the endpoint is closed, so
-/// that whatever happens to a request nobody waits for ever.
+/// The worker's side of an [`Attempt`]. If it is dropped before it is kept, the task learns that the
+/// endpoint is closed, so no task waits forever.
 pub(crate) struct Promise(Option<Arc<Attempt>>);
 
 impl Promise {
-    /// Returns true if nobody waits any more.
+    /// Returns true if the task no longer waits.
     pub(super) fn is_left(&self) -> bool {
         self.0
             .as_ref()
             .is_none_or(|attempt| matches!(lock(&attempt.0).phase, Phase::Left))
     }
 
-    /// The handshake is under way.
+    /// Stores the connection, whose handshake has begun, and wakes the task.
     pub(super) fn on_started(&self, connection: &Arc<SharedConnection>, wakes: &mut Vec<Waker>) {
         let Some(attempt) = &self.0 else { return };
         let mut waiting = lock(&attempt.0);
@@ -147,7 +147,8 @@ impl Promise {
         }
     }
 
-    /// The handshake is over. Where nobody waits any more the outcome is dropped, which closes it.
+    /// Hands the outcome to the task. If the task no longer waits, the outcome is dropped, which closes
+    /// the connection.
     pub(super) fn keep(mut self, outcome: Outcome, wakes: &mut Vec<Waker>) {
         if let Some(attempt) = self.0.take() {
             wakes.extend(attempt.on_over(outcome));

@@ -1,4 +1,4 @@
-//! Datagrams on their way to the sockets.
+//! Datagrams that wait to be sent.
 
 use std::{collections::VecDeque, io, ops::Range};
 
@@ -11,9 +11,9 @@ const TRAIN: usize = 65_527;
 /// Number of bytes after which the batch is flushed. More would leave the processor's cache.
 const ENOUGH: usize = 64 * 1024;
 
-/// Datagrams on their way to the socket, of any number of connections.
+/// Datagrams of any number of connections that wait to be sent.
 ///
-/// Datagrams that the socket does not take stay here, so that nothing is lost while it is full.
+/// Datagrams that the socket does not take stay here, so nothing is lost while it is full.
 pub(super) struct SendBatch {
     memory: Box<[u8]>,
     filled: usize,
@@ -58,14 +58,14 @@ impl SendBatch {
         Some(self.trains.front()?.transmit.local.socket)
     }
 
-    /// Room for the next train: enough for the longest, unless it is full.
+    /// Returns the space for the next train: enough for the longest, unless the batch is full.
     pub(super) fn space(&mut self) -> &mut [u8] {
         let space = self.memory.split_at_mut(self.filled).1;
         let len = space.len().min(TRAIN);
         space.split_at_mut(len).0
     }
 
-    /// Takes what was written to the start of the space.
+    /// Adds the train that was written to the start of the space.
     pub(super) fn push(&mut self, transmit: Transmit) {
         let end = self.memory.len().min(self.filled + transmit.size);
         self.trains.push_back(Train {
@@ -100,7 +100,7 @@ impl SendBatch {
         Flushed::All
     }
 
-    /// Makes single datagrams of the first train: some drivers refuse trains.
+    /// Splits the first train into single datagrams, because some drivers refuse trains.
     fn split(trains: &mut VecDeque<Train>) {
         let Some(Train { transmit, bytes }) = trains.pop_front() else {
             return;

@@ -1,4 +1,4 @@
-//! Shares of application handles in a connection.
+//! Handles of a connection.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The handle is of a stream that never was, since the server refused 0-RTT data.
+/// The stream of the handle does not exist, because the server refused 0-RTT data.
 pub(crate) struct Rejected;
 
 /// Fate of the streams that were opened early, as far as known.
@@ -39,10 +39,10 @@ impl EarlyStreams {
     }
 }
 
-/// An application's share in a connection: the last one to go closes it with code 0.
+/// A handle of a connection. Dropping the last one closes the connection with code 0.
 pub(crate) struct Handle {
     connection: Arc<SharedConnection>,
-    /// 0-RTT data when the handle was made: it is for the streams since.
+    /// Fate of early streams when the handle was made. The handle is valid for streams opened since.
     early: EarlyStreams,
 }
 
@@ -52,18 +52,18 @@ impl Handle {
         self.connection.tasks()
     }
 
-    /// Returns the wish of the endpoint that connections end.
+    /// Returns the signal that the endpoint drains.
     pub(crate) fn drain(&self) -> &Drain {
         self.connection.drain()
     }
 
-    /// For the streams from now on.
+    /// Returns a handle for streams that are opened from now on.
     pub(crate) fn new(connection: Arc<SharedConnection>) -> Self {
         let early = EarlyStreams::of(&connection.lock());
         Self::of(connection, early)
     }
 
-    /// A handle for early data, if the connection is to carry some.
+    /// Returns a handle for early data, if the connection may carry some.
     pub(crate) fn early(connection: &Arc<SharedConnection>) -> Option<Self> {
         let state = connection.lock();
         let offered = state.closed.is_none() && state.core.may_use_early();
@@ -77,7 +77,7 @@ impl Handle {
         Self { connection, early }
     }
 
-    /// Waits until `attempt` is ready; it is repeated whenever `what` may have come.
+    /// Waits until `attempt` is ready, and calls it again whenever `what` may have happened.
     pub(crate) async fn wait<R>(
         &self,
         what: WaitFor,
@@ -86,8 +86,8 @@ impl Handle {
         wait_until(self.state(), what, attempt).await
     }
 
-    /// Checks that the streams of this handle still exist. Asks the protocol itself, which may know
-    /// of a refusal whose event nobody took yet.
+    /// Checks that the streams of this handle still exist. Asks the core, which may know of a refusal
+    /// before its event is handled.
     pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
         if self.early == EarlyStreams::of(state) {
             Ok(())
@@ -96,7 +96,7 @@ impl Handle {
         }
     }
 
-    /// Locks for an operation on a stream of this handle.
+    /// Locks the state for an operation on a stream of this handle.
     pub(crate) fn lock_stream(&self) -> Result<MutexGuard<'_, State>, Rejected> {
         let state = self.lock();
         self.check(&state)?;
@@ -104,13 +104,12 @@ impl Handle {
     }
 }
 
-/// The places that one application handle has among a connection's waiters through its `poll`
-/// methods.
+/// A handle with `poll` methods, and its places among the tasks that wait for the connection.
 ///
-/// A clone begins with none; dropped, it gives its places up.
+/// A clone starts without places. Dropping it gives its places up.
 pub(crate) struct Polling {
     handle: Handle,
-    /// Made with the first wait: most handles are never polled.
+    /// Created by the first wait, because most handles are never polled.
     places: Option<Box<[Place; WaitFor::ALL.len()]>>,
 }
 
@@ -122,7 +121,7 @@ impl Polling {
         }
     }
 
-    /// Tries, and waits for `what` if it must.
+    /// Calls `attempt`, and registers the task for `what` if the result is not ready.
     pub(crate) fn poll<R>(
         &mut self,
         what: WaitFor,

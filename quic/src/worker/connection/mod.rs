@@ -1,4 +1,4 @@
-//! A connection as its worker and the application's handles share it.
+//! Connections, shared by their worker and the application's handles.
 
 mod handle;
 mod moves;
@@ -43,7 +43,7 @@ pub(super) trait CallWorker: Send + Sync {
     /// Returns the runtime of the worker and the tasks on it.
     fn tasks(&self) -> &Tasks;
 
-    /// Returns the wish of the endpoint that connections end.
+    /// Returns the signal that the endpoint drains.
     fn drain(&self) -> &Drain;
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Migration {
     pub(super) address: SocketAddr,
 }
 
-/// A connection as its worker and the application's handles share it.
+/// A connection, shared by its worker and the application's handles.
 pub(crate) struct SharedConnection {
     /// Slot in the worker's connections.
     pub(super) slot: Slot,
@@ -177,7 +177,7 @@ impl SharedConnection {
         }
     }
 
-    /// Takes the connection out of the queue: a later change puts it in again.
+    /// Marks the connection as taken out of the queue, so that a later change queues it again.
     pub(super) fn clear_dirty(&self) {
         self.dirty.store(false, Ordering::Release);
     }
@@ -196,7 +196,7 @@ impl SharedConnection {
         self.worker.tasks()
     }
 
-    /// Returns the wish of the endpoint that connections end.
+    /// Returns the signal that the endpoint drains.
     pub(crate) fn drain(&self) -> &Drain {
         self.worker.drain()
     }
@@ -280,8 +280,8 @@ impl State {
         self.poll_clean_end()
     }
 
-    /// The streams opened so far never were: everybody who waits learns it, and their handles touch
-    /// nothing any more.
+    /// Forgets the streams that were opened early, because the server refused them. All tasks that
+    /// wait are woken, and handles of these streams have no effect from now on.
     fn on_early_data_rejected(&mut self, wakes: &mut Vec<Waker>) {
         for waiters in &mut self.waiters {
             waiters.wake_all(wakes);
@@ -315,7 +315,7 @@ impl State {
         self.close.take()
     }
 
-    /// Ends the connection for the application, and wakes everybody who waits.
+    /// Ends the connection for the application, and wakes all tasks that wait.
     pub(super) fn end(&mut self, error: ConnectionError, wakes: &mut Vec<Waker>) {
         self.closed.get_or_insert(error);
         for waiters in &mut self.waiters {

@@ -10,7 +10,7 @@ use hybriq_proto::{
     error::MigrateError,
 };
 
-/// The application's request to move a connection. The last one counts.
+/// The application's request to move a connection. A later request replaces an earlier one.
 #[derive(Default)]
 pub(crate) struct Move {
     request: u64,
@@ -24,7 +24,7 @@ struct Target {
     request: u64,
     socket: SocketId,
     address: SocketAddr,
-    /// True until the core was told: before the handshake is confirmed it refuses.
+    /// True until the core has accepted the move, which it refuses before the handshake is confirmed.
     waiting: bool,
 }
 
@@ -50,7 +50,7 @@ impl Move {
 }
 
 impl State {
-    /// Begins another move; whoever waits for an earlier one learns that it was replaced.
+    /// Begins another move. A task that waits for an earlier one learns that it was replaced.
     pub(crate) fn begin_move(&mut self, wakes: &mut Vec<Waker>) -> u64 {
         self.moving.request += 1;
         self.moving.outcome = None;
@@ -96,8 +96,8 @@ impl State {
         }
     }
 
-    /// Aims the move of a request at a socket, and tries it. Returns the sockets that are of no use
-    /// any more.
+    /// Sets the socket that a request moves to, and tries the move. Returns the sockets that are no
+    /// longer needed.
     pub(crate) fn aim(
         &mut self,
         (request, socket, address): (u64, SocketId, SocketAddr),
@@ -117,7 +117,7 @@ impl State {
             .chain(useless)
     }
 
-    /// Tells the core where to move, as soon as it accepts that. Returns a socket that is of no use.
+    /// Asks the core to move, once it accepts that. Returns a socket that is not needed.
     pub(crate) fn try_move(&mut self, now: Instant, wakes: &mut Vec<Waker>) -> Option<SocketId> {
         let target = self
             .moving
@@ -133,7 +133,7 @@ impl State {
                 target.waiting = false;
                 return None;
             }
-            // They come with the end of the handshake, or after the last move.
+            // New connection ids come at the end of the handshake, or after the last move.
             Err(MigrateError::NotConfirmed | MigrateError::NoConnectionId) => return None,
             Err(error) => error,
         };

@@ -74,7 +74,7 @@ pub(crate) enum Command {
         peer: SocketAddr,
         /// Name of the server.
         server_name: String,
-        /// Promise to the task that waits.
+        /// Promise of an outcome, for the task that waits.
         promise: Promise,
     },
     /// Accept a connection.
@@ -83,7 +83,7 @@ pub(crate) enum Command {
         incoming: Incoming,
         /// Configuration, if not the endpoint's own.
         setup: Option<Setup>,
-        /// Promise to the task that waits.
+        /// Promise of an outcome, for the task that waits.
         promise: Promise,
     },
     /// Send a Retry, so that the client proves its address.
@@ -107,7 +107,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns true if it starts a handshake, which costs more than anything else.
+    /// Returns true if the command starts a handshake, which costs more than any other.
     pub(super) const fn starts_handshake(&self) -> bool {
         matches!(self, Self::Connect { .. } | Self::Accept { .. })
     }
@@ -156,7 +156,7 @@ impl Mailbox {
         true
     }
 
-    /// Returns ready if something waits; wakes the task later if not.
+    /// Returns ready if something waits. If not, the task is woken later.
     pub(super) fn poll_requests(&self, cx: &Context<'_>) -> Poll<()> {
         let mut requests = lock(&self.requests);
         if requests.is_empty() {

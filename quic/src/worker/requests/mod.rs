@@ -72,7 +72,7 @@ impl Worker {
                 }
             }
             Command::Retry(incoming) => {
-                // The handle asked whether the client would follow it.
+                // The handle has checked that the client would follow a Retry.
                 if let Err(incoming) = self.endpoint.retry(self.now, incoming) {
                     self.endpoint.refuse(*incoming);
                 }

@@ -34,9 +34,9 @@ struct Bound {
 /// Lifetime of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// As long as the worker.
+    /// Kept as long as the worker runs.
     Always,
-    /// Until no connection uses it.
+    /// Closed once no connection uses it.
     WhileUsed,
 }
 
@@ -72,7 +72,7 @@ impl Sockets {
         self.primary
     }
 
-    /// Opens a socket to reach a peer from. Returns it with the address it is bound to.
+    /// Opens a socket from which a peer can be reached. Returns it with the address it is bound to.
     pub(super) fn open(
         &mut self,
         address: SocketAddr,
@@ -146,7 +146,7 @@ impl Sockets {
         }
     }
 
-    /// Closes a socket that nobody uses.
+    /// Closes a socket that no connection uses.
     pub(super) fn close_unused(&mut self, id: SocketId) {
         if let Some(place) = self.bound.get_mut(usize::from(id.0)) {
             if place

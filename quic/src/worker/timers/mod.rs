@@ -9,17 +9,17 @@ use std::{
 use super::clock::Alarm;
 use hybriq_proto::endpoint::Slot;
 
-/// When which connection wants to be called: one entry per connection.
+/// Queue of connections by the time at which they want to be called, with one entry per connection.
 ///
-/// A deadline that moves later, which is what happens with every packet, leaves the entry where it
-/// is; it finds its new place when it comes up.
+/// A deadline that becomes later, which happens with every packet, does not move the entry. The entry
+/// is queued again when its old time comes.
 #[derive(Default)]
 pub(super) struct Timers {
     queue: BTreeSet<(Instant, Slot)>,
     alarm: Alarm,
 }
 
-/// A connection's part of it.
+/// Deadline of one connection, and the time of its entry in the queue.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Deadline {
     wanted: Option<Instant>,
@@ -27,7 +27,7 @@ pub(super) struct Deadline {
 }
 
 impl Timers {
-    /// Notes when the connection wants to be called.
+    /// Sets the time at which the connection wants to be called.
     pub(super) fn set(&mut self, slot: Slot, deadline: &mut Deadline, wanted: Option<Instant>) {
         deadline.wanted = wanted;
         let Some(wanted) = wanted else { return };
@@ -41,7 +41,7 @@ impl Timers {
         deadline.queued = Some(wanted);
     }
 
-    /// Forgets a connection.
+    /// Removes the entry of a connection.
     pub(super) fn remove(&mut self, slot: Slot, deadline: &Deadline) {
         if let Some(queued) = deadline.queued {
             self.queue.remove(&(queued, slot));

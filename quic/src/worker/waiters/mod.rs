@@ -10,7 +10,7 @@ use std::{
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Those who wait for the same thing, oldest first.
+/// Tasks that wait for the same event, oldest first.
 ///
 /// A waiter keeps its [`Place`] from its first wait until it is dropped, so the memory held is
 /// bounded by the waiters alive, however often they are polled.
@@ -62,14 +62,14 @@ impl Place {
         }
     }
 
-    /// Returns true if somebody may have to be told that this waiter is gone.
+    /// Returns true if the place is among the waiters, or was woken and not given up.
     pub(crate) const fn is_taken(&self) -> bool {
         self.ticket.is_some()
     }
 }
 
 impl Waiters {
-    /// Notes whom to wake. Returns the waker that was noted before, to be dropped without the lock.
+    /// Registers the task for a wake-up. Returns its previous waker, to be dropped once no lock is held.
     fn register(&mut self, place: &mut Place, cx: &Context<'_>) -> Option<Waker> {
         let ticket = *place.ticket.get_or_insert_with(|| {
             self.next += 1;
@@ -98,7 +98,7 @@ impl Waiters {
             .binary_search_by_key(&ticket, |waiter| waiter.ticket)
     }
 
-    /// Gives the place up. A future that was woken hands the wake on.
+    /// Gives a place up. If its future was woken already, the next one is woken instead.
     fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
         let ticket = place.ticket.take()?;
         if let Ok(index) = self.position(ticket) {
@@ -136,19 +136,19 @@ impl Waiters {
     }
 }
 
-/// State behind a lock that somebody can wait for.
+/// State behind a lock whose changes tasks can wait for.
 pub(crate) trait Waited {
     /// Event to wait for.
     type For: Copy;
 
-    /// Returns those who wait for it.
+    /// Returns the tasks that wait for an event.
     fn waiters(&mut self, what: Self::For) -> &mut Waiters;
 }
 
-/// Remembers whom to wake; cheap where it is the same task as before.
+/// Stores the waker of a task. Costs little if it is the same task as before.
 ///
-/// Returns who was remembered before, to be dropped once no lock is held: a task may go with its
-/// last waker, and its streams with it.
+/// Returns the previous waker, to be dropped once no lock is held: the last waker may drop its task,
+/// and with it streams that take the lock.
 #[must_use = "drop it once no lock is held"]
 pub(crate) fn set_waker(slot: &mut Option<Waker>, cx: &Context<'_>) -> Option<Waker> {
     match slot {
@@ -157,19 +157,19 @@ pub(crate) fn set_waker(slot: &mut Option<Waker>, cx: &Context<'_>) -> Option<Wa
     }
 }
 
-/// Calls wakers that were collected under a lock, after it.
+/// Calls wakers that were collected under a lock. The lock must not be held.
 pub(crate) fn wake(wakes: &mut Vec<Waker>) {
     for waker in wakes.drain(..) {
         waker.wake();
     }
 }
 
-/// Locks, also after a panic elsewhere: what the locks guard is valid between statements.
+/// Locks a mutex, also after a panic elsewhere: the state it guards is valid between statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tries under the lock, and takes the place among the waiters if it must wait.
+/// Calls `attempt` under the lock, and takes a place among the waiters if the result is not ready.
 pub(crate) fn poll_waiting<T: Waited, R>(
     mutex: &Mutex<T>,
     (what, place): (T::For, &mut Place),
@@ -191,7 +191,7 @@ pub(crate) fn poll_waiting<T: Waited, R>(
     result
 }
 
-/// Gives a place among the waiters up.
+/// Gives up a place among the waiters.
 pub(crate) fn leave<T: Waited>(mutex: &Mutex<T>, what: T::For, place: &mut Place) {
     if place.is_taken() {
         let mut wakes = Vec::new();
@@ -201,10 +201,10 @@ pub(crate) fn leave<T: Waited>(mutex: &Mutex<T>, what: T::For, place: &mut Place
     }
 }
 
-/// Repeats `attempt` under the lock whenever it is woken, until it is ready.
+/// Calls `attempt` under the lock at each wake-up, until it is ready.
 ///
 /// # Cancel safety
-/// Dropped before it is ready it has done nothing.
+/// A future that is dropped before it is ready has had no effect.
 pub(crate) async fn wait_until<T: Waited, R>(
     mutex: &Mutex<T>,
     what: T::For,
@@ -218,7 +218,7 @@ pub(crate) async fn wait_until<T: Waited, R>(
     poll_fn(|cx| poll_waiting(mutex, (what, &mut wait.place), cx, &mut attempt)).await
 }
 
-/// A future's wait, which ends when the future is dropped.
+/// The wait of a future, which ends when the future is dropped.
 struct Wait<'a, T: Waited> {
     mutex: &'a Mutex<T>,
     what: T::For,

@@ -1,0 +1,179 @@
+//! A server for production. It has a worker for each core, and obeys three signals:
+//!
+//! - SIGHUP reads the certificate and the key again, for new connections. If the pair is bad, the old
+//!   one stays.
+//! - SIGTERM or SIGINT refuses new clients, asks the others to finish, and ends after the last
+//!   connection or at the deadline. A second one closes all connections at once.
+//!
+//! It takes its sockets from systemd where there are any, and says there when it is ready. The
+//! service is an echo; a unidirectional stream with `goaway` asks clients to open no more streams.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use hybriq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
+use hybriq::{Identity, Placement, ServerConfig, Tickets, Workers};
+use hybriq_examples::health::{self, Health};
+use hybriq_examples::{Failure, fleet::Fleet};
+use sd_notify::NotifyState;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Application error code of connections that were not done at the deadline.
+const CUT_OFF: u64 = 1;
+
+#[derive(Debug, clap::Parser)]
+struct Args {
+    /// Address to listen on, if systemd gives no sockets; port 0 selects a free port.
+    #[arg(long, default_value = "[::]:4433")]
+    listen: SocketAddr,
+    /// PEM file with the certificate chain.
+    #[arg(long)]
+    cert: PathBuf,
+    /// PEM file with the private key.
+    #[arg(long)]
+    key: PathBuf,
+    /// Seconds that connections have to finish after SIGTERM.
+    #[arg(long, default_value_t = 30)]
+    drain: u64,
+    /// TCP address for health checks over HTTP: /live and /ready.
+    #[arg(long)]
+    health: Option<SocketAddr>,
+    #[command(flatten)]
+    fleet: Fleet,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let args = Args::parse();
+    let tickets = Tickets::new();
+    // Before anything else: a signal that comes early must not kill the process.
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+
+    let server = bind(&args, config(&args, &tickets)?)?;
+    println!("listening on {}", server.local_address());
+    let mut ready = None;
+    if let Some(address) = args.health {
+        let (address, switch) = health::answer(address).await?;
+        println!("health checks on {address}");
+        ready = Some(switch);
+    }
+    sd_notify::notify(&[NotifyState::Ready])?;
+
+    loop {
+        tokio::select! {
+            Some(incoming) = server.accept() => { tokio::spawn(accept(incoming)); }
+            _ = hangup.recv() => reload(&args, &tickets, &server),
+            () = any(&mut terminate, &mut interrupt) => break,
+        }
+    }
+
+    println!("draining for at most {} s", args.drain);
+    sd_notify::notify(&[NotifyState::Stopping])?;
+    if let Some(ready) = &ready {
+        ready.send_replace(Health::Draining);
+    }
+    let deadline = Duration::from_secs(args.drain);
+    tokio::select! {
+        left = server.drain(deadline, CUT_OFF, b"the server ends") => {
+            println!("drained: {left} connections were cut off");
+        }
+        () = any(&mut terminate, &mut interrupt) => {
+            server.close(CUT_OFF, b"the server ends");
+            server.idle().await;
+            println!("ended early");
+        }
+    }
+    Ok(())
+}
+
+/// Waits for either signal.
+async fn any(first: &mut Signal, second: &mut Signal) {
+    tokio::select! {
+        _ = first.recv() => {}
+        _ = second.recv() => {}
+    }
+}
+
+/// Reads certificate and key, and checks that they can serve.
+fn config(args: &Args, tickets: &Tickets) -> Result<ServerConfig, Failure> {
+    let identity = Identity::from_pem_files(&args.cert, &args.key)?;
+    // Clients resume their sessions whatever the certificate.
+    let config = ServerConfig::new(identity)
+        .alpn(["echo"])
+        .tickets(tickets.clone());
+    config.check()?;
+    Ok(config)
+}
+
+fn reload(args: &Args, tickets: &Tickets, server: &Endpoint) {
+    let set = |config| Ok(server.set_server_config(config)?);
+    match config(args, tickets).and_then(set) {
+        Ok(()) => println!("reloaded"),
+        Err(error) => println!("not reloaded, the old certificate stays: {error:?}"),
+    }
+}
+
+fn bind(args: &Args, config: ServerConfig) -> Result<Endpoint, Failure> {
+    let builder = Endpoint::builder()
+        .server(config)
+        .placement(Placement::PinnedThreads);
+    let builder = args.fleet.apply(builder)?;
+    let sockets = sockets_of_systemd()?;
+    let Some(first) = sockets.first() else {
+        return Ok(builder.workers(Workers::PerCore).bind(args.listen)?);
+    };
+    // The unit says by the number of its sockets how many workers there are.
+    let address = first.local_addr()?;
+    let same = |socket: &&UdpSocket| socket.local_addr().is_ok_and(|other| other == address);
+    let workers = sockets.iter().filter(same).count();
+    Ok(builder.workers(workers).bind_sockets(sockets)?)
+}
+
+/// Returns the sockets that systemd has opened (`LISTEN_FDS`).
+fn sockets_of_systemd() -> Result<Vec<UdpSocket>, Failure> {
+    let mut given = listenfd::ListenFd::from_env();
+    let sockets = (0..given.len()).filter_map(|index| given.take_udp_socket(index).transpose());
+    Ok(sockets.collect::<Result<_, _>>()?)
+}
+
+/// Serves a client on the thread of its worker. `Endpoint::stats` counts those that fail.
+async fn accept(incoming: Incoming) {
+    if let Ok(connection) = incoming.accept().await {
+        connection.clone().spawn(serve(connection));
+    }
+}
+
+/// Answers until the client closes the connection, as it does once it was asked to go.
+async fn serve(connection: Connection) -> Result<(), ConnectionError> {
+    connection.spawn(ask_to_go(connection.clone()));
+    while let Some((send, recv)) = connection.accept_bidi().await? {
+        connection.spawn(echo(send, recv));
+    }
+    Ok(())
+}
+
+/// Asks the client to finish as soon as the server drains. Requests that cross the message are
+/// answered.
+async fn ask_to_go(connection: Connection) -> io::Result<()> {
+    tokio::select! {
+        () = connection.draining() => {
+            let mut send = connection.open_uni().await?;
+            send.write_all(b"goaway").await?;
+            send.finish();
+        }
+        _ = connection.closed() => {}
+    }
+    Ok(())
+}
+
+async fn echo(mut send: SendStream, mut recv: RecvStream) {
+    // A stream that fails is dropped unfinished, which resets it: no truncated echo.
+    if tokio::io::copy(&mut recv, &mut send).await.is_ok() {
+        send.finish();
+    }
+}

@@ -1,0 +1,88 @@
+//! The command line of a server that is one of several behind a load balancer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hybriq::{AddressValidation, EndpointBuilder, QuicLb, ResetKey, SystemRandom, TokenKeys};
+
+use crate::Failure;
+
+/// Configuration of the load balancer that is in use (its rotation codepoint).
+const ROTATION: u8 = 0;
+
+/// Bytes of the nonce in connection ids.
+const NONCE: usize = 6;
+
+/// Options of a server in a fleet. Secrets are files, so that no list of processes shows them.
+#[derive(Debug, clap::Args)]
+pub struct Fleet {
+    /// File with the secret of the whole fleet: 64 hexadecimal digits. Servers with the same secret
+    /// accept each other's tokens and end each other's lost connections.
+    #[arg(long)]
+    pub fleet_secret: Option<PathBuf>,
+    /// Number of this server in the load balancer. Connection ids contain it (QUIC-LB).
+    #[arg(long)]
+    pub server_id: Option<u64>,
+    /// Bytes of server ids in the load balancer, 1 to 8.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub server_id_length: u8,
+    /// File with the key by which connection ids are encrypted: 32 hexadecimal digits.
+    #[arg(long, requires = "server_id")]
+    pub lb_key: Option<PathBuf>,
+    /// Makes every client prove its address by a Retry.
+    #[arg(long)]
+    pub always_retry: bool,
+}
+
+impl Fleet {
+    /// Adds the options to an endpoint.
+    ///
+    /// # Errors
+    /// A file cannot be read, or an option is not as described.
+    pub fn apply(&self, mut builder: EndpointBuilder) -> Result<EndpointBuilder, Failure> {
+        if let Some(file) = &self.fleet_secret {
+            let secret = secret::<32>(file)?;
+            builder = builder
+                .token_keys(TokenKeys::from_secret(secret))
+                .reset_key(ResetKey::from_secret(secret));
+        }
+        if let Some(id) = self.server_id {
+            let id = number(id, self.server_id_length)?;
+            let mut random = SystemRandom::new();
+            builder = builder.cid_generator(match &self.lb_key {
+                Some(file) => {
+                    let key = secret::<16>(file)?;
+                    QuicLb::encrypted(ROTATION, &id, NONCE, key, &mut random)?
+                }
+                None => QuicLb::plaintext(ROTATION, &id, NONCE, &mut random)?,
+            });
+        }
+        if self.always_retry {
+            builder = builder.address_validation(AddressValidation::Always);
+        }
+        Ok(builder)
+    }
+}
+
+/// Returns a server id, most significant byte first.
+fn number(id: u64, length: u8) -> Result<Vec<u8>, Failure> {
+    let bytes = id.to_be_bytes();
+    let (zeros, id) = bytes.split_at(bytes.len() - usize::from(length));
+    if zeros.iter().any(|byte| *byte != 0) {
+        return Err(format!("--server-id has more than {length} bytes").into());
+    }
+    Ok(id.to_vec())
+}
+
+/// Reads a secret of hexadecimal digits.
+fn secret<const N: usize>(file: &Path) -> Result<[u8; N], Failure> {
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let pairs = text.trim().as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    let is_whole = pairs.clone().all(|pair| pair.len() == 2);
+    let bytes = pairs.map(byte).collect::<Option<Vec<u8>>>();
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    let wrong = || format!("{name} does not have {} hexadecimal digits", 2 * N);
+    Ok(bytes.filter(|_| is_whole).ok_or_else(wrong)?)
+}

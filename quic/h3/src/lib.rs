@@ -1,0 +1,101 @@
+//! HTTP/3 (RFC 9114) over [`hybriq`]: the transport traits of the [`h3`] crate.
+//!
+//! [`Connection`] turns a connection of hybriq into one that `h3` serves or sends requests on, and
+//! every crate that is written against `h3::quic` works with it. The key exchange of these
+//! connections is post-quantum by default, because it is that of hybriq.
+//!
+//! ```toml
+//! [dependencies]
+//! h3 = "0.0.8"
+//! hybriq = "0.1"
+//! hybriq-h3 = "0.1"
+//! ```
+//!
+//! # A server
+//! ```no_run
+//! use hybriq::{Endpoint, Identity, ServerConfig};
+//! use hybriq_h3::Payload;
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+//!     let config = ServerConfig::new(identity).alpn([hybriq_h3::ALPN]);
+//!     let server = Endpoint::server("[::]:4433", config)?;
+//!     while let Some(incoming) = server.accept().await {
+//!         let connecting = incoming.accept();
+//!         tokio::spawn(async move {
+//!             let connection = hybriq_h3::Connection::new(connecting.await?);
+//!             let mut connection = h3::server::Connection::new(connection).await?;
+//!             while let Some(request) = connection.accept().await? {
+//!                 let (_, mut stream) = request.resolve_request().await?;
+//!                 stream.send_response(http::Response::new(())).await?;
+//!                 stream.send_data(Payload::from("hello")).await?;
+//!                 stream.finish().await?;
+//!             }
+//!             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+//!         });
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Bodies without copies
+//! Received bodies are [`Bytes`](bytes::Bytes) that share the memory of the transport. `h3` hides the
+//! type of a body that is sent, so it can be taken over without a copy only if that type is
+//! [`Payload`], which is made from `Bytes`. Bodies of any other type are copied once.
+//!
+//! # Priorities
+//! `h3` knows no priorities (RFC 9218). [`priority()`] reads the `priority` field of a request, and
+//! [`hybriq::Connection::set_stream_priority`] applies it to the stream of the response. A
+//! PRIORITY_UPDATE frame is applied before `h3` sees, and ignores, it.
+//!
+//! # Limits
+//! `h3` collects a frame as a whole, except for DATA, before it checks its size. A frame that says it is
+//! longer than [`MAX_FRAME`], or than [`Connection::max_frame`] says, ends its stream with
+//! H3_EXCESSIVE_LOAD before anything of it is kept; on the control stream it ends the connection.
+//!
+//! # Codes
+//! A stream that is dropped before its end is reset, and its other half is stopped, with
+//! H3_REQUEST_CANCELLED (RFC 9114 §8.1). A connection that is dropped is closed with H3_NO_ERROR.
+//! [`is_clean`] tells a normal end of an HTTP/3 connection from an error.
+//!
+//! # Datagrams
+//! [`Datagrams`] sends and receives HTTP Datagrams (RFC 9297). The traits of `h3-datagram` 0.0.2 are not
+//! offered for sending: its encoder writes stream id 0 whatever the stream is, and drops payload.
+
+mod bidi;
+mod connection;
+mod datagrams;
+mod error;
+mod frames;
+mod id;
+mod payload;
+mod priority;
+mod recv;
+mod send;
+mod transport;
+
+pub use bidi::BidiStream;
+pub use connection::{Connection, OpenStreams};
+pub use datagrams::{DatagramError, Datagrams};
+pub use error::is_clean;
+pub use payload::Payload;
+pub use priority::priority;
+pub use recv::RecvStream;
+pub use send::SendStream;
+
+/// The application protocol of HTTP/3 (RFC 9114 §3.1).
+pub const ALPN: &str = "h3";
+
+/// Largest number of bytes of a frame other than DATA, if [`Connection::max_frame`] does not say
+/// otherwise: room for 64 KiB of a field section.
+pub const MAX_FRAME: u64 = 64 << 10;
+
+/// H3_EXCESSIVE_LOAD: the peer's behaviour may cause excessive load (RFC 9114 §8.1).
+pub const H3_EXCESSIVE_LOAD: u64 = 0x107;
+
+/// H3_NO_ERROR: an end without an error (RFC 9114 §8.1).
+pub const H3_NO_ERROR: u64 = 0x100;
+
+/// H3_REQUEST_CANCELLED: the request or its response is no longer needed (RFC 9114 §8.1).
+pub const H3_REQUEST_CANCELLED: u64 = 0x10c;

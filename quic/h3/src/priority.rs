@@ -1,0 +1,62 @@
+//! The `priority` field (RFC 9218).
+
+use hybriq::Priority;
+use sfv::{BareItem, Dictionary, ListEntry, Parser};
+
+/// Returns the priority that a `priority` field asks for (RFC 9218 §4). What is missing, malformed or
+/// out of range has its default: urgency 3, not incremental.
+///
+/// A request carries it as a header field, a response may replace it, and PRIORITY_UPDATE frames
+/// carry it as their value.
+///
+/// # Examples
+/// ```
+/// use hybriq::Priority;
+///
+/// assert_eq!(hybriq_h3::priority(b"u=1, i"), Priority::new(1).incremental());
+/// assert_eq!(hybriq_h3::priority(b""), Priority::new(3).non_incremental());
+/// ```
+pub fn priority(field: &[u8]) -> Priority {
+    let fields = Parser::new(field).parse::<Dictionary>().unwrap_or_default();
+    let bare = |key: &str| match fields.get(key) {
+        Some(ListEntry::Item(item)) => Some(&item.bare_item),
+        _ => None,
+    };
+    let urgency = match bare("u") {
+        Some(BareItem::Integer(urgency)) => u8::try_from(i64::from(*urgency)).ok(),
+        _ => None,
+    };
+    let priority = Priority::new(urgency.filter(|urgency| *urgency <= 7).unwrap_or(3));
+    match bare("i") {
+        Some(BareItem::Boolean(true)) => priority.incremental(),
+        _ => priority.non_incremental(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_as_rfc_9218_says() {
+        let plain = |urgency| Priority::new(urgency).non_incremental();
+        for (field, expected) in [
+            ("", plain(3)),
+            ("u=0", plain(0)),
+            ("u=7", plain(7)),
+            ("u=5, i", Priority::new(5)),
+            ("i=?0, u=2", plain(2)),
+            ("i", Priority::new(3)),
+            // Out of range, of another type, unknown, malformed: ignored (RFC 9218 §4).
+            ("u=8", plain(3)),
+            ("u=-1", plain(3)),
+            ("u=\"1\"", plain(3)),
+            ("u=(1 2), i", Priority::new(3)),
+            ("i=1", plain(3)),
+            ("x=1, u=4;a=b", plain(4)),
+            ("u=1,", plain(3)),
+        ] {
+            assert_eq!(priority(field.as_bytes()), expected, "{field}");
+        }
+    }
+}

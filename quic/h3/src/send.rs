@@ -1,0 +1,110 @@
+//! Sending ends of streams.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
+
+use crate::{
+    H3_REQUEST_CANCELLED, error, id,
+    payload::{is_payload, take},
+};
+
+/// The sending end of a stream.
+///
+/// Dropping it before it is finished resets the stream with H3_REQUEST_CANCELLED.
+pub struct SendStream<B: Buf> {
+    stream: hybriq::SendStream,
+    waiting: Waiting<B>,
+}
+
+/// Data that `h3` has handed over and the transport has not taken yet.
+enum Waiting<B: Buf> {
+    Nothing,
+    /// A frame with a body that must be copied.
+    Frame(WriteBuf<B>),
+    /// A frame in parts, which the transport takes over without a copy.
+    Chunks(Vec<Bytes>),
+}
+
+impl<B: Buf> SendStream<B> {
+    pub(crate) fn new(stream: hybriq::SendStream) -> Self {
+        Self {
+            stream,
+            waiting: Waiting::Nothing,
+        }
+    }
+}
+
+impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        match &mut self.waiting {
+            Waiting::Nothing => {}
+            Waiting::Frame(frame) => {
+                while frame.has_remaining() {
+                    let written = ready!(self.stream.poll_write(cx, frame.chunk()));
+                    frame.advance(written.map_err(error::write)?);
+                }
+            }
+            Waiting::Chunks(chunks) => {
+                while chunks.iter().any(|chunk| !chunk.is_empty()) {
+                    ready!(self.stream.poll_write_chunks(cx, chunks)).map_err(error::write)?;
+                }
+            }
+        }
+        self.waiting = Waiting::Nothing;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes a frame. Call `poll_ready` until it is ready before the next one.
+    fn send_data<T: Into<WriteBuf<B>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
+        if !matches!(self.waiting, Waiting::Nothing) {
+            return Err(error::on_stream(
+                quic::ConnectionErrorIncoming::InternalError(
+                    "a frame was sent before the stream was ready for it".into(),
+                ),
+            ));
+        }
+        let mut frame = data.into();
+        self.waiting = if is_payload::<B>() {
+            Waiting::Chunks(take(&mut frame))
+        } else {
+            Waiting::Frame(frame)
+        };
+        Ok(())
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
+        ready!(self.poll_ready(cx))?;
+        self.stream.finish();
+        Poll::Ready(Ok(()))
+    }
+
+    fn reset(&mut self, reset_code: u64) {
+        self.stream.reset(reset_code);
+    }
+
+    fn send_id(&self) -> StreamId {
+        id::of(self.stream.id())
+    }
+}
+
+impl<B: Buf + 'static> quic::SendStreamUnframed<B> for SendStream<B> {
+    fn poll_send<D: Buf>(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut D,
+    ) -> Poll<Result<usize, StreamErrorIncoming>> {
+        ready!(quic::SendStream::poll_ready(self, cx))?;
+        let written = ready!(self.stream.poll_write(cx, buf.chunk())).map_err(error::write)?;
+        buf.advance(written);
+        Poll::Ready(Ok(written))
+    }
+}
+
+impl<B: Buf> Drop for SendStream<B> {
+    fn drop(&mut self) {
+        // Without effect after the end of the stream.
+        self.stream.reset(H3_REQUEST_CANCELLED);
+    }
+}

@@ -14,11 +14,8 @@ pub struct BidiStream<B: Buf> {
 }
 
 impl<B: Buf> BidiStream<B> {
-    pub(crate) fn new((send, recv): (hybriq::SendStream, hybriq::RecvStream)) -> Self {
-        Self {
-            send: SendStream::new(send),
-            recv: RecvStream::new(recv),
-        }
+    pub(crate) fn new(send: SendStream<B>, recv: RecvStream) -> Self {
+        Self { send, recv }
     }
 }
 

@@ -12,7 +12,10 @@ use h3::{
 };
 use hybriq::EarlyConnection;
 
-use crate::{H3_NO_ERROR, bidi::BidiStream, error, recv::RecvStream, send::SendStream};
+use crate::{
+    H3_NO_ERROR, MAX_FRAME, bidi::BidiStream, error, frames::Frames, recv::RecvStream,
+    send::SendStream, transport::Transport,
+};
 
 /// A connection for `h3`. Dropping it closes the connection with H3_NO_ERROR.
 ///
@@ -27,23 +30,23 @@ use crate::{H3_NO_ERROR, bidi::BidiStream, error, recv::RecvStream, send::SendSt
 /// # Ok(())
 /// # }
 /// ```
-pub struct Connection(Transport);
+pub struct Connection {
+    transport: Transport,
+    max_frame: u64,
+}
 
 /// Opens streams for `h3`.
-pub struct OpenStreams<B>(Transport, PhantomData<fn(B)>);
-
-/// A connection of the transport, before or after its handshake is complete.
-#[derive(Clone)]
-enum Transport {
-    Established(hybriq::Connection),
-    Early(EarlyConnection),
+pub struct OpenStreams<B> {
+    transport: Transport,
+    max_frame: u64,
+    body: PhantomData<fn(B)>,
 }
 
 impl Connection {
     /// Makes a connection for `h3` from one of hybriq, whose application protocol should be
     /// [`ALPN`](crate::ALPN).
     pub fn new(connection: hybriq::Connection) -> Self {
-        Self(Transport::Established(connection))
+        Self::of(Transport::Established(connection))
     }
 
     /// Makes a connection for `h3` from one whose handshake is not complete, for requests in 0-RTT
@@ -54,7 +57,29 @@ impl Connection {
     /// server refuses 0-RTT data, the connection fails for `h3`; make another one with
     /// [`Connection::new`] from what [`EarlyConnection::complete`] returns, and ask again.
     pub fn early(connection: EarlyConnection) -> Self {
-        Self(Transport::Early(connection))
+        Self::of(Transport::Early(connection))
+    }
+
+    fn of(transport: Transport) -> Self {
+        Self {
+            transport,
+            max_frame: MAX_FRAME,
+        }
+    }
+
+    /// Sets the largest number of bytes that a frame of the peer other than DATA may have. A frame with
+    /// the fields of a request or response has about as many as they. Default: [`MAX_FRAME`].
+    #[must_use]
+    pub fn max_frame(mut self, bytes: u64) -> Self {
+        self.max_frame = bytes;
+        self
+    }
+
+    fn bidi<B: Buf>(
+        &self,
+        (send, recv): (hybriq::SendStream, hybriq::RecvStream),
+    ) -> BidiStream<B> {
+        bidi((send, recv), &self.transport, self.max_frame)
     }
 }
 
@@ -62,73 +87,7 @@ impl Drop for Connection {
     /// Closes the connection with H3_NO_ERROR. `h3` drops its control stream next, whose end would be
     /// an error as long as the connection is open (RFC 9114 §6.2.1).
     fn drop(&mut self) {
-        self.0.close(H3_NO_ERROR, b"");
-    }
-}
-
-impl Transport {
-    fn poll_open_bidi(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(hybriq::SendStream, hybriq::RecvStream), ConnectionErrorIncoming>> {
-        match self {
-            Self::Established(connection) => {
-                connection.poll_open_bidi(cx).map_err(error::connection)
-            }
-            Self::Early(connection) => connection.poll_open_bidi(cx).map_err(error::early),
-        }
-    }
-
-    fn poll_open_uni(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<hybriq::SendStream, ConnectionErrorIncoming>> {
-        match self {
-            Self::Established(connection) => {
-                connection.poll_open_uni(cx).map_err(error::connection)
-            }
-            Self::Early(connection) => connection.poll_open_uni(cx).map_err(error::early),
-        }
-    }
-
-    fn poll_accept_bidi(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(hybriq::SendStream, hybriq::RecvStream), ConnectionErrorIncoming>> {
-        let accepted = match self {
-            Self::Established(connection) => {
-                connection.poll_accept_bidi(cx).map_err(error::connection)
-            }
-            Self::Early(connection) => connection.poll_accept_bidi(cx).map_err(error::early),
-        };
-        accepted.map(|accepted| accepted?.ok_or_else(|| self.clean_end()))
-    }
-
-    fn poll_accept_uni(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<hybriq::RecvStream, ConnectionErrorIncoming>> {
-        let accepted = match self {
-            Self::Established(connection) => {
-                connection.poll_accept_uni(cx).map_err(error::connection)
-            }
-            Self::Early(connection) => connection.poll_accept_uni(cx).map_err(error::early),
-        };
-        accepted.map(|accepted| accepted?.ok_or_else(|| self.clean_end()))
-    }
-
-    fn clean_end(&self) -> ConnectionErrorIncoming {
-        error::clean_end(match self {
-            Self::Established(connection) => connection.close_reason(),
-            Self::Early(connection) => connection.close_reason(),
-        })
-    }
-
-    fn close(&self, code: u64, reason: &[u8]) {
-        match self {
-            Self::Established(connection) => connection.close(code, reason),
-            Self::Early(connection) => connection.close(code, reason),
-        }
+        self.transport.close(H3_NO_ERROR, b"");
     }
 }
 
@@ -140,18 +99,27 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        self.0.poll_accept_uni(cx).map_ok(RecvStream::new)
+        let accepted = self.transport.poll_accept_uni(cx);
+        accepted.map_ok(|stream| {
+            let frames = Frames::of_uni(self.max_frame);
+            RecvStream::new(stream, frames, self.transport.clone())
+        })
     }
 
     fn poll_accept_bidi(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
-        self.0.poll_accept_bidi(cx).map_ok(BidiStream::new)
+        let accepted = self.transport.poll_accept_bidi(cx);
+        accepted.map_ok(|ends| self.bidi(ends))
     }
 
     fn opener(&self) -> Self::OpenStreams {
-        OpenStreams(self.0.clone(), PhantomData)
+        OpenStreams {
+            transport: self.transport.clone(),
+            max_frame: self.max_frame,
+            body: PhantomData,
+        }
     }
 }
 
@@ -163,18 +131,18 @@ impl<B: Buf + 'static> quic::OpenStreams<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
-        open_bidi(&mut self.0, cx)
+        open_bidi(&mut self.transport, self.max_frame, cx)
     }
 
     fn poll_open_send(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
-        open_send(&mut self.0, cx)
+        open_send(&mut self.transport, cx)
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
-        self.0.close(code.value(), reason);
+        self.transport.close(code.value(), reason);
     }
 }
 
@@ -186,33 +154,48 @@ impl<B: Buf + 'static> quic::OpenStreams<B> for OpenStreams<B> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
-        open_bidi(&mut self.0, cx)
+        open_bidi(&mut self.transport, self.max_frame, cx)
     }
 
     fn poll_open_send(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
-        open_send(&mut self.0, cx)
+        open_send(&mut self.transport, cx)
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
-        self.0.close(code.value(), reason);
+        self.transport.close(code.value(), reason);
     }
 }
 
 impl<B> Clone for OpenStreams<B> {
     fn clone(&self) -> Self {
-        Self(self.0.clone(), PhantomData)
+        Self {
+            transport: self.transport.clone(),
+            max_frame: self.max_frame,
+            body: PhantomData,
+        }
     }
+}
+
+fn bidi<B: Buf>(
+    (send, recv): (hybriq::SendStream, hybriq::RecvStream),
+    transport: &Transport,
+    max_frame: u64,
+) -> BidiStream<B> {
+    let recv = RecvStream::new(recv, Frames::of_bidi(max_frame), transport.clone());
+    BidiStream::new(SendStream::new(send), recv)
 }
 
 fn open_bidi<B: Buf>(
     transport: &mut Transport,
+    max_frame: u64,
     cx: &mut Context<'_>,
 ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
     let opened = transport.poll_open_bidi(cx);
-    opened.map_ok(BidiStream::new).map_err(error::on_stream)
+    let opened = opened.map_ok(|ends| bidi(ends, transport, max_frame));
+    opened.map_err(error::on_stream)
 }
 
 fn open_send<B: Buf>(

@@ -4,6 +4,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use h3::quic::StreamId;
 use hybriq::{Connection, ConnectionError, SendDatagramError};
 
+use crate::frames::read_integer;
+
 /// Largest number of a stream divided by four (RFC 9297 §2.1).
 const MAX_QUARTER: u64 = (1 << 60) - 1;
 
@@ -112,13 +114,9 @@ fn put(value: u64, out: &mut BytesMut) {
 
 /// Returns the stream and the payload of a datagram.
 fn decode(mut datagram: Bytes) -> Option<(StreamId, Bytes)> {
-    let first = *datagram.first()?;
-    let len = 1 << (first >> 6);
-    let bytes = datagram.get(..len)?;
-    let value = bytes
-        .iter()
-        .fold(0, |value, &byte| value << 8 | u64::from(byte));
-    let quarter = value & (u64::MAX >> (66 - 8 * len as u32).min(63));
+    let mut rest = &datagram[..];
+    let quarter = read_integer(&mut rest)?;
+    let len = datagram.len() - rest.len();
     if quarter > MAX_QUARTER {
         return None;
     }

@@ -46,7 +46,13 @@
 //!
 //! # Priorities
 //! `h3` knows no priorities (RFC 9218). [`priority()`] reads the `priority` field of a request, and
-//! [`hybriq::Connection::set_stream_priority`] applies it to the stream of the response.
+//! [`hybriq::Connection::set_stream_priority`] applies it to the stream of the response. A
+//! PRIORITY_UPDATE frame is applied before `h3` sees, and ignores, it.
+//!
+//! # Limits
+//! `h3` collects a frame as a whole, except for DATA, before it checks its size. A frame that says it is
+//! longer than [`MAX_FRAME`], or than [`Connection::max_frame`] says, ends its stream with
+//! H3_EXCESSIVE_LOAD before anything of it is kept; on the control stream it ends the connection.
 //!
 //! # Codes
 //! A stream that is dropped before its end is reset, and its other half is stopped, with
@@ -61,11 +67,13 @@ mod bidi;
 mod connection;
 mod datagrams;
 mod error;
+mod frames;
 mod id;
 mod payload;
 mod priority;
 mod recv;
 mod send;
+mod transport;
 
 pub use bidi::BidiStream;
 pub use connection::{Connection, OpenStreams};
@@ -78,6 +86,13 @@ pub use send::SendStream;
 
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";
+
+/// Largest number of bytes of a frame other than DATA, if [`Connection::max_frame`] does not say
+/// otherwise: room for 64 KiB of a field section.
+pub const MAX_FRAME: u64 = 64 << 10;
+
+/// H3_EXCESSIVE_LOAD: the peer's behaviour may cause excessive load (RFC 9114 §8.1).
+pub const H3_EXCESSIVE_LOAD: u64 = 0x107;
 
 /// H3_NO_ERROR: an end without an error (RFC 9114 §8.1).
 pub const H3_NO_ERROR: u64 = 0x100;

@@ -5,8 +5,19 @@ use std::{any::TypeId, cell::RefCell};
 use bytes::{Buf, Bytes};
 
 thread_local! {
-    /// Parts of payloads that were advanced over, while [`take`] runs on this thread.
-    static TAKEN: RefCell<Option<Vec<Bytes>>> = const { RefCell::new(None) };
+    static CAPTURE: RefCell<Capture> = const { RefCell::new(Capture::Off) };
+}
+
+/// State of [`take`] on this thread.
+enum Capture {
+    /// It does not run.
+    Off,
+    /// It runs, and the last slice was not that of a payload.
+    Waiting,
+    /// It runs, and the last slice was that of a payload.
+    Seen,
+    /// A payload was advanced, and gave up its front.
+    Taken(Bytes),
 }
 
 /// Data of a body to send, which the transport takes over without a copy.
@@ -67,15 +78,20 @@ impl Buf for Payload {
     }
 
     fn chunk(&self) -> &[u8] {
+        CAPTURE.with_borrow_mut(|capture| {
+            if let Capture::Waiting = capture {
+                *capture = Capture::Seen;
+            }
+        });
         self.0.chunk()
     }
 
     fn advance(&mut self, count: usize) {
         let front = self.0.split_to(count);
-        TAKEN.with_borrow_mut(|taken| match taken {
-            // A header in front of the payload is advanced over as well, by no bytes of the payload.
-            Some(taken) if !front.is_empty() => taken.push(front),
-            _ => {}
+        CAPTURE.with_borrow_mut(|capture| {
+            if let Capture::Seen = capture {
+                *capture = Capture::Taken(front);
+            }
         });
     }
 
@@ -89,27 +105,23 @@ pub(crate) fn is_payload<B: 'static>() -> bool {
     TypeId::of::<B>() == TypeId::of::<Payload>()
 }
 
-/// Takes everything out of a buffer that consists of a header, which is copied, and a payload. Returns
-/// the chunks in order.
+/// Takes everything out of a buffer, whose payloads are not copied. Returns the chunks in order.
 pub(crate) fn take(buffer: &mut impl Buf) -> Vec<Bytes> {
-    TAKEN.set(Some(Vec::with_capacity(2)));
     let mut chunks = Vec::with_capacity(2);
     while buffer.has_remaining() {
+        CAPTURE.set(Capture::Waiting);
         let chunk = buffer.chunk();
         let len = chunk.len();
-        // Headers of frames are short, and a payload that is as short costs as little to copy.
-        let copy = (len <= SHORT).then(|| Bytes::copy_from_slice(chunk));
+        let is_payload = CAPTURE.with_borrow(|capture| matches!(capture, Capture::Seen));
+        let copy = (!is_payload).then(|| Bytes::copy_from_slice(chunk));
         buffer.advance(len);
-        let taken = TAKEN.with_borrow_mut(|taken| taken.as_mut().and_then(Vec::pop));
-        chunks.extend(taken.or(copy));
+        chunks.extend(match CAPTURE.replace(Capture::Off) {
+            Capture::Taken(front) => Some(front),
+            Capture::Off | Capture::Waiting | Capture::Seen => copy,
+        });
     }
-    TAKEN.set(None);
     chunks
 }
-
-/// Number of bytes that the header of a frame has at most, with room to spare (RFC 9114 §7.1: two
-/// variable-length integers, behind a type of the stream).
-const SHORT: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +150,15 @@ mod tests {
         }
     }
 
+    /// What is no payload is copied, however long.
+    #[test]
+    fn other_data_is_copied() {
+        let block = vec![3; 500];
+        let mut buffer = Framed(b"header", Payload::default()).chain(&block[..]);
+        let chunks = take(&mut buffer);
+        assert_eq!(chunks, [Bytes::from("header"), Bytes::from(block)]);
+    }
+
     /// A payload behind a header is taken over, not copied.
     #[test]
     fn a_payload_keeps_its_memory() {
@@ -159,6 +180,6 @@ mod tests {
         assert_eq!(payload.chunk(), b"ello");
         assert_eq!(payload.copy_to_bytes(2), "el");
         assert_eq!(Bytes::from(payload), "lo");
-        assert!(TAKEN.take().is_none());
+        assert!(CAPTURE.with_borrow(|capture| matches!(capture, Capture::Off)));
     }
 }

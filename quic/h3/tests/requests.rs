@@ -390,3 +390,93 @@ async fn a_request_goes_in_0_rtt_packets() {
     assert_eq!(fate, hybriq::EarlyData::Accepted);
     assert!(connection.handshake().resumed);
 }
+
+/// `h3` would collect the frame until it is whole, whatever its length.
+#[tokio::test]
+async fn a_frame_that_is_too_long_ends_its_stream_alone() {
+    let pair = Pair::new().await;
+    let (mut server, _client, mut requests) = ends(&pair).await;
+    // HEADERS of 2^30 bytes, and an unknown frame of as many.
+    for kind in [1, 0x21] {
+        let (mut send, _recv) = pair.client.open_bidi().await.unwrap();
+        send.write_all(&[kind, 0xc0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3])
+            .await
+            .unwrap();
+        let request = soon(server.accept()).await.unwrap().unwrap();
+        assert!(soon(request.resolve_request()).await.is_err());
+        assert_eq!(soon(send.stopped()).await, Ok(Some(0x107)));
+    }
+    tokio::spawn(serve_echo(server));
+    assert_eq!(
+        ask(&mut requests, Bytes::from("still here")).await,
+        "still here"
+    );
+}
+
+#[tokio::test]
+async fn a_frame_that_is_too_long_on_the_control_stream_ends_the_connection() {
+    let pair = Pair::new().await;
+    let mut builder = h3::server::builder();
+    let server = builder.build::<_, Payload>(Connection::new(pair.server.clone()).max_frame(100));
+    let mut server = soon(server).await.unwrap();
+    let mut control = pair.client.open_uni().await.unwrap();
+    // The type of the stream, empty SETTINGS, and an unknown frame of 101 bytes.
+    control
+        .write_all(&[0, 4, 0, 0x21, 0x40, 101])
+        .await
+        .unwrap();
+    assert!(soon(server.accept()).await.is_err());
+    let end = soon(pair.client.closed()).await.to_string();
+    assert!(end.contains(&0x107.to_string()), "{end}");
+    assert!(end.contains("101 bytes"), "{end}");
+}
+
+/// PRIORITY_UPDATE (RFC 9218 §7.1) reorders responses that are under way.
+#[tokio::test]
+async fn a_priority_update_is_applied() {
+    let pair = Pair::new().await;
+    let mut server = soon(Server::new(Connection::new(pair.server.clone())))
+        .await
+        .unwrap();
+    let mut control = pair.client.open_uni().await.unwrap();
+    control.write_all(&[0, 4, 0]).await.unwrap();
+    // Two requests that a test writes itself: GET / over QPACK's static table.
+    let get = [
+        1, 12, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 5, b'l', b'o', b'c', b'a', b'l',
+    ];
+    let mut streams = Vec::new();
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let (mut send, recv) = pair.client.open_bidi().await.unwrap();
+        send.write_all(&get).await.unwrap();
+        send.finish();
+        let request = soon(server.accept()).await.unwrap().unwrap();
+        let (_, answer) = soon(request.resolve_request()).await.unwrap();
+        streams.push((send, recv));
+        answers.push(answer);
+    }
+    // The first stream is to come last, the second first.
+    for (stream, urgency) in [(0, b'7'), (4, b'0')] {
+        let update = [0x80, 0xf, 7, 0, 4, stream, b'u', b'=', urgency];
+        control.write_all(&update).await.unwrap();
+    }
+    // The server reads its control stream before it takes the next request.
+    let (mut send, _recv) = pair.client.open_bidi().await.unwrap();
+    send.write_all(&get).await.unwrap();
+    assert!(soon(server.accept()).await.unwrap().is_some());
+    let body = Bytes::from(vec![1; 200_000]);
+    for answer in &mut answers {
+        answer.send_response(Response::new(())).await.unwrap();
+        answer.send_data(Payload::from(body.clone())).await.unwrap();
+        answer.finish().await.unwrap();
+    }
+    let [(_, last), (_, first)] = &mut streams[..] else {
+        unreachable!()
+    };
+    let winner = tokio::select! {
+        biased;
+        _ = last.read_to_end(1 << 20) => "last",
+        _ = first.read_to_end(1 << 20) => "first",
+    };
+    assert_eq!(winner, "first");
+}

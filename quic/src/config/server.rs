@@ -196,6 +196,20 @@ impl ServerConfig {
         self
     }
 
+    /// Returns configurations of rustls for TLS over TCP, with this configuration's certificates, policies
+    /// of key exchange and client authentication: for servers that offer HTTP/1.1 and HTTP/2 beside
+    /// HTTP/3. `alpn` has the application protocols over TCP, first choice first.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    #[cfg(feature = "rustls")]
+    pub fn tcp(
+        &self,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<hybriq_tls::rustls::TcpServer, ConfigError> {
+        hybriq_tls::rustls::TcpServer::new(&self.tls, alpn)
+    }
+
     /// Checks the configuration without serving: the TLS library knows the groups and suites, each key
     /// belongs to its certificate, every certificate is valid now, and the roots and the key log can
     /// be used. A custom [provider](Self::provider) has to start the session of a server.

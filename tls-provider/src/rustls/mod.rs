@@ -25,6 +25,7 @@ mod remembered;
 mod server;
 mod session;
 mod suites;
+mod tcp;
 mod tickets;
 mod verify;
 
@@ -40,6 +41,7 @@ pub use ::rustls::crypto::CryptoProvider;
 pub use ::rustls::{ClientConfig, ServerConfig};
 pub use client::Client;
 pub use server::Server;
+pub use tcp::TcpServer;
 
 use crate::{ConfigError, Side};
 

@@ -107,9 +107,9 @@ impl Server {
 }
 
 /// Parts that all configurations of one server share.
-struct Parts {
-    resolver: Arc<Identities>,
-    clients: Arc<dyn ClientCertVerifier>,
+pub(super) struct Parts {
+    pub(super) resolver: Arc<Identities>,
+    pub(super) clients: Arc<dyn ClientCertVerifier>,
     tickets: Tickets,
     audience: Audience,
     key_log: Arc<Capture>,
@@ -129,7 +129,7 @@ const KEPT_TICKETS: usize = 2;
 const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
 
 impl Parts {
-    fn new(
+    pub(super) fn new(
         options: &ServerOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
@@ -288,7 +288,7 @@ impl ProducesTickets for NoTickets {
 
 /// Certificates, chosen by the server name.
 #[derive(Debug)]
-struct Identities(Vec<Arc<CertifiedKey>>);
+pub(super) struct Identities(Vec<Arc<CertifiedKey>>);
 
 impl Identities {
     fn new(identities: &[Identity], crypto: &CryptoProvider) -> Result<Self, ConfigError> {

@@ -1,0 +1,119 @@
+//! Configurations for TLS over TCP, with the certificates and policies of a QUIC server.
+
+use std::sync::Arc;
+
+use ::rustls::crypto::{CryptoProvider, aws_lc_rs::Ticketer};
+use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
+use ::rustls::{KeyLog, NoKeyLog, ServerConfig, version};
+
+use super::server::Parts;
+use super::{groups, suites, unsupported};
+use crate::admission::ByServerName;
+use crate::options::KeyLogSink;
+use crate::{ConfigError, Group, KeyExchange, ServerOptions};
+
+/// Configurations of rustls for a server that offers TLS over TCP beside QUIC: the same certificates,
+/// policies of key exchange, cipher suites and client authentication, by TLS 1.3 only.
+///
+/// Tickets are separate from those of QUIC.
+pub struct TcpServer {
+    policies: ByServerName<Vec<(Group, Arc<ServerConfig>)>>,
+}
+
+impl TcpServer {
+    /// Builds the configurations, for these application protocols, first choice first.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    pub fn new(
+        options: &ServerOptions,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Self, ConfigError> {
+        let shared = Shared::new(options, alpn)?;
+        let of_policy = |policy: &KeyExchange| {
+            let groups = groups::of_policy(policy)?.into_iter();
+            let configs = groups.map(|group| {
+                let crypto = suites::crypto(options.suites.as_deref(), &[group])?;
+                Ok((group, shared.config(options, crypto)?))
+            });
+            configs.collect::<Result<Vec<_>, _>>()
+        };
+        let policies =
+            ByServerName::build(&options.key_exchange, &options.key_exchange_for, of_policy)?;
+        Ok(Self { policies })
+    }
+
+    /// Returns the configuration for a client, whose only group is the first of the policy that the
+    /// client supports. If they have none in common, the handshake with the configuration fails with
+    /// the right alert. `None` if the policy has no groups.
+    pub fn config(&self, hello: &OfferedHello<'_>) -> Option<Arc<ServerConfig>> {
+        let configs = self.policies.get(hello.server_name());
+        let offered = hello.named_groups().unwrap_or_default();
+        let supports = |group: Group| offered.iter().any(|offered| u16::from(*offered) == group.0);
+        let mutual = configs.iter().find(|(group, _)| supports(*group));
+        let (_, config) = mutual.or(configs.first())?;
+        Some(config.clone())
+    }
+}
+
+/// Parts that all configurations share.
+struct Shared {
+    parts: Parts,
+    alpn: Vec<Vec<u8>>,
+    ticketer: Arc<dyn ProducesTickets>,
+    key_log: Arc<dyn KeyLog>,
+}
+
+impl Shared {
+    fn new(
+        options: &ServerOptions,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            parts: Parts::new(options, |crypto| crypto)?,
+            alpn: alpn
+                .into_iter()
+                .map(|name| name.as_ref().to_vec())
+                .collect(),
+            ticketer: Ticketer::new().map_err(|error| unsupported(error.to_string()))?,
+            key_log: match options.key_log.open()? {
+                Some(sink) => Arc::new(Log(sink)),
+                None => Arc::new(NoKeyLog),
+            },
+        })
+    }
+
+    fn config(
+        &self,
+        options: &ServerOptions,
+        crypto: CryptoProvider,
+    ) -> Result<Arc<ServerConfig>, ConfigError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(crypto))
+            .with_protocol_versions(&[&version::TLS13])
+            .map_err(|error| unsupported(error.to_string()))?
+            .with_client_cert_verifier(self.parts.clients.clone())
+            .with_cert_resolver(self.parts.resolver.clone());
+        if let Some(change) = &options.change_rustls {
+            (change.0)(&mut config);
+        }
+        config.alpn_protocols.clone_from(&self.alpn);
+        config.key_log = self.key_log.clone();
+        config.max_early_data_size = 0;
+        if options.no_tickets {
+            config.send_tls13_tickets = 0;
+        } else {
+            config.ticketer = self.ticketer.clone();
+        }
+        Ok(Arc::new(config))
+    }
+}
+
+/// A key log in the terms of rustls.
+#[derive(Debug)]
+struct Log(Arc<KeyLogSink>);
+
+impl KeyLog for Log {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        self.0.log(label, client_random, secret);
+    }
+}

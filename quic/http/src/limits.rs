@@ -15,12 +15,9 @@ use std::time::Duration;
 ///
 /// use hybriq_http::Limits;
 ///
-/// let limits = Limits {
-///     header_list: 16 << 10,
-///     header_time: Duration::from_secs(5),
-///     ..Limits::default()
-/// };
-/// # let _ = limits;
+/// let mut limits = Limits::default();
+/// limits.header_list = 16 << 10;
+/// limits.header_time = Duration::from_secs(5);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -104,7 +104,8 @@ pub const PATH_RESPONSES: usize = 3;
 pub const PATH_CHALLENGES: usize = 4;
 
 /// Bytes of PATH_CHALLENGE and PATH_RESPONSE datagrams sent outside the congestion window until the
-/// peer acknowledges something: as many as in an initial window (RFC 9002 §7.2).
+/// peer acknowledges something: as many as in an initial window (RFC 9002 §7.2). The answer to a
+/// challenge of 1200 bytes pays for two datagrams.
 pub const PROBE_BYTES: u64 = 10 * MIN_DATAGRAM as u64;
 
 /// Paths remembered beside the one in use.

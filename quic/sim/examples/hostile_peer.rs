@@ -5,7 +5,7 @@
 
 mod setup;
 
-use hybriq_sim::adversary::{Addresses, Attack, Character, Extremes, Move};
+use hybriq_sim::adversary::{Addresses, Attack, Character, Extremes, Move, search};
 
 /// Steps of each attack.
 const STEPS: u64 = 300;
@@ -29,9 +29,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let known = known.map(|character| (0, character));
     for (seed, character) in known.chain(drawn) {
         let name = character.name;
-        let mut attack = Attack::new(seed, character, &client.provider, server.clone())?;
-        // An error names the invariant, the seed and the step.
-        attack.run(STEPS)?;
+        // An error names the invariant, the seed and the step, and lists the datagrams that it takes.
+        let attack = search(STEPS, || {
+            let character = character.clone();
+            Attack::new(seed, character, &client.provider, server.clone())
+                .expect("TLS is configured")
+        })?;
         let end = if attack.is_over() { "ended" } else { "lives" };
         println!(
             "a peer that {name} (seed {seed}): {} steps in {:?}, the connection {end}",

@@ -75,7 +75,7 @@ impl Connection {
                 // Not for every copy: a server could otherwise make us probe an address of its
                 // choice for ever.
                 if !self.state.is_confirmed() {
-                    self.on_confirmed();
+                    self.on_confirmed(now);
                     self.seek_preferred(now);
                 }
                 Ok(())

@@ -328,18 +328,18 @@ impl Connection {
         } else {
             self.handshake.release();
             self.handshake.owe_done();
-            self.on_confirmed();
+            self.on_confirmed(now);
         }
     }
 
     /// Discards what only the handshake needed, once it is confirmed.
-    pub(super) fn on_confirmed(&mut self) {
+    pub(super) fn on_confirmed(&mut self, now: Instant) {
         if self.state.is_confirmed() {
             return;
         }
         self.state.on_confirmed();
-        self.discard(packet::Space::Initial);
-        self.discard(packet::Space::Handshake);
+        self.discard(now, packet::Space::Initial);
+        self.discard(now, packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
         self.start_mtu();
     }

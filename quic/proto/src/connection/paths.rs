@@ -141,7 +141,7 @@ impl Connection {
             self.on_switched(now, switch);
         }
         if let Some(round_trip) = round_trip {
-            self.recovery.guess_rtt(round_trip);
+            self.recovery.guess_rtt(now, round_trip);
         }
         if is_end {
             self.end_quietly(now, ConnectionError::TimedOut);
@@ -151,7 +151,7 @@ impl Connection {
     /// Switches loss detection, congestion control and the header bits to another path.
     fn on_switched(&mut self, now: Instant, switch: Switch<PathState>) {
         match switch {
-            Switch::SameWay => self.recovery.follow_path(),
+            Switch::SameWay => self.recovery.follow_path(now),
             Switch::OtherWay { left, saved } => {
                 let state = if let Some(saved) = saved {
                     *saved
@@ -160,7 +160,7 @@ impl Connection {
                     let seed = self.paths.draw();
                     PathState::new(now, self.config.flight.start(now, self.side, size, seed))
                 };
-                let known = self.recovery.change_path(state);
+                let known = self.recovery.change_path(now, state);
                 self.paths.save_left(left, known);
                 self.paths.resume_mtu();
                 self.follow_mtu();

@@ -64,9 +64,13 @@ impl Connection {
 
     fn take_datagram(&mut self, now: Instant, arrival: &Arrival, packets: &mut Packets<'_>) {
         let len = packets.bytes().len();
+        let was_blocked = self.is_blocked();
         if !self.paths.admit(arrival, len, self.moves()) {
             self.on_dropped(len, DropTrigger::ConnectionUnknown);
             return;
+        }
+        if was_blocked {
+            self.recovery.rearm(now);
         }
         self.observer.stats.datagrams_received += 1;
         self.observer.stats.bytes_received += len as u64;
@@ -273,7 +277,7 @@ impl Connection {
             }
             Kind::Handshake if self.side.is_server() => {
                 self.paths.active_mut().on_validated();
-                self.discard(Space::Initial);
+                self.discard(now, Space::Initial);
             }
             Kind::OneRtt => self.on_one_rtt_opened(now),
             _ => {}
@@ -328,7 +332,7 @@ impl Connection {
     }
 
     /// Drops the keys and state of a packet number space.
-    pub(super) fn discard(&mut self, space: Space) {
+    pub(super) fn discard(&mut self, now: Instant, space: Space) {
         let keys = self.handshake.keys();
         let gone = match space {
             Space::Initial => keys.initial().is_none(),
@@ -338,6 +342,7 @@ impl Connection {
         if !gone {
             self.handshake.discard(handshake::level(space));
             self.recovery.discard_space(space);
+            self.recovery.rearm(now);
         }
     }
 
@@ -350,16 +355,21 @@ impl Connection {
         } else {
             recovery::Handshake::InitialOnly
         };
-        let blocked = !self.paths.active().may_send(limits::MIN_DATAGRAM as u64);
         recovery::Context {
             handshake,
             peer_max_ack_delay: self.acks.frequency.peer_max_delay(),
-            amplification: if blocked {
+            amplification: if self.is_blocked() {
                 recovery::Amplification::Blocked
             } else {
                 recovery::Amplification::Open
             },
         }
+    }
+
+    /// Returns true if the anti-amplification limit leaves no room for a datagram (RFC 9000 §8.1).
+    #[inline]
+    fn is_blocked(&self) -> bool {
+        !self.paths.active().may_send(limits::MIN_DATAGRAM as u64)
     }
 
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {

@@ -123,7 +123,7 @@ impl Connection {
     #[inline]
     fn wear_keys(&mut self, now: Instant, space: Space, pn: PacketNumber) {
         match space {
-            Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
+            Space::Handshake if self.side.is_client() => self.discard(now, Space::Initial),
             Space::Data if self.handshake.sends_zero_rtt() => {
                 self.handshake.keys_mut().on_zero_rtt_sealed();
             }

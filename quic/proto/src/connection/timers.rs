@@ -122,7 +122,11 @@ impl Timers {
     /// have lost it: a NAT that gave it another port takes what the server sends to the old one, and
     /// only a packet of the client shows the new one (RFC 9000 §9.3).
     fn makes_itself_heard_at(&self) -> Option<Instant> {
-        self.heard_at?.checked_add(limits::SILENCE.max(self.floor))
+        let at = self
+            .heard_at?
+            .checked_add(limits::SILENCE.max(self.floor))?;
+        // The minimum changes with the path: a time that is past by the new one is due now.
+        Some(at.max(self.idle_since))
     }
 
     fn on_asks(&mut self, now: Instant) {

@@ -179,7 +179,7 @@ impl<S> Paths<S> {
     ) -> Outcome<S> {
         let mut outcome = Outcome::default();
         if answered.expanded == Expanded::Full {
-            self.on_progress();
+            self.on_full_answer();
         }
         let Some(path) = self.path_mut(which) else {
             return outcome;

@@ -133,9 +133,9 @@ impl<S> Paths<S> {
     /// Returns true if a probe may leave now.
     ///
     /// On the path in use an answer waits for the congestion window (RFC 9000 §8.2.2). Probes
-    /// outside of it are bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something,
-    /// or else a peer that keeps challenging and moving would get more than any window allows.
-    /// Challenges of a client are exempt: it moves only at its own application's request.
+    /// outside of it are bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something
+    /// or answers, or else a peer that keeps challenging and moving would get more than any window
+    /// allows. Challenges of a client are exempt: it moves only at its own application's request.
     fn may_probe(&self, probe: &Probe, window: Window) -> bool {
         match window {
             Window::Open if probe.is_on_active() => true,
@@ -145,10 +145,18 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Notes that the peer newly acknowledged something, or answered a challenge of 1200 bytes.
+    /// Notes that the peer newly acknowledged something.
     #[inline]
     pub const fn on_progress(&mut self) {
         self.outside_window = 0;
+    }
+
+    /// Notes that the peer answered a challenge of 1200 bytes: the challenge arrived, and the answer
+    /// to one of the peer's own may follow. It does not renew the whole allowance, or else a peer
+    /// that answers one probe in ten and acknowledges nothing would get the others for nothing.
+    pub(super) const fn on_full_answer(&mut self) {
+        let paid = 2 * limits::MIN_DATAGRAM as u64;
+        self.outside_window = self.outside_window.saturating_sub(paid);
     }
 
     /// Writes the answers of a path, and then its challenge.

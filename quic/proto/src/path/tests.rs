@@ -251,6 +251,59 @@ fn an_answer_on_the_path_in_use_waits_for_the_window() {
     assert!(again.is_none());
 }
 
+/// Proves: security 8 path-challenge-floods-are-bounded
+#[test]
+fn the_answer_to_a_challenge_pays_for_two_probes() {
+    let first = Path::<()>::validated(at(), 1200);
+    let mut paths = Paths::new(hybriq_tls::Side::Server, first, 1);
+    let mut cids = Endless::default();
+    let now = std::time::Instant::now();
+    // Sends a probe with a challenge, whatever the window says, and returns it.
+    let mut probe = |paths: &mut Paths<()>| {
+        let patience = Patience::new(
+            std::time::Duration::from_millis(100),
+            std::time::Duration::from_millis(333),
+        );
+        let validation = &mut paths.active_mut().validation;
+        validation.stop();
+        validation.start(now, patience);
+        let probe = paths.next_probe(None, Window::Full, &mut cids)?;
+        let mut buffer = [0; 1200];
+        let mut out = FrameWriter::new(&mut buffer);
+        paths.write_probe(now, &probe, &mut out);
+        paths.on_probe_sent(&probe, 1200, Window::Full);
+        Some(challenge_in(out.written()))
+    };
+    let bound = limits::PROBE_BYTES / 1200;
+    let mut last = None;
+    for _ in 0..bound {
+        last = probe(&mut paths);
+        assert!(last.is_some());
+    }
+    assert_eq!(probe(&mut paths), None);
+    let mut facts = Facts {
+        now,
+        waits: Waits::new(
+            std::time::Duration::from_millis(100),
+            std::time::Duration::from_millis(333),
+        ),
+        cids: &mut Endless::default(),
+    };
+    let data = last.unwrap();
+    let validation = &mut paths.active_mut().validation;
+    validation.stop();
+    validation.start(now, facts.waits.patience);
+    validation.on_sent(now, data, Expanded::Full);
+    let _ = paths.on_response(crate::frame::PathResponse(data), &mut facts);
+    assert!(probe(&mut paths).is_some());
+    assert!(probe(&mut paths).is_some());
+    assert_eq!(probe(&mut paths), None, "only two");
+    paths.on_progress();
+    for _ in 0..bound {
+        assert!(probe(&mut paths).is_some(), "an acknowledgement renews all");
+    }
+}
+
 #[test]
 fn the_search_for_the_datagram_size_goes_on_where_it_began() {
     let mut paths = Paths::new(hybriq_tls::Side::Client, path(), 1);

@@ -102,7 +102,7 @@ impl<R> Recovery<R> {
         if self.peer_validated_address(context) {
             self.pto_count = 0;
         }
-        self.timer_base = self.timer_base.max(now);
+        self.rearm(now);
         Ok(())
     }
 

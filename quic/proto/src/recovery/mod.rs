@@ -119,7 +119,8 @@ pub struct Recovery<R> {
     /// Packets just declared lost, for the controller. Kept to reuse the allocation.
     lost: Vec<LostPacket>,
     pto_count: u32,
-    /// Start of the timer that keeps a client from a deadlock (RFC 9002 §6.2.2.1).
+    /// Time of the last event that moved the probe timer. It is the start of the timer that keeps a
+    /// client from a deadlock (RFC 9002 §6.2.2.1), and no timer is due before it.
     timer_base: Instant,
     /// True if a Handshake packet was acknowledged.
     handshake_acked: bool,
@@ -301,6 +302,11 @@ impl<R> Recovery<R> {
         self.on_taken(taken);
         self.ecn.on_discarded(marked);
         self.pto_count = 0;
+    }
+
+    /// Notes that the probe timer moved, perhaps to a time that is past: it is due now.
+    pub fn rearm(&mut self, now: Instant) {
+        self.timer_base = self.timer_base.max(now);
     }
 
     const fn on_taken(&mut self, bytes: InFlight) {

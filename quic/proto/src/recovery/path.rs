@@ -41,8 +41,8 @@ impl PathState {
 impl<R> Recovery<R> {
     /// Switches to another path (RFC 9000 §9.4). Packets in flight still count as received or lost,
     /// but do not affect the new path. Returns the state of the old one.
-    pub fn change_path(&mut self, mut path: PathState) -> PathState {
-        self.disown();
+    pub fn change_path(&mut self, now: Instant, mut path: PathState) -> PathState {
+        self.disown(now);
         path.episode.follow(&self.episode);
         path.ecn.reset();
         PathState {
@@ -61,13 +61,13 @@ impl<R> Recovery<R> {
     /// Follows a path whose address changed but which is believed to be the same: its state
     /// remains. Packets in flight to the old address may be lost for that reason alone, and do not
     /// affect it.
-    pub fn follow_path(&mut self) {
-        self.disown();
+    pub fn follow_path(&mut self, now: Instant) {
+        self.disown(now);
         self.ecn.reset();
     }
 
     /// Takes the packets in flight out of account. They are still acknowledged or lost.
-    fn disown(&mut self) {
+    fn disown(&mut self, now: Instant) {
         let state = &mut self.spaces[Space::Data];
         state.sent.for_each_mut(|packet| {
             packet.snapshot = None;
@@ -79,13 +79,15 @@ impl<R> Recovery<R> {
         self.abroad
             .on_left(std::mem::take(&mut self.bytes_in_flight));
         self.pto_count = 0;
+        self.rearm(now);
     }
 
     /// Sets an estimate of the round trip that is better than the configured one; has no effect
     /// after the first sample (RFC 9002 §6.2.2).
-    pub fn guess_rtt(&mut self, rtt: Duration) {
+    pub fn guess_rtt(&mut self, now: Instant, rtt: Duration) {
         if self.rtt.first_sample().is_none() {
             self.rtt = Rtt::new(rtt);
+            self.rearm(now);
         }
     }
 }

@@ -37,9 +37,11 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// Returns the time at which [`Recovery::on_timeout`] must be called next. It may be in the
-    /// past after the state of the connection changed, for example when a server's amplification
-    /// limit was lifted.
+    /// Returns the time at which [`Recovery::on_timeout`] must be called next.
+    ///
+    /// A probe that would have been due earlier, had it been known then, is due when it became known:
+    /// on another path, which ends the backoff, or when a server's amplification limit was lifted
+    /// (RFC 9002 §A.6).
     pub fn next_timeout(&self, context: &Context) -> Option<Instant> {
         self.loss_time()
             .or_else(|| self.pto_time(context).map(|(at, _)| at))
@@ -58,6 +60,7 @@ impl<R> Recovery<R> {
                     self.detect_lost(now, space, context, outcome);
                 }
             }
+            self.rearm(now);
             return Some(Timeout::Lost);
         }
         let (at, pto) = self.pto_time(context)?;
@@ -73,7 +76,7 @@ impl<R> Recovery<R> {
         self.ecn.on_pto(self.pto_count);
         // The next timeout counts from here even if the probe does not leave at once: a
         // timer must never stay in the past.
-        self.timer_base = now;
+        self.rearm(now);
         let state = &mut self.spaces[space];
         state.last_eliciting_sent = Some(now);
         state.probes = probes;
@@ -96,7 +99,7 @@ impl<R> Recovery<R> {
             .filter_map(|space| {
                 let base = self.space(space).last_eliciting_sent?;
                 let at = base + self.backed_off(self.pto(space, context.peer_max_ack_delay));
-                Some((at, Pto::Unacknowledged(space)))
+                Some((at.max(self.timer_base), Pto::Unacknowledged(space)))
             })
             .min_by_key(|&(at, _)| at);
         if unacknowledged.is_some() || self.peer_validated_address(context) {

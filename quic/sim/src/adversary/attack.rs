@@ -1,6 +1,8 @@
 //! One hostile peer against one server, step by step.
 
 use std::{
+    collections::BTreeSet,
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,6 +21,7 @@ use super::{
     disguise::{Disguise, Secrets},
     frames::Frames,
     peer::HostilePeer,
+    search::Arrived,
     victim::Victim,
 };
 use crate::{
@@ -55,6 +58,10 @@ pub struct Attack {
     victim: Victim,
     ledger: Ledger,
     steps: u64,
+    /// Steps whose datagrams are lost.
+    lost: BTreeSet<u64>,
+    /// Datagrams that arrived.
+    arrived: Vec<Arrived>,
     buffer: Vec<u8>,
 }
 
@@ -85,6 +92,8 @@ impl Attack {
             victim: Victim::new(seed, server),
             ledger: Ledger::new(Bounds::default()),
             steps: 0,
+            lost: BTreeSet::new(),
+            arrived: Vec::new(),
             buffer: vec![0; 65_536],
         };
         attack.shake_hands(character, client)?;
@@ -102,6 +111,17 @@ impl Attack {
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.ledger = Ledger::new(bounds);
         self.ledger.on_answered(OWN.into());
+    }
+
+    /// Loses the datagrams that the peer sends in these steps, counted from 1. The peer draws them
+    /// all the same, so the others stay as they are, unless they depend on what the server answers.
+    pub fn lose(&mut self, steps: impl IntoIterator<Item = u64>) {
+        self.lost.extend(steps);
+    }
+
+    /// Takes the list of the datagrams that arrived so far.
+    pub(super) fn take_arrived(&mut self) -> Vec<Arrived> {
+        mem::take(&mut self.arrived)
     }
 
     /// Returns the number of steps so far.
@@ -172,6 +192,18 @@ impl Attack {
             return Ok(());
         };
         let mut forged = peer.next();
+        if self.lost.contains(&self.steps) {
+            return Ok(());
+        }
+        self.arrived.push(Arrived {
+            step: self.steps,
+            elapsed: self.elapsed,
+            from: forged.from,
+            bytes: forged.payload.len(),
+            acknowledges: forged.acknowledges,
+            answers: forged.answers,
+            moves: mem::take(&mut forged.moves),
+        });
         self.ledger.on_received(forged.from, forged.payload.len());
         if forged.acknowledges {
             self.ledger.on_acknowledged();
@@ -201,6 +233,22 @@ impl Attack {
         self.pass(passed);
         self.ledger.on_quiet(passed, 0);
         self.check()
+    }
+
+    /// Lets time pass during the handshake, and returns what timers release.
+    fn idle(&mut self, time: Duration) -> Vec<Datagram> {
+        let end = self.now + time;
+        let mut released = Vec::new();
+        while let Some(at) = self.victim.next_timeout().filter(|at| *at <= end) {
+            self.pass(at.saturating_duration_since(self.now));
+            match self.victim.on_timeout(self.now) {
+                Ok((_, mut sent)) => released.append(&mut sent),
+                // The first step finds it again.
+                Err(_) => break,
+            }
+        }
+        self.pass(end.saturating_duration_since(self.now));
+        released
     }
 
     fn pass(&mut self, time: Duration) {
@@ -260,9 +308,9 @@ impl Attack {
                     sent += 1;
                 }
             }
-            self.pass(DELAY);
-            let answers = self.victim.drain(self.now);
-            self.pass(DELAY);
+            let mut answers = self.idle(DELAY);
+            answers.append(&mut self.victim.drain(self.now));
+            answers.append(&mut self.idle(DELAY));
             for answer in answers {
                 let mut datagram = answer.payload;
                 from_server.push(datagram.clone());

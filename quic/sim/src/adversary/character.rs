@@ -217,7 +217,7 @@ impl Character {
         }
     }
 
-    /// Draws a peer that does everything, within what it likes.
+    /// Draws a peer that does everything, within what it likes; one in eight does only one thing.
     pub fn of_seed(seed: u64) -> Self {
         let rng = &mut Rng::nth(seed, 0xc4a2);
         let mut moves: Vec<Move> = (0..2 + rng.below(12))
@@ -242,7 +242,7 @@ impl Character {
             Addresses::Ports,
             Addresses::Any,
         ];
-        Self {
+        let drawn = Self {
             moves,
             moves_at_once: 1 + rng.below(4),
             acknowledges,
@@ -256,7 +256,23 @@ impl Character {
             read,
             extremes: Extremes::of(rng),
             ..Self::new("is of its seed", [])
+        };
+        if rng.below(8) == 0 {
+            drawn.alone(rng)
+        } else {
+            drawn
         }
+    }
+
+    /// Keeps one of the moves, one in each packet, without anything that pays for it: no padding, no
+    /// acknowledgement. It shows what costs more than the bytes that come.
+    fn alone(mut self, rng: &mut Rng) -> Self {
+        let kept = rng.below(self.moves.len() as u64) as usize;
+        self.moves = self.moves.get(kept).copied().into_iter().collect();
+        self.moves_at_once = 1;
+        self.acknowledges = one_in(0);
+        self.pads = one_in(0);
+        self
     }
 
     /// Returns the peers that once did harm, each with the preference that showed it best.

@@ -36,6 +36,9 @@
 //! # }
 //! ```
 //!
+//! [`search`] runs an attack and, if an invariant does not hold, repeats it with fewer and fewer
+//! datagrams that arrive: what it returns names the few that are needed.
+//!
 //! A test that counts what its allocator gives out passes that number on with [`Attack::measure`].
 //! Then the bytes that the server holds are compared, too.
 
@@ -45,8 +48,10 @@ mod disguise;
 mod frames;
 mod nodes;
 mod peer;
+mod search;
 mod victim;
 
 pub use attack::Attack;
 pub use character::{Addresses, Character, Extremes, Move};
 pub use nodes::{Alter, Inject, Replay, Swap, flip_bit, spoof, truncate};
+pub use search::{Arrived, Found, search};

@@ -35,6 +35,8 @@ pub(super) struct Forged {
     pub(super) acknowledges: bool,
     /// True if it answers a challenge to the address that it comes from.
     pub(super) answers: bool,
+    /// Moves that it is made of; none for an answer.
+    pub(super) moves: Vec<Move>,
 }
 
 /// An authenticated client without manners.
@@ -144,6 +146,7 @@ impl HostilePeer {
                 payload,
                 acknowledges: false,
                 answers: true,
+                moves: Vec::new(),
             };
         }
         let moves = &self.character.moves;
@@ -159,7 +162,7 @@ impl HostilePeer {
             0
         };
         let from = self.place();
-        let mut told = false;
+        let (mut told, mut made) = (false, vec![first]);
         let payload = self.packet(pad_to, |peer, rng, out| {
             if acknowledges {
                 told = peer.acknowledge(rng, out);
@@ -169,6 +172,7 @@ impl HostilePeer {
                 let moves = &peer.character.moves;
                 let drawn = rng.below(moves.len() as u64) as usize;
                 if let Some(&it) = moves.get(drawn) {
+                    made.push(it);
                     peer.frames.write(it, rng, out);
                 }
             }
@@ -181,6 +185,7 @@ impl HostilePeer {
             payload,
             acknowledges: told,
             answers: false,
+            moves: made,
         }
     }
 
@@ -252,6 +257,7 @@ impl HostilePeer {
             payload,
             acknowledges: false,
             answers: false,
+            moves: vec![it],
         }
     }
 }

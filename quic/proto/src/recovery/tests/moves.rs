@@ -24,7 +24,7 @@ fn a_peer_that_moves_again_and_acknowledges_nothing_gets_no_further_window() {
     let window = world.recovery.window();
     let mut sent = first;
     for _ in 0..1000 {
-        world.recovery.follow_path();
+        world.recovery.follow_path(world.now);
         sent += fill(&mut world, &mut next);
     }
     assert!(sent <= 2 * window, "{sent} bytes");
@@ -42,11 +42,11 @@ fn moving_between_two_ways_gives_each_its_window_once() {
     let first = world.recovery.window();
     let unknown = config(Side::Client, Box::new(NewReno::new(1200)));
     let mut other = PathState::new(world.now, unknown);
-    other = world.recovery.change_path(other);
+    other = world.recovery.change_path(world.now, other);
     let second = world.recovery.window();
     sent += fill(&mut world, &mut next);
     for _ in 0..1000 {
-        other = world.recovery.change_path(other);
+        other = world.recovery.change_path(world.now, other);
         sent += fill(&mut world, &mut next);
     }
     assert!(sent <= first + second, "{sent} bytes");

@@ -75,6 +75,36 @@ fn a_timer_does_not_stay_in_the_past_when_probes_do_not_leave() {
     }
 }
 
+#[test]
+fn a_probe_that_another_path_makes_due_is_not_due_in_the_past() {
+    let late = || {
+        let mut world = World::established();
+        world.send(Space::Data, 1);
+        world.send(Space::Data, 2);
+        for _ in 0..5 {
+            world.now = world.recovery.next_timeout(&world.context).unwrap();
+            assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Data)));
+        }
+        // The backoff holds the next probe back for much longer than one probe timeout.
+        world.pass(ms(5000));
+        let timer = world.recovery.next_timeout(&world.context).unwrap();
+        assert!(timer > world.now);
+        world
+    };
+    let is_due_now = |world: &World| {
+        let timer = world.recovery.next_timeout(&world.context).unwrap();
+        assert_eq!(timer, world.now);
+    };
+    let mut world = late();
+    world.recovery.follow_path(world.now);
+    is_due_now(&world);
+    let mut world = late();
+    let unknown = config(Side::Client, Box::new(NewReno::new(1200)));
+    let state = PathState::new(world.now, unknown);
+    drop(world.recovery.change_path(world.now, state));
+    is_due_now(&world);
+}
+
 /// Proves: rfc9002 6.2.2.1 blocked-server-has-no-pto
 #[test]
 fn a_server_does_not_probe_while_amplification_blocks_it() {

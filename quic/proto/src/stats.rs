@@ -1,6 +1,6 @@
 //! Counters of a connection, and measurements of its path.
 
-use std::time::Duration;
+use std::{ops::AddAssign, time::Duration};
 
 use crate::{congestion::Phase, ecn::EcnState, frame::EcnCounts};
 
@@ -117,6 +117,51 @@ pub struct PathStats {
     pub datagram_size: u16,
     /// State of ECN validation on the path.
     pub ecn: EcnState,
+}
+
+/// Bytes of memory that a connection holds, by what holds it. Estimates: they leave out what the TLS
+/// library and the allocator add.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryHeld {
+    /// The connection itself.
+    pub connection: u64,
+    /// Tables of streams that are not over.
+    pub streams: u64,
+    /// Stream data that the application has not read, gaps included.
+    pub received: u64,
+    /// Stream data that is not sent, or not acknowledged.
+    pub sent: u64,
+    /// Datagrams that wait to be sent or read.
+    pub datagrams: u64,
+    /// Records of packets in flight.
+    pub packets: u64,
+}
+
+impl MemoryHeld {
+    /// Returns each number with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("connections", self.connection),
+            ("streams", self.streams),
+            ("received", self.received),
+            ("sent", self.sent),
+            ("datagrams", self.datagrams),
+            ("packets", self.packets),
+        ]
+        .into_iter()
+    }
+}
+
+impl AddAssign for MemoryHeld {
+    fn add_assign(&mut self, other: Self) {
+        self.connection += other.connection;
+        self.streams += other.streams;
+        self.received += other.received;
+        self.sent += other.sent;
+        self.datagrams += other.datagrams;
+        self.packets += other.packets;
+    }
 }
 
 /// Entries of the tables of a connection that grow with what its peer does: the current numbers, or

@@ -114,7 +114,7 @@ impl Published {
         let before = gauges(&self.0);
         for ((metric, value), (_, before)) in gauges(stats).into_iter().zip(before) {
             common
-                .gauge(&metric)
+                .gauge(&metric, &[])
                 .increment(value as f64 - before as f64);
         }
         self.0 = *stats;

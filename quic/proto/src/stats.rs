@@ -18,6 +18,8 @@ pub struct ConnectionStats {
     pub bytes_received: u64,
     /// Datagrams, or packets in them, that were dropped: undecryptable, duplicate, malformed.
     pub packets_dropped: u64,
+    /// The same by reason.
+    pub drops: PacketDrops,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets received and accepted.
@@ -56,6 +58,54 @@ pub struct ConnectionStats {
     pub bytes_in_flight: u64,
     /// Counters of DATAGRAM frames (RFC 9221).
     pub datagram_frames: DatagramStats,
+}
+
+/// Numbers of dropped datagrams and packets of a connection, by the reason that
+/// [`DropTrigger`](crate::events::DropTrigger) explains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacketDrops {
+    /// Malformed, or not allowed in the state of the connection.
+    pub invalid: u32,
+    /// Of another version, or of a kind that changes nothing any more.
+    pub unsupported: u32,
+    /// From another address, or with an id of no connection.
+    pub connection_unknown: u32,
+    /// Without keys, and with no room to keep them.
+    pub key_unavailable: u32,
+    /// Not authentic.
+    pub decryption_failure: u32,
+    /// Received before.
+    pub duplicate: u32,
+}
+
+impl PacketDrops {
+    /// Returns each number with the name of its reason.
+    pub const fn by_reason(&self) -> [(&'static str, u32); 6] {
+        [
+            ("invalid", self.invalid),
+            ("unsupported", self.unsupported),
+            ("connection_unknown", self.connection_unknown),
+            ("key_unavailable", self.key_unavailable),
+            ("decryption_failure", self.decryption_failure),
+            ("duplicate", self.duplicate),
+        ]
+    }
+}
+
+impl AddAssign for PacketDrops {
+    fn add_assign(&mut self, other: Self) {
+        for (count, more) in [
+            (&mut self.invalid, other.invalid),
+            (&mut self.unsupported, other.unsupported),
+            (&mut self.connection_unknown, other.connection_unknown),
+            (&mut self.key_unavailable, other.key_unavailable),
+            (&mut self.decryption_failure, other.decryption_failure),
+            (&mut self.duplicate, other.duplicate),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
 }
 
 /// Counters of the DATAGRAM frames of a connection (RFC 9221): each was one call of

@@ -80,10 +80,8 @@ impl Connections {
     pub(super) fn memory_held(&self, from: usize) -> (MemoryHeld, Option<usize>) {
         let mut held = MemoryHeld::default();
         let end = self.entries.len().min(from.saturating_add(CENSUS));
-        for entry in self.entries.get(from..end).unwrap_or_default() {
-            if let Some(entry) = entry {
-                held += entry.connection.lock().core.memory_held();
-            }
+        for entry in self.entries.get(from..end).into_iter().flatten().flatten() {
+            held += entry.connection.lock().core.memory_held();
         }
         (held, (end < self.entries.len()).then_some(end))
     }

@@ -15,6 +15,9 @@ pub mod tuning {}
 #[doc = include_str!("../docs/guide/deployment.md")]
 pub mod deployment {}
 
+#[doc = include_str!("../docs/metrics.md")]
+pub mod metrics {}
+
 #[doc = include_str!("../docs/guide/security.md")]
 pub mod security {}
 

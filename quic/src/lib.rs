@@ -162,7 +162,7 @@
 //!
 //! # Overview
 //! The [`guide`] has chapters for first steps, migration from other libraries, tuning, deployment,
-//! security and post-quantum.
+//! metrics, security and post-quantum.
 //!
 //! | to | there is |
 //! |---|---|
@@ -191,7 +191,7 @@
 //! | keep keys elsewhere, check certificates by oneself | [`Signer`], [`Verifier`], [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
-//! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
+//! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`Connection::span`], [`guide::metrics`], [`events`] |
 //!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
@@ -207,6 +207,7 @@
 //! | `tokio` | on | the async endpoint; without it there are only the configuration and the core |
 //! | `rustls` | on | the rustls provider |
 //! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |
+//! | `metrics` | off | [metrics](guide::metrics) by the facade of the crate `metrics`, for Prometheus and others |
 #![deny(missing_docs)]
 #![cfg_attr(
     test,

@@ -261,6 +261,26 @@ impl Connection {
         self.handle.lock().core.id()
     }
 
+    /// Returns the span in which the connection's events are traced: `hybriq.connection`, with its
+    /// [`id`](Self::id), peer and role. Enter it with tasks of the application, so that their events
+    /// carry the id. It is disabled if the process has no subscriber for it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(connection: hybriq::Connection) {
+    /// use tracing::Instrument as _;
+    ///
+    /// let span = connection.span().clone();
+    /// connection.clone().spawn(async move {
+    ///     tracing::info!("a client");
+    ///     connection.closed().await
+    /// }.instrument(span));
+    /// # }
+    /// ```
+    pub fn span(&self) -> &tracing::Span {
+        &self.handle.span
+    }
+
     /// Returns the version of QUIC that the connection speaks.
     pub fn version(&self) -> Version {
         self.handshake.version

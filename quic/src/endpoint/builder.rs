@@ -58,6 +58,7 @@ pub struct EndpointBuilder {
     accept_backlog: usize,
     limits: Limits,
     ids: Ids,
+    name: Option<Arc<str>>,
 }
 
 impl Default for EndpointBuilder {
@@ -75,6 +76,7 @@ impl Default for EndpointBuilder {
             accept_backlog: limits::WAITING_INCOMING,
             limits: Limits::default(),
             ids: Ids::default(),
+            name: None,
         }
     }
 }
@@ -119,6 +121,13 @@ impl EndpointBuilder {
     /// ```
     pub fn workers(mut self, workers: impl Into<Workers>) -> Self {
         self.workers = workers.into();
+        self
+    }
+
+    /// Sets the name of the endpoint in metrics and traces, which tells it from the others of the
+    /// process. Default: none.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -473,6 +482,7 @@ impl EndpointBuilder {
             address_validation: self.address_validation,
             accept_backlog: self.accept_backlog,
             spent: worker::Spent::default(),
+            name: self.name,
         });
         Parts {
             endpoint: Endpoint {

@@ -31,6 +31,8 @@ pub(crate) struct Blueprint {
     pub(crate) accept_backlog: usize,
     /// Tokens that were used.
     pub(crate) spent: Spent,
+    /// Name of the endpoint in metrics and traces.
+    pub(crate) name: Option<Arc<str>>,
 }
 
 /// Record of used tokens that all workers share. It is asked only for clients with a token.

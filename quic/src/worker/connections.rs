@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{attempt::Promise, connection::SharedConnection, sockets::Used, timers::Deadline};
+use super::{
+    attempt::Promise, connection::SharedConnection, meter::Life, sockets::Used, timers::Deadline,
+};
 use hybriq_proto::endpoint::Slot;
 
 /// The connections of a worker, by slot.
@@ -24,6 +26,10 @@ pub(super) struct Entry {
     pub(super) touched: bool,
     /// True while the connection waits to transmit.
     pub(super) sending: bool,
+    /// True once the end of the connection was traced.
+    pub(super) told_end: bool,
+    /// Times of the connection, for metrics.
+    pub(super) life: Life,
 }
 
 impl Connections {
@@ -35,7 +41,12 @@ impl Connections {
         self.entries.get_mut(slot.0 as usize)?.as_mut()
     }
 
-    pub(super) fn insert(&mut self, connection: Arc<SharedConnection>, promise: Promise) {
+    pub(super) fn insert(
+        &mut self,
+        connection: Arc<SharedConnection>,
+        promise: Promise,
+        life: Life,
+    ) {
         let index = connection.slot.0 as usize;
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, || None);
@@ -47,6 +58,8 @@ impl Connections {
             sockets: Used::default(),
             touched: false,
             sending: false,
+            told_end: false,
+            life,
         };
         if self.entries[index].replace(entry).is_none() {
             self.len += 1;

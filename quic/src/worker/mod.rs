@@ -15,7 +15,9 @@ mod gate;
 mod inbox;
 mod input;
 mod mailbox;
+mod meter;
 mod migrate;
+mod news;
 mod output;
 mod recovery;
 mod requests;
@@ -25,6 +27,7 @@ mod start;
 mod stats;
 mod tasks;
 mod timers;
+mod trace;
 mod trim;
 mod waiters;
 
@@ -37,8 +40,8 @@ use std::{
 };
 
 use self::{
-    batch::SendBatch, connections::Connections, inbox::Inbox, sockets::Sockets, timers::Timers,
-    trim::Trim,
+    batch::SendBatch, connections::Connections, inbox::Inbox, meter::Meter, sockets::Sockets,
+    timers::Timers, trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -90,6 +93,7 @@ pub(crate) struct Worker {
     wakes: Vec<Waker>,
     standing: Standing,
     stats: EndpointStats,
+    meter: Meter,
     trim: Trim,
 }
 
@@ -120,6 +124,7 @@ impl Worker {
             buffers: Buffers::new(),
             batch: SendBatch::new(),
             endpoint: blueprint.endpoint(index),
+            meter: Meter::new(blueprint.name.as_ref(), index),
             blueprint,
             connections: Connections::default(),
             timers: Timers::default(),
@@ -150,6 +155,7 @@ impl Worker {
 
     async fn turn(&mut self) {
         self.now = clock::now();
+        self.meter.begin_turn(self.now);
         self.inbox.begin_turn();
         self.set_clock();
         self.receive();
@@ -161,14 +167,17 @@ impl Worker {
                 break;
             }
             waiters::wake(&mut self.wakes);
+            self.meter.pause();
             tokio::task::yield_now().await;
             self.now = clock::now();
+            self.meter.resume(self.now);
         }
         self.take_requests();
         self.service();
         self.transmit();
         self.publish();
         waiters::wake(&mut self.wakes);
+        self.meter.end_turn();
         if self.trim.is_due(self.now, self.connections.len()) {
             trim::give_back();
         }
@@ -184,7 +193,9 @@ impl Worker {
 
     /// Publishes the counters, and then the number of connections that ended in this turn.
     fn publish(&mut self) {
-        self.inbox.set_stats(self.stats.with(self.endpoint.stats()));
+        let stats = self.stats.with(self.endpoint.stats());
+        self.meter.publish(self.now, &stats);
+        self.inbox.set_stats(stats);
         if self.ended > 0 {
             self.inbox.on_ended(self.ended);
             self.shared.on_ended(self.ended, &mut self.wakes);
@@ -240,7 +251,12 @@ impl Worker {
     fn next_timeout(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_timeout();
         let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);
-        let all = [self.timers.next(), endpoint, self.trim.next_timeout()];
+        let all = [
+            self.timers.next(),
+            endpoint,
+            self.trim.next_timeout(),
+            self.meter.next_timeout(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -281,7 +297,7 @@ impl Worker {
             state.core.close(self.now, code, reason);
         }
         let alive = self.endpoint.service(slot, &mut state.core);
-        let complete = state.take_events(&mut self.wakes);
+        let mut news = state.take_events(&mut self.wakes);
         state.local_address = self.sockets.local_address(state.core.local());
         if !alive {
             state.end(ConnectionError::TimedOut, &mut self.wakes);
@@ -296,10 +312,21 @@ impl Worker {
             self.sockets
                 .recount(&mut entry.sockets, |socket| alive && core.uses(socket));
         }
-        let error = state.closed.clone().filter(|_| entry.promise.is_some());
+        let is_awaited = entry.promise.is_some() || !entry.told_end;
+        let error = state.closed.clone().filter(|_| is_awaited);
+        if !alive {
+            let error = state.closed.as_ref();
+            self.meter.on_end(&entry.life, &state.core, error, self.now);
+        }
         drop(state);
 
-        let outcome = match (complete, error) {
+        let span = &connection.span;
+        news.report(span, &mut self.meter, &mut entry.life, self.now);
+        if let Some(error) = error.as_ref().filter(|_| !entry.told_end) {
+            entry.told_end = true;
+            trace::on_closed(span, error);
+        }
+        let outcome = match (news.handshake.take(), error) {
             (Some(handshake), _) => Some(Ok((Handle::new(connection), handshake))),
             (None, error) => error.map(|error| Err(ConnectError::Connection(error))),
         };
@@ -333,6 +360,7 @@ impl Drop for Worker {
         let mut wakes = std::mem::take(&mut self.wakes);
         self.ended += self.inbox.end();
         self.end_all("the endpoint's task ended", &mut wakes);
+        self.meter.finish(&self.stats.with(self.endpoint.stats()));
         self.shared.on_ended(self.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);
         waiters::wake(&mut wakes);

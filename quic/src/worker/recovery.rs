@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_proto::error::{By, Code, ConnectionError};
 
-use super::{Worker, batch::SendBatch, connections::Connections, timers::Timers, waiters};
+use super::{Worker, batch::SendBatch, connections::Connections, timers::Timers, trace, waiters};
 use crate::udp::Buffers;
 
 /// Runs a future and catches its panic.
@@ -62,6 +62,10 @@ impl Worker {
         };
         for entry in self.connections.iter_mut() {
             entry.connection.lock().end(error.clone(), wakes);
+            self.meter.on_failed(&entry.life, &error);
+            if !entry.told_end {
+                trace::on_closed(&entry.connection.span, &error);
+            }
             if let Some(promise) = entry.promise.take() {
                 promise.keep(Err(error.clone().into()), wakes);
             }

@@ -11,22 +11,21 @@ use std::{
 
 use bytes::Bytes;
 use hashbrown::HashMap;
+use tracing::Span;
 
 use self::moves::Move;
 use super::{
     drain::Drain,
+    news::{News, PathNews},
     tasks::Tasks,
     waiters::{Waited, Waiters, lock, wake},
 };
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
-    agreement::Handshake,
-    error::{By, ConnectionError},
-};
-use hybriq_proto::{
     connection::{Connection, Event},
     datagrams::DatagramEvent,
     endpoint::Slot,
+    error::{By, ConnectionError},
     streams::{Direction, StreamEvent, StreamId},
 };
 
@@ -60,6 +59,8 @@ pub(crate) struct Migration {
 pub(crate) struct SharedConnection {
     /// Slot in the worker's connections.
     pub(super) slot: Slot,
+    /// Span in which the connection's events are told, and the application's may be.
+    pub(crate) span: Span,
     worker: Arc<dyn CallWorker>,
     /// True while the connection waits in the worker's queue.
     dirty: AtomicBool,
@@ -141,9 +142,15 @@ pub(crate) struct SendSide {
 }
 
 impl SharedConnection {
-    pub(super) fn new(slot: Slot, worker: Arc<dyn CallWorker>, core: Connection) -> Arc<Self> {
+    pub(super) fn new(
+        slot: Slot,
+        span: Span,
+        worker: Arc<dyn CallWorker>,
+        core: Connection,
+    ) -> Arc<Self> {
         Arc::new(Self {
             slot,
+            span,
             worker,
             dirty: AtomicBool::new(false),
             handles: AtomicUsize::new(0),
@@ -328,28 +335,34 @@ impl State {
         wakes.extend(self.recvs.values_mut().filter_map(Option::take));
     }
 
-    /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the outcome of the
-    /// handshake if it became complete.
-    pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> Option<Arc<Handshake>> {
-        let mut complete = None;
+    /// Takes the core's events and adds the tasks to wake to `wakes`. Returns those that are to be
+    /// reported.
+    pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> News {
+        let mut news = News::default();
         while let Some(event) = self.core.poll_event() {
             match event {
                 Event::HandshakeComplete => {
-                    complete = self
+                    news.handshake = self
                         .core
                         .handshake()
                         .map(|handshake| Arc::new(handshake.clone()));
                 }
                 Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
                 Event::EarlyDataReady | Event::HandshakeConfirmed => {}
-                Event::PathChanged(change) => self.on_path_changed(change, wakes),
-                Event::PathFailed(change) => self.on_path_failed(change, wakes),
+                Event::PathChanged(change) => {
+                    news.paths.push(PathNews::Changed(change));
+                    self.on_path_changed(change, wakes);
+                }
+                Event::PathFailed(change) => {
+                    news.paths.push(PathNews::Failed(change));
+                    self.on_path_failed(change, wakes);
+                }
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
                 Event::Datagram(event) => self.on_datagram_event(event, wakes),
             }
         }
-        complete
+        news
     }
 
     /// Takes the events of streams and datagrams only, which follow from sending.

@@ -114,6 +114,11 @@ impl Command {
 }
 
 impl Requests {
+    /// Returns the number of messages.
+    pub(super) fn len(&self) -> usize {
+        self.dirty.len() + self.commands.len() + self.foreign.len()
+    }
+
     fn is_empty(&self) -> bool {
         self.dirty.is_empty() && self.commands.is_empty() && self.foreign.is_empty()
     }

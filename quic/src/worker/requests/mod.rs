@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Command, Promise, Standing, Worker, clock, connection::SharedConnection, touch};
+use super::{
+    Command, Promise, Standing, Worker, clock, connection::SharedConnection, touch, trace,
+};
 use crate::error::ConnectError;
 use hybriq_proto::{
     connection::Connection,
@@ -16,6 +18,7 @@ impl Worker {
     /// handshakes.
     pub(super) fn take_requests(&mut self) {
         if let Some(mut requests) = self.inbox.take() {
+            self.meter.on_requests(requests.len());
             for passed in requests.foreign.drain(..) {
                 self.process_passed(passed);
             }
@@ -104,9 +107,12 @@ impl Worker {
                 if core.side().is_client() {
                     core.start_from(self.sockets.primary());
                 }
-                let connection = SharedConnection::new(slot, self.inbox.mailbox().clone(), core);
+                let life = self.meter.on_started(core.side(), self.now);
+                let span = trace::span(&self.blueprint, self.index, &core);
+                let mailbox = self.inbox.mailbox().clone();
+                let connection = SharedConnection::new(slot, span, mailbox, core);
                 promise.on_started(&connection, &mut self.wakes);
-                self.connections.insert(connection, promise);
+                self.connections.insert(connection, promise, life);
                 if let Some(entry) = self.connections.get(slot) {
                     touch(&mut self.touched, entry);
                 }

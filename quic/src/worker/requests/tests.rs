@@ -26,6 +26,7 @@ fn blueprint() -> Arc<Blueprint> {
         address_validation: AddressValidation::default(),
         accept_backlog: 1,
         spent: Spent::default(),
+        name: None,
     })
 }
 

@@ -1,0 +1,60 @@
+//! Stand-in for the metrics, for builds without them. It has no data and does nothing.
+
+use std::{sync::Arc, time::Instant};
+
+use hybriq_proto::{agreement::Handshake, connection::Connection, error::ConnectionError};
+use hybriq_tls::Side;
+
+use super::super::stats::EndpointStats;
+
+/// Metrics that nobody counts.
+pub(in crate::worker) struct Meter;
+
+/// Times of a connection that nobody measures.
+pub(in crate::worker) struct Life;
+
+#[expect(clippy::unused_self, reason = "the same methods as with metrics")]
+impl Meter {
+    pub(in crate::worker) const fn new(_: Option<&Arc<str>>, _: u8) -> Self {
+        Self
+    }
+
+    pub(in crate::worker) const fn begin_turn(&self, _: Instant) {}
+
+    pub(in crate::worker) const fn pause(&self) {}
+
+    pub(in crate::worker) const fn resume(&self, _: Instant) {}
+
+    pub(in crate::worker) const fn end_turn(&self) {}
+
+    pub(in crate::worker) const fn on_requests(&self, _: usize) {}
+
+    pub(in crate::worker) const fn on_started(&self, _: Side, _: Instant) -> Life {
+        Life
+    }
+
+    pub(in crate::worker) const fn on_handshake(&self, _: &Life, _: &Handshake, _: Instant) {}
+
+    pub(in crate::worker) const fn on_path_changed(&self) {}
+
+    pub(in crate::worker) const fn on_path_failed(&self) {}
+
+    pub(in crate::worker) const fn on_end(
+        &self,
+        _: &Life,
+        _: &Connection,
+        _: Option<&ConnectionError>,
+        _: Instant,
+    ) {
+    }
+
+    pub(in crate::worker) const fn on_failed(&self, _: &Life, _: &ConnectionError) {}
+
+    pub(in crate::worker) const fn publish(&self, _: Instant, _: &EndpointStats) {}
+
+    pub(in crate::worker) const fn finish(&self, _: &EndpointStats) {}
+
+    pub(in crate::worker) const fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+}

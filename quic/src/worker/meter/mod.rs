@@ -1,0 +1,26 @@
+//! Metrics of a worker and its connections, for the facade of the crate `metrics`.
+//!
+//! The worker counts in memory of its own. It reports what changed at most once a second, so that no
+//! packet pays for it. Without the feature `metrics` nothing of this is compiled.
+
+#[cfg(not(feature = "metrics"))]
+mod absent;
+#[cfg(feature = "metrics")]
+mod catalogue;
+#[cfg(feature = "metrics")]
+mod connections;
+#[cfg(feature = "metrics")]
+mod present;
+#[cfg(feature = "metrics")]
+mod report;
+#[cfg(feature = "metrics")]
+mod sums;
+#[cfg(feature = "metrics")]
+mod workers;
+
+#[cfg(not(feature = "metrics"))]
+pub(super) use absent::{Life, Meter};
+#[cfg(feature = "metrics")]
+pub(super) use connections::Life;
+#[cfg(feature = "metrics")]
+pub(super) use present::Meter;

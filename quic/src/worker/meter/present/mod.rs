@@ -1,0 +1,207 @@
+//! The metrics of a worker.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hybriq_proto::{agreement::Handshake, connection::Connection, error::ConnectionError};
+use hybriq_tls::Side;
+use metrics::{Histogram, with_recorder};
+
+use super::{
+    catalogue::{self as names, describe},
+    connections::{Counts, Life, Phase},
+    report::Common,
+    workers::Published,
+};
+use crate::worker::{clock, stats::EndpointStats};
+
+/// Shortest time between two publications of a worker.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Metrics of a worker and of its connections.
+pub(in crate::worker) struct Meter {
+    /// Labels of connections.
+    endpoint: Common,
+    /// Labels of the worker.
+    worker: Common,
+    published: Published,
+    counts: Counts,
+    histograms: Histograms,
+    /// Time of the last publication.
+    last: Option<Instant>,
+    /// Time of the next one; `None` while nothing is new.
+    due: Option<Instant>,
+    turn: Turn,
+}
+
+/// Measurements that are recorded one by one.
+struct Histograms {
+    turns: Histogram,
+    depths: Histogram,
+    /// Handshakes as a client, and as a server.
+    handshakes: [Histogram; 2],
+    lifetimes: Histogram,
+    rtts: Histogram,
+}
+
+/// Measurements of a turn.
+#[derive(Debug, Default)]
+struct Turn {
+    /// Start of the work under way.
+    since: Option<Instant>,
+    worked: Duration,
+    depth: usize,
+}
+
+impl Meter {
+    /// Makes the metrics of a worker, for the recorder that the process has now.
+    pub(in crate::worker) fn new(endpoint: Option<&Arc<str>>, worker: u8) -> Self {
+        with_recorder(describe);
+        let endpoint = Common::new(endpoint);
+        let worker = endpoint.clone().and("worker", worker.to_string());
+        Self {
+            histograms: Histograms::new(&endpoint, &worker),
+            endpoint,
+            worker,
+            published: Published::default(),
+            counts: Counts::default(),
+            last: None,
+            due: None,
+            turn: Turn::default(),
+        }
+    }
+
+    pub(in crate::worker) fn begin_turn(&mut self, now: Instant) {
+        self.turn = Turn {
+            since: Some(now),
+            ..Turn::default()
+        };
+    }
+
+    /// Stops the clock while applications run.
+    pub(in crate::worker) fn pause(&mut self) {
+        if let Some(since) = self.turn.since.take() {
+            self.turn.worked += clock::now().saturating_duration_since(since);
+        }
+    }
+
+    pub(in crate::worker) const fn resume(&mut self, now: Instant) {
+        self.turn.since = Some(now);
+    }
+
+    pub(in crate::worker) fn end_turn(&mut self) {
+        self.pause();
+        self.histograms.turns.record(self.turn.worked);
+        if self.turn.depth > 0 {
+            self.histograms.depths.record(self.turn.depth as f64);
+        }
+    }
+
+    /// Counts requests that were found in the mailbox.
+    pub(in crate::worker) const fn on_requests(&mut self, count: usize) {
+        self.turn.depth += count;
+    }
+
+    pub(in crate::worker) const fn on_started(&mut self, side: Side, now: Instant) -> Life {
+        self.counts.on_started(side);
+        Life {
+            side,
+            since: now,
+            phase: Phase::Handshake,
+        }
+    }
+
+    pub(in crate::worker) fn on_handshake(
+        &mut self,
+        life: &mut Life,
+        handshake: &Handshake,
+        now: Instant,
+    ) {
+        life.phase = Phase::Established;
+        self.counts.on_handshake(life.side, handshake);
+        let [client, server] = &self.histograms.handshakes;
+        let histogram = match life.side {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        histogram.record(now.saturating_duration_since(life.since));
+    }
+
+    pub(in crate::worker) const fn on_path_changed(&mut self) {
+        self.counts.on_path_changed();
+    }
+
+    pub(in crate::worker) const fn on_path_failed(&mut self) {
+        self.counts.on_path_failed();
+    }
+
+    /// Counts the end of a connection.
+    pub(in crate::worker) fn on_end(
+        &mut self,
+        life: &Life,
+        core: &Connection,
+        error: Option<&ConnectionError>,
+        now: Instant,
+    ) {
+        let stats = core.stats();
+        self.counts.on_closed(life, error);
+        self.counts.on_stats(&stats);
+        let lifetime = now.saturating_duration_since(life.since);
+        self.histograms.lifetimes.record(lifetime);
+        if life.phase == Phase::Established {
+            self.histograms.rtts.record(stats.rtt);
+        }
+    }
+
+    /// Counts the end of a connection whose state cannot be trusted any more.
+    pub(in crate::worker) fn on_failed(&mut self, life: &Life, error: &ConnectionError) {
+        self.counts.on_closed(life, Some(error));
+    }
+
+    /// Publishes what is new, if the last publication is long enough ago.
+    pub(in crate::worker) fn publish(&mut self, now: Instant, stats: &EndpointStats) {
+        let is_new = self.last.is_none() || self.counts.are_new() || !self.published.is(stats);
+        if is_new && self.due.is_none() {
+            self.due = Some(self.last.map_or(now, |last| now.max(last + INTERVAL)));
+        }
+        if self.due.is_some_and(|at| at <= now) {
+            self.due = None;
+            self.last = Some(now);
+            self.published.update(&self.worker, stats);
+            self.counts.publish(&self.endpoint);
+            // Registered again, in case the recorder forgets what was idle for long.
+            self.histograms = Histograms::new(&self.endpoint, &self.worker);
+        }
+    }
+
+    /// Publishes everything at the end of the worker.
+    pub(in crate::worker) fn finish(&mut self, stats: &EndpointStats) {
+        self.published.end(&self.worker, stats);
+        self.counts.publish(&self.endpoint);
+    }
+
+    /// Returns the time at which something must be published.
+    pub(in crate::worker) const fn next_timeout(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+impl Histograms {
+    fn new(endpoint: &Common, worker: &Common) -> Self {
+        let handshake = |role: &'static str| {
+            endpoint.histogram(&names::HANDSHAKE_SECONDS, &[("role", role.into())])
+        };
+        Self {
+            turns: worker.histogram(&names::TURN_SECONDS, &[]),
+            depths: worker.histogram(&names::QUEUE_DEPTH, &[]),
+            handshakes: ["client", "server"].map(handshake),
+            lifetimes: endpoint.histogram(&names::CONNECTION_SECONDS, &[]),
+            rtts: endpoint.histogram(&names::CONNECTION_RTT_SECONDS, &[]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

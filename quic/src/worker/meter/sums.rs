@@ -1,0 +1,67 @@
+//! Sums over connections that ended.
+
+use std::mem;
+
+use hybriq_proto::stats::ConnectionStats;
+
+use super::{
+    catalogue::{self as names, Metric},
+    report::Common,
+};
+
+/// Number of sums over connections that ended.
+const SUMS: usize = 14;
+
+/// Sums over connections that ended and are not published yet.
+#[derive(Debug, Default)]
+pub(super) struct Sums([u64; SUMS]);
+
+impl Sums {
+    const METRICS: [(Metric, Option<(&'static str, &'static str)>); SUMS] = [
+        (names::PACKETS_SENT, None),
+        (names::PACKETS_RECEIVED, None),
+        (names::PACKETS_LOST, None),
+        (names::SPURIOUS_LOSSES, None),
+        (names::PACKETS_DROPPED, None),
+        (names::PROBE_TIMEOUTS, None),
+        (names::CONGESTION_EVENTS, None),
+        (names::ECN_CE_RECEIVED, None),
+        (names::MTU_BLACK_HOLES, None),
+        (names::KEY_UPDATES, None),
+        (names::DATAGRAM_FRAMES_SENT, None),
+        (names::DATAGRAM_FRAMES_RECEIVED, None),
+        (names::DATAGRAM_FRAMES_LOST, Some(("reason", "network"))),
+        (names::DATAGRAM_FRAMES_LOST, Some(("reason", "unread"))),
+    ];
+
+    /// Adds the counters of a connection, in the order of the metrics.
+    pub(super) fn add(&mut self, stats: &ConnectionStats) {
+        let values = [
+            stats.packets_sent,
+            stats.packets_received,
+            stats.packets_lost,
+            stats.spurious_losses,
+            stats.packets_dropped,
+            stats.ptos,
+            stats.congestion_events,
+            stats.ecn_received.ce,
+            stats.mtu_black_holes,
+            stats.key_updates,
+            stats.datagram_frames.sent,
+            stats.datagram_frames.received,
+            stats.datagram_frames.lost,
+            stats.datagram_frames.dropped_unread,
+        ];
+        for (sum, value) in self.0.iter_mut().zip(values) {
+            *sum = sum.saturating_add(value);
+        }
+    }
+
+    pub(super) fn publish(&mut self, common: &Common) {
+        for ((metric, mark), sum) in Self::METRICS.iter().zip(&mut self.0) {
+            let mark = mark.map(|(name, value)| (name, value.into()));
+            let counter = common.counter(metric, mark.as_slice());
+            counter.increment(mem::take(sum));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Events of a connection that traces and metrics tell of.
+
+use std::{sync::Arc, time::Instant};
+
+use tracing::Span;
+
+use super::{
+    meter::{Life, Meter},
+    trace,
+};
+use hybriq_proto::{agreement::Handshake, connection::PathChange};
+
+/// Events of a connection, taken while it was serviced.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Outcome of the handshake, if it became complete.
+    pub(super) handshake: Option<Arc<Handshake>>,
+    /// Paths that changed. They are rare: the list takes no memory without them.
+    pub(super) paths: Vec<PathNews>,
+}
+
+/// Event of a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PathNews {
+    Changed(PathChange),
+    Failed(PathChange),
+}
+
+impl News {
+    /// Counts the events and writes them into the connection's span. The connection must not be
+    /// locked: a subscriber may take its time.
+    pub(super) fn report(&self, span: &Span, meter: &mut Meter, life: &mut Life, now: Instant) {
+        if let Some(handshake) = &self.handshake {
+            meter.on_handshake(life, handshake, now);
+            trace::on_handshake(span, handshake);
+        }
+        for path in &self.paths {
+            match path {
+                PathNews::Changed(path) => {
+                    meter.on_path_changed();
+                    trace::on_path_changed(span, path);
+                }
+                PathNews::Failed(path) => {
+                    meter.on_path_failed();
+                    trace::on_path_failed(span, path);
+                }
+            }
+        }
+    }
+}

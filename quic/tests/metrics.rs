@@ -1,0 +1,442 @@
+//! Metrics: a recorder sees what happened, and the page on metrics lists all of them.
+#![cfg(feature = "metrics")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod endpoint_support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::{Arc, Mutex, atomic::AtomicU64, atomic::Ordering},
+};
+
+use endpoint_support::{client_config, server_config, soon};
+use hybriq::{
+    ClientConfig, Connection, Endpoint, EndpointBuilder, Group, KeyExchange, ServerConfig,
+};
+use metrics::{
+    Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+};
+
+/// A value: name, and labels in order.
+type Value = (String, Vec<(String, String)>);
+
+/// A recorder that keeps everything.
+#[derive(Default)]
+struct Kept {
+    described: Mutex<BTreeMap<String, (&'static str, &'static str, String)>>,
+    counters: Mutex<BTreeMap<Value, Arc<AtomicU64>>>,
+    gauges: Mutex<BTreeMap<Value, Arc<AtomicU64>>>,
+    histograms: Mutex<BTreeMap<Value, Arc<Samples>>>,
+}
+
+#[derive(Default)]
+struct Samples(Mutex<Vec<f64>>);
+
+impl HistogramFn for Samples {
+    fn record(&self, value: f64) {
+        self.0.lock().unwrap().push(value);
+    }
+}
+
+fn value(key: &Key) -> Value {
+    let labels = key
+        .labels()
+        .map(|label| (label.key().to_owned(), label.value().to_owned()));
+    (key.name().to_owned(), labels.collect())
+}
+
+fn register<T: Default>(values: &Mutex<BTreeMap<Value, Arc<T>>>, key: &Key) -> Arc<T> {
+    values
+        .lock()
+        .unwrap()
+        .entry(value(key))
+        .or_default()
+        .clone()
+}
+
+impl Kept {
+    fn describe(&self, kind: &'static str, name: &KeyName, unit: Option<Unit>, text: &str) {
+        let unit = unit.expect("every metric has a unit").as_str();
+        let mut described = self.described.lock().unwrap();
+        described.insert(name.as_str().to_owned(), (kind, unit, text.to_owned()));
+    }
+
+    /// Returns the sum of a counter over the values with these labels.
+    fn count(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        sum(&self.counters, name, labels)
+    }
+
+    /// Returns the sum of a gauge over all values.
+    fn gauge(&self, name: &str) -> f64 {
+        let gauges = self.gauges.lock().unwrap();
+        let values = gauges.iter().filter(|((found, _), _)| found == name);
+        values
+            .map(|(_, value)| f64::from_bits(value.load(Ordering::Relaxed)))
+            .sum()
+    }
+
+    fn samples(&self, name: &str) -> Vec<f64> {
+        let histograms = self.histograms.lock().unwrap();
+        let values = histograms.iter().filter(|((found, _), _)| found == name);
+        values
+            .flat_map(|(_, samples)| samples.0.lock().unwrap().clone())
+            .collect()
+    }
+
+    /// Returns the names of the labels of each metric.
+    fn labels(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut all = BTreeMap::<String, BTreeSet<String>>::new();
+        let mut add = |(name, labels): &Value| {
+            let known = all.entry(name.clone()).or_default();
+            known.extend(labels.iter().map(|(label, _)| label.clone()));
+        };
+        self.counters.lock().unwrap().keys().for_each(&mut add);
+        self.gauges.lock().unwrap().keys().for_each(&mut add);
+        self.histograms.lock().unwrap().keys().for_each(&mut add);
+        all
+    }
+}
+
+fn sum(
+    values: &Mutex<BTreeMap<Value, Arc<AtomicU64>>>,
+    name: &str,
+    labels: &[(&str, &str)],
+) -> u64 {
+    let fits = |(found, has): &Value| {
+        let has =
+            |(key, value): &(&str, &str)| has.iter().any(|(label, is)| label == key && is == value);
+        found == name && labels.iter().all(has)
+    };
+    let values = values.lock().unwrap();
+    let fitting = values.iter().filter(|(value, _)| fits(value));
+    fitting
+        .map(|(_, count)| count.load(Ordering::Relaxed))
+        .sum()
+}
+
+impl Recorder for Kept {
+    fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("counter", &name, unit, &text);
+    }
+
+    fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("gauge", &name, unit, &text);
+    }
+
+    fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe("histogram", &name, unit, &text);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(register(&self.counters, key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(register(&self.gauges, key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(register(&self.histograms, key))
+    }
+}
+
+/// Runs a scenario with a recorder of its own. All workers have ended and reported after it.
+fn record(scenario: impl Future<Output = ()>) -> Kept {
+    let kept = Kept::default();
+    metrics::with_local_recorder(&kept, || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(scenario);
+    });
+    kept
+}
+
+fn front(config: ServerConfig) -> EndpointBuilder {
+    Endpoint::builder().server(config).name("front")
+}
+
+/// Connects, exchanges a message so that a ticket arrives, and closes.
+async fn visit(client: &Endpoint, config: &ClientConfig, server: &Endpoint) {
+    let connecting = client.connect_with(config.clone(), server.local_address(), "localhost");
+    let accepting = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let (at_client, at_server) = soon(async { tokio::join!(connecting, accepting) }).await;
+    talk(&at_client.unwrap(), &at_server).await;
+}
+
+async fn talk(client: &Connection, server: &Connection) {
+    let mut send = server.open_uni().await.unwrap();
+    send.write_all(b"welcome").await.unwrap();
+    send.finish();
+    let mut recv = soon(client.accept_uni()).await.unwrap().unwrap();
+    assert_eq!(soon(recv.read_to_end(100)).await.unwrap(), b"welcome");
+    client.close(3, b"seen");
+    soon(server.closed()).await;
+}
+
+async fn end(endpoints: [Endpoint; 2]) {
+    for endpoint in endpoints {
+        endpoint.close(0, b"");
+        soon(endpoint.idle()).await;
+    }
+}
+
+fn groups(groups: &[Group]) -> ClientConfig {
+    client_config().key_exchange(KeyExchange::Exactly(groups.to_vec()))
+}
+
+/// A post-quantum connection, a classical one, one with a HelloRetryRequest, one that is resumed, and
+/// one with early data.
+async fn handshakes() {
+    let server = front(server_config().accept_early_data())
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let client = Endpoint::builder()
+        .name("back")
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let modern = client_config();
+    visit(&client, &modern, &server).await;
+    visit(&client, &modern, &server).await;
+    visit(&client, &groups(&[Group::X25519]), &server).await;
+    visit(
+        &client,
+        &groups(&[Group::X25519, Group::X25519MLKEM768]),
+        &server,
+    )
+    .await;
+    let early = client_config().offer_early_data();
+    visit(&client, &early, &server).await;
+    let connecting = client.connect_with(early, server.local_address(), "localhost");
+    let connecting = soon(connecting.early()).await.expect("there is a ticket");
+    let accepting = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let (at_client, at_server) =
+        soon(async { tokio::join!(connecting.established(), accepting) }).await;
+    talk(&at_client.unwrap().0, &at_server).await;
+    end([server, client]).await;
+}
+
+#[test]
+fn handshakes_are_counted_by_group_kind_and_lineage() {
+    let kept = record(handshakes());
+    let count = |labels: &[(&str, &str)]| {
+        let labels: Vec<_> = [("role", "server"), ("endpoint", "front")]
+            .iter()
+            .chain(labels)
+            .copied()
+            .collect();
+        kept.count("hybriq_handshakes_total", &labels)
+    };
+    assert_eq!(count(&[]), 6);
+    assert_eq!(
+        count(&[("group", "X25519MLKEM768"), ("post_quantum", "true")]),
+        5
+    );
+    assert_eq!(
+        count(&[
+            ("group", "X25519"),
+            ("post_quantum", "false"),
+            ("lineage", "classical")
+        ]),
+        1
+    );
+    assert_eq!(count(&[("lineage", "post_quantum")]), 5);
+    assert_eq!(count(&[("kind", "full")]), 4);
+    assert_eq!(count(&[("kind", "resumed"), ("hello_retry", "false")]), 1);
+    assert_eq!(count(&[("kind", "0rtt")]), 1);
+    assert_eq!(
+        count(&[("hello_retry", "true"), ("group", "X25519MLKEM768")]),
+        1
+    );
+    let client = [("role", "client"), ("endpoint", "back")];
+    assert_eq!(kept.count("hybriq_handshakes_total", &client), 6);
+    assert_eq!(
+        kept.count("hybriq_early_data_total", &[("outcome", "accepted")]),
+        2
+    );
+    assert_eq!(
+        kept.count("hybriq_early_data_total", &[("outcome", "rejected")]),
+        0
+    );
+    assert_eq!(kept.count("hybriq_connections_accepted_total", &[]), 6);
+    assert_eq!(kept.count("hybriq_connections_initiated_total", &[]), 6);
+    let closed = |by| {
+        let labels = [
+            ("by", by),
+            ("reason", "application"),
+            ("phase", "established"),
+        ];
+        kept.count("hybriq_connections_closed_total", &labels)
+    };
+    assert_eq!((closed("local"), closed("peer")), (6, 6));
+    for name in [
+        "hybriq_handshake_seconds",
+        "hybriq_connection_seconds",
+        "hybriq_connection_rtt_seconds",
+    ] {
+        let samples = kept.samples(name);
+        assert_eq!(samples.len(), 12, "{name}");
+        assert!(
+            samples.iter().all(|&it| it > 0.0 && it < 20.0),
+            "{name}: {samples:?}"
+        );
+    }
+    assert!(kept.samples("hybriq_turn_seconds").len() > 24);
+    assert!(
+        kept.samples("hybriq_queue_depth")
+            .iter()
+            .all(|&it| it >= 1.0)
+    );
+    assert!(kept.count("hybriq_packets_sent_total", &[]) > 48);
+    assert!(kept.gauge("hybriq_connections").abs() < 0.5, "all are gone");
+}
+
+#[test]
+fn the_counters_are_those_of_the_endpoint() {
+    let stats = Mutex::new(None);
+    let kept = record(async {
+        let server = front(server_config()).bind("127.0.0.1:0").unwrap();
+        let client = Endpoint::builder().bind("127.0.0.1:0").unwrap();
+        visit(&client, &client_config(), &server).await;
+        client.close(0, b"");
+        soon(client.idle()).await;
+        soon(server.idle()).await;
+        *stats.lock().unwrap() = Some(server.stats());
+    });
+    let stats = stats.into_inner().unwrap().unwrap();
+    let front = [("endpoint", "front"), ("worker", "0")];
+    for (name, expected) in [
+        ("hybriq_datagrams_received_total", stats.datagrams_received),
+        ("hybriq_datagrams_sent_total", stats.datagrams_sent),
+        ("hybriq_received_bytes_total", stats.bytes_received),
+        ("hybriq_sent_bytes_total", stats.bytes_sent),
+        ("hybriq_receive_calls_total", stats.receive_calls),
+        ("hybriq_send_calls_total", stats.send_calls),
+    ] {
+        assert!(expected > 0, "{name}");
+        assert_eq!(kept.count(name, &front), expected, "{name}");
+    }
+}
+
+#[test]
+fn refusals_by_policy_and_by_limit_have_their_reasons() {
+    let kept = record(async {
+        let client = Endpoint::builder().bind("127.0.0.1:0").unwrap();
+        let connect = |server: &Endpoint, config| {
+            let connecting = client.connect_with(config, server.local_address(), "localhost");
+            async { soon(connecting).await.expect_err("nobody gets in") }
+        };
+        let strict = server_config().key_exchange(KeyExchange::RequirePostQuantum);
+        let strict = front(strict).bind("127.0.0.1:0").unwrap();
+        let accepting = async { strict.accept().await.unwrap().accept().await.unwrap_err() };
+        tokio::join!(connect(&strict, groups(&[Group::X25519])), accepting);
+        let full = front(server_config()).max_connections(0);
+        let full = full.bind("127.0.0.1:0").unwrap();
+        connect(&full, client_config()).await;
+        end([strict, full]).await;
+        client.close(0, b"");
+        soon(client.idle()).await;
+    });
+    let refused = |reason| kept.count("hybriq_clients_refused_total", &[("reason", reason)]);
+    assert_eq!(refused("key_exchange"), 1);
+    assert_eq!(refused("max_connections"), 1);
+    assert_eq!(refused("max_rate_per_network"), 0);
+    let closed = |reason, code| {
+        let labels = [
+            ("role", "client"),
+            ("phase", "handshake"),
+            ("reason", reason),
+            ("code", code),
+        ];
+        kept.count("hybriq_connections_closed_total", &labels)
+    };
+    assert_eq!(closed("key_exchange", ""), 1);
+    assert_eq!(closed("transport", "CONNECTION_REFUSED"), 1);
+}
+
+#[test]
+fn a_change_of_address_is_counted() {
+    let kept = record(async {
+        let server = front(server_config()).bind("127.0.0.1:0").unwrap();
+        let client = Endpoint::builder()
+            .client(client_config())
+            .bind("127.0.0.1:0")
+            .unwrap();
+        let connecting = client.connect(server.local_address(), "localhost");
+        let accepting = async { server.accept().await.unwrap().accept().await.unwrap() };
+        let (at_client, at_server) = soon(async { tokio::join!(connecting, accepting) }).await;
+        let at_client = at_client.unwrap();
+        soon(at_client.migrate("127.0.0.1:0".parse().unwrap()))
+            .await
+            .unwrap();
+        talk(&at_client, &at_server).await;
+        end([server, client]).await;
+    });
+    let moved = |endpoint: &[(&'static str, &'static str)]| {
+        let labels: Vec<_> = [("outcome", "done")]
+            .iter()
+            .chain(endpoint)
+            .copied()
+            .collect();
+        kept.count("hybriq_migrations_total", &labels)
+    };
+    assert_eq!(moved(&[("endpoint", "front")]), 1);
+    assert_eq!(moved(&[]), 2, "both ends know");
+}
+
+#[test]
+fn endpoints_without_a_name_add_up() {
+    let kept = record(async {
+        let server = Endpoint::server("127.0.0.1:0", server_config()).unwrap();
+        let client = Endpoint::builder().bind("127.0.0.1:0").unwrap();
+        visit(&client, &client_config(), &server).await;
+        end([server, client]).await;
+    });
+    assert!(
+        !kept
+            .labels()
+            .values()
+            .any(|labels| labels.contains("endpoint"))
+    );
+    assert_eq!(kept.count("hybriq_connections_closed_total", &[]), 2);
+    assert!(kept.gauge("hybriq_connections").abs() < 0.5);
+}
+
+#[test]
+fn the_page_lists_every_metric_with_its_labels() {
+    let kept = record(handshakes());
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let page = fs::read_to_string(page).unwrap();
+    let mut rows = BTreeMap::new();
+    let mut labels = BTreeMap::new();
+    for line in page.lines().filter(|line| line.starts_with("| `hybriq_")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, name, kind, unit, has, meaning, _] = cells[..] else {
+            panic!("{line}");
+        };
+        let name = name.trim_matches('`').to_owned();
+        let has = has
+            .split(',')
+            .map(|label| label.trim().trim_matches('`').to_owned());
+        let has: BTreeSet<_> = has.filter(|label| !label.is_empty()).collect();
+        labels.insert(name.clone(), has);
+        rows.insert(name, (kind.to_owned(), unit.to_owned(), meaning.to_owned()));
+    }
+    let described = kept.described.lock().unwrap().clone();
+    let described = described
+        .into_iter()
+        .map(|(name, (kind, unit, text))| (name, (kind.to_owned(), unit.to_owned(), text)));
+    assert_eq!(
+        rows,
+        described.collect(),
+        "the page (left) and the code (right)"
+    );
+
+    let mut registered = kept.labels();
+    for labels in registered.values_mut() {
+        assert!(labels.remove("endpoint"));
+    }
+    assert_eq!(labels, registered, "the page (left) and the code (right)");
+}

@@ -263,7 +263,7 @@ impl ServerConfig {
     ///     .send_buffer(64 * 1024);
     /// let worst = ServerConfig::new(identity).transport(small).worst_case_memory();
     /// println!("unread data: {} bytes for each connection", worst.received);
-    /// println!("10,000 connections: {} bytes at most", worst.total(10_000));
+    /// println!("10,000 connections: {} bytes at most", worst.total(1, 10_000));
     /// # Ok(())
     /// # }
     /// ```

@@ -6,6 +6,7 @@
 
 pub mod fleet;
 pub mod health;
+pub mod prometheus;
 pub mod qlog;
 
 use std::error::Error;

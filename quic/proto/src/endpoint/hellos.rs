@@ -86,6 +86,9 @@ impl Endpoint {
             }
             Grown::Partial => {
                 let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
+                while let Some(evicted) = self.hellos.pop_to_add() {
+                    self.forget_routes(&evicted);
+                }
                 let place = self.hellos.insert(hello);
                 self.routing.insert(local_cid, Target::Hello(place));
                 self.routing
@@ -206,7 +209,7 @@ impl Endpoint {
             version: initial.version,
             proof,
             keys: Box::new(keys),
-            received: Received::immediate(),
+            received: Received::of_hello(),
             next_pn: PacketNumber::ZERO,
             bytes_received: 0,
             bytes_sent: 0,
@@ -316,9 +319,12 @@ impl Hello {
     }
 
     /// Returns the state of the ClientHello after the CRYPTO data so far.
-    fn progress(&self) -> Grown {
+    fn progress(&mut self) -> Grown {
         match ClientHello::parse(self.crypto.contiguous()) {
-            Ok(Some((client_hello, _))) => Grown::Whole(client_hello),
+            Ok(Some((client_hello, len))) => {
+                self.crypto.release(len);
+                Grown::Whole(client_hello)
+            }
             Ok(None) => Grown::Partial,
             Err(error) => Grown::Failed(
                 TransportError::new(Code::crypto(error.alert().0), error.to_string())

@@ -244,7 +244,7 @@ fn partial_hellos_are_bounded_in_bytes_too() {
         offset,
         data: piece.clone(),
     };
-    let per_hello = 10 * piece.len() + 256;
+    let per_hello = 2 * 10 * piece.len() + 2 * 256;
     let fit = limits::PARTIAL_HELLOS_BYTES / per_hello;
     for index in 0..fit as u64 + 20 {
         let dcid = Cid::from(index.to_be_bytes());

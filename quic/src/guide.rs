@@ -15,6 +15,10 @@ pub mod tuning {}
 #[doc = include_str!("../docs/guide/deployment.md")]
 pub mod deployment {}
 
+#[cfg(feature = "qlog")]
+#[doc = include_str!("../docs/guide/qlog.md")]
+pub mod qlog {}
+
 #[doc = include_str!("../docs/metrics.md")]
 pub mod metrics {}
 

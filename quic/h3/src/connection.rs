@@ -13,8 +13,13 @@ use h3::{
 use hybriq::EarlyConnection;
 
 use crate::{
-    H3_NO_ERROR, MAX_FRAME, bidi::BidiStream, error, frames::Frames, recv::RecvStream,
-    send::SendStream, transport::Transport,
+    H3_NO_ERROR, MAX_FRAME,
+    bidi::BidiStream,
+    error,
+    frames::Frames,
+    recv::RecvStream,
+    send::SendStream,
+    transport::{EarlyRequests, Transport},
 };
 
 /// A connection for `h3`. Dropping it closes the connection with H3_NO_ERROR.
@@ -57,7 +62,7 @@ impl Connection {
     /// server refuses 0-RTT data, the connection fails for `h3`; make another one with
     /// [`Connection::new`] from what [`EarlyConnection::complete`] returns, and ask again.
     pub fn early(connection: EarlyConnection) -> Self {
-        Self::of(Transport::Early(connection))
+        Self::of(Transport::Early(connection, EarlyRequests::default()))
     }
 
     fn of(transport: Transport) -> Self {
@@ -73,6 +78,13 @@ impl Connection {
     pub fn max_frame(mut self, bytes: u64) -> Self {
         self.max_frame = bytes;
         self
+    }
+
+    /// Returns the requests whose data may have been replayed. There are none on a connection whose
+    /// handshake was complete.
+    pub fn early_requests(&self) -> EarlyRequests {
+        let requests = self.transport.early_requests();
+        requests.cloned().unwrap_or_default()
     }
 
     fn bidi<B: Buf>(

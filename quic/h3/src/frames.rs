@@ -135,7 +135,6 @@ impl Frames {
     fn after(&self, value: u64) -> Result<At, TooLong> {
         Ok(match self.at {
             At::StreamType if value == CONTROL => At::Type,
-            At::StreamType => At::Raw,
             At::Type if value == WEBTRANSPORT => At::Raw,
             At::Type => At::Length(value),
             At::Length(kind) if kind != DATA && value > self.limit => {
@@ -150,7 +149,7 @@ impl Frames {
                 payload: BytesMut::with_capacity(value as usize),
             },
             At::Length(_) => At::Payload(value),
-            At::Payload(_) | At::Priority { .. } | At::Raw => At::Raw,
+            At::StreamType | At::Payload(_) | At::Priority { .. } | At::Raw => At::Raw,
         })
     }
 

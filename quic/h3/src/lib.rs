@@ -83,6 +83,7 @@ pub use payload::Payload;
 pub use priority::priority;
 pub use recv::RecvStream;
 pub use send::SendStream;
+pub use transport::EarlyRequests;
 
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";

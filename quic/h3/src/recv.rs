@@ -65,6 +65,11 @@ impl quic::RecvStream for RecvStream {
         let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
         let read = read.map_err(error::read)?;
         if let Some(data) = &read {
+            if self.stream.is_early() {
+                if let Some(requests) = self.transport.early_requests() {
+                    requests.insert(self.stream.id());
+                }
+            }
             self.follow(data)?;
         }
         Poll::Ready(Ok(read))

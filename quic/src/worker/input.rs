@@ -8,7 +8,7 @@ use super::{
     touch,
 };
 use crate::{sync::MutexGuard, udp::Buffers};
-use hybriq_proto::endpoint::{Arrival, Incoming, Routed, SocketId};
+use hybriq_proto::endpoint::{Arrival, DropReason, Incoming, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.
 const BATCHES: usize = 4;
@@ -139,18 +139,21 @@ impl Worker {
             }
             Routed::Foreign(worker, datagram) => {
                 let mailbox = self.shared.mailbox(worker);
-                let passed = worker != self.index
-                    && mailbox.is_some_and(|it| it.push_foreign(*arrival, datagram, Reason::Id));
-                self.stats.datagrams_passed_on += u64::from(passed);
-                self.stats.datagrams_dropped += u64::from(!passed);
+                match mailbox.filter(|_| worker != self.index) {
+                    Some(mailbox) if mailbox.push_foreign(*arrival, datagram, Reason::Id) => {
+                        self.stats.datagrams_passed_on += 1;
+                    }
+                    Some(_) => self.stats.on_dropped(DropReason::Overload),
+                    None => self.stats.on_dropped(DropReason::UnknownConnection),
+                }
             }
             Routed::Stray(datagram) => {
-                self.stats.datagrams_dropped += 1;
+                self.stats.on_dropped(DropReason::UnknownConnection);
                 for mailbox in self.shared.others(self.index) {
                     mailbox.push_foreign(*arrival, datagram, Reason::Stray);
                 }
             }
-            Routed::Connection(..) | Routed::Consumed | Routed::Dropped => {}
+            Routed::Connection(..) | Routed::Consumed | Routed::Dropped(_) => {}
         }
     }
 

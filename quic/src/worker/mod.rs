@@ -175,6 +175,10 @@ impl Worker {
         self.take_requests();
         self.service();
         self.transmit();
+        let Self {
+            meter, connections, ..
+        } = self;
+        meter.take_census(self.now, |from| connections.memory_held(from));
         self.publish();
         waiters::wake(&mut self.wakes);
         self.meter.end_turn();

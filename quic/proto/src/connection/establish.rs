@@ -189,21 +189,27 @@ impl Connection {
                 .recovery
                 .on_number_used(packet::Space::Initial, pn);
         }
-        let hello = Crypto {
-            offset: 0,
-            data: start.crypto,
-        };
         if chosen.is_none() {
             connection.close_by_transport(now, versions::none_in_common());
             return Ok(connection);
         }
-        match connection
-            .handshake
-            .on_frame(hybriq_tls::Level::Initial, &hello)
-        {
-            Ok(()) => connection.advance_handshake(now),
-            Err(error) => connection.close_by_transport(now, error),
+        let message = client_hello.message();
+        let behind = Crypto {
+            offset: message.len() as u64,
+            data: start.behind,
+        };
+        let hello = Crypto {
+            offset: 0,
+            data: message,
+        };
+        for data in [hello, behind] {
+            let level = hybriq_tls::Level::Initial;
+            if let Err(error) = connection.handshake.on_frame(level, &data) {
+                connection.close_by_transport(now, error);
+                return Ok(connection);
+            }
         }
+        connection.advance_handshake(now);
         Ok(connection)
     }
 

@@ -339,12 +339,20 @@ fn refusals_by_policy_and_by_limit_have_their_reasons() {
         let full = front(server_config()).max_connections(0);
         let full = full.bind("127.0.0.1:0").unwrap();
         connect(&full, client_config()).await;
+        let open = front(server_config()).bind("127.0.0.1:0").unwrap();
+        let refusing = async { open.accept().await.unwrap().refuse() };
+        tokio::join!(connect(&open, client_config()), refusing);
+        open.stop_accepting();
+        connect(&open, client_config()).await;
         end([strict, full]).await;
+        open.close(0, b"");
+        soon(open.idle()).await;
         client.close(0, b"");
         soon(client.idle()).await;
     });
     let refused = |reason| kept.count("hybriq_clients_refused_total", &[("reason", reason)]);
     assert_eq!(refused("key_exchange"), 1);
+    assert_eq!(refused("application"), 2);
     assert_eq!(refused("max_connections"), 1);
     assert_eq!(refused("max_rate_per_network"), 0);
     let closed = |reason, code| {
@@ -357,7 +365,7 @@ fn refusals_by_policy_and_by_limit_have_their_reasons() {
         kept.count("hybriq_connections_closed_total", &labels)
     };
     assert_eq!(closed("key_exchange", ""), 1);
-    assert_eq!(closed("transport", "CONNECTION_REFUSED"), 1);
+    assert_eq!(closed("transport", "CONNECTION_REFUSED"), 3);
 }
 
 #[test]
@@ -378,7 +386,7 @@ fn memory_is_told_by_what_holds_it() {
             let (at_client, at_server) = soon(async { tokio::join!(connecting, accepting) }).await;
             let at_client = at_client.unwrap();
             let mut send = at_client.open_uni().await.unwrap();
-            send.write_all(&[7; UNREAD]).await.unwrap();
+            send.write_all(&vec![7; UNREAD]).await.unwrap();
             send.finish();
             soon(send.acknowledged()).await.unwrap();
             // A worker that has news reports them, by itself.

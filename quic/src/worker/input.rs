@@ -121,7 +121,7 @@ impl Worker {
     fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
-                self.endpoint.refuse(*incoming);
+                self.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
                 let queued =
@@ -129,7 +129,7 @@ impl Worker {
                         .on_incoming(self.index, incoming, self.now, &mut self.wakes);
                 match queued {
                     Ok(()) => {}
-                    Err(Turned::Stopped(incoming)) => self.endpoint.refuse(*incoming),
+                    Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
                     Err(Turned::Limited(verdict, incoming)) => self.turn_away(verdict, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
@@ -155,6 +155,12 @@ impl Worker {
             }
             Routed::Connection(..) | Routed::Consumed | Routed::Dropped(_) => {}
         }
+    }
+
+    /// Refuses a client that the application does not want.
+    pub(super) fn refuse(&mut self, incoming: Incoming) {
+        self.stats.refused_by_application += 1;
+        self.endpoint.refuse(incoming);
     }
 
     /// Answers a client that the operator's limits do not admit.

@@ -46,6 +46,8 @@ pub struct EndpointStats {
     pub stateless_resets: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
+    /// Clients refused by the application, or because the endpoint accepts no more.
+    pub refused_by_application: u64,
     /// Clients refused because there were as many connections as
     /// [`max_connections`](crate::EndpointBuilder::max_connections) allows.
     pub refused_too_many: u64,
@@ -115,6 +117,7 @@ impl AddAssign for EndpointStats {
         self.version_negotiations += other.version_negotiations;
         self.stateless_resets += other.stateless_resets;
         self.incoming_ignored += other.incoming_ignored;
+        self.refused_by_application += other.refused_by_application;
         self.refused_too_many += other.refused_too_many;
         self.refused_too_fast += other.refused_too_fast;
         self.handshaking += other.handshaking;

@@ -52,7 +52,6 @@ impl Meter {
 
     pub(in crate::worker) const fn on_failed(&self, _: &Life, _: &ConnectionError) {}
 
-    #[expect(clippy::needless_pass_by_value, reason = "it is never called")]
     pub(in crate::worker) fn take_census(
         &self,
         _: Instant,

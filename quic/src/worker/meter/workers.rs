@@ -7,7 +7,7 @@ use super::{
 use crate::worker::stats::EndpointStats;
 
 /// Number of counters of a worker.
-const COUNTERS: usize = 20;
+const COUNTERS: usize = 21;
 
 /// A counter: its metric, a label of its own, and its value.
 type Row = (Metric, Option<(&'static str, &'static str)>, u64);
@@ -35,6 +35,7 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         version_negotiations,
         stateless_resets,
         incoming_ignored,
+        refused_by_application,
         refused_too_many,
         refused_too_fast,
         handshaking: _,
@@ -59,6 +60,11 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
             names::CLIENTS_REFUSED,
             refused("key_exchange"),
             key_exchange_refused,
+        ),
+        (
+            names::CLIENTS_REFUSED,
+            refused("application"),
+            refused_by_application,
         ),
         (
             names::CLIENTS_REFUSED,

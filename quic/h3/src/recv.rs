@@ -58,15 +58,14 @@ impl RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Fault>> {
-        let (read, behind) = match self.unread.take() {
-            Some((head, type_len)) => (Some(head), type_len),
-            None => {
-                let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
-                (
-                    read.map_err(|error| Fault::Transport(error::read(error)))?,
-                    0,
-                )
-            }
+        let (read, behind) = if let Some((head, type_len)) = self.unread.take() {
+            (Some(head), type_len)
+        } else {
+            let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
+            (
+                read.map_err(|error| Fault::Transport(error::read(error)))?,
+                0,
+            )
         };
         if let Some(data) = &read {
             if self.stream.is_early() {

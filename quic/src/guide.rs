@@ -17,6 +17,9 @@ pub mod deployment {}
 
 #[doc = include_str!("../docs/operations.md")]
 pub mod operations {}
+#[cfg(feature = "qlog")]
+#[doc = include_str!("../docs/guide/qlog.md")]
+pub mod qlog {}
 
 #[doc = include_str!("../docs/metrics.md")]
 pub mod metrics {}

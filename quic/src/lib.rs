@@ -275,7 +275,7 @@ pub use hybriq_proto::{
     endpoint::{DatagramDrops, WorstCaseMemory},
     error::{By, Code, ConnectionError, MigrateError},
     events,
-    frame::EcnCounts,
+    frame::{EcnCounts, FrameType},
     packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},

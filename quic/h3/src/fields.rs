@@ -15,6 +15,13 @@ enum Pseudo {
     Protocol,
 }
 
+/// Coding of a string (RFC 9204 §4.1.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Plain,
+    Huffman,
+}
+
 /// Name of a field, as far as it matters.
 enum Name {
     Pseudo(Pseudo),
@@ -84,9 +91,12 @@ fn line(section: &mut &[u8]) -> Option<Name> {
         (first & 0x10 != 0).then(|| named(index))?
     } else if first & 0x20 != 0 {
         // Literal with a literal name (§4.5.6).
-        let is_huffman = first & 0x08 != 0;
-        let name = string(section, 3)?;
-        literal(name, is_huffman)
+        let coding = if first & 0x08 == 0 {
+            Coding::Plain
+        } else {
+            Coding::Huffman
+        };
+        literal(string(section, 3)?, coding)
     } else {
         // The dynamic table, which has no capacity.
         return None;
@@ -108,16 +118,19 @@ fn named(index: u64) -> Name {
     }
 }
 
-fn literal(name: &[u8], is_huffman: bool) -> Name {
+fn literal(name: &[u8], coding: Coding) -> Name {
     let encoded = |(_, plain, huffman): &&(Pseudo, &[u8], &[u8])| {
-        name == if is_huffman { *huffman } else { *plain }
+        name == match coding {
+            Coding::Plain => *plain,
+            Coding::Huffman => *huffman,
+        }
     };
     if let Some((pseudo, ..)) = LITERALS.iter().find(encoded) {
         return Name::Pseudo(*pseudo);
     }
     // The Huffman code of a colon has seven bits: 1011100.
     let colon = match name.first() {
-        Some(first) if is_huffman => first >> 1 == 0b101_1100,
+        Some(first) if coding == Coding::Huffman => first >> 1 == 0b101_1100,
         first => first == Some(&b':'),
     };
     if colon {

@@ -16,7 +16,7 @@ use hybriq_proto::{
 use hybriq_proto::{
     connection::{Connection, Event, PathChange},
     endpoint::{
-        AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Local, Routed, Setup, Slot,
+        AcceptError, Arrival, Endpoint, EndpointCounters, Incoming, Local, Routed, Setup, Slot,
         SocketId, StartError, Transmit,
     },
 };
@@ -265,7 +265,7 @@ impl Host {
     }
 
     /// Returns the counters of its endpoint.
-    pub fn stats(&self) -> EndpointStats {
+    pub fn stats(&self) -> EndpointCounters {
         self.endpoint.stats()
     }
 

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 
-use hybriq_proto::{connection::Connection, endpoint::EndpointStats, limits};
+use hybriq_proto::{connection::Connection, endpoint::EndpointCounters, limits};
 
 /// Promises of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -270,7 +270,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Something outlived its time.
-    pub fn check_endpoint(&self, stats: &EndpointStats) -> Result<(), Violation> {
+    pub fn check_endpoint(&self, stats: &EndpointCounters) -> Result<(), Violation> {
         let counts = (stats.early_clients, stats.partial_hellos);
         let hellos = limits::PARTIAL_HELLOS as u64;
         holds(Invariant::Tables, "partial ClientHellos", counts.1, hellos)?;

@@ -23,6 +23,14 @@ pub(super) enum Verdict {
     TooFast,
 }
 
+/// Standing of a client's address (RFC 9000 §8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    /// The client proved by a token that it receives there.
+    Proven,
+    Unproven,
+}
+
 /// The operator's limits on new clients.
 pub(super) struct Gate {
     limits: Limits,
@@ -45,7 +53,7 @@ impl Gate {
         &mut self,
         now: Instant,
         client: IpAddr,
-        is_validated: bool,
+        address: Address,
         connections: usize,
     ) -> Verdict {
         if self
@@ -56,7 +64,7 @@ impl Gate {
             return Verdict::TooMany;
         }
         let [unproven, proven] = &mut self.rates;
-        let (rates, beyond) = if is_validated {
+        let (rates, beyond) = if address == Address::Proven {
             (proven, Verdict::TooFast)
         } else {
             (unproven, Verdict::Retry)
@@ -139,7 +147,7 @@ mod tests {
         let (mut gate, start) = (gate(10, 3), Instant::now());
         let mut ask = |after: u64, client: &str| {
             let now = start + Duration::from_millis(after);
-            gate.judge(now, ip(client), true, 0)
+            gate.judge(now, ip(client), Address::Proven, 0)
         };
         for host in 0..3 {
             assert_eq!(ask(0, &format!("192.0.2.{host}")), Verdict::Admit);
@@ -168,17 +176,29 @@ mod tests {
     fn forged_addresses_only_make_their_owners_prove_theirs() {
         let (mut gate, now) = (gate(1, 1), Instant::now());
         let client = ip("192.0.2.1");
-        assert_eq!(gate.judge(now, client, false, 0), Verdict::Admit);
-        assert_eq!(gate.judge(now, client, false, 0), Verdict::Retry);
-        assert_eq!(gate.judge(now, client, true, 0), Verdict::Admit);
-        assert_eq!(gate.judge(now, client, true, 0), Verdict::TooFast);
+        assert_eq!(
+            gate.judge(now, client, Address::Unproven, 0),
+            Verdict::Admit
+        );
+        assert_eq!(
+            gate.judge(now, client, Address::Unproven, 0),
+            Verdict::Retry
+        );
+        assert_eq!(gate.judge(now, client, Address::Proven, 0), Verdict::Admit);
+        assert_eq!(
+            gate.judge(now, client, Address::Proven, 0),
+            Verdict::TooFast
+        );
     }
 
     #[test]
     fn the_number_of_connections_is_bounded_first() {
         let (mut gate, now) = (gate(1, 1), Instant::now());
         let client = ip("192.0.2.1");
-        assert_eq!(gate.judge(now, client, true, 100), Verdict::TooMany);
-        assert_eq!(gate.judge(now, client, true, 99), Verdict::Admit);
+        assert_eq!(
+            gate.judge(now, client, Address::Proven, 100),
+            Verdict::TooMany
+        );
+        assert_eq!(gate.judge(now, client, Address::Proven, 99), Verdict::Admit);
     }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::{
     attempt::Promise,
     drain::Drain,
-    gate::{Gate, Verdict},
+    gate::{Address, Gate, Verdict},
     mailbox::{Command, Mailbox},
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
@@ -276,8 +276,13 @@ impl Shared {
             return Err(Turned::Full(incoming));
         }
         let connections = self.open_connections() + arrivals.waiting.len();
-        let (client, is_validated) = (incoming.peer_address().ip(), incoming.is_validated());
-        let verdict = arrivals.gate.judge(now, client, is_validated, connections);
+        let client = incoming.peer_address().ip();
+        let address = if incoming.is_validated() {
+            Address::Proven
+        } else {
+            Address::Unproven
+        };
+        let verdict = arrivals.gate.judge(now, client, address, connections);
         if verdict != Verdict::Admit {
             return Err(Turned::Limited(verdict, incoming));
         }

@@ -77,7 +77,7 @@ impl EndpointStats {
     }
 
     /// Takes over what the protocol counts.
-    pub(super) fn with(mut self, core: hybriq_proto::endpoint::EndpointStats) -> Self {
+    pub(super) fn with(mut self, core: hybriq_proto::endpoint::EndpointCounters) -> Self {
         self.connections = core.connections;
         self.waiting_incoming = core.waiting_incoming;
         self.partial_hellos = core.partial_hellos;

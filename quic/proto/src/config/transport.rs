@@ -460,12 +460,12 @@ impl TransportConfig {
     }
 
     pub(crate) fn first_flight_version(&self) -> Version {
-        let wishes = [
+        let pairs = [
             self.spoken.first_version.unwrap_or(Version::V1),
             Version::V1,
         ];
-        let mut wishes = wishes.into_iter();
-        wishes
+        let mut pairs = pairs.into_iter();
+        pairs
             .find(|version| self.spoken.versions.contains(*version))
             .unwrap_or(self.spoken.versions.preferred())
     }

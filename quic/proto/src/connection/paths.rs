@@ -10,8 +10,8 @@ use crate::{
     frame::PathResponse,
     packet::{Cid, Space},
     path::{
-        Facts, Moves, MtuRange, Outcome, PathEvent, Paths, PeerCids, Preferred, Standing, Switch,
-        Waits,
+        Consequence, Facts, Moves, MtuRange, PathEvent, Paths, PeerCids, Preferred, Standing,
+        Switch, Waits,
     },
     recovery::PathState,
     udp::Local,
@@ -131,8 +131,8 @@ impl Connection {
         }
     }
 
-    fn on_path_outcome(&mut self, now: Instant, outcome: Outcome<PathState>) {
-        let Outcome {
+    fn on_path_outcome(&mut self, now: Instant, outcome: Consequence<PathState>) {
+        let Consequence {
             switch,
             round_trip,
             is_end,

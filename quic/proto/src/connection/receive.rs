@@ -350,11 +350,11 @@ impl Connection {
     /// Returns the facts that loss detection needs.
     pub(super) fn recovery_context(&self) -> recovery::Context {
         let handshake = if self.state.is_confirmed() {
-            recovery::Handshake::Confirmed
+            recovery::Progress::Confirmed
         } else if self.handshake.keys().handshake().is_some() {
-            recovery::Handshake::Keys
+            recovery::Progress::Keys
         } else {
-            recovery::Handshake::InitialOnly
+            recovery::Progress::InitialOnly
         };
         recovery::Context {
             handshake,

@@ -89,7 +89,7 @@ pub struct Datagrams {
     /// Bytes by which datagrams are ahead of streams while both wait.
     lead: Lead,
     /// True if the oldest datagram was due, and did not fit beside the frames before it.
-    squeezed: bool,
+    crowded_out: bool,
     room: Room,
     readable: bool,
     stats: DatagramStats,
@@ -104,7 +104,7 @@ impl Datagrams {
             outbox: Queue::default(),
             inbox: Queue::default(),
             lead: Lead::default(),
-            squeezed: false,
+            crowded_out: false,
             room: Room::Enough,
             readable: false,
             stats: DatagramStats::default(),
@@ -244,7 +244,8 @@ impl Datagrams {
                 self.lead.on_datagrams(out.len() - before);
             }
         }
-        self.squeezed = begun > 0 && sent.is_empty() && !self.lead.is_ahead() && self.has_pending();
+        self.crowded_out =
+            begun > 0 && sent.is_empty() && !self.lead.is_ahead() && self.has_pending();
         self.note_room();
     }
 
@@ -272,7 +273,7 @@ impl Datagrams {
     /// Returns true, once, if the next packet must omit the ACK frame because the oldest datagram
     /// did not fit beside it: with data in both directions every packet may have one.
     pub const fn takes_whole_packet(&mut self) -> bool {
-        std::mem::replace(&mut self.squeezed, false)
+        std::mem::replace(&mut self.crowded_out, false)
     }
 
     /// Drops all datagrams after the server rejected 0-RTT data: those sent arrived nowhere, those
@@ -280,7 +281,7 @@ impl Datagrams {
     pub fn on_early_data_rejected(&mut self) {
         self.peer_limit = 0;
         self.lead = Lead::default();
-        self.squeezed = false;
+        self.crowded_out = false;
         self.stats.lost = self.stats.sent;
         self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
         self.note_room();

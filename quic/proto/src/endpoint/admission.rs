@@ -61,7 +61,7 @@ pub(super) struct Admission {
     pub(super) counters: Counters,
 }
 
-/// Counters for [`super::EndpointStats`].
+/// Counters for [`super::EndpointCounters`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) retries: u64,

@@ -39,7 +39,7 @@ pub use self::{
     hello_table::Incoming,
     ids::StatelessReset,
     replay::{SpentTokens, TokenRecord},
-    types::{DatagramDrops, DropReason, EndpointStats, Slot},
+    types::{DatagramDrops, DropReason, EndpointCounters, Slot},
     worst_case::WorstCaseMemory,
 };
 use super::{
@@ -123,7 +123,7 @@ pub struct Endpoint {
     handshaking: usize,
     admission: Admission,
     answers: Answers,
-    stats: EndpointStats,
+    stats: EndpointCounters,
 }
 
 impl Endpoint {
@@ -152,7 +152,7 @@ impl Endpoint {
             handshaking: 0,
             admission: Admission::default(),
             answers: Answers::default(),
-            stats: EndpointStats::default(),
+            stats: EndpointCounters::default(),
         }
     }
 
@@ -395,8 +395,8 @@ impl Endpoint {
     }
 
     /// Returns the counters.
-    pub fn stats(&self) -> EndpointStats {
-        EndpointStats {
+    pub fn stats(&self) -> EndpointCounters {
+        EndpointCounters {
             partial_hellos: self.hellos.len() as u64,
             early_clients: self.early.clients() as u64,
             waiting_incoming: self.waiting as u64,

@@ -84,7 +84,7 @@ impl AddAssign for DatagramDrops {
 /// Counters of one worker. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct EndpointStats {
+pub struct EndpointCounters {
     /// Useless datagrams that belonged to no connection.
     pub datagrams_dropped: u64,
     /// The same datagrams by reason.

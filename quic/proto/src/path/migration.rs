@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Instant};
 
 use super::{
-    Address, Answered, Event, Expanded, Facts, Outcome, Path, PathEvent, Paths, PeerCids,
+    Address, Answered, Consequence, Event, Expanded, Facts, Path, PathEvent, Paths, PeerCids,
     Preferred, State, Switch,
     owner::{Elsewhere, Which},
 };
@@ -140,7 +140,7 @@ impl<S> Paths<S> {
         self.on_packet_elsewhere(dcid, facts);
         let place = self.place_elsewhere().filter(|_| self.side.is_server())?;
         let path = self.others.get_mut(place)?;
-        path.heard_by = Some(*dcid);
+        path.reached_by = Some(*dcid);
         let (local, is_validated) = (path.local(), path.is_validated());
         let was_preferred = self.is_preferred(self.active.local());
         match (was_preferred, self.is_preferred(local)) {
@@ -156,7 +156,7 @@ impl<S> Paths<S> {
     }
 
     /// Takes the answer to a challenge, received on any path. Unsolicited answers are ignored.
-    pub fn on_response(&mut self, response: PathResponse, facts: &mut Facts<'_>) -> Outcome<S> {
+    pub fn on_response(&mut self, response: PathResponse, facts: &mut Facts<'_>) -> Consequence<S> {
         if let Some(answered) = self.active.validation.on_response(response.0) {
             return self.on_answered(Which::Active, answered, facts);
         }
@@ -166,7 +166,7 @@ impl<S> Paths<S> {
             Some((place, answered))
         });
         drop(others);
-        found.map_or_else(Outcome::default, |(place, answered)| {
+        found.map_or_else(Consequence::default, |(place, answered)| {
             self.on_answered(Which::Other(place), answered, facts)
         })
     }
@@ -176,8 +176,8 @@ impl<S> Paths<S> {
         which: Which,
         answered: Answered,
         facts: &mut Facts<'_>,
-    ) -> Outcome<S> {
-        let mut outcome = Outcome::default();
+    ) -> Consequence<S> {
+        let mut outcome = Consequence::default();
         if answered.expanded == Expanded::Full {
             self.on_full_answer();
         }
@@ -318,9 +318,9 @@ impl<S> Paths<S> {
     }
 
     /// Handles expired timers.
-    pub fn on_timeout(&mut self, facts: &mut Facts<'_>) -> Outcome<S> {
+    pub fn on_timeout(&mut self, facts: &mut Facts<'_>) -> Consequence<S> {
         let now = facts.now;
-        let mut outcome = Outcome::default();
+        let mut outcome = Consequence::default();
         if self.active.validation.on_timeout(now) {
             outcome = self.on_active_failed(facts);
         }
@@ -347,8 +347,8 @@ impl<S> Paths<S> {
 
     /// Returns to the last path that was validated (RFC 9000 §9.3.2). Without one the peer is
     /// unreachable.
-    fn on_active_failed(&mut self, facts: &mut Facts<'_>) -> Outcome<S> {
-        let mut outcome = Outcome::default();
+    fn on_active_failed(&mut self, facts: &mut Facts<'_>) -> Consequence<S> {
+        let mut outcome = Consequence::default();
         let failed = self.active.address();
         if let Some(place) = self.others.position_of(State::Fallback) {
             self.active.on_failed();

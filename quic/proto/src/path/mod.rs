@@ -1,7 +1,7 @@
 //! The network paths of a connection: the one in use, the others, and migration between them.
 //!
 //! [`Paths`] owns them all. It takes facts about the rest of the connection as [`Facts`], and
-//! returns what the rest must do as values ([`Outcome`], [`Switch`]).
+//! returns what the rest must do as values ([`Consequence`], [`Switch`]).
 //!
 //! A path is in one of these states ([`State`]); it ends as *forgotten*:
 //!
@@ -43,7 +43,7 @@ use arrayvec::ArrayVec;
 pub use self::{
     migration::Standing,
     mtu::{Learned, Mtu, MtuCounts, MtuRange},
-    owner::{Facts, Moves, Outcome, PathEvent, Paths, PeerCids, Switch, Waits},
+    owner::{Consequence, Facts, Moves, PathEvent, Paths, PeerCids, Switch, Waits},
     preferred::Preferred,
     probes::{Probe, Window, Wrote},
     state::{Event, State},
@@ -82,7 +82,7 @@ pub struct Path<S> {
     /// Challenges to the peer.
     pub(super) validation: Validation,
     /// Our connection id that the peer last used on the path.
-    heard_by: Option<Cid>,
+    reached_by: Option<Cid>,
     /// Sequence number of the peer's id for the path, while it is not in use.
     pub(super) peer_cid: u64,
     /// State of the path.
@@ -113,7 +113,7 @@ impl<S> Path<S> {
             mtu: Mtu::new(datagram_size),
             responses: ArrayVec::new_const(),
             validation: Validation::none(),
-            heard_by: None,
+            reached_by: None,
             peer_cid: 0,
             state: State::Heard,
             saved: None,

@@ -98,7 +98,7 @@ pub enum Switch<S> {
 /// Consequence of an event on a path.
 #[derive(Debug)]
 #[must_use]
-pub struct Outcome<S> {
+pub struct Consequence<S> {
     /// Another path is in use.
     pub switch: Option<Switch<S>>,
     /// First estimate of the round trip of the path in use.
@@ -107,7 +107,7 @@ pub struct Outcome<S> {
     pub is_end: bool,
 }
 
-impl<S> Default for Outcome<S> {
+impl<S> Default for Consequence<S> {
     fn default() -> Self {
         Self {
             switch: None,
@@ -282,7 +282,7 @@ impl<S> Paths<S> {
     /// Notes that an authentic packet came on the path in use, to this id of ours.
     #[inline]
     pub const fn on_packet(&mut self, dcid: Cid) {
-        self.active.heard_by = Some(dcid);
+        self.active.reached_by = Some(dcid);
     }
 
     /// Remembers the path of an authentic packet from elsewhere, before its frames are processed.
@@ -308,7 +308,7 @@ impl<S> Paths<S> {
     /// may not know that its address changed. If it uses another, so must we (RFC 9000 §9.5), and
     /// without a spare one the path cannot be used.
     fn peer_cid_for(&mut self, dcid: &Cid, cids: &mut dyn PeerCids) -> Option<u64> {
-        if self.active.heard_by.is_none_or(|known| known == *dcid) {
+        if self.active.reached_by.is_none_or(|known| known == *dcid) {
             return Some(cids.active().0);
         }
         let taken = cids.take_spare();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Context, Handshake, Outcome, Recovery, Settled, ecn, state::Newly};
+use super::{Context, Outcome, Progress, Recovery, Settled, ecn, state::Newly};
 use crate::{
     congestion::{Acked, Controller as _, Marked, RoundTrip, Usage},
     delivery::Sampling,
@@ -160,7 +160,7 @@ impl<R> Recovery<R> {
 fn believed_delay(space: Space, delay: Duration, context: &Context) -> Duration {
     match (space, context.handshake) {
         (Space::Initial, _) => Duration::ZERO,
-        (_, Handshake::Confirmed) => delay.min(context.peer_max_ack_delay),
+        (_, Progress::Confirmed) => delay.min(context.peer_max_ack_delay),
         _ => delay,
     }
 }

@@ -52,7 +52,7 @@ const PROBE_SHARE: u64 = 4;
 
 /// Progress of the handshake as far as loss detection depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handshake {
+pub enum Progress {
     /// Handshake keys are not available yet.
     InitialOnly,
     /// Handshake packets can be sent.
@@ -74,7 +74,7 @@ pub enum Amplification {
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// Progress of the handshake.
-    pub handshake: Handshake,
+    pub handshake: Progress,
     /// The peer's `max_ack_delay`; its default while the parameters are unknown.
     pub peer_max_ack_delay: Duration,
     /// State of the anti-amplification limit.
@@ -122,7 +122,7 @@ pub struct Recovery<R> {
     /// Time of the last event that moved the probe timer. It is the start of the timer that keeps a
     /// client from a deadlock (RFC 9002 §6.2.2.1), and no timer is due before it.
     timer_base: Instant,
-    /// True if a Handshake packet was acknowledged.
+    /// True if a Progress packet was acknowledged.
     handshake_acked: bool,
     totals: Totals,
 }

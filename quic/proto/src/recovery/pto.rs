@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hybriq_tls::Side;
 
-use super::{Amplification, Context, Handshake, Outcome, Recovery, Timeout};
+use super::{Amplification, Context, Outcome, Progress, Recovery, Timeout};
 use crate::packet::Space;
 
 /// Largest number of doublings of the probe timeout.
@@ -94,7 +94,7 @@ impl<R> Recovery<R> {
         let unacknowledged = Space::ALL
             .into_iter()
             // 1-RTT packets may wait for keys the peer does not have yet (RFC 9002 §6.2.1).
-            .filter(|&space| space != Space::Data || context.handshake == Handshake::Confirmed)
+            .filter(|&space| space != Space::Data || context.handshake == Progress::Confirmed)
             .filter(|&space| self.space(space).eliciting_in_flight > 0)
             .filter_map(|space| {
                 let base = self.space(space).last_eliciting_sent?;
@@ -106,8 +106,8 @@ impl<R> Recovery<R> {
             return unacknowledged;
         }
         let space = match context.handshake {
-            Handshake::InitialOnly => Space::Initial,
-            Handshake::Keys | Handshake::Confirmed => Space::Handshake,
+            Progress::InitialOnly => Space::Initial,
+            Progress::Keys | Progress::Confirmed => Space::Handshake,
         };
         let at = self.timer_base + self.backed_off(self.pto(space, context.peer_max_ack_delay));
         Some((at, Pto::AntiDeadlock(space)))
@@ -123,6 +123,6 @@ impl<R> Recovery<R> {
     pub(super) fn peer_validated_address(&self, context: &Context) -> bool {
         self.side == Side::Server
             || self.handshake_acked
-            || context.handshake == Handshake::Confirmed
+            || context.handshake == Progress::Confirmed
     }
 }

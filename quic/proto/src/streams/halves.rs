@@ -11,8 +11,9 @@ const KEPT_SLOTS: usize = 16;
 /// Table of one kind of stream halves by stream id.
 ///
 /// Packets mostly concern the stream of the previous packet, so the slot of the last lookup is
-/// remembered; other lookups cost one hash. A peer chooses which ids within its limit stay open,
-/// hence the seeded hash. Closed streams leave nothing behind.
+/// remembered; other lookups cost one hash. A peer chooses which ids stay open, but only among those
+/// below its limit of open streams, and does not know the seed of the hash: the ids that it can make
+/// collide are few. Closed streams leave nothing behind.
 #[derive(Debug)]
 pub(super) struct Halves<T> {
     slots: Slab<(StreamId, T)>,

@@ -99,7 +99,7 @@ impl Frames {
     }
 
     /// Takes credit for bytes of a stream, if there is enough.
-    fn take(&mut self, id: StreamId, end: u64, done: bool) -> bool {
+    fn take(&mut self, id: StreamId, end: u64) -> bool {
         let of_stream = match id.direction() {
             Direction::Bidi => self.server.initial_max_stream_data_bidi_remote,
             Direction::Uni => self.server.initial_max_stream_data_uni,
@@ -111,8 +111,12 @@ impl Frames {
             return false;
         }
         entry.0 = entry.0.max(end);
-        entry.1 |= done;
         true
+    }
+
+    /// Notes that a stream has its end.
+    fn finish(&mut self, id: StreamId) {
+        self.ends.entry(id).or_default().1 = true;
     }
 
     /// Writes what a move says; nothing if it is not allowed now.
@@ -184,7 +188,7 @@ impl Frames {
             while out.remaining() > ROOM {
                 let id = self.stream(rng);
                 let offset = 1 + 2 * rng.below(2000);
-                let Some(id) = id.filter(|&id| self.take(id, offset + 1, false)) else {
+                let Some(id) = id.filter(|&id| self.take(id, offset + 1)) else {
                     break;
                 };
                 out.write(&Stream {
@@ -213,8 +217,11 @@ impl Frames {
             _ => (known, 1),
         };
         let ends = matches!(it, Move::Fin | Move::Reset);
-        if done || !self.take(id, offset + len, ends) {
+        if done || !self.take(id, offset + len) {
             return;
+        }
+        if ends {
+            self.finish(id);
         }
         if it == Move::Reset {
             out.write(&ResetStream {

@@ -15,7 +15,7 @@ use hybriq_proto::{
     frame::Frame,
     packet::Space,
     recovery::SentPacket,
-    recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Recovery, Timeout},
+    recovery::{Ack, Amplification, Config, Context, Outcome, Progress, Recovery, Timeout},
     wire::Reader,
 };
 
@@ -65,7 +65,7 @@ impl Sender {
             recovery: Recovery::new(starts_at, config),
             outcome: Outcome::default(),
             context: Context {
-                handshake: Handshake::Confirmed,
+                handshake: Progress::Confirmed,
                 peer_max_ack_delay: setup.max_ack_delay,
                 amplification: Amplification::Open,
             },

@@ -81,7 +81,7 @@ pub(crate) struct State {
     /// Migration that the application asked for.
     pub(crate) moving: Move,
     waiters: [Waiters; WaitFor::ALL.len()],
-    /// Send streams that have a handle.
+    /// Send streams that have a handle. The limits of open streams bound their number.
     pub(crate) sends: HashMap<StreamId, SendSide>,
     /// Receive streams that have a handle, each with the waker of its reader.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,

@@ -69,7 +69,7 @@ impl World {
             now: start,
             recovery: Recovery::new(start, config),
             context: Context {
-                handshake: Handshake::InitialOnly,
+                handshake: Progress::InitialOnly,
                 peer_max_ack_delay: MAX_ACK_DELAY,
                 amplification: Amplification::Open,
             },
@@ -84,7 +84,7 @@ impl World {
 
     fn established_with(controller: Box<dyn Controller>) -> Self {
         let mut world = Self::with(Side::Client, controller);
-        world.context.handshake = Handshake::Confirmed;
+        world.context.handshake = Progress::Confirmed;
         world.send(Space::Data, 0);
         world.pass(RTT);
         world.ack(Space::Data, [0..=0]);
@@ -293,8 +293,8 @@ fn the_peers_delay_is_capped_once_the_handshake_is_confirmed() {
         world.recovery.rtt().smoothed()
     };
     // 7/8 * 100 + 1/8 * (200 - delay)
-    assert_eq!(sample(Handshake::Confirmed), Duration::from_micros(109_375));
-    assert_eq!(sample(Handshake::Keys), Duration::from_micros(102_500));
+    assert_eq!(sample(Progress::Confirmed), Duration::from_micros(109_375));
+    assert_eq!(sample(Progress::Keys), Duration::from_micros(102_500));
 }
 
 #[test]

@@ -140,7 +140,7 @@ proptest! {
                     prop_assert!(model.outstanding[Space::Data as usize].values().all(|b| *b == 0));
                     model.outstanding[Space::Data as usize].clear();
                 }
-                Step::Confirm => world.context.handshake = Handshake::Confirmed,
+                Step::Confirm => world.context.handshake = Progress::Confirmed,
             }
             let expected: u64 = model.outstanding.iter().flat_map(|space| space.values()).sum();
             prop_assert_eq!(world.recovery.bytes_in_flight(), expected);

@@ -53,7 +53,7 @@ fn an_acknowledged_packet_in_between_interrupts_persistent_congestion() {
 #[test]
 fn without_an_rtt_sample_there_is_no_persistent_congestion() {
     let mut world = World::new(Side::Client);
-    world.context.handshake = Handshake::Confirmed;
+    world.context.handshake = Progress::Confirmed;
     for pn in 0..6 {
         world.send(Space::Data, pn);
         world.pass(Duration::from_secs(10));
@@ -66,7 +66,7 @@ fn without_an_rtt_sample_there_is_no_persistent_congestion() {
 #[test]
 fn what_was_sent_before_the_first_rtt_sample_is_no_persistent_congestion() {
     let mut world = World::new(Side::Client);
-    world.context.handshake = Handshake::Confirmed;
+    world.context.handshake = Progress::Confirmed;
     for pn in 0..6 {
         world.send(Space::Data, pn);
         world.pass(Duration::from_secs(10));

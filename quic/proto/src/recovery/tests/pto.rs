@@ -146,7 +146,7 @@ fn a_client_with_nothing_in_flight_probes_until_the_server_can_answer() {
     assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Initial)));
     assert_eq!(world.recovery.probes(Space::Initial), 1);
     assert_eq!(world.timer(), Some(RTT + ms(300) + ms(600)));
-    world.context.handshake = Handshake::Keys;
+    world.context.handshake = Progress::Keys;
     world.pass(ms(600));
     assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Handshake)));
     world.send(Space::Handshake, 0);
@@ -178,7 +178,7 @@ fn backoff_is_kept_while_the_server_may_be_out_of_credit() {
     world.send(Space::Initial, 1);
     world.ack(Space::Initial, [1..=1]);
     assert_eq!(world.recovery.pto_count(), 1);
-    world.context.handshake = Handshake::Keys;
+    world.context.handshake = Progress::Keys;
     world.send(Space::Handshake, 0);
     world.ack(Space::Handshake, [0..=0]);
     assert_eq!(world.recovery.pto_count(), 0);
@@ -188,12 +188,12 @@ fn backoff_is_kept_while_the_server_may_be_out_of_credit() {
 #[test]
 fn one_rtt_packets_arm_no_timer_before_the_handshake_is_confirmed() {
     let mut world = World::new(Side::Server);
-    world.context.handshake = Handshake::Keys;
+    world.context.handshake = Progress::Keys;
     world.send(Space::Data, 0);
     assert_eq!(world.timer(), None);
     world.send(Space::Handshake, 0);
     assert_eq!(world.timer(), Some(ms(999)));
-    world.context.handshake = Handshake::Confirmed;
+    world.context.handshake = Progress::Confirmed;
     world.recovery.discard_space(Space::Handshake);
     assert_eq!(world.timer(), Some(ms(999) + MAX_ACK_DELAY));
 }

@@ -13,9 +13,7 @@ use crate::{
     ecn::EcnState,
     packet::{PacketNumber, Space},
     recovery::SentPacket,
-    recovery::{
-        Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery, Timeout,
-    },
+    recovery::{Ack, Amplification, Config, Context, Outcome, Pacing, Progress, Recovery, Timeout},
     testing::{pn, pns},
 };
 
@@ -167,7 +165,7 @@ pub(super) struct World {
 }
 
 const CONTEXT: Context = Context {
-    handshake: Handshake::Confirmed,
+    handshake: Progress::Confirmed,
     peer_max_ack_delay: ms(25),
     amplification: Amplification::Open,
 };

@@ -79,7 +79,7 @@ fn every_method_and_variant_on_the_page_exists() {
         );
         seen += 1;
     }
-    assert!(seen > 40, "{seen} names found");
+    assert!(seen > 30, "{seen} names found");
 }
 
 #[test]

@@ -236,3 +236,56 @@ async fn a_network_that_connects_too_fast_proves_its_addresses_and_is_refused() 
     assert!(stats.refused_too_fast >= refused);
     assert!(stats.retries_sent >= refused);
 }
+
+/// Clients beyond half of the handshakes prove their address; beyond all of them they are refused.
+#[tokio::test]
+async fn no_more_handshakes_than_the_operator_allows() {
+    for workers in [1, 2] {
+        let builder = Endpoint::builder()
+            .server(server_config())
+            .workers(workers)
+            .max_handshakes(4);
+        let server = builder.bind("127.0.0.1:0").unwrap();
+        // Nobody accepts them, so that they wait.
+        let clients: Vec<_> = (0..8).map(|_| client()).collect();
+        let mut waiting = Vec::new();
+        for client in &clients {
+            let before = server.stats();
+            waiting.push(client.connect(server.local_address(), "localhost"));
+            soon(async {
+                loop {
+                    let now = server.stats();
+                    let changed = now.waiting_incoming > before.waiting_incoming
+                        || now.refused_too_busy > before.refused_too_busy;
+                    if changed {
+                        break;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        }
+        let stats = server.stats();
+        assert_eq!(stats.waiting_incoming, 4, "{workers} workers");
+        assert!(stats.retries_sent >= 2, "{workers} workers: {stats:?}");
+        assert!(stats.refused_too_busy >= 4, "{workers} workers: {stats:?}");
+        let mut served = Vec::new();
+        for _ in 0..4 {
+            let incoming = soon(server.accept()).await.unwrap();
+            served.push(tokio::spawn(
+                async move { incoming.accept().await.unwrap() },
+            ));
+        }
+        let mut refused = 0;
+        for connecting in waiting {
+            refused += usize::from(soon(connecting).await.is_err());
+        }
+        assert_eq!(refused, 4, "{workers} workers");
+        // There is room again.
+        let client = client();
+        let connect = client.connect(server.local_address(), "localhost");
+        let accept = async { server.accept().await.unwrap().accept().await };
+        let (connected, _accepted) = soon(async { tokio::join!(connect, accept) }).await;
+        connected.unwrap();
+    }
+}

@@ -417,6 +417,52 @@ async fn tasks_of_a_connection_run_beside_its_worker() {
     assert_eq!(soon(task).await.unwrap().as_deref(), Some("hybriq-worker"));
 }
 
+/// Connections are spread, but those that a task beside a worker starts stay with that worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_stays_with_the_worker_of_its_task() {
+    let server = builder().bind("127.0.0.1:0").unwrap();
+    let serving = serve(&server);
+    let client = Endpoint::builder()
+        .client(client_config())
+        .workers(3)
+        .placement(Placement::Threads)
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let address = server.local_address();
+    let first = soon(client.connect(address, "localhost")).await.unwrap();
+    let task = first.spawn({
+        let client = client.clone();
+        async move {
+            let mut more = Vec::new();
+            for _ in 0..6 {
+                more.push(client.connect(address, "localhost").await.unwrap());
+            }
+            more
+        }
+    });
+    let more = soon(task).await.unwrap();
+    let mut spread = Vec::new();
+    for _ in 0..3 {
+        spread.push(soon(client.connect(address, "localhost")).await.unwrap());
+    }
+    let counts = || -> Vec<_> {
+        let stats = client.worker_stats().into_iter();
+        stats.map(|stats| stats.connections).collect()
+    };
+    // Counters are those of the workers' last turns.
+    soon(async {
+        while counts().iter().sum::<u64>() < 10 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let mut counts = counts();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 1, 8]);
+    drop((first, more, spread));
+    serving.abort();
+}
+
 /// A worker without connections keeps its socket as long as another one has some.
 #[tokio::test(flavor = "multi_thread")]
 async fn sockets_are_closed_together_after_the_last_connection() {

@@ -5,6 +5,8 @@
 pub(crate) struct Limits {
     /// Largest number of connections at once.
     pub(crate) connections: Option<usize>,
+    /// Largest number of clients that have not completed their handshake.
+    pub(crate) handshakes: Option<usize>,
     /// Largest rate of new connections of each source network.
     pub(crate) per_network: Option<NetworkRate>,
 }

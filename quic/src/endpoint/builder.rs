@@ -198,6 +198,17 @@ impl EndpointBuilder {
         self
     }
 
+    /// Sets the largest number of clients at once that have not completed their handshake, over all
+    /// workers. Default: no limit.
+    ///
+    /// From half of it on, clients must prove their address by a Retry, so that nobody can use it up by
+    /// forged addresses. Further clients are refused with CONNECTION_REFUSED. With several workers the
+    /// number is that of the last turn of each, so that it may be exceeded for a moment.
+    pub const fn max_handshakes(mut self, clients: usize) -> Self {
+        self.limits.handshakes = Some(clients);
+        self
+    }
+
     /// Sets the largest rate at which the clients of one network may connect: `per_second`, and
     /// `burst` at once after a silence, each at least 1. A network is a /24 of IPv4 or a /56 of IPv6.
     /// Default: no limit.

@@ -148,6 +148,10 @@ impl Endpoint {
     /// The handshake starts at once, not when the future is first polled. Dropping the future gives
     /// the handshake up.
     ///
+    /// Connections are spread over the workers of the endpoint. One that a task on a worker's thread
+    /// starts ([`Connection::spawn`](crate::Connection::spawn), with
+    /// [`Placement::Threads`](crate::Placement::Threads)) stays with that worker.
+    ///
     /// # Errors
     /// This function returns no error; the future returns a [`ConnectError`].
     pub fn connect(&self, address: SocketAddr, server_name: &str) -> Connecting {

@@ -140,6 +140,13 @@ impl AtomicUsize {
         }
     }
 
+    pub(crate) fn load(&self, ordering: Ordering) -> usize {
+        match &self.modelled {
+            Some(modelled) => modelled.load(ordering),
+            None => self.value.load(ordering),
+        }
+    }
+
     pub(crate) fn fetch_add(&self, value: usize, ordering: Ordering) -> usize {
         match &self.modelled {
             Some(modelled) => modelled.fetch_add(value, ordering),

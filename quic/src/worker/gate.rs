@@ -19,6 +19,8 @@ pub(super) enum Verdict {
     Retry,
     /// There are as many connections as are allowed.
     TooMany,
+    /// As many handshakes are under way as are allowed.
+    TooBusy,
     /// The client's network starts more connections than are allowed.
     TooFast,
 }
@@ -29,6 +31,15 @@ pub(super) enum Address {
     /// The client proved by a token that it receives there.
     Proven,
     Unproven,
+}
+
+/// Load of the endpoint when a client comes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Present {
+    /// Number of connections.
+    pub(super) connections: usize,
+    /// Number of clients that have not completed their handshake.
+    pub(super) handshakes: usize,
 }
 
 /// The operator's limits on new clients.
@@ -48,20 +59,28 @@ impl Gate {
         }
     }
 
-    /// Decides about a client, given the number of connections.
+    /// Decides about a client.
     pub(super) fn judge(
         &mut self,
         now: Instant,
         client: IpAddr,
         address: Address,
-        connections: usize,
+        present: Present,
     ) -> Verdict {
-        if self
-            .limits
-            .connections
-            .is_some_and(|most| connections >= most)
-        {
+        let Limits {
+            connections,
+            handshakes,
+            per_network: _,
+        } = self.limits;
+        if connections.is_some_and(|most| present.connections >= most) {
             return Verdict::TooMany;
+        }
+        if let Some(most) = handshakes {
+            match address {
+                Address::Unproven if present.handshakes >= most / 2 => return Verdict::Retry,
+                Address::Proven if present.handshakes >= most => return Verdict::TooBusy,
+                Address::Proven | Address::Unproven => {}
+            }
         }
         let [unproven, proven] = &mut self.rates;
         let (rates, beyond) = if address == Address::Proven {
@@ -135,10 +154,18 @@ mod tests {
         address.parse().expect("an address")
     }
 
+    fn connections(connections: usize) -> Present {
+        Present {
+            connections,
+            handshakes: 0,
+        }
+    }
+
     fn gate(per_second: u32, burst: u32) -> Gate {
         Gate::new(Limits {
             connections: Some(100),
             per_network: Some(NetworkRate { per_second, burst }),
+            ..Limits::default()
         })
     }
 
@@ -147,7 +174,7 @@ mod tests {
         let (mut gate, start) = (gate(10, 3), Instant::now());
         let mut ask = |after: u64, client: &str| {
             let now = start + Duration::from_millis(after);
-            gate.judge(now, ip(client), Address::Proven, 0)
+            gate.judge(now, ip(client), Address::Proven, connections(0))
         };
         for host in 0..3 {
             assert_eq!(ask(0, &format!("192.0.2.{host}")), Verdict::Admit);
@@ -177,16 +204,19 @@ mod tests {
         let (mut gate, now) = (gate(1, 1), Instant::now());
         let client = ip("192.0.2.1");
         assert_eq!(
-            gate.judge(now, client, Address::Unproven, 0),
+            gate.judge(now, client, Address::Unproven, connections(0)),
             Verdict::Admit
         );
         assert_eq!(
-            gate.judge(now, client, Address::Unproven, 0),
+            gate.judge(now, client, Address::Unproven, connections(0)),
             Verdict::Retry
         );
-        assert_eq!(gate.judge(now, client, Address::Proven, 0), Verdict::Admit);
         assert_eq!(
-            gate.judge(now, client, Address::Proven, 0),
+            gate.judge(now, client, Address::Proven, connections(0)),
+            Verdict::Admit
+        );
+        assert_eq!(
+            gate.judge(now, client, Address::Proven, connections(0)),
             Verdict::TooFast
         );
     }
@@ -196,9 +226,33 @@ mod tests {
         let (mut gate, now) = (gate(1, 1), Instant::now());
         let client = ip("192.0.2.1");
         assert_eq!(
-            gate.judge(now, client, Address::Proven, 100),
+            gate.judge(now, client, Address::Proven, connections(100)),
             Verdict::TooMany
         );
-        assert_eq!(gate.judge(now, client, Address::Proven, 99), Verdict::Admit);
+        assert_eq!(
+            gate.judge(now, client, Address::Proven, connections(99)),
+            Verdict::Admit
+        );
+    }
+
+    /// Forged addresses leave half of the handshakes to clients that prove theirs.
+    #[test]
+    fn handshakes_have_a_limit() {
+        let mut gate = Gate::new(Limits {
+            handshakes: Some(10),
+            ..Limits::default()
+        });
+        let now = Instant::now();
+        let mut judge = |address, handshakes| {
+            let present = Present {
+                connections: 1_000,
+                handshakes,
+            };
+            gate.judge(now, ip("192.0.2.1"), address, present)
+        };
+        assert_eq!(judge(Address::Unproven, 4), Verdict::Admit);
+        assert_eq!(judge(Address::Unproven, 5), Verdict::Retry);
+        assert_eq!(judge(Address::Proven, 9), Verdict::Admit);
+        assert_eq!(judge(Address::Proven, 10), Verdict::TooBusy);
     }
 }

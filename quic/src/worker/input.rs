@@ -124,9 +124,15 @@ impl Worker {
                 self.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
-                let queued =
-                    self.shared
-                        .on_incoming(self.index, incoming, self.now, &mut self.wakes);
+                // This client is among those of this worker.
+                let elsewhere = self.shared.unfinished().saturating_sub(self.unfinished);
+                let others = elsewhere + self.endpoint.unfinished().saturating_sub(1);
+                let queued = self.shared.on_incoming(
+                    self.index,
+                    incoming,
+                    (self.now, others),
+                    &mut self.wakes,
+                );
                 match queued {
                     Ok(()) => {}
                     Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
@@ -176,6 +182,10 @@ impl Worker {
             },
             Verdict::TooFast => {
                 self.stats.refused_too_fast += 1;
+                self.endpoint.refuse(incoming);
+            }
+            Verdict::TooBusy => {
+                self.stats.refused_too_busy += 1;
                 self.endpoint.refuse(incoming);
             }
             Verdict::TooMany | Verdict::Admit => {

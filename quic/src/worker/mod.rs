@@ -12,6 +12,7 @@ mod connection;
 mod connections;
 mod drain;
 mod gate;
+mod here;
 mod inbox;
 mod input;
 mod mailbox;
@@ -95,6 +96,8 @@ pub(crate) struct Worker {
     stats: EndpointStats,
     meter: Meter,
     trim: Trim,
+    /// Clients with an unfinished handshake that [`Shared`] knows of.
+    unfinished: usize,
 }
 
 /// State of the endpoint towards the application.
@@ -137,6 +140,7 @@ impl Worker {
             standing: Standing::Open,
             stats: EndpointStats::default(),
             trim: Trim::default(),
+            unfinished: 0,
         }
     }
 
@@ -158,6 +162,8 @@ impl Worker {
         self.meter.begin_turn(self.now);
         self.inbox.begin_turn();
         self.set_clock();
+        let elsewhere = self.shared.unfinished().saturating_sub(self.unfinished);
+        self.endpoint.set_unfinished_elsewhere(elsewhere);
         self.receive();
         self.on_timeouts();
         for _ in 0..ROUNDS {
@@ -200,6 +206,9 @@ impl Worker {
         let stats = self.stats.with(self.endpoint.stats());
         self.meter.publish(self.now, &stats);
         self.inbox.set_stats(&stats);
+        let unfinished = self.endpoint.unfinished();
+        self.shared.set_unfinished(self.unfinished, unfinished);
+        self.unfinished = unfinished;
         if self.ended > 0 {
             self.inbox.on_ended(self.ended);
             self.shared.on_ended(self.ended, &mut self.wakes);

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use super::{
     attempt::Promise,
     drain::Drain,
-    gate::{Address, Gate, Verdict},
+    gate::{Address, Gate, Present, Verdict},
+    here,
     mailbox::{Command, Mailbox},
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
@@ -35,10 +36,12 @@ pub(crate) struct Shared {
     addresses: Mutex<Vec<SocketAddr>>,
     closed: AtomicBool,
     handles: AtomicUsize,
-    /// Index of the worker that starts the next connection.
+    /// Number of connections that were started from other threads than those of workers.
     turn: AtomicUsize,
     arrivals: Mutex<Arrivals>,
     activity: Mutex<Activity>,
+    /// Number of clients that have not completed their handshake, as of the last turn of each worker.
+    unfinished: AtomicUsize,
     /// Number of ClientHellos that may wait for the application.
     backlog: usize,
     drain: Arc<Drain>,
@@ -105,6 +108,7 @@ impl Shared {
                 gate: Gate::new(limits),
             }),
             activity: Mutex::default(),
+            unfinished: AtomicUsize::new(0),
             backlog: backlog.min(WAITING_INCOMING),
             drain,
         })
@@ -173,9 +177,12 @@ impl Shared {
         server_name: String,
         promise: Promise,
     ) {
-        let worker = self.turn.fetch_add(1, Ordering::Relaxed) % self.mailboxes.len().max(1);
+        let worker = here::worker_of(self).unwrap_or_else(|| {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            (turn % self.mailboxes.len().max(1)) as u8
+        });
         self.start(
-            worker as u8,
+            worker,
             Command::Connect {
                 setup,
                 peer,
@@ -260,12 +267,28 @@ impl Shared {
         .await
     }
 
-    /// Queues a ClientHello for the application, or returns it.
+    /// Returns the number of clients that have not completed their handshake, as of the last turn of
+    /// each worker.
+    pub(super) fn unfinished(&self) -> usize {
+        self.unfinished.load(Ordering::Relaxed)
+    }
+
+    /// Replaces a worker's part of that number.
+    pub(super) fn set_unfinished(&self, before: usize, now: usize) {
+        if now > before {
+            self.unfinished.fetch_add(now - before, Ordering::Relaxed);
+        } else if now < before {
+            self.unfinished.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// Queues a ClientHello for the application, or returns it. `handshakes` is the number of others that
+    /// have not completed theirs.
     pub(super) fn on_incoming(
         &self,
         worker: u8,
         incoming: Box<Incoming>,
-        now: Instant,
+        (now, handshakes): (Instant, usize),
         wakes: &mut Vec<Waker>,
     ) -> Result<(), Turned> {
         let mut arrivals = lock(&self.arrivals);
@@ -275,14 +298,17 @@ impl Shared {
         if arrivals.waiting.len() >= self.backlog {
             return Err(Turned::Full(incoming));
         }
-        let connections = self.open_connections() + arrivals.waiting.len();
+        let present = Present {
+            connections: self.open_connections() + arrivals.waiting.len(),
+            handshakes,
+        };
         let client = incoming.peer_address().ip();
         let address = if incoming.is_validated() {
             Address::Proven
         } else {
             Address::Unproven
         };
-        let verdict = arrivals.gate.judge(now, client, address, connections);
+        let verdict = arrivals.gate.judge(now, client, address, present);
         if verdict != Verdict::Admit {
             return Err(Turned::Limited(verdict, incoming));
         }

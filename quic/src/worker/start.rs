@@ -4,7 +4,7 @@ use std::{io, sync::Arc, thread};
 
 use tokio::runtime::{Builder, Handle};
 
-use super::{Blueprint, Mailbox, Shared, Worker};
+use super::{Blueprint, Mailbox, Shared, Worker, here};
 use crate::{
     config::Placement,
     error::EndpointError,
@@ -41,6 +41,7 @@ impl Start {
         self.mailbox.tasks().begin(runtime.handle().clone());
         let running = self.mailbox.tasks().count();
         let mailbox = self.mailbox.clone();
+        let (shared, index) = (self.shared.clone(), self.index);
         let worker = {
             let _entered = runtime.enter();
             self.worker()?
@@ -51,6 +52,8 @@ impl Start {
                     tracing::warn!(%error, "cannot bind the thread of a worker to a core");
                 }
             }
+            here::begin(&shared, index);
+            drop(shared);
             runtime.block_on(async {
                 worker.run().await;
                 mailbox.tasks().finish(running).await;

@@ -51,6 +51,9 @@ pub struct EndpointStats {
     /// Clients refused because there were as many connections as
     /// [`max_connections`](crate::EndpointBuilder::max_connections) allows.
     pub refused_too_many: u64,
+    /// Clients refused because as many had not completed their handshake as
+    /// [`max_handshakes`](crate::EndpointBuilder::max_handshakes) allows.
+    pub refused_too_busy: u64,
     /// Clients refused because their network started more connections than
     /// [`max_rate_per_network`](crate::EndpointBuilder::max_rate_per_network) allows.
     pub refused_too_fast: u64,
@@ -119,6 +122,7 @@ impl AddAssign for EndpointStats {
         self.incoming_ignored += other.incoming_ignored;
         self.refused_by_application += other.refused_by_application;
         self.refused_too_many += other.refused_too_many;
+        self.refused_too_busy += other.refused_too_busy;
         self.refused_too_fast += other.refused_too_fast;
         self.handshaking += other.handshaking;
         self.retrying += other.retrying;

@@ -124,6 +124,8 @@ pub struct Endpoint {
     admission: Admission,
     answers: Answers,
     stats: EndpointCounters,
+    /// Clients with an unfinished handshake at other endpoints of the same address.
+    unfinished_elsewhere: usize,
 }
 
 impl Endpoint {
@@ -153,6 +155,7 @@ impl Endpoint {
             admission: Admission::default(),
             answers: Answers::default(),
             stats: EndpointCounters::default(),
+            unfinished_elsewhere: 0,
         }
     }
 

@@ -46,9 +46,15 @@ impl Endpoint {
         self.admission.on_handshake(now, took);
     }
 
-    /// Returns the number of clients waiting to be accepted or with an unfinished handshake.
-    fn unfinished(&self) -> usize {
+    /// Returns the number of clients that wait to be accepted or have an unfinished handshake.
+    pub fn unfinished(&self) -> usize {
         self.hellos.len() + self.waiting + self.handshaking
+    }
+
+    /// Sets the number of such clients at other endpoints that serve the same address, which count for
+    /// [`AddressValidation::Adaptive`](crate::config::AddressValidation::Adaptive) as well.
+    pub const fn set_unfinished_elsewhere(&mut self, clients: usize) {
+        self.unfinished_elsewhere = clients;
     }
 
     /// Decides on a first Initial by its token and the load.
@@ -59,7 +65,7 @@ impl Endpoint {
         packets: &Packets<'_>,
     ) -> Option<(Answered, Verdict)> {
         let fields = packets.fields()?;
-        let unfinished = self.unfinished();
+        let unfinished = self.unfinished() + self.unfinished_elsewhere;
         let version = fields.version?;
         let initial = Initial {
             version: version.number(),

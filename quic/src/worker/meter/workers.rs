@@ -7,7 +7,7 @@ use super::{
 use crate::worker::stats::EndpointStats;
 
 /// Number of counters of a worker.
-const COUNTERS: usize = 21;
+const COUNTERS: usize = 22;
 
 /// A counter: its metric, a label of its own, and its value.
 type Row = (Metric, Option<(&'static str, &'static str)>, u64);
@@ -37,6 +37,7 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         incoming_ignored,
         refused_by_application,
         refused_too_many,
+        refused_too_busy,
         refused_too_fast,
         handshaking: _,
         retrying: _,
@@ -70,6 +71,11 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
             names::CLIENTS_REFUSED,
             refused("max_connections"),
             refused_too_many,
+        ),
+        (
+            names::CLIENTS_REFUSED,
+            refused("max_handshakes"),
+            refused_too_busy,
         ),
         (
             names::CLIENTS_REFUSED,

@@ -19,7 +19,7 @@
 //! | size of ACK frames | `Acknowledgements` | leaves gaps, 222 | 651 |
 //! | probe timers are due when they move, not before | `Overdue` | commutes, 9 | 31 |
 //!
-//! The last column is the first seed that was found, and not every seed below it was tried.
+//! Seeds above 4,096 were found by running 150,000 of them.
 
 #![expect(
     clippy::unwrap_used,

@@ -114,8 +114,20 @@ impl Observer {
         }
     }
 
+    /// Counts a dropped packet, and reports it to the subscriber.
     #[inline]
-    pub(super) fn on_dropped(&self, size: usize, trigger: DropTrigger) {
+    pub(super) fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
+        self.stats.packets_dropped += 1;
+        let drops = &mut self.stats.drops;
+        let count = match trigger {
+            DropTrigger::Invalid => &mut drops.invalid,
+            DropTrigger::Unsupported => &mut drops.unsupported,
+            DropTrigger::ConnectionUnknown => &mut drops.connection_unknown,
+            DropTrigger::KeyUnavailable => &mut drops.key_unavailable,
+            DropTrigger::DecryptionFailure => &mut drops.decryption_failure,
+            DropTrigger::Duplicate => &mut drops.duplicate,
+        };
+        *count = count.saturating_add(1);
         self.tell(|| Event::PacketDropped(PacketDropped::new(size, trigger)));
     }
 

@@ -140,7 +140,6 @@ impl Connection {
     }
 
     fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
-        self.observer.stats.packets_dropped += 1;
         self.observer.on_dropped(size, trigger);
     }
 

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
 use hashbrown::HashMap;
 
-use super::{Arrival, Endpoint, Routed, hello_table::Hello};
+use super::{Arrival, DropReason, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
     limits,
@@ -147,7 +147,7 @@ impl Endpoint {
         packets: Packets<'_>,
     ) -> Routed<'static> {
         if !self.wants_early() {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::TooEarly);
         }
         let len = packets.bytes().len() as u64;
         let packets = packets.map_while(|packet| match packet {

@@ -6,7 +6,7 @@ use hybriq_tls::{ClientHello, Side};
 use smallvec::SmallVec;
 
 use super::{
-    Arrival, Endpoint, Incoming, Routed, Transmit,
+    Arrival, DropReason, Endpoint, Incoming, Routed, Transmit,
     admission::{Proof, Verdict},
     early_packets::OVERHEAD,
     hello_table::{Crypto, Hello},
@@ -58,19 +58,19 @@ impl Endpoint {
         packets: Packets<'_>,
     ) -> Routed<'static> {
         let Some((initial, verdict)) = self.judge(now, arrival, &packets) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Malformed);
         };
         let proof = match verdict {
             Verdict::Admit(proof) => proof,
             Verdict::Invalid => Proof::default(),
             Verdict::Retry if self.send_retry(now, arrival, &initial) => return Routed::Consumed,
-            Verdict::Retry => return Routed::Dropped,
+            Verdict::Retry => return Routed::Dropped(DropReason::Overload),
         };
         let mut hello = self.new_hello(now, arrival, &initial, proof);
         let (grown, behind) = hello.grow(now, arrival, packets);
         self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
-            Grown::Useless | Grown::Closed => Routed::Dropped,
+            Grown::Useless | Grown::Closed => Routed::Dropped(DropReason::UselessHello),
             // Only after the packet proved authentic: the token may have been damaged.
             _ if matches!(verdict, Verdict::Invalid) => {
                 self.reject(&hello, &invalid_token());
@@ -121,12 +121,12 @@ impl Endpoint {
             // RFC 9000 §14.1: every datagram with an Initial is full, not only the first.
             .filter(|_| packets.bytes().len() >= limits::MIN_DATAGRAM)
         else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::UselessHello);
         };
         let (grown, behind) = hello.grow(now, arrival, packets);
         self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
-            Grown::Useless => return Routed::Dropped,
+            Grown::Useless => return Routed::Dropped(DropReason::UselessHello),
             Grown::Partial => {
                 self.hellos.count(place);
                 self.evict_hellos();
@@ -137,7 +137,7 @@ impl Endpoint {
             Grown::Whole(_) | Grown::Closed | Grown::Failed(_) => {}
         }
         let Some(hello) = self.hellos.remove(place) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::UselessHello);
         };
         match grown {
             Grown::Whole(client_hello) => {
@@ -183,7 +183,7 @@ impl Endpoint {
     fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
         if self.waiting >= self.backlog {
             self.forget_routes(&hello);
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Overload);
         }
         self.waiting += 1;
         Routed::Incoming(Box::new(Incoming {

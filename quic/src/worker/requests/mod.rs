@@ -71,7 +71,7 @@ impl Worker {
                     self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
-                    self.endpoint.refuse(incoming);
+                    self.refuse(incoming);
                 }
             }
             Command::Retry(incoming) => {
@@ -80,7 +80,7 @@ impl Worker {
                     self.endpoint.refuse(*incoming);
                 }
             }
-            Command::Refuse(incoming) => self.endpoint.refuse(incoming),
+            Command::Refuse(incoming) => self.refuse(incoming),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, &reason),
             Command::Migrate(migration) => self.on_migrate(&migration),

@@ -7,7 +7,6 @@
 pub mod fleet;
 pub mod health;
 pub mod prometheus;
-pub mod qlog;
 
 use std::error::Error;
 use std::fmt;

@@ -231,6 +231,8 @@ mod error;
 pub mod guide;
 #[cfg(feature = "tokio")]
 mod incoming;
+#[cfg(feature = "qlog")]
+pub mod qlog;
 mod random;
 #[cfg(feature = "tokio")]
 mod stream;

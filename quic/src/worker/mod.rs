@@ -53,7 +53,7 @@ use hybriq_proto::{
 };
 
 pub(crate) use attempt::{Attempt, Promise};
-pub(crate) use blueprint::{Blueprint, Spent};
+pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
 pub(crate) use mailbox::{Command, Mailbox};

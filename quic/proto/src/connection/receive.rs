@@ -166,7 +166,9 @@ impl Connection {
             return Fate::Dropped(DropTrigger::Unsupported);
         }
         if self.handshake.waits_for_keys(kind) {
+            let size = packet.bytes.len();
             return if self.opening.keep(packet, seen) {
+                self.observer.on_buffered(kind, size);
                 Fate::Kept
             } else {
                 Fate::Dropped(DropTrigger::KeyUnavailable)

@@ -10,16 +10,17 @@ use h3::{
     error::Code,
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming},
 };
-use hybriq::EarlyConnection;
+use hybriq::{EarlyConnection, Side};
 
 use crate::{
     H3_NO_ERROR, MAX_FRAME,
     bidi::BidiStream,
     error,
-    frames::Frames,
+    frames::{Frames, Stream},
     recv::RecvStream,
     send::SendStream,
     transport::{EarlyRequests, Transport},
+    uni::Unis,
 };
 
 /// A connection for `h3`. Dropping it closes the connection with H3_NO_ERROR.
@@ -37,6 +38,7 @@ use crate::{
 /// ```
 pub struct Connection {
     transport: Transport,
+    unis: Unis,
     max_frame: u64,
 }
 
@@ -68,6 +70,7 @@ impl Connection {
     fn of(transport: Transport) -> Self {
         Self {
             transport,
+            unis: Unis::default(),
             max_frame: MAX_FRAME,
         }
     }
@@ -111,10 +114,10 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        let accepted = self.transport.poll_accept_uni(cx);
-        accepted.map_ok(|stream| {
-            let frames = Frames::of_uni(self.max_frame);
-            RecvStream::new(stream, frames, self.transport.clone())
+        let accepted = self.unis.poll_accept(&mut self.transport, cx);
+        accepted.map_ok(|opened| {
+            let frames = Frames::new(opened.kind, self.max_frame);
+            RecvStream::opened(opened, frames, self.transport.clone())
         })
     }
 
@@ -196,7 +199,11 @@ fn bidi<B: Buf>(
     transport: &Transport,
     max_frame: u64,
 ) -> BidiStream<B> {
-    let recv = RecvStream::new(recv, Frames::of_bidi(max_frame), transport.clone());
+    let stream = match transport.side() {
+        Side::Server => Stream::Request,
+        Side::Client => Stream::Response,
+    };
+    let recv = RecvStream::new(recv, Frames::new(stream, max_frame), transport.clone());
     BidiStream::new(SendStream::new(send), recv)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use h3::quic::ConnectionErrorIncoming;
-use hybriq::{EarlyConnection, Priority, StreamId};
+use hybriq::{EarlyConnection, Priority, Side, StreamId};
 
 use crate::error;
 
@@ -80,6 +80,14 @@ impl Transport {
         match self {
             Self::Established(connection) => connection.close(code, reason),
             Self::Early(connection, _) => connection.close(code, reason),
+        }
+    }
+
+    /// Returns which end this is.
+    pub(crate) fn side(&self) -> Side {
+        match self {
+            Self::Established(connection) => connection.side(),
+            Self::Early(connection, _) => connection.side(),
         }
     }
 

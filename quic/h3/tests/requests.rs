@@ -438,7 +438,7 @@ async fn a_frame_that_is_too_long_ends_its_stream_alone() {
 #[tokio::test]
 async fn a_frame_that_is_too_long_on_the_control_stream_ends_the_connection() {
     let pair = Pair::new().await;
-    let mut builder = h3::server::builder();
+    let builder = h3::server::builder();
     let server = builder.build::<_, Payload>(Connection::new(pair.server.clone()).max_frame(100));
     let mut server = soon(server).await.unwrap();
     let mut control = pair.client.open_uni().await.unwrap();

@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use bytes::Buf;
 use h3::{error::Code, server::RequestResolver};
 use http::{
-    HeaderValue, Method, Response, StatusCode, Version,
+    HeaderMap, HeaderValue, Method, Response, StatusCode, Version,
     header::{self, CONTENT_LENGTH, DATE},
 };
 use http_body_util::BodyExt as _;
@@ -40,6 +40,9 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();
+    if is_malformed(request.headers()) {
+        return send.stop_stream(Code::H3_MESSAGE_ERROR);
+    }
     let early = quic.is_replayable(send.send_id());
     let established = if early {
         None
@@ -80,6 +83,17 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
     }
+}
+
+/// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
+fn is_malformed(fields: &HeaderMap) -> bool {
+    let te = fields.get_all(header::TE);
+    CONNECTION_FIELDS
+        .iter()
+        .any(|field| fields.contains_key(*field))
+        || te
+            .iter()
+            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
 /// Returns the facts about the connection.

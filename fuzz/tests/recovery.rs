@@ -18,7 +18,7 @@ use hybriq_proto::{
     frame::EcnCounts,
     packet::{PacketNumber, Space},
     recovery::SentPacket,
-    recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery},
+    recovery::{Ack, Amplification, Config, Context, Progress, Outcome, Pacing, Recovery},
 };
 
 const SIZE: u16 = 1200;
@@ -71,7 +71,7 @@ impl World {
             now,
             recovery: Recovery::new(now, config),
             context: Context {
-                handshake: Handshake::InitialOnly,
+                handshake: Progress::InitialOnly,
                 peer_max_ack_delay: Duration::from_millis(25),
                 amplification: Amplification::Open,
             },
@@ -221,8 +221,8 @@ impl World {
 
     fn change(&mut self, a: u8, b: u8) {
         match b % 8 {
-            0 => self.context.handshake = Handshake::Keys,
-            1 => self.context.handshake = Handshake::Confirmed,
+            0 => self.context.handshake = Progress::Keys,
+            1 => self.context.handshake = Progress::Confirmed,
             2 => self.context.amplification = Amplification::Blocked,
             3 => self.context.amplification = Amplification::Open,
             4 if self.held[2].used.len() > 50 => {
@@ -275,7 +275,7 @@ impl World {
         assert!((3..=1024).contains(&packets));
         assert!(wait <= 2 * self.recovery.rtt().larger().max(Duration::from_millis(1)));
 
-        let confirmed = self.context.handshake == Handshake::Confirmed;
+        let confirmed = self.context.handshake == Progress::Confirmed;
         let timed = Space::ALL.iter().any(|&space| {
             let eliciting = |(_, eliciting): &(u64, bool)| *eliciting;
             (space != Space::Data || confirmed)

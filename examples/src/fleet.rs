@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base64ct::{Base64, Encoding as _};
 use hybriq::{AddressValidation, EndpointBuilder, QuicLb, ResetKey, SystemRandom, TokenKeys};
 
 use crate::Failure;
@@ -15,6 +16,7 @@ const NONCE: usize = 6;
 
 /// Options of a server in a fleet. Secrets are files, so that no list of processes shows them.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "A server of a fleet")]
 pub struct Fleet {
     /// File with the secret of the whole fleet: 64 hexadecimal digits. Servers with the same secret
     /// accept each other's tokens and end each other's lost connections.
@@ -26,8 +28,11 @@ pub struct Fleet {
     /// Bytes of server ids in the load balancer, 1 to 8.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub server_id_length: u8,
+    /// The same as the bytes that load balancers hand out in base64.
+    #[arg(long, conflicts_with = "server_id")]
+    pub server_id_base64: Option<String>,
     /// File with the key by which connection ids are encrypted: 32 hexadecimal digits.
-    #[arg(long, requires = "server_id")]
+    #[arg(long)]
     pub lb_key: Option<PathBuf>,
     /// Makes every client prove its address by a Retry.
     #[arg(long)]
@@ -41,37 +46,40 @@ impl Fleet {
     /// A file cannot be read, or an option is not as described.
     pub fn apply(&self, mut builder: EndpointBuilder) -> Result<EndpointBuilder, Failure> {
         if let Some(file) = &self.fleet_secret {
-            let secret = secret::<32>(file)?;
+            let secret = secret(file)?;
             builder = builder
                 .token_keys(TokenKeys::from_secret(secret))
                 .reset_key(ResetKey::from_secret(secret));
         }
-        if let Some(id) = self.server_id {
-            let id = number(id, self.server_id_length)?;
+        if let Some(id) = self.server_id()? {
             let mut random = SystemRandom::new();
             builder = builder.cid_generator(match &self.lb_key {
-                Some(file) => {
-                    let key = secret::<16>(file)?;
-                    QuicLb::encrypted(ROTATION, &id, NONCE, key, &mut random)?
-                }
+                Some(file) => QuicLb::encrypted(ROTATION, &id, NONCE, secret(file)?, &mut random)?,
                 None => QuicLb::plaintext(ROTATION, &id, NONCE, &mut random)?,
             });
+        } else if self.lb_key.is_some() {
+            return Err("--lb-key needs --server-id".into());
         }
         if self.always_retry {
             builder = builder.address_validation(AddressValidation::Always);
         }
         Ok(builder)
     }
-}
 
-/// Returns a server id, most significant byte first.
-fn number(id: u64, length: u8) -> Result<Vec<u8>, Failure> {
-    let bytes = id.to_be_bytes();
-    let (zeros, id) = bytes.split_at(bytes.len() - usize::from(length));
-    if zeros.iter().any(|byte| *byte != 0) {
-        return Err(format!("--server-id has more than {length} bytes").into());
+    /// Returns the server id, most significant byte first.
+    fn server_id(&self) -> Result<Option<Vec<u8>>, Failure> {
+        if let Some(text) = &self.server_id_base64 {
+            return Ok(Some(Base64::decode_vec(text)?));
+        }
+        let Some(id) = self.server_id.map(u64::to_be_bytes) else {
+            return Ok(None);
+        };
+        let (zeros, id) = id.split_at(id.len() - usize::from(self.server_id_length));
+        if zeros.iter().any(|byte| *byte != 0) {
+            return Err("--server-id is too large for --server-id-length".into());
+        }
+        Ok(Some(id.to_vec()))
     }
-    Ok(id.to_vec())
 }
 
 /// Reads a secret of hexadecimal digits.

@@ -6,7 +6,7 @@
 
 pub mod fleet;
 pub mod health;
-pub mod qlog;
+pub mod prometheus;
 
 use std::error::Error;
 use std::fmt;

@@ -38,7 +38,9 @@ async fn main() -> ExitCode {
         eprintln!("no case is called '{case}'; `hybriq-interop --help` lists the cases");
         return ExitCode::FAILURE;
     }
-    match matrix::run(&peers, &cases, &mut std::io::stdout()).await {
+    let passed = matrix::run(&peers, &cases, &mut std::io::stdout()).await;
+    peers::flush_logs();
+    match passed {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -57,7 +59,8 @@ fn help() -> String {
     let cases: Vec<_> = cases::ALL.iter().map(matrix::sentence).collect();
     format!(
         "Tests the implementations against each other over loopback, each as client and as server, \
-         and prints\na table. Exits with a failure if a case failed.\n\n\
+         and prints\na table. Exits with a failure if a case failed. The environment variable QLOGDIR names a\n\
+         directory for logs of hybriq's connections.\n\n\
          {USAGE}\n\n\
          PEERS  part of the name of an implementation: {}\n\
          CASES  part of the name of a case:\n         {}",

@@ -309,7 +309,7 @@ impl Machine {
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None)?);
             }
-            Routed::Foreign(..) | Routed::Stray(_) | Routed::Consumed | Routed::Dropped => {}
+            Routed::Foreign(..) | Routed::Stray(_) | Routed::Consumed | Routed::Dropped(_) => {}
         }
         Ok(())
     }

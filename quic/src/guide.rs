@@ -15,6 +15,12 @@ pub mod tuning {}
 #[doc = include_str!("../docs/guide/deployment.md")]
 pub mod deployment {}
 
+#[doc = include_str!("../docs/operations.md")]
+pub mod operations {}
+#[cfg(feature = "qlog")]
+#[doc = include_str!("../docs/guide/qlog.md")]
+pub mod qlog {}
+
 #[doc = include_str!("../docs/metrics.md")]
 pub mod metrics {}
 

@@ -231,6 +231,8 @@ mod error;
 pub mod guide;
 #[cfg(feature = "tokio")]
 mod incoming;
+#[cfg(feature = "qlog")]
+pub mod qlog;
 mod random;
 #[cfg(feature = "tokio")]
 mod stream;
@@ -270,13 +272,13 @@ pub use hybriq_proto::{
     },
     congestion::{self, Congestion},
     ecn::EcnState,
-    endpoint::WorstCaseMemory,
+    endpoint::{DatagramDrops, WorstCaseMemory},
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,
     packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
-    stats::{ConnectionStats, DatagramStats, PathStats},
+    stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
     streams::{Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;

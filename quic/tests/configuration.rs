@@ -1,12 +1,12 @@
 //! The page on configuration says what the code does, and the rustdoc of every setter its default.
-#![cfg(feature = "tokio")]
+#![cfg(all(feature = "tokio", feature = "qlog"))]
 
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
-use hybriq::{CarefulResume, DatagramConfig, Endpoint, TransportConfig};
+use hybriq::{CarefulResume, DatagramConfig, Endpoint, TransportConfig, qlog::Qlog};
 
 /// The types that the page has a table of, and what their defaults look like.
-fn documented() -> [(&'static str, Option<String>); 6] {
+fn documented() -> [(&'static str, Option<String>); 7] {
     let shown = |value: &dyn Debug| Some(format!("{value:?}"));
     [
         ("TransportConfig", shown(&TransportConfig::new())),
@@ -15,6 +15,7 @@ fn documented() -> [(&'static str, Option<String>); 6] {
         ("ServerConfig", None),
         ("ClientConfig", None),
         ("EndpointBuilder", shown(&Endpoint::builder())),
+        ("QlogBuilder", shown(&Qlog::directory("logs"))),
     ]
 }
 
@@ -31,6 +32,7 @@ fn sources() -> Vec<String> {
         .to_vec();
     let mut sources = vec![
         read("src/endpoint/builder.rs"),
+        read("src/qlog/builder.rs"),
         read("proto/src/datagrams/config.rs"),
     ];
     while let Some(directory) = directories.pop() {

@@ -8,7 +8,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
-    sync::{Arc, Mutex, atomic::AtomicU64, atomic::Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use endpoint_support::{client_config, server_config, soon};
@@ -335,12 +339,20 @@ fn refusals_by_policy_and_by_limit_have_their_reasons() {
         let full = front(server_config()).max_connections(0);
         let full = full.bind("127.0.0.1:0").unwrap();
         connect(&full, client_config()).await;
+        let open = front(server_config()).bind("127.0.0.1:0").unwrap();
+        let refusing = async { open.accept().await.unwrap().refuse() };
+        tokio::join!(connect(&open, client_config()), refusing);
+        open.stop_accepting();
+        connect(&open, client_config()).await;
         end([strict, full]).await;
+        open.close(0, b"");
+        soon(open.idle()).await;
         client.close(0, b"");
         soon(client.idle()).await;
     });
     let refused = |reason| kept.count("hybriq_clients_refused_total", &[("reason", reason)]);
     assert_eq!(refused("key_exchange"), 1);
+    assert_eq!(refused("application"), 2);
     assert_eq!(refused("max_connections"), 1);
     assert_eq!(refused("max_rate_per_network"), 0);
     let closed = |reason, code| {
@@ -353,7 +365,56 @@ fn refusals_by_policy_and_by_limit_have_their_reasons() {
         kept.count("hybriq_connections_closed_total", &labels)
     };
     assert_eq!(closed("key_exchange", ""), 1);
-    assert_eq!(closed("transport", "CONNECTION_REFUSED"), 1);
+    assert_eq!(closed("transport", "CONNECTION_REFUSED"), 3);
+}
+
+#[test]
+fn memory_is_told_by_what_holds_it() {
+    /// Data that nobody reads.
+    const UNREAD: usize = 100_000;
+    let (at_work, kept) = (Mutex::new(BTreeMap::new()), Kept::default());
+    metrics::with_local_recorder(&kept, || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(async {
+            let server = front(server_config()).bind("127.0.0.1:0").unwrap();
+            let client = Endpoint::builder().client(client_config());
+            let client = client.bind("127.0.0.1:0").unwrap();
+            let connecting = client.connect(server.local_address(), "localhost");
+            let accepting = async { server.accept().await.unwrap().accept().await.unwrap() };
+            let (at_client, at_server) = soon(async { tokio::join!(connecting, accepting) }).await;
+            let at_client = at_client.unwrap();
+            let mut send = at_client.open_uni().await.unwrap();
+            send.write_all(&vec![7; UNREAD]).await.unwrap();
+            send.finish();
+            soon(send.acknowledged()).await.unwrap();
+            // A worker that has news reports them, by itself.
+            let memory = |of| {
+                let labels = [("of", of), ("endpoint", "front")];
+                f64::from_bits(sum(&kept.gauges, "hybriq_memory_bytes", &labels))
+            };
+            soon(async {
+                while memory("received") < UNREAD as f64 {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            })
+            .await;
+            for of in ["connections", "received", "sent", "streams"] {
+                at_work.lock().unwrap().insert(of, memory(of));
+            }
+            drop((at_client, at_server));
+            end([server, client]).await;
+        });
+    });
+    let at_work = at_work.into_inner().unwrap();
+    assert!((at_work["received"] - UNREAD as f64).abs() < 0.5);
+    assert!(at_work["sent"].abs() < 0.5, "all was acknowledged");
+    assert!(at_work["connections"] > 1000.0 && at_work["streams"] > 100.0);
+    assert!(
+        kept.gauge("hybriq_memory_bytes").abs() < 0.5,
+        "all are gone"
+    );
 }
 
 #[test]

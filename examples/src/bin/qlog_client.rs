@@ -1,13 +1,10 @@
-//! Sends a mebibyte to an echo server and writes the events to a qlog file, for tools such as qvis.
+//! Sends a mebibyte to an echo server and logs the connection for tools such as qvis.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Parser;
-use hybriq::{ClientConfig, Endpoint, TransportConfig};
-use hybriq_examples::{Client, Failure, qlog::Qlog};
+use hybriq::{ClientConfig, Endpoint, qlog::Qlog};
+use hybriq_examples::{Client, Failure};
 
 const BYTES: usize = 1024 * 1024;
 
@@ -15,21 +12,20 @@ const BYTES: usize = 1024 * 1024;
 struct Args {
     #[command(flatten)]
     client: Client,
-    /// The file to write.
-    #[arg(long, default_value = "hybriq.sqlog")]
+    /// The directory of the log.
+    #[arg(long, default_value = "qlog")]
     qlog: PathBuf,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let Args { client: args, qlog } = Args::parse();
-    let file = File::create(&qlog)?;
-    let subscriber = Arc::new(Qlog::new(BufWriter::new(file)));
-    let config = ClientConfig::new()
-        .alpn(["echo"])
-        .trust(args.trust()?)
-        .transport(TransportConfig::new().subscriber(subscriber.clone()));
-    let client = Endpoint::client(config)?;
+    let log = Qlog::directory(&qlog).start()?;
+    let config = ClientConfig::new().alpn(["echo"]).trust(args.trust()?);
+    let client = Endpoint::builder()
+        .client(config)
+        .qlog(&log)
+        .bind("[::]:0")?;
     let connection = client.connect(args.server, &args.name).await?;
 
     let (mut send, mut receive) = connection.open_bidi().await?;
@@ -42,9 +38,10 @@ async fn main() -> Result<(), Failure> {
     writing.await??;
     println!("{} bytes came back", echo.len());
 
+    let name = format!("{}_client.sqlog", connection.id());
     connection.close(0, b"done");
     client.idle().await;
-    subscriber.finish()?;
-    println!("see {}", qlog.display());
+    log.flush();
+    println!("see {}", qlog.join(name).display());
     Ok(())
 }

@@ -24,6 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Application error code of connections that were not done at the deadline.
 const CUT_OFF: u64 = 1;
 
+/// Echoes what clients send; reads its certificate again on SIGHUP, and drains on SIGTERM.
 #[derive(Debug, clap::Parser)]
 struct Args {
     /// Address to listen on, if systemd gives no sockets; port 0 selects a free port.

@@ -5,6 +5,7 @@
 mod authority;
 mod balanced;
 mod clients;
+mod kubernetes;
 mod nat;
 mod quic_lb;
 mod reloading;

@@ -1,9 +1,10 @@
-//! Sockets and messages as of systemd.
+//! Sockets and messages as of systemd, and the units.
 
+use std::fs;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
@@ -63,4 +64,65 @@ async fn the_server_takes_the_sockets_of_systemd_and_says_when_it_is_ready() {
     assert_eq!(server.says(), "draining for at most 30 s");
     assert_eq!(server.says(), "drained: 0 connections were cut off");
     assert!(server.ends().0.success());
+}
+
+fn unit(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd");
+    folder.join(format!("hybriq-server.{name}"))
+}
+
+/// Returns the value of a setting that stands there once.
+fn setting(unit: &str, name: &str) -> String {
+    let mut values = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let value = values.next().unwrap().to_owned();
+    assert_eq!(values.next(), None, "{name}");
+    value
+}
+
+#[test]
+fn systemd_accepts_the_units() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("units");
+    fs::create_dir_all(&folder).unwrap();
+    let copies = ["service", "socket"].map(|name| {
+        let text = fs::read_to_string(unit(name)).unwrap();
+        let copy = folder.join(format!("hybriq-server.{name}"));
+        fs::write(
+            &copy,
+            text.replace("/usr/local/bin/reloading_server", PROGRAM),
+        )
+        .unwrap();
+        copy
+    });
+    let mut analyze = Command::new("systemd-analyze");
+    analyze.args(["verify", "--man=no"]).args(copies);
+    match analyze.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.success() && !said.contains("hybriq"),
+                "{said}"
+            );
+        }
+        Err(error) => println!("skipped: systemd-analyze is not installed ({error})"),
+    }
+}
+
+#[test]
+fn the_unit_gives_options_that_the_server_has_and_time_to_drain() {
+    let text = fs::read_to_string(unit("service")).unwrap();
+    let command = setting(&text, "ExecStart");
+    let options: Vec<_> = command.split(' ').skip(1).collect();
+    // Options that do not exist fail before the help is printed.
+    let status = Command::new(PROGRAM)
+        .args(&options)
+        .arg("--help")
+        .output()
+        .unwrap()
+        .status;
+    assert!(status.success(), "{command}");
+    let drain = options.iter().position(|it| *it == "--drain").unwrap();
+    let drain: u64 = options[drain + 1].parse().unwrap();
+    assert!(setting(&text, "TimeoutStopSec").parse::<u64>().unwrap() >= drain + 5);
 }

@@ -1,11 +1,15 @@
 //! hybriq itself.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    env,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use hybriq::{
     Backend, ClientConfig, ConnectError, ConnectionError, EarlyData, Endpoint, Group, Identity,
-    KeyExchange, ServerConfig, TransportConfig, Trust,
+    KeyExchange, ServerConfig, TransportConfig, Trust, qlog::Qlog,
 };
 use tokio::sync::mpsc;
 
@@ -238,11 +242,40 @@ fn failure(error: ConnectError) -> Failure {
 }
 
 fn transport(windows: Windows) -> TransportConfig {
+    let config = match qlog() {
+        Some(qlog) => TransportConfig::new().sampler(Arc::new(qlog.clone())),
+        None => TransportConfig::new(),
+    };
     match windows {
-        Windows::Default => TransportConfig::new(),
-        Windows::Narrow => TransportConfig::new()
+        Windows::Default => config,
+        Windows::Narrow => config
             .stream_receive_window(NARROW_STREAM.into())
             .receive_window(NARROW_CONNECTION.into()),
+    }
+}
+
+/// Returns the writer of logs into the directory that `QLOGDIR` names, as the QUIC interop runner
+/// sets it. Made once, for all endpoints of the process.
+fn qlog() -> Option<&'static Qlog> {
+    static QLOG: OnceLock<Option<Qlog>> = OnceLock::new();
+    let start = || {
+        let directory = env::var_os("QLOGDIR").filter(|directory| !directory.is_empty())?;
+        let builder = Qlog::directory(directory).max_connections(1000);
+        match builder.start() {
+            Ok(qlog) => Some(qlog),
+            Err(error) => {
+                eprintln!("no logs: QLOGDIR: {error}");
+                None
+            }
+        }
+    };
+    QLOG.get_or_init(start).as_ref()
+}
+
+/// Waits until the logs of closed connections are written.
+pub fn flush_logs() {
+    if let Some(qlog) = qlog() {
+        qlog.flush();
     }
 }
 

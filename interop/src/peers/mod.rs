@@ -14,7 +14,11 @@ use crate::Peer;
 
 #[cfg(feature = "quiche")]
 pub use self::quiche::Quiche;
-pub use self::{hybriq::Hybriq, quinn::Quinn, s2n_quic::S2nQuic};
+pub use self::{
+    hybriq::{Hybriq, flush_logs},
+    quinn::Quinn,
+    s2n_quic::S2nQuic,
+};
 
 /// Returns all implementations, hybriq first.
 pub fn all() -> Vec<Box<dyn Peer>> {

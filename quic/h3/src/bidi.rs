@@ -1,11 +1,14 @@
 //! Bidirectional streams.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 
-use crate::{recv::RecvStream, send::SendStream};
+use crate::{
+    recv::{Fault, RecvStream},
+    send::SendStream,
+};
 
 /// A bidirectional stream: a request and its response (RFC 9114 §4.1).
 pub struct BidiStream<B: Buf> {
@@ -67,7 +70,12 @@ impl<B: Buf> quic::RecvStream for BidiStream<B> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        self.recv.poll_data(cx)
+        let read = ready!(self.recv.poll_checked(cx));
+        if let Err(Fault::Peer(violation)) = &read {
+            // The response ends with the same code.
+            self.send.reset_with(violation.code);
+        }
+        Poll::Ready(read.map_err(Fault::into_stream_error))
     }
 
     fn stop_sending(&mut self, error_code: u64) {

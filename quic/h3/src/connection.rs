@@ -10,11 +10,17 @@ use h3::{
     error::Code,
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming},
 };
-use hybriq::EarlyConnection;
+use hybriq::{EarlyConnection, Side};
 
 use crate::{
-    H3_NO_ERROR, MAX_FRAME, bidi::BidiStream, error, frames::Frames, recv::RecvStream,
-    send::SendStream, transport::Transport,
+    H3_NO_ERROR, MAX_FRAME,
+    bidi::BidiStream,
+    error,
+    frames::{Frames, Stream},
+    recv::RecvStream,
+    send::SendStream,
+    transport::{EarlyRequests, Transport},
+    uni::Unis,
 };
 
 /// A connection for `h3`. Dropping it closes the connection with H3_NO_ERROR.
@@ -32,6 +38,7 @@ use crate::{
 /// ```
 pub struct Connection {
     transport: Transport,
+    unis: Unis,
     max_frame: u64,
 }
 
@@ -57,12 +64,13 @@ impl Connection {
     /// server refuses 0-RTT data, the connection fails for `h3`; make another one with
     /// [`Connection::new`] from what [`EarlyConnection::complete`] returns, and ask again.
     pub fn early(connection: EarlyConnection) -> Self {
-        Self::of(Transport::Early(connection))
+        Self::of(Transport::Early(connection, EarlyRequests::default()))
     }
 
     fn of(transport: Transport) -> Self {
         Self {
             transport,
+            unis: Unis::default(),
             max_frame: MAX_FRAME,
         }
     }
@@ -73,6 +81,13 @@ impl Connection {
     pub fn max_frame(mut self, bytes: u64) -> Self {
         self.max_frame = bytes;
         self
+    }
+
+    /// Returns the requests whose data may have been replayed. There are none on a connection whose
+    /// handshake was complete.
+    pub fn early_requests(&self) -> EarlyRequests {
+        let requests = self.transport.early_requests();
+        requests.cloned().unwrap_or_default()
     }
 
     fn bidi<B: Buf>(
@@ -99,10 +114,10 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        let accepted = self.transport.poll_accept_uni(cx);
-        accepted.map_ok(|stream| {
-            let frames = Frames::of_uni(self.max_frame);
-            RecvStream::new(stream, frames, self.transport.clone())
+        let accepted = self.unis.poll_accept(&mut self.transport, cx);
+        accepted.map_ok(|opened| {
+            let frames = Frames::new(opened.kind, self.max_frame);
+            RecvStream::opened(opened, frames, self.transport.clone())
         })
     }
 
@@ -184,7 +199,11 @@ fn bidi<B: Buf>(
     transport: &Transport,
     max_frame: u64,
 ) -> BidiStream<B> {
-    let recv = RecvStream::new(recv, Frames::of_bidi(max_frame), transport.clone());
+    let stream = match transport.side() {
+        Side::Server => Stream::Request,
+        Side::Client => Stream::Response,
+    };
+    let recv = RecvStream::new(recv, Frames::new(stream, max_frame), transport.clone());
     BidiStream::new(SendStream::new(send), recv)
 }
 

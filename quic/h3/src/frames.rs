@@ -6,33 +6,56 @@
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use h3::error::Code;
 
-/// Type of DATA frames (RFC 9114 §7.2.1).
+use crate::fields;
+
+/// Types of frames (RFC 9114 §7.2).
 const DATA: u64 = 0;
+const HEADERS: u64 = 1;
+const CANCEL_PUSH: u64 = 3;
+const SETTINGS: u64 = 4;
+const MAX_PUSH_ID: u64 = 0xd;
 /// Type of the signal that the rest of a stream belongs to a WebTransport session.
 const WEBTRANSPORT: u64 = 0x41;
 /// Type of PRIORITY_UPDATE frames for requests (RFC 9218 §7.1).
 const PRIORITY_UPDATE: u64 = 0xf_0700;
-/// Type of the control stream (RFC 9114 §6.2.1).
-const CONTROL: u64 = 0;
-/// Longest priority field that is read, in bytes.
-const LONGEST_PRIORITY: u64 = 256;
+/// Longest frame of the control stream that is looked into, in bytes.
+const LONGEST_CONTROL: u64 = 1024;
 
-/// Error: a frame is longer than the limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong {
-    pub(crate) len: u64,
-    pub(crate) limit: u64,
+/// Error: the peer breaks a rule, or a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) scope: Scope,
+    /// Code of HTTP/3.
+    pub(crate) code: u64,
+    pub(crate) reason: String,
 }
 
-impl fmt::Display for TooLong {
+/// Part that a violation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Stream,
+    Connection,
+}
+
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { len, limit } = self;
-        write!(f, "a frame of {len} bytes, where {limit} are allowed")
+        f.write_str(&self.reason)
     }
 }
 
-impl std::error::Error for TooLong {}
+impl std::error::Error for Violation {}
+
+impl Violation {
+    fn on_connection(code: Code, reason: &str) -> Self {
+        Self {
+            scope: Scope::Connection,
+            code: code.value(),
+            reason: reason.to_owned(),
+        }
+    }
+}
 
 /// A PRIORITY_UPDATE frame (RFC 9218 §7.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,61 +66,81 @@ pub(crate) struct PriorityUpdate {
     pub(crate) field: Bytes,
 }
 
+/// Stream whose frames are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// A request, at its server.
+    Request,
+    /// A response, at its client.
+    Response,
+    /// The control stream of a client, at its server.
+    ControlOfClient,
+    /// The control stream of a server, at its client.
+    ControlOfServer,
+    /// A stream without frames.
+    Raw,
+}
+
 /// Position in the frames of a stream.
 #[derive(Debug)]
 pub(crate) struct Frames {
+    stream: Stream,
     at: At,
     limit: u64,
     /// First bytes of an integer that is not whole yet.
     integer: [u8; 8],
     have: usize,
+    /// True once the field section of a request was seen.
+    seen_fields: bool,
+    /// Value of the last MAX_PUSH_ID frame.
+    max_push: u64,
 }
 
 #[derive(Debug)]
 enum At {
-    /// The type of a unidirectional stream.
-    StreamType,
     /// The type of a frame.
     Type,
     /// The length of a frame of this type.
     Length(u64),
     /// The payload of a frame, with so many bytes left.
     Payload(u64),
-    /// The payload of a PRIORITY_UPDATE frame.
-    Priority { left: u64, payload: BytesMut },
+    /// The payload of a frame that is looked into.
+    Collected {
+        kind: u64,
+        left: u64,
+        payload: BytesMut,
+    },
     /// Bytes that are no frames.
     Raw,
 }
 
 impl Frames {
-    /// Returns the position at the start of a bidirectional stream.
-    pub(crate) fn of_bidi(limit: u64) -> Self {
-        Self::at(At::Type, limit)
-    }
-
-    /// Returns the position at the start of a unidirectional stream.
-    pub(crate) fn of_uni(limit: u64) -> Self {
-        Self::at(At::StreamType, limit)
-    }
-
-    fn at(at: At, limit: u64) -> Self {
+    /// Returns the position at the start of a stream, behind the type of one that is unidirectional.
+    pub(crate) fn new(stream: Stream, limit: u64) -> Self {
         Self {
-            at,
+            stream,
+            at: if stream == Stream::Raw {
+                At::Raw
+            } else {
+                At::Type
+            },
             limit,
             integer: [0; 8],
             have: 0,
+            seen_fields: false,
+            max_push: 0,
         }
     }
 
     /// Follows the next bytes of the stream. Calls `update` for each whole PRIORITY_UPDATE frame.
     ///
     /// # Errors
-    /// A frame other than DATA is longer than the limit.
+    /// The peer breaks a rule, or a frame other than DATA is longer than the limit.
     pub(crate) fn follow(
         &mut self,
         mut data: &[u8],
         mut update: impl FnMut(PriorityUpdate),
-    ) -> Result<(), TooLong> {
+    ) -> Result<(), Violation> {
         while !data.is_empty() {
             match &mut self.at {
                 At::Raw => return Ok(()),
@@ -109,18 +152,21 @@ impl Frames {
                         self.at = At::Type;
                     }
                 }
-                At::Priority { left, payload } => {
+                At::Collected {
+                    kind,
+                    left,
+                    payload,
+                } => {
                     let passed = (*left).min(data.len() as u64);
-                    payload.put(data.copy_to_bytes(passed as usize));
+                    payload.put((&mut data).take(passed as usize));
                     *left -= passed;
                     if *left == 0 {
-                        if let Some(frame) = read_update(payload) {
-                            update(frame);
-                        }
+                        let (kind, payload) = (*kind, std::mem::take(payload));
                         self.at = At::Type;
+                        self.read(kind, &payload, &mut update)?;
                     }
                 }
-                At::StreamType | At::Type | At::Length(_) => {
+                At::Type | At::Length(_) => {
                     let Some(value) = self.integer(&mut data) else {
                         return Ok(());
                     };
@@ -132,26 +178,104 @@ impl Frames {
     }
 
     /// Returns the position after an integer.
-    fn after(&self, value: u64) -> Result<At, TooLong> {
+    fn after(&self, value: u64) -> Result<At, Violation> {
         Ok(match self.at {
-            At::StreamType if value == CONTROL => At::Type,
-            At::StreamType => At::Raw,
             At::Type if value == WEBTRANSPORT => At::Raw,
             At::Type => At::Length(value),
             At::Length(kind) if kind != DATA && value > self.limit => {
-                return Err(TooLong {
-                    len: value,
-                    limit: self.limit,
+                return Err(Violation {
+                    scope: if self.is_control() {
+                        Scope::Connection
+                    } else {
+                        Scope::Stream
+                    },
+                    code: Code::H3_EXCESSIVE_LOAD.value(),
+                    reason: format!("a frame of {value} bytes, where {} are allowed", self.limit),
                 });
             }
             At::Length(_) if value == 0 => At::Type,
-            At::Length(PRIORITY_UPDATE) if value <= LONGEST_PRIORITY => At::Priority {
+            At::Length(kind) if self.looks_into(kind, value) => At::Collected {
+                kind,
                 left: value,
-                payload: BytesMut::with_capacity(value as usize),
+                payload: BytesMut::new(),
             },
             At::Length(_) => At::Payload(value),
-            At::Payload(_) | At::Priority { .. } | At::Raw => At::Raw,
+            At::Payload(_) | At::Collected { .. } | At::Raw => At::Raw,
         })
+    }
+
+    fn is_control(&self) -> bool {
+        matches!(
+            self.stream,
+            Stream::ControlOfClient | Stream::ControlOfServer
+        )
+    }
+
+    /// Returns true if a frame of this type and length is looked into.
+    fn looks_into(&self, kind: u64, len: u64) -> bool {
+        match self.stream {
+            Stream::Request => kind == HEADERS && !self.seen_fields,
+            Stream::ControlOfClient => {
+                let known = [CANCEL_PUSH, SETTINGS, MAX_PUSH_ID, PRIORITY_UPDATE];
+                known.contains(&kind) && len <= LONGEST_CONTROL
+            }
+            Stream::ControlOfServer => kind == SETTINGS && len <= LONGEST_CONTROL,
+            Stream::Response | Stream::Raw => false,
+        }
+    }
+
+    /// Looks into a frame.
+    fn read(
+        &mut self,
+        kind: u64,
+        mut payload: &[u8],
+        update: &mut impl FnMut(PriorityUpdate),
+    ) -> Result<(), Violation> {
+        match kind {
+            HEADERS => {
+                self.seen_fields = true;
+                if !fields::is_well_formed(payload) {
+                    return Err(Violation {
+                        scope: Scope::Stream,
+                        code: Code::H3_MESSAGE_ERROR.value(),
+                        reason: "the pseudo-header fields are not those of a request".to_owned(),
+                    });
+                }
+            }
+            // Nothing was promised (RFC 9114 §7.2.3).
+            CANCEL_PUSH => {
+                let reason = "a push that was not promised is cancelled";
+                return Err(Violation::on_connection(Code::H3_ID_ERROR, reason));
+            }
+            SETTINGS => {
+                while !payload.is_empty() {
+                    let pair = (read_integer(&mut payload), read_integer(&mut payload));
+                    if let (_, None) = pair {
+                        let reason = "the SETTINGS frame ends in the middle of a setting";
+                        return Err(Violation::on_connection(Code::H3_FRAME_ERROR, reason));
+                    }
+                }
+            }
+            MAX_PUSH_ID => {
+                let id = read_integer(&mut payload).unwrap_or_default();
+                if id < self.max_push {
+                    let reason = "MAX_PUSH_ID is less than before";
+                    return Err(Violation::on_connection(Code::H3_ID_ERROR, reason));
+                }
+                self.max_push = id;
+            }
+            _ => {
+                let stream = read_integer(&mut payload);
+                // RFC 9218 §7.1: the stream of a request.
+                let Some(stream) = stream.filter(|stream| stream % 4 == 0) else {
+                    let reason = "PRIORITY_UPDATE for a stream that carries no request";
+                    return Err(Violation::on_connection(Code::H3_ID_ERROR, reason));
+                };
+                let field = Bytes::copy_from_slice(payload);
+                update(PriorityUpdate { stream, field });
+            }
+        }
+        Ok(())
     }
 
     /// Reads a variable-length integer (RFC 9000 §16), which may come in parts.
@@ -185,20 +309,12 @@ pub(crate) fn read_integer(data: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-fn read_update(mut payload: &[u8]) -> Option<PriorityUpdate> {
-    let stream = read_integer(&mut payload)?;
-    Some(PriorityUpdate {
-        stream,
-        field: Bytes::copy_from_slice(payload),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Follows a stream in pieces of a size. Returns the updates.
-    fn follow(frames: &mut Frames, stream: &[u8], size: usize) -> Result<usize, TooLong> {
+    fn follow(frames: &mut Frames, stream: &[u8], size: usize) -> Result<usize, Violation> {
         let mut updates = 0;
         for piece in stream.chunks(size) {
             frames.follow(piece, |update| {
@@ -210,7 +326,7 @@ mod tests {
         Ok(updates)
     }
 
-    /// HEADERS, two DATA frames of which one is long, an unknown frame, an empty one.
+    /// HEADERS (unreadable, which is left to `h3`), two DATA frames of which one is long, an unknown frame, an empty one.
     fn request() -> Vec<u8> {
         let mut stream = vec![1, 3, 7, 7, 7, 0, 0x41, 0];
         stream.resize(stream.len() + 0x100, 9);
@@ -221,11 +337,11 @@ mod tests {
     #[test]
     fn frames_are_followed_in_pieces_of_any_size() {
         for size in 1..300 {
-            let mut frames = Frames::of_bidi(3);
+            let mut frames = Frames::new(Stream::Request, 3);
             assert_eq!(follow(&mut frames, &request(), size), Ok(0));
             // HEADERS of 4 bytes come next, one more than allowed.
-            let error = TooLong { len: 4, limit: 3 };
-            assert_eq!(follow(&mut frames, &[1, 4], size), Err(error), "{size}");
+            let error = follow(&mut frames, &[1, 4], size).unwrap_err();
+            assert_eq!((error.scope, error.code), (Scope::Stream, 0x107), "{size}");
         }
     }
 
@@ -234,22 +350,25 @@ mod tests {
         // SETTINGS, PRIORITY_UPDATE, one of a push (ignored), PRIORITY_UPDATE.
         let update = [0x80, 0xf, 7, 0, 4, 4, b'u', b'=', b'1'];
         let push = [0x80, 0xf, 7, 1, 1, 0];
-        let stream = [&[0, 4, 0][..], &update, &push, &update].concat();
+        let stream = [&[4, 0][..], &update, &push, &update].concat();
         for size in 1..stream.len() {
-            assert_eq!(follow(&mut Frames::of_uni(100), &stream, size), Ok(2));
+            let mut frames = Frames::new(Stream::ControlOfClient, 100);
+            assert_eq!(follow(&mut frames, &stream, size), Ok(2));
         }
     }
 
     #[test]
     fn other_streams_have_no_frames() {
-        for kind in [2, 3, 0x54] {
-            let mut stream = vec![0x40, kind];
-            stream.extend([0xff; 100]);
-            assert_eq!(follow(&mut Frames::of_uni(5), &stream, 7), Ok(0));
-        }
+        assert_eq!(
+            follow(&mut Frames::new(Stream::Raw, 5), &[0xff; 100], 7),
+            Ok(0)
+        );
         let mut session = vec![0x40, 0x41, 0];
         session.extend([0xff; 100]);
-        assert_eq!(follow(&mut Frames::of_bidi(5), &session, 7), Ok(0));
+        assert_eq!(
+            follow(&mut Frames::new(Stream::Request, 5), &session, 7),
+            Ok(0)
+        );
     }
 
     #[test]

@@ -49,6 +49,11 @@
 //! [`hybriq::Connection::set_stream_priority`] applies it to the stream of the response. A
 //! PRIORITY_UPDATE frame is applied before `h3` sees, and ignores, it.
 //!
+//! # Rules that `h3` does not check
+//! Before `h3` sees them, the adapter checks the streams of QPACK, pseudo-header fields that come twice,
+//! too late or in the wrong message, and the ids of pushes. Broken rules are answered with the codes of
+//! RFC 9114 §8.1 and RFC 9204 §6.
+//!
 //! # Limits
 //! `h3` collects a frame as a whole, except for DATA, before it checks its size. A frame that says it is
 //! longer than [`MAX_FRAME`], or than [`Connection::max_frame`] says, ends its stream with
@@ -67,6 +72,7 @@ mod bidi;
 mod connection;
 mod datagrams;
 mod error;
+mod fields;
 mod frames;
 mod id;
 mod payload;
@@ -74,6 +80,7 @@ mod priority;
 mod recv;
 mod send;
 mod transport;
+mod uni;
 
 pub use bidi::BidiStream;
 pub use connection::{Connection, OpenStreams};
@@ -83,6 +90,7 @@ pub use payload::Payload;
 pub use priority::priority;
 pub use recv::RecvStream;
 pub use send::SendStream;
+pub use transport::EarlyRequests;
 
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";

@@ -34,6 +34,11 @@ impl<B: Buf> SendStream<B> {
             waiting: Waiting::Nothing,
         }
     }
+
+    /// Abandons the stream. Without effect after its end.
+    pub(crate) fn reset_with(&mut self, code: u64) {
+        self.stream.reset(code);
+    }
 }
 
 impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {

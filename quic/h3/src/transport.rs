@@ -1,9 +1,13 @@
 //! Connections of the transport.
 
-use std::task::{Context, Poll};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
 
 use h3::quic::ConnectionErrorIncoming;
-use hybriq::{EarlyConnection, Priority, StreamId};
+use hybriq::{EarlyConnection, Priority, Side, StreamId};
 
 use crate::error;
 
@@ -11,7 +15,7 @@ use crate::error;
 #[derive(Clone)]
 pub(crate) enum Transport {
     Established(hybriq::Connection),
-    Early(EarlyConnection),
+    Early(EarlyConnection, EarlyRequests),
 }
 
 impl Transport {
@@ -23,7 +27,7 @@ impl Transport {
             Self::Established(connection) => {
                 connection.poll_open_bidi(cx).map_err(error::connection)
             }
-            Self::Early(connection) => connection.poll_open_bidi(cx).map_err(error::early),
+            Self::Early(connection, _) => connection.poll_open_bidi(cx).map_err(error::early),
         }
     }
 
@@ -35,7 +39,7 @@ impl Transport {
             Self::Established(connection) => {
                 connection.poll_open_uni(cx).map_err(error::connection)
             }
-            Self::Early(connection) => connection.poll_open_uni(cx).map_err(error::early),
+            Self::Early(connection, _) => connection.poll_open_uni(cx).map_err(error::early),
         }
     }
 
@@ -47,7 +51,7 @@ impl Transport {
             Self::Established(connection) => {
                 connection.poll_accept_bidi(cx).map_err(error::connection)
             }
-            Self::Early(connection) => connection.poll_accept_bidi(cx).map_err(error::early),
+            Self::Early(connection, _) => connection.poll_accept_bidi(cx).map_err(error::early),
         };
         accepted.map(|accepted| accepted?.ok_or_else(|| self.clean_end()))
     }
@@ -60,7 +64,7 @@ impl Transport {
             Self::Established(connection) => {
                 connection.poll_accept_uni(cx).map_err(error::connection)
             }
-            Self::Early(connection) => connection.poll_accept_uni(cx).map_err(error::early),
+            Self::Early(connection, _) => connection.poll_accept_uni(cx).map_err(error::early),
         };
         accepted.map(|accepted| accepted?.ok_or_else(|| self.clean_end()))
     }
@@ -68,14 +72,30 @@ impl Transport {
     fn clean_end(&self) -> ConnectionErrorIncoming {
         error::clean_end(match self {
             Self::Established(connection) => connection.close_reason(),
-            Self::Early(connection) => connection.close_reason(),
+            Self::Early(connection, _) => connection.close_reason(),
         })
     }
 
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
         match self {
             Self::Established(connection) => connection.close(code, reason),
-            Self::Early(connection) => connection.close(code, reason),
+            Self::Early(connection, _) => connection.close(code, reason),
+        }
+    }
+
+    /// Returns which end this is.
+    pub(crate) fn side(&self) -> Side {
+        match self {
+            Self::Established(connection) => connection.side(),
+            Self::Early(connection, _) => connection.side(),
+        }
+    }
+
+    /// Returns the streams with early data, if there can be any.
+    pub(crate) fn early_requests(&self) -> Option<&EarlyRequests> {
+        match self {
+            Self::Established(_) => None,
+            Self::Early(_, requests) => Some(requests),
         }
     }
 
@@ -84,5 +104,26 @@ impl Transport {
         if let Self::Established(connection) = self {
             connection.set_stream_priority(stream, priority);
         }
+    }
+}
+
+/// The streams of a connection on which data came in 0-RTT packets, which can be replayed (RFC 8470).
+///
+/// A stream is among them from the time at which `h3` has read its first data.
+#[derive(Clone, Debug, Default)]
+pub struct EarlyRequests(Arc<Mutex<BTreeSet<u64>>>);
+
+impl EarlyRequests {
+    /// Returns true if data came early on the stream of a request.
+    pub fn contains(&self, stream: h3::quic::StreamId) -> bool {
+        self.lock().contains(&stream.into_inner())
+    }
+
+    pub(crate) fn insert(&self, stream: StreamId) {
+        self.lock().insert(stream.0);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -360,6 +360,14 @@ async fn a_reset_request_shows_its_code() {
     }
 }
 
+/// Returns what the server says about the packets of a request.
+async fn is_early(requests: &mut Requests, path: &str) -> String {
+    let mut stream = soon(requests.send_request(get(path))).await.unwrap();
+    stream.finish().await.unwrap();
+    let response = soon(stream.recv_response()).await.unwrap();
+    response.headers()["early"].to_str().unwrap().to_owned()
+}
+
 /// A client asks in 0-RTT packets, before its handshake is complete.
 #[tokio::test]
 async fn a_request_goes_in_0_rtt_packets() {
@@ -369,8 +377,22 @@ async fn a_request_goes_in_0_rtt_packets() {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
             let early = incoming.accept().early().await.unwrap();
-            let server = Server::new(Connection::early(early)).await.unwrap();
-            tokio::spawn(serve_echo(server));
+            let connection = Connection::early(early);
+            let replayable = connection.early_requests();
+            let mut server = Server::new(connection).await.unwrap();
+            tokio::spawn(async move {
+                while let Ok(Some(request)) = server.accept().await {
+                    let (request, mut stream) = request.resolve_request().await.unwrap();
+                    let early = replayable.contains(stream.id());
+                    assert_eq!(early, request.uri().path() == "/early");
+                    let response = Response::builder().header("early", early.to_string());
+                    stream
+                        .send_response(response.body(()).unwrap())
+                        .await
+                        .unwrap();
+                    stream.finish().await.unwrap();
+                }
+            });
         }
     });
     let mut builder = h3::client::builder();
@@ -378,14 +400,14 @@ async fn a_request_goes_in_0_rtt_packets() {
     let first = soon(client.connect(address, "localhost")).await.unwrap();
     let ends = builder.build::<_, _, Payload>(Connection::new(first.clone()));
     let (driver, mut requests) = soon(ends).await.unwrap();
-    assert_eq!(ask(&mut requests, Bytes::from("one")).await, "one");
+    assert_eq!(is_early(&mut requests, "/full").await, "false");
     drop((driver, requests, first));
     let Ok(early) = soon(client.connect(address, "localhost").early()).await else {
         panic!("there is a ticket");
     };
     let ends = builder.build::<_, _, Payload>(Connection::early(early.clone()));
     let (_driver, mut requests) = soon(ends).await.unwrap();
-    assert_eq!(ask(&mut requests, Bytes::from("two")).await, "two");
+    assert_eq!(is_early(&mut requests, "/early").await, "true");
     let (connection, fate) = soon(early.complete()).await.unwrap();
     assert_eq!(fate, hybriq::EarlyData::Accepted);
     assert!(connection.handshake().resumed);
@@ -416,7 +438,7 @@ async fn a_frame_that_is_too_long_ends_its_stream_alone() {
 #[tokio::test]
 async fn a_frame_that_is_too_long_on_the_control_stream_ends_the_connection() {
     let pair = Pair::new().await;
-    let mut builder = h3::server::builder();
+    let builder = h3::server::builder();
     let server = builder.build::<_, Payload>(Connection::new(pair.server.clone()).max_frame(100));
     let mut server = soon(server).await.unwrap();
     let mut control = pair.client.open_uni().await.unwrap();

@@ -5,6 +5,9 @@
 //! timers and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events). Without a subscriber
 //! none of this is computed.
 //!
+//! A [`Sampler`] ([`TransportConfig::sampler`](crate::config::TransportConfig::sampler)) chooses the
+//! connections to watch, and gives each a subscriber of its own.
+//!
 //! ```
 //! use std::sync::Arc;
 //! use hybriq::{
@@ -27,23 +30,26 @@
 
 use std::{
     fmt,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use hybriq_tls::Side;
 
+use crate::{
+    agreement::Handshake,
+    error::{By, ConnectionError},
+    frame::{Frame, FrameType},
+    params::Params,
+    path::Address,
+    stats::PathStats,
+    wire::Reader,
+};
 pub use crate::{
     congestion::Phase,
     ecn::{Ecn, EcnState},
     packet::{Cid, Kind as PacketKind, PacketNumber, Space, Version},
-};
-use crate::{
-    error::{By, ConnectionError},
-    frame::{Frame, FrameType},
-    stats::PathStats,
-    wire::Reader,
 };
 
 /// Hears of what happens.
@@ -55,6 +61,16 @@ use crate::{
 pub trait Subscriber: Send + Sync {
     /// Handles an event of a connection.
     fn on_event(&self, meta: &Meta, event: &Event<'_>);
+}
+
+/// Chooses the connections whose events are of interest.
+///
+/// It is asked once for each connection, by the thread that drives it. A connection without a
+/// subscriber costs nothing.
+pub trait Sampler: Send + Sync {
+    /// Returns the subscriber to the events of a connection that begins with the peer at this
+    /// address, or `None`.
+    fn sample(&self, meta: &Meta, peer: SocketAddr) -> Option<Arc<dyn Subscriber>>;
 }
 
 /// Connection and time of an event.
@@ -74,18 +90,24 @@ pub struct Meta {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The connection was created, with the peer at this address.
-    ConnectionStarted(SocketAddr),
+    /// The connection was created, on this path.
+    ConnectionStarted(PathAddresses),
     /// The connection moved to another state.
     ConnectionStateUpdated(Change<ConnectionState>),
     /// The connection is over, for this reason.
     ConnectionClosed(&'a ConnectionError),
+    /// The transport parameters of one end are known.
+    ParametersSet(Parameters<'a>),
+    /// TLS is complete, with this outcome.
+    HandshakeCompleted(&'a Handshake),
     /// A packet was sealed, to be sent at once.
     PacketSent(Packet<'a>),
     /// A packet was opened; its frames are about to be processed.
     PacketReceived(Packet<'a>),
     /// A datagram, or the rest of one, was not processed.
     PacketDropped(PacketDropped),
+    /// A packet has to wait for its keys.
+    PacketBuffered(PacketBuffered),
     /// A packet was declared lost.
     PacketLost(PacketLost),
     /// This many packets arrived that had been declared lost.
@@ -105,6 +127,62 @@ pub enum Event<'a> {
     VersionNegotiated(Change<Version>),
     /// The keys of 1-RTT packets were updated; the number counts the updates.
     KeyUpdated(u64),
+    /// The keys of an encryption level became available.
+    KeysInstalled(KeyLevel),
+    /// The keys of an encryption level were discarded.
+    KeysDiscarded(KeyLevel),
+    /// Packets to the peer have another destination connection id.
+    PeerCidUpdated(Change<Cid>),
+    /// The connection moved to another path.
+    PathUpdated(Change<PathAddresses>),
+}
+
+/// Addresses of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathAddresses {
+    /// Address of the peer.
+    pub peer: SocketAddr,
+    /// Our IP address, if the socket reports it.
+    pub local: Option<IpAddr>,
+}
+
+impl PathAddresses {
+    pub(crate) const fn new(address: Address) -> Self {
+        Self {
+            peer: address.peer,
+            local: address.local.ip,
+        }
+    }
+}
+
+/// Transport parameters of one end.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Parameters<'a> {
+    /// End that announced them.
+    pub by: By,
+    /// The parameters.
+    pub params: &'a Params,
+}
+
+impl<'a> Parameters<'a> {
+    pub(crate) const fn new(by: By, params: &'a Params) -> Self {
+        Self { by, params }
+    }
+}
+
+/// Level of encryption, each with keys for both directions but 0-RTT (RFC 9001 §2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLevel {
+    /// Keys that anybody on the path can derive.
+    Initial,
+    /// Keys of the client's early data.
+    ZeroRtt,
+    /// Keys of the handshake.
+    Handshake,
+    /// Keys of the application's data.
+    OneRtt,
 }
 
 /// A change of a value.
@@ -162,7 +240,7 @@ impl<'a> Packet<'a> {
             number,
             size,
             ecn: None,
-            frames: Frames { payload },
+            frames: Frames::new(payload),
         }
     }
 
@@ -179,6 +257,11 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    /// Creates the frames of a packet from its payload without header and tag.
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { payload }
+    }
+
     /// Returns the bytes of the frames, without header and tag.
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
@@ -222,10 +305,9 @@ pub struct FrameInfo {
     pub stream: Option<u64>,
 }
 
-impl Iterator for FramesIter<'_> {
-    type Item = FrameInfo;
-
-    fn next(&mut self) -> Option<FrameInfo> {
+impl<'a> FramesIter<'a> {
+    /// Returns the next frame with all its fields, and its size in bytes.
+    pub fn next_frame(&mut self) -> Option<(Frame<'a>, usize)> {
         if self.payload.is_empty() {
             return None;
         }
@@ -237,6 +319,15 @@ impl Iterator for FramesIter<'_> {
         let rest = reader.rest();
         let size = self.payload.len() - rest.len();
         self.payload = rest;
+        Some((frame, size))
+    }
+}
+
+impl Iterator for FramesIter<'_> {
+    type Item = FrameInfo;
+
+    fn next(&mut self) -> Option<FrameInfo> {
+        let (frame, size) = self.next_frame()?;
         let (name, stream) = frame.in_qlog();
         Some(FrameInfo {
             ty: frame.frame_type(),
@@ -266,6 +357,22 @@ pub struct PacketDropped {
 impl PacketDropped {
     pub(crate) const fn new(size: usize, trigger: DropTrigger) -> Self {
         Self { size, trigger }
+    }
+}
+
+/// A packet that waits for its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacketBuffered {
+    /// Type of the packet.
+    pub kind: PacketKind,
+    /// Bytes of the packet.
+    pub size: usize,
+}
+
+impl PacketBuffered {
+    pub(crate) const fn new(kind: PacketKind, size: usize) -> Self {
+        Self { kind, size }
     }
 }
 
@@ -388,6 +495,16 @@ pub(crate) struct Subscription(pub(crate) Arc<dyn Subscriber>);
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Subscription")
+    }
+}
+
+/// A sampler in a configuration.
+#[derive(Clone)]
+pub(crate) struct Sampling(pub(crate) Arc<dyn Sampler>);
+
+impl fmt::Debug for Sampling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sampling")
     }
 }
 

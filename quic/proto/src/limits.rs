@@ -50,6 +50,9 @@ pub const ALL_STREAM_PIECES: usize = 4 * STREAM_PIECES;
 /// Ranges of received packet numbers kept per space; the oldest are forgotten.
 pub const ACK_RANGES: usize = 64;
 
+/// Ranges of received packet numbers kept of a client without a connection.
+pub const HELLO_RANGES: usize = 6;
+
 /// Bytes that every ACK frame may have, however little was received since the last one.
 pub const SMALL_ACK: usize = 64;
 

@@ -1,6 +1,6 @@
 //! Counters of a connection, and measurements of its path.
 
-use std::time::Duration;
+use std::{ops::AddAssign, time::Duration};
 
 use crate::{congestion::Phase, ecn::EcnState, frame::EcnCounts};
 
@@ -18,6 +18,8 @@ pub struct ConnectionStats {
     pub bytes_received: u64,
     /// Datagrams, or packets in them, that were dropped: undecryptable, duplicate, malformed.
     pub packets_dropped: u64,
+    /// The same by reason.
+    pub drops: PacketDrops,
     /// Packets sent.
     pub packets_sent: u64,
     /// Packets received and accepted.
@@ -56,6 +58,54 @@ pub struct ConnectionStats {
     pub bytes_in_flight: u64,
     /// Counters of DATAGRAM frames (RFC 9221).
     pub datagram_frames: DatagramStats,
+}
+
+/// Numbers of dropped datagrams and packets of a connection, by the reason that
+/// [`DropTrigger`](crate::events::DropTrigger) explains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacketDrops {
+    /// Malformed, or not allowed in the state of the connection.
+    pub invalid: u32,
+    /// Of another version, or of a kind that changes nothing any more.
+    pub unsupported: u32,
+    /// From another address, or with an id of no connection.
+    pub connection_unknown: u32,
+    /// Without keys, and with no room to keep them.
+    pub key_unavailable: u32,
+    /// Not authentic.
+    pub decryption_failure: u32,
+    /// Received before.
+    pub duplicate: u32,
+}
+
+impl PacketDrops {
+    /// Returns each number with the name of its reason.
+    pub const fn by_reason(&self) -> [(&'static str, u32); 6] {
+        [
+            ("invalid", self.invalid),
+            ("unsupported", self.unsupported),
+            ("connection_unknown", self.connection_unknown),
+            ("key_unavailable", self.key_unavailable),
+            ("decryption_failure", self.decryption_failure),
+            ("duplicate", self.duplicate),
+        ]
+    }
+}
+
+impl AddAssign for PacketDrops {
+    fn add_assign(&mut self, other: Self) {
+        for (count, more) in [
+            (&mut self.invalid, other.invalid),
+            (&mut self.unsupported, other.unsupported),
+            (&mut self.connection_unknown, other.connection_unknown),
+            (&mut self.key_unavailable, other.key_unavailable),
+            (&mut self.decryption_failure, other.decryption_failure),
+            (&mut self.duplicate, other.duplicate),
+        ] {
+            *count = count.saturating_add(more);
+        }
+    }
 }
 
 /// Counters of the DATAGRAM frames of a connection (RFC 9221): each was one call of
@@ -117,6 +167,51 @@ pub struct PathStats {
     pub datagram_size: u16,
     /// State of ECN validation on the path.
     pub ecn: EcnState,
+}
+
+/// Bytes of memory that a connection holds, by what holds it. Estimates: they leave out what the TLS
+/// library and the allocator add.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryHeld {
+    /// The connection itself.
+    pub connection: u64,
+    /// Tables of streams that are not over.
+    pub streams: u64,
+    /// Stream data that the application has not read, gaps included.
+    pub received: u64,
+    /// Stream data that is not sent, or not acknowledged.
+    pub sent: u64,
+    /// Datagrams that wait to be sent or read.
+    pub datagrams: u64,
+    /// Records of packets in flight.
+    pub packets: u64,
+}
+
+impl MemoryHeld {
+    /// Returns each number with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("connections", self.connection),
+            ("streams", self.streams),
+            ("received", self.received),
+            ("sent", self.sent),
+            ("datagrams", self.datagrams),
+            ("packets", self.packets),
+        ]
+        .into_iter()
+    }
+}
+
+impl AddAssign for MemoryHeld {
+    fn add_assign(&mut self, other: Self) {
+        self.connection += other.connection;
+        self.streams += other.streams;
+        self.received += other.received;
+        self.sent += other.sent;
+        self.datagrams += other.datagrams;
+        self.packets += other.packets;
+    }
 }
 
 /// Entries of the tables of a connection that grow with what its peer does: the current numbers, or

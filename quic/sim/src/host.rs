@@ -318,7 +318,7 @@ impl Host {
                 self.foreign += 1;
                 Ok(())
             }
-            Routed::Consumed | Routed::Dropped => Ok(()),
+            Routed::Consumed | Routed::Dropped(_) => Ok(()),
         }
     }
 

@@ -196,6 +196,13 @@ impl ServerConfig {
         self
     }
 
+    /// Returns true if clients may send 0-RTT data: see
+    /// [`accept_early_data`](Self::accept_early_data). A configuration with a fault accepts none.
+    pub fn accepts_early_data(&self) -> bool {
+        self.setup()
+            .is_ok_and(|setup| setup.provider.supports_early_data())
+    }
+
     /// Returns configurations of rustls for TLS over TCP, with this configuration's certificates, policies
     /// of key exchange and client authentication: for servers that offer HTTP/1.1 and HTTP/2 beside
     /// HTTP/3. `alpn` has the application protocols over TCP, first choice first.
@@ -256,7 +263,7 @@ impl ServerConfig {
     ///     .send_buffer(64 * 1024);
     /// let worst = ServerConfig::new(identity).transport(small).worst_case_memory();
     /// println!("unread data: {} bytes for each connection", worst.received);
-    /// println!("10,000 connections: {} bytes at most", worst.total(10_000));
+    /// println!("10,000 connections: {} bytes at most", worst.total(1, 10_000));
     /// # Ok(())
     /// # }
     /// ```

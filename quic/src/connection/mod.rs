@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    future::poll_fn,
     net::{Ipv6Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
@@ -15,7 +16,7 @@ mod polled;
 pub(crate) mod unreliable;
 
 use crate::{
-    error::{ExportError, wire_code},
+    error::{ExportError, WriteError, wire_code},
     stream::{self, RecvStream, SendStream},
     worker::{Handle, Polling, State, WaitFor},
 };
@@ -155,6 +156,20 @@ impl Connection {
             // A closed stream has nothing left to send.
             let _ = streams.set_priority(stream, priority);
         });
+    }
+
+    /// Waits until the peer needs nothing more of a stream that this end sends on, for code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream): see
+    /// [`SendStream::stopped`](crate::SendStream::stopped), of which one wait at a time is possible
+    /// for each stream.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn stream_stopped(&self, stream: StreamId) -> Result<Option<u64>, WriteError> {
+        poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
     fn steer(&self, act: impl FnOnce(&mut Streams)) {

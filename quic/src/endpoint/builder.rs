@@ -16,7 +16,7 @@ use crate::{
     error::EndpointError,
     sync::Mutex,
     udp::{self, Opened, Sharing},
-    worker::{self, Blueprint, Mailbox, Shared},
+    worker::{self, Blueprint, Mailbox, Shared, Watcher},
 };
 use hybriq_proto::{
     cids::{CidGenerator, ResetKey},
@@ -58,6 +58,7 @@ pub struct EndpointBuilder {
     accept_backlog: usize,
     limits: Limits,
     ids: Ids,
+    watcher: Watcher,
     name: Option<Arc<str>>,
 }
 
@@ -76,6 +77,7 @@ impl Default for EndpointBuilder {
             accept_backlog: limits::WAITING_INCOMING,
             limits: Limits::default(),
             ids: Ids::default(),
+            watcher: Watcher::default(),
             name: None,
         }
     }
@@ -309,6 +311,15 @@ impl EndpointBuilder {
         self
     }
 
+    /// Logs the connections of the endpoint for tools such as qvis: see [`qlog`](crate::qlog).
+    /// Default: none. Connections whose [`TransportConfig`](crate::TransportConfig) has a sampler of
+    /// its own keep that one.
+    #[cfg(feature = "qlog")]
+    pub fn qlog(mut self, qlog: &crate::qlog::Qlog) -> Self {
+        self.watcher = Watcher(Some(qlog.sampler()));
+        self
+    }
+
     /// Opens the sockets and starts the endpoint.
     ///
     /// If the address resolves to several, the first one that can be bound is used.
@@ -482,6 +493,7 @@ impl EndpointBuilder {
             address_validation: self.address_validation,
             accept_backlog: self.accept_backlog,
             spent: worker::Spent::default(),
+            watcher: self.watcher,
             name: self.name,
         });
         Parts {

@@ -348,23 +348,7 @@ impl SendStream {
     /// # Errors
     /// The connection is over.
     pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
-        let mut state = self.handle.lock_stream()?;
-        let stopped = state.sends.get(&self.id).and_then(|side| side.stopped);
-        let streams = state.core.streams();
-        if let Some(code) = stopped.or(streams.stop_code(self.id)) {
-            return Poll::Ready(Ok(Some(code)));
-        }
-        if streams.is_send_acknowledged(self.id) {
-            return Poll::Ready(Ok(None));
-        }
-        if let Some(error) = &state.closed {
-            return Poll::Ready(Err(error.clone().into()));
-        }
-        let side = state.sends.entry(self.id).or_default();
-        let replaced = set_waker(&mut side.watcher, cx);
-        drop(state);
-        drop(replaced);
-        Poll::Pending
+        poll_stopped(&self.handle, self.id, cx)
     }
 
     /// Finishes the stream if that was not done yet, and waits until the peer has acknowledged all
@@ -385,6 +369,34 @@ impl SendStream {
             Some(code) => Err(WriteError::Stopped(code)),
         }
     }
+}
+
+/// Returns the peer's end of a stream that has a handle, once it is known.
+pub(crate) fn poll_stopped(
+    handle: &Handle,
+    id: StreamId,
+    cx: &Context<'_>,
+) -> Poll<Result<Option<u64>, WriteError>> {
+    let mut state = handle.lock_stream()?;
+    let stopped = state.sends.get(&id).and_then(|side| side.stopped);
+    let streams = state.core.streams();
+    if let Some(code) = stopped.or(streams.stop_code(id)) {
+        return Poll::Ready(Ok(Some(code)));
+    }
+    if streams.is_send_acknowledged(id) {
+        return Poll::Ready(Ok(None));
+    }
+    if let Some(error) = &state.closed {
+        return Poll::Ready(Err(error.clone().into()));
+    }
+    let Some(side) = state.sends.get_mut(&id) else {
+        // The stream has no handle any more.
+        return Poll::Ready(Ok(None));
+    };
+    let replaced = set_waker(&mut side.watcher, cx);
+    drop(state);
+    drop(replaced);
+    Poll::Pending
 }
 
 impl Drop for SendStream {

@@ -1,6 +1,6 @@
 //! Everything that the workers of an endpoint are made with.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::{
     SystemRandom,
@@ -10,6 +10,7 @@ use crate::{
 use hybriq_proto::{
     config::AddressValidation,
     endpoint::{Endpoint, Setup, SpentTokens, TokenRecord},
+    events::Sampler,
     token::{Kind, SEED_LEN},
 };
 
@@ -33,6 +34,28 @@ pub(crate) struct Blueprint {
     pub(crate) spent: Spent,
     /// Name of the endpoint in metrics and traces.
     pub(crate) name: Option<Arc<str>>,
+    /// Watcher of connections whose configuration has none.
+    pub(crate) watcher: Watcher,
+}
+
+/// Sampler of all connections of an endpoint, if there is one.
+#[derive(Clone, Default)]
+pub(crate) struct Watcher(pub(crate) Option<Arc<dyn Sampler>>);
+
+impl Watcher {
+    /// Makes sure that connections with this setup are sampled.
+    pub(super) fn watch(&self, mut setup: Setup) -> Setup {
+        if let Some(sampler) = self.0.as_ref().filter(|_| !setup.transport.has_sampler()) {
+            Arc::make_mut(&mut setup.transport).set_sampler(sampler.clone());
+        }
+        setup
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Some" } else { "None" })
+    }
 }
 
 /// Record of used tokens that all workers share. It is asked only for clients with a token.
@@ -52,13 +75,15 @@ impl TokenRecord for Spent {
 impl Blueprint {
     /// Replaces the configuration of connections that are accepted from now on.
     pub(crate) fn set_server(&self, setup: Setup) {
-        *lock(&self.server) = Some(setup);
+        *lock(&self.server) = Some(self.watcher.watch(setup));
     }
 
     /// Makes the core of a worker.
     pub(super) fn endpoint(&self, worker: u8) -> Endpoint {
         let random = Box::new(SystemRandom::new());
-        let mut endpoint = Endpoint::new(worker, random, lock(&self.server).clone());
+        let server = lock(&self.server).clone();
+        let server = server.map(|setup| self.watcher.watch(setup));
+        let mut endpoint = Endpoint::new(worker, random, server);
         self.ids.apply(&mut endpoint, self.workers);
         endpoint.set_address_validation(self.token_keys.clone(), self.address_validation);
         endpoint.set_token_record(self.spent.clone());

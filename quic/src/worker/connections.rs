@@ -5,7 +5,10 @@ use std::sync::Arc;
 use super::{
     attempt::Promise, connection::SharedConnection, meter::Life, sockets::Used, timers::Deadline,
 };
-use hybriq_proto::endpoint::Slot;
+use hybriq_proto::{endpoint::Slot, stats::MemoryHeld};
+
+/// Largest number of connections that are asked for their memory in one turn.
+const CENSUS: usize = 256;
 
 /// The connections of a worker, by slot.
 #[derive(Default)]
@@ -70,6 +73,17 @@ impl Connections {
         let removed = self.entries.get_mut(slot.0 as usize)?.take();
         self.len -= usize::from(removed.is_some());
         removed
+    }
+
+    /// Returns the memory that the connections of some slots hold, from one on, and the slot to go on
+    /// with; `None` after the last.
+    pub(super) fn memory_held(&self, from: usize) -> (MemoryHeld, Option<usize>) {
+        let mut held = MemoryHeld::default();
+        let end = self.entries.len().min(from.saturating_add(CENSUS));
+        for entry in self.entries.get(from..end).into_iter().flatten().flatten() {
+            held += entry.connection.lock().core.memory_held();
+        }
+        (held, (end < self.entries.len()).then_some(end))
     }
 
     pub(super) fn is_empty(&self) -> bool {

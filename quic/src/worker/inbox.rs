@@ -128,7 +128,7 @@ impl Inbox {
     }
 
     /// Publishes the worker's counters.
-    pub(super) fn set_stats(&self, stats: EndpointStats) {
+    pub(super) fn set_stats(&self, stats: &EndpointStats) {
         self.mailbox.set_stats(stats);
     }
 

@@ -8,7 +8,7 @@ use super::{
     touch,
 };
 use crate::{sync::MutexGuard, udp::Buffers};
-use hybriq_proto::endpoint::{Arrival, Incoming, Routed, SocketId};
+use hybriq_proto::endpoint::{Arrival, DropReason, Incoming, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.
 const BATCHES: usize = 4;
@@ -121,7 +121,7 @@ impl Worker {
     fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
-                self.endpoint.refuse(*incoming);
+                self.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
                 let queued =
@@ -129,7 +129,7 @@ impl Worker {
                         .on_incoming(self.index, incoming, self.now, &mut self.wakes);
                 match queued {
                     Ok(()) => {}
-                    Err(Turned::Stopped(incoming)) => self.endpoint.refuse(*incoming),
+                    Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
                     Err(Turned::Limited(verdict, incoming)) => self.turn_away(verdict, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
@@ -139,19 +139,28 @@ impl Worker {
             }
             Routed::Foreign(worker, datagram) => {
                 let mailbox = self.shared.mailbox(worker);
-                let passed = worker != self.index
-                    && mailbox.is_some_and(|it| it.push_foreign(*arrival, datagram, Reason::Id));
-                self.stats.datagrams_passed_on += u64::from(passed);
-                self.stats.datagrams_dropped += u64::from(!passed);
+                match mailbox.filter(|_| worker != self.index) {
+                    Some(mailbox) if mailbox.push_foreign(*arrival, datagram, Reason::Id) => {
+                        self.stats.datagrams_passed_on += 1;
+                    }
+                    Some(_) => self.stats.on_dropped(DropReason::Overload),
+                    None => self.stats.on_dropped(DropReason::UnknownConnection),
+                }
             }
             Routed::Stray(datagram) => {
-                self.stats.datagrams_dropped += 1;
+                self.stats.on_dropped(DropReason::UnknownConnection);
                 for mailbox in self.shared.others(self.index) {
                     mailbox.push_foreign(*arrival, datagram, Reason::Stray);
                 }
             }
-            Routed::Connection(..) | Routed::Consumed | Routed::Dropped => {}
+            Routed::Connection(..) | Routed::Consumed | Routed::Dropped(_) => {}
         }
+    }
+
+    /// Refuses a client that the application does not want.
+    pub(super) fn refuse(&mut self, incoming: Incoming) {
+        self.stats.refused_by_application += 1;
+        self.endpoint.refuse(incoming);
     }
 
     /// Answers a client that the operator's limits do not admit.

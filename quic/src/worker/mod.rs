@@ -54,7 +54,7 @@ use hybriq_proto::{
 };
 
 pub(crate) use attempt::{Attempt, Promise};
-pub(crate) use blueprint::{Blueprint, Spent};
+pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
 pub(crate) use mailbox::{Command, Mailbox};
@@ -184,6 +184,10 @@ impl Worker {
         self.take_requests();
         self.service();
         self.transmit();
+        let Self {
+            meter, connections, ..
+        } = self;
+        meter.take_census(self.now, |from| connections.memory_held(from));
         self.publish();
         waiters::wake(&mut self.wakes);
         self.meter.end_turn();
@@ -204,7 +208,7 @@ impl Worker {
     fn publish(&mut self) {
         let stats = self.stats.with(self.endpoint.stats());
         self.meter.publish(self.now, &stats);
-        self.inbox.set_stats(stats);
+        self.inbox.set_stats(&stats);
         if self.ended > 0 {
             self.inbox.on_ended(self.ended);
             self.shared.on_ended(self.ended, &mut self.wakes);

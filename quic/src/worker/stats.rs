@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use hybriq_proto::endpoint::{DatagramDrops, DropReason};
+
 /// Counters of an endpoint, without those of its connections. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,6 +28,8 @@ pub struct EndpointStats {
     pub receive_errors: u64,
     /// Datagrams received that belonged to no connection and were useless.
     pub datagrams_dropped: u64,
+    /// The same datagrams by reason.
+    pub drops: DatagramDrops,
     /// Datagrams that a worker received for another one, and passed on to it.
     pub datagrams_passed_on: u64,
     /// Times that a worker failed by a panic, lost its connections, and was started again.
@@ -42,6 +46,8 @@ pub struct EndpointStats {
     pub stateless_resets: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
+    /// Clients refused by the application, or because the endpoint accepts no more.
+    pub refused_by_application: u64,
     /// Clients refused because there were as many connections as
     /// [`max_connections`](crate::EndpointBuilder::max_connections) allows.
     pub refused_too_many: u64,
@@ -64,6 +70,12 @@ pub struct EndpointStats {
 }
 
 impl EndpointStats {
+    /// Counts a datagram that belonged to no connection and was dropped.
+    pub(super) const fn on_dropped(&mut self, reason: DropReason) {
+        self.datagrams_dropped += 1;
+        self.drops.add(reason);
+    }
+
     /// Takes over what the protocol counts.
     pub(super) fn with(mut self, core: hybriq_proto::endpoint::EndpointStats) -> Self {
         self.connections = core.connections;
@@ -79,6 +91,7 @@ impl EndpointStats {
         self.tokens_replayed = core.tokens_replayed;
         self.stateless_resets = core.stateless_resets;
         self.datagrams_dropped += core.datagrams_dropped;
+        self.drops += core.drops;
         self
     }
 }
@@ -95,6 +108,7 @@ impl AddAssign for EndpointStats {
         self.send_errors += other.send_errors;
         self.receive_errors += other.receive_errors;
         self.datagrams_dropped += other.datagrams_dropped;
+        self.drops += other.drops;
         self.datagrams_passed_on += other.datagrams_passed_on;
         self.worker_failures += other.worker_failures;
         self.waiting_incoming += other.waiting_incoming;
@@ -103,6 +117,7 @@ impl AddAssign for EndpointStats {
         self.version_negotiations += other.version_negotiations;
         self.stateless_resets += other.stateless_resets;
         self.incoming_ignored += other.incoming_ignored;
+        self.refused_by_application += other.refused_by_application;
         self.refused_too_many += other.refused_too_many;
         self.refused_too_fast += other.refused_too_fast;
         self.handshaking += other.handshaking;

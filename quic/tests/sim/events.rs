@@ -1,15 +1,16 @@
 //! What a subscriber hears of a connection is what happened.
 
 use std::{
+    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Instant,
 };
 
 use hybriq::{
-    Side, TransportConfig, Version,
+    By, Side, TransportConfig, Version,
     events::{
-        ConnectionState, DropTrigger, Event, LossTimer, LossTrigger, Meta, PacketKind, Subscriber,
-        TimerKind,
+        Change, ConnectionState, DropTrigger, Event, KeyLevel, LossTimer, LossTrigger, Meta,
+        PacketKind, PathAddresses, Sampler, Subscriber, TimerKind,
     },
 };
 use hybriq_proto::packet::Cid;
@@ -38,6 +39,13 @@ struct Heard {
     versions: Vec<(Version, Version)>,
     states: Vec<ConnectionState>,
     closed: Vec<String>,
+    params: Vec<By>,
+    handshakes: usize,
+    installed: Vec<KeyLevel>,
+    discarded: Vec<KeyLevel>,
+    buffered: usize,
+    cids: Vec<(Cid, Cid)>,
+    paths: Vec<Change<PathAddresses>>,
     last: Option<Instant>,
     connections: Vec<(Side, Cid)>,
 }
@@ -90,6 +98,16 @@ impl Subscriber for Recorder {
                 heard.states.push(change.new);
             }
             Event::ConnectionClosed(error) => heard.closed.push(error.to_string()),
+            Event::ParametersSet(set) => heard.params.push(set.by),
+            Event::HandshakeCompleted(handshake) => {
+                heard.handshakes += 1;
+                assert!(handshake.key_exchange.is_post_quantum());
+            }
+            Event::KeysInstalled(level) => heard.installed.push(*level),
+            Event::KeysDiscarded(level) => heard.discarded.push(*level),
+            Event::PacketBuffered(_) => heard.buffered += 1,
+            Event::PeerCidUpdated(change) => heard.cids.push((change.old, change.new)),
+            Event::PathUpdated(change) => heard.paths.push(*change),
             other => panic!("{other:?}"),
         }
     }
@@ -140,6 +158,11 @@ fn a_subscriber_hears_of_every_packet_and_every_state() {
         let set = |timer: &LossTimer| matches!(timer, LossTimer::Set { .. });
         assert!(heard.timers.iter().any(set));
         assert_eq!(heard.closed.len(), 1);
+        assert_eq!(heard.params, [By::Local, By::Peer]);
+        assert_eq!(heard.handshakes, 1);
+        let levels = [KeyLevel::Initial, KeyLevel::Handshake, KeyLevel::OneRtt];
+        assert_eq!(heard.installed, levels);
+        assert_eq!(heard.discarded, levels[..2]);
         assert_eq!(heard.states.last(), Some(&ConnectionState::Closed));
         assert!(heard.states.contains(&ConnectionState::Confirmed));
         let [(_, dcid)] = heard.connections[..] else {
@@ -230,4 +253,38 @@ fn stats_tell_of_acks_marks_and_the_path() {
     );
     assert!(path.pacing_rate.is_some_and(|rate| rate > 0));
     assert_eq!((path.datagram_size, path.controller), (1452, "Cubic"));
+}
+
+/// Watches every other connection, with a recorder of its own.
+#[derive(Default)]
+struct EveryOther(Mutex<Vec<Option<Arc<Recorder>>>>);
+
+impl Sampler for EveryOther {
+    fn sample(&self, meta: &Meta, peer: SocketAddr) -> Option<Arc<dyn Subscriber>> {
+        assert_eq!((meta.side, peer.port() > 0), (Side::Client, true));
+        let mut asked = self.0.lock().unwrap();
+        let recorder = (asked.len() % 2 == 0).then(Arc::<Recorder>::default);
+        asked.push(recorder.clone());
+        recorder.map(|recorder| recorder as Arc<dyn Subscriber>)
+    }
+}
+
+#[test]
+fn a_sampler_chooses_connections_and_each_has_its_own_subscriber() {
+    let sampler = Arc::<EveryOther>::default();
+    let server = server_with(transport());
+    for _ in 0..3 {
+        let (both, all) = heard_by(transport().sampler(sampler.clone()));
+        let mut world = world(plain(1), &client_with(both), &server, Ask::one_byte());
+        world.run(LIMIT);
+        check(&world);
+        assert_eq!(all.0.lock().unwrap().started, 1, "the subscriber hears all");
+    }
+    let asked = sampler.0.lock().unwrap();
+    let started = |recorder: &Option<Arc<Recorder>>| {
+        let recorder = recorder.as_ref()?;
+        Some(recorder.0.lock().unwrap().started)
+    };
+    let started: Vec<_> = asked.iter().map(started).collect();
+    assert_eq!(started, [Some(1), None, Some(1)]);
 }

@@ -42,6 +42,15 @@ impl Reassembler {
         }
     }
 
+    /// Creates an empty reassembler of data from this offset on, without a limit of its own for the
+    /// bytes.
+    pub(crate) fn beginning_at(offset: u64, max_pieces: usize) -> Self {
+        Self {
+            consumed: offset,
+            ..Self::new(u64::MAX, max_pieces)
+        }
+    }
+
     /// Raises the limit of separate pieces, if `pieces` is larger.
     pub(crate) fn allow_pieces(&mut self, pieces: usize) {
         self.max_pieces = self.max_pieces.max(pieces);
@@ -82,6 +91,11 @@ impl Reassembler {
     pub(crate) fn pieces(&self) -> usize {
         let unordered = self.unordered.as_ref();
         unordered.map_or(self.ahead.len(), |unordered| unordered.behind_gaps())
+    }
+
+    /// Returns the bytes held behind gaps, in ordered reads.
+    pub(crate) fn bytes_behind_gaps(&self) -> usize {
+        self.ahead.values().map(Run::len).sum()
     }
 
     /// Inserts data. After an error none of it is held.

@@ -19,7 +19,7 @@ use crate::{
     congestion::Congestion,
     datagrams::DatagramConfig,
     ecn::EcnState,
-    events::{Subscriber, Subscription},
+    events::{Sampler, Sampling, Subscriber, Subscription},
     header_bits::{Grease, SpinBit},
     packet::{Version, Versions},
     recovery::Pacing,
@@ -81,6 +81,7 @@ pub struct TransportConfig {
     pub(crate) spoken: Spoken,
     pub(crate) key_update_after: u64,
     pub(crate) subscriber: Option<Subscription>,
+    pub(crate) sampler: Option<Sampling>,
     pub(crate) memory: ClientMemory,
 }
 
@@ -140,6 +141,7 @@ impl TransportConfig {
             },
             key_update_after: u64::MAX,
             subscriber: None,
+            sampler: None,
             memory: ClientMemory::NONE,
         }
     }
@@ -484,6 +486,26 @@ impl TransportConfig {
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
         self
+    }
+
+    /// Sets the object that chooses connections to watch, and gives each a subscriber of its own:
+    /// see [`events`](crate::events). Default: none.
+    #[must_use]
+    pub fn sampler(mut self, sampler: Arc<dyn Sampler>) -> Self {
+        self.sampler = Some(Sampling(sampler));
+        self
+    }
+
+    /// Returns true if there is a sampler.
+    #[doc(hidden)]
+    pub const fn has_sampler(&self) -> bool {
+        self.sampler.is_some()
+    }
+
+    /// Sets the sampler; an endpoint does so for its connections.
+    #[doc(hidden)]
+    pub fn set_sampler(&mut self, sampler: Arc<dyn Sampler>) {
+        self.sampler = Some(Sampling(sampler));
     }
 
     /// Sets the address that clients are asked to move to (RFC 9000 §9.6), for example the server's

@@ -27,7 +27,8 @@ use crate::{
     cids,
     config::{self, PeerMigration, TransportConfig},
     datagrams::Datagrams,
-    error::{Code, TransportError},
+    error::{By, Code, TransportError},
+    events,
     frame::Crypto,
     handshake::{Failure, Handshake},
     header_bits::{Grease, HeaderBits},
@@ -60,7 +61,8 @@ impl Connection {
         } = start;
         let mut params = Vec::with_capacity(128);
         let version = attempt.version();
-        local_params(&setup.transport, version, local_cid, None).encode(Side::Client, &mut params);
+        let told = local_params(&setup.transport, version, local_cid, None);
+        told.encode(Side::Client, &mut params);
         let session = setup.provider.session(
             Side::Client,
             Start {
@@ -94,6 +96,7 @@ impl Connection {
             original_dcid: initial_dcid,
             seed,
         });
+        connection.observer.on_params(By::Local, &told);
         connection.memory.path_keys = PathKeys::of_client(start);
         if let Some(store) = &start.setup.transport.memory.tokens {
             let spent = start.attempt.token();
@@ -167,6 +170,7 @@ impl Connection {
             original_dcid,
             seed: start.seed,
         });
+        connection.observer.on_params(By::Local, &told);
         connection.memory.path_keys = path_keys;
         if let Some(issued) = start.preferred {
             connection.cids.local.issue_preferred(issued);
@@ -185,21 +189,27 @@ impl Connection {
                 .recovery
                 .on_number_used(packet::Space::Initial, pn);
         }
-        let hello = Crypto {
-            offset: 0,
-            data: start.crypto,
-        };
         if chosen.is_none() {
             connection.close_by_transport(now, versions::none_in_common());
             return Ok(connection);
         }
-        match connection
-            .handshake
-            .on_frame(hybriq_tls::Level::Initial, &hello)
-        {
-            Ok(()) => connection.advance_handshake(now),
-            Err(error) => connection.close_by_transport(now, error),
+        let message = client_hello.message();
+        let behind = Crypto {
+            offset: message.len() as u64,
+            data: start.behind,
+        };
+        let hello = Crypto {
+            offset: 0,
+            data: message,
+        };
+        for data in [hello, behind] {
+            let level = hybriq_tls::Level::Initial;
+            if let Err(error) = connection.handshake.on_frame(level, &data) {
+                connection.close_by_transport(now, error);
+                return Ok(connection);
+            }
         }
+        connection.advance_handshake(now);
         Ok(connection)
     }
 
@@ -227,8 +237,8 @@ impl Connection {
         if let Some(resume) = &config.flight.careful_resume {
             recovery.enable_resume(resume.max_jump());
         }
-        let observer = Observer::new(config.subscriber.as_ref(), now, side, parts.original_dcid);
-        observer.tell(|| crate::events::Event::ConnectionStarted(path.peer()));
+        let ids = (parts.original_dcid, parts.peer_cid);
+        let observer = Observer::new(&config, (now, side), ids, path.address());
         Self {
             side,
             state: State::new(),
@@ -315,6 +325,10 @@ impl Connection {
             );
             return self.close_by_transport(now, error);
         }
+        if let Some(outcome) = &self.agreed.outcome {
+            self.observer
+                .tell(|| events::Event::HandshakeCompleted(outcome));
+        }
         if let Err(error) = self.end_early_data() {
             return self.close_by_transport(now, error);
         }
@@ -349,6 +363,7 @@ impl Connection {
             return Ok(());
         };
         let params = Params::decode(bytes, self.side.peer())?;
+        self.observer.on_params(By::Peer, &params);
         let retry_scid = self.opening.retried().map(|retried| retried.scid);
         self.cids.check(self.side, &params, retry_scid)?;
         self.check_versions(&params)?;

@@ -3,22 +3,28 @@
 use std::{sync::Arc, time::Instant};
 
 use hybriq_tls::Side;
+use smallvec::SmallVec;
 
 use super::{Connection, owners::Carried};
 use crate::{
     ack_frequency::Request,
+    config::TransportConfig,
     ecn::Ecn,
     error::By,
     events::{
-        AckFrequencyUpdated, Change, ConnectionState, DropTrigger, Event, LossTimer, LossTrigger,
-        Meta, Packet, PacketDropped, PacketLost, Subscriber, Subscription, TimerKind,
+        AckFrequencyUpdated, Change, ConnectionState, DropTrigger, Event, KeyLevel, LossTimer,
+        LossTrigger, Meta, Packet, PacketBuffered, PacketDropped, PacketLost, Parameters,
+        PathAddresses, Subscriber, TimerKind,
     },
+    handshake::Keys,
     packet::{Cid, Kind, PacketNumber},
+    params::Params,
+    path::Address,
     recovery::{Settled, Timeout},
     stats::{ConnectionStats, PathStats},
 };
 
-/// Subscriber of a connection, if there is one, and the states last reported to it.
+/// Subscribers of a connection, if there are any, and the states last reported to them.
 #[derive(Default)]
 pub(super) struct Observer {
     watch: Option<Box<Watch>>,
@@ -27,7 +33,8 @@ pub(super) struct Observer {
 }
 
 struct Watch {
-    subscriber: Arc<dyn Subscriber>,
+    /// That of the configuration, and that of its sampler.
+    subscribers: SmallVec<[Arc<dyn Subscriber>; 2]>,
     meta: Meta,
     /// Frames of the packet that is being sealed.
     payload: Vec<u8>,
@@ -42,19 +49,59 @@ struct Told {
     key_updates: u64,
     timer: Option<(Instant, TimerKind)>,
     closed: bool,
+    keys: Held,
+    address: Address,
+    peer_cid: Cid,
+}
+
+/// Levels of which a connection holds keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Held([bool; 4]);
+
+impl Held {
+    const LEVELS: [KeyLevel; 4] = [
+        KeyLevel::Initial,
+        KeyLevel::ZeroRtt,
+        KeyLevel::Handshake,
+        KeyLevel::OneRtt,
+    ];
+
+    fn of(keys: &Keys) -> Self {
+        Self([
+            keys.initial().is_some(),
+            keys.zero_rtt().is_some(),
+            keys.handshake().is_some(),
+            keys.one_rtt().is_some(),
+        ])
+    }
+
+    /// Returns the events that lead from the old levels to these.
+    fn since(self, old: Self) -> impl Iterator<Item = Event<'static>> {
+        let changes = Self::LEVELS.into_iter().zip(old.0.into_iter().zip(self.0));
+        changes.filter_map(|(level, change)| match change {
+            (false, true) => Some(Event::KeysInstalled(level)),
+            (true, false) => Some(Event::KeysDiscarded(level)),
+            _ => None,
+        })
+    }
 }
 
 impl Observer {
     pub(super) fn new(
-        subscription: Option<&Subscription>,
-        now: Instant,
-        side: Side,
-        original_dcid: Cid,
+        config: &TransportConfig,
+        (now, side): (Instant, Side),
+        (original_dcid, peer_cid): (Cid, Cid),
+        address: Address,
     ) -> Self {
-        let watch = subscription.map(|Subscription(subscriber)| {
-            Box::new(Watch {
-                subscriber: Arc::clone(subscriber),
-                meta: Meta::new(now, side, original_dcid),
+        let watch = || {
+            let meta = Meta::new(now, side, original_dcid);
+            let own = config.subscriber.as_ref().map(|own| own.0.clone());
+            let sampler = config.sampler.as_ref();
+            let sampled = sampler.and_then(|sampler| sampler.0.sample(&meta, address.peer));
+            let subscribers: SmallVec<_> = own.into_iter().chain(sampled).collect();
+            let watch = Watch {
+                subscribers,
+                meta,
                 payload: Vec::new(),
                 told: Told {
                     state: ConnectionState::Handshaking,
@@ -63,13 +110,20 @@ impl Observer {
                     key_updates: 0,
                     timer: None,
                     closed: false,
+                    keys: Held::default(),
+                    address,
+                    peer_cid,
                 },
-            })
-        });
-        Self {
-            watch,
+            };
+            (!watch.subscribers.is_empty()).then(|| Box::new(watch))
+        };
+        let is_wanted = config.subscriber.is_some() || config.sampler.is_some();
+        let observer = Self {
+            watch: is_wanted.then(watch).flatten(),
             stats: ConnectionStats::default(),
-        }
+        };
+        observer.tell(|| Event::ConnectionStarted(PathAddresses::new(address)));
+        observer
     }
 
     /// Sets the current time.
@@ -114,8 +168,29 @@ impl Observer {
         }
     }
 
+    /// Reports the transport parameters of one end.
+    pub(super) fn on_params(&self, by: By, params: &Params) {
+        self.tell(|| Event::ParametersSet(Parameters::new(by, params)));
+    }
+
+    pub(super) fn on_buffered(&self, kind: Kind, size: usize) {
+        self.tell(|| Event::PacketBuffered(PacketBuffered::new(kind, size)));
+    }
+
+    /// Counts a dropped packet, and reports it to the subscriber.
     #[inline]
-    pub(super) fn on_dropped(&self, size: usize, trigger: DropTrigger) {
+    pub(super) fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
+        self.stats.packets_dropped += 1;
+        let drops = &mut self.stats.drops;
+        let count = match trigger {
+            DropTrigger::Invalid => &mut drops.invalid,
+            DropTrigger::Unsupported => &mut drops.unsupported,
+            DropTrigger::ConnectionUnknown => &mut drops.connection_unknown,
+            DropTrigger::KeyUnavailable => &mut drops.key_unavailable,
+            DropTrigger::DecryptionFailure => &mut drops.decryption_failure,
+            DropTrigger::Duplicate => &mut drops.duplicate,
+        };
+        *count = count.saturating_add(1);
         self.tell(|| Event::PacketDropped(PacketDropped::new(size, trigger)));
     }
 
@@ -145,7 +220,9 @@ impl Observer {
 
 impl Watch {
     fn tell(&self, event: &Event<'_>) {
-        self.subscriber.on_event(&self.meta, event);
+        for subscriber in &self.subscribers {
+            subscriber.on_event(&self.meta, event);
+        }
     }
 }
 
@@ -168,7 +245,20 @@ impl Connection {
             key_updates: self.key_updates().max(old.key_updates),
             timer: self.loss_timer(),
             closed: self.close.error().is_some(),
+            keys: Held::of(self.handshake.keys()),
+            address: self.paths.active().address(),
+            peer_cid: *self.cids.peer.active(),
         };
+        for event in new.keys.since(old.keys) {
+            watch.tell(&event);
+        }
+        if let Some(change) = changed(old.peer_cid, new.peer_cid) {
+            watch.tell(&Event::PeerCidUpdated(change));
+        }
+        let addresses = [old.address, new.address].map(PathAddresses::new);
+        if let Some(change) = changed(addresses[0], addresses[1]) {
+            watch.tell(&Event::PathUpdated(change));
+        }
         if old.spurious_losses != new.spurious_losses {
             let count = new.spurious_losses - old.spurious_losses;
             watch.tell(&Event::SpuriousLosses(count));

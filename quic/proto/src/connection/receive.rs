@@ -140,7 +140,6 @@ impl Connection {
     }
 
     fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
-        self.observer.stats.packets_dropped += 1;
         self.observer.on_dropped(size, trigger);
     }
 
@@ -167,7 +166,9 @@ impl Connection {
             return Fate::Dropped(DropTrigger::Unsupported);
         }
         if self.handshake.waits_for_keys(kind) {
+            let size = packet.bytes.len();
             return if self.opening.keep(packet, seen) {
+                self.observer.on_buffered(kind, size);
                 Fate::Kept
             } else {
                 Fate::Dropped(DropTrigger::KeyUnavailable)

@@ -143,8 +143,8 @@ pub struct ServerStart<'a> {
     pub setup: &'a Setup,
     /// ClientHello.
     pub client_hello: &'a ClientHello,
-    /// Bytes of the ClientHello.
-    pub crypto: &'a [u8],
+    /// CRYPTO data behind the ClientHello.
+    pub behind: &'a [u8],
     /// Initial packets that brought it.
     pub received: Received,
     /// Number of Initial packets sent so far, which are acknowledgements.

@@ -1,7 +1,14 @@
 //! Sizes of the tables of a connection, and their bounds.
 
 use super::Connection;
-use crate::{limits, packet::Space, stats::Tables};
+use crate::{
+    limits,
+    packet::Space,
+    stats::{MemoryHeld, Tables},
+};
+
+/// Bytes of a record of a sent packet.
+const RECORD: u64 = 256;
 
 impl Connection {
     /// Returns the current numbers of entries that the peer has influence on.
@@ -17,6 +24,19 @@ impl Connection {
             lost_packets: self.recovery.remembered_losses(),
             streams: self.streams.halves(),
             stream_pieces: self.streams.pieces(),
+        }
+    }
+
+    /// Returns the memory that the connection holds. It takes a step for each stream that is not
+    /// over.
+    pub fn memory_held(&self) -> MemoryHeld {
+        MemoryHeld {
+            connection: size_of::<Self>() as u64,
+            streams: self.streams.memory_of_tables(),
+            received: self.streams.unread(),
+            sent: self.streams.unacknowledged(),
+            datagrams: self.datagrams.held(),
+            packets: self.recovery.recorded_packets() as u64 * RECORD,
         }
     }
 

@@ -218,6 +218,11 @@ impl Datagrams {
         !self.outbox.is_empty()
     }
 
+    /// Returns the bytes that wait, in both directions.
+    pub(crate) const fn held(&self) -> u64 {
+        (self.outbox.held + self.inbox.held) as u64
+    }
+
     /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.
     pub fn drop_larger(&mut self, most: usize) {
         self.stats.dropped_unsent += self.outbox.drop_larger(most);

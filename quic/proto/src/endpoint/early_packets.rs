@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
 use hashbrown::HashMap;
 
-use super::{Arrival, Endpoint, Routed, hello_table::Hello};
+use super::{Arrival, DropReason, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
     limits,
@@ -15,6 +15,10 @@ use crate::{
 
 /// Bytes that a packet counts for besides its data.
 pub(super) const OVERHEAD: usize = 256;
+
+/// Bytes that a client counts for besides its packets: its places in the table and in the queue, both
+/// of which may be half empty.
+const CLIENT: usize = 320;
 
 /// Sender of packets: the connection id that they were sent to, and the address they came from.
 type Client = (Cid, SocketAddr);
@@ -51,21 +55,24 @@ impl EarlyPackets {
     fn keep(&mut self, client: Client, packet: packet::Kept, seen: Seen) {
         let cost = packet.len() + OVERHEAD;
         self.evict(seen.at);
-        let held = self.clients.get(&client).map_or(0, |kept| kept.bytes);
+        let held = self.clients.get(&client).map_or(CLIENT, |kept| kept.bytes);
         if held + cost > limits::EARLY_BYTES {
             return;
         }
         let kept = self.clients.entry(client).or_insert_with(|| {
             self.order.push_back((client, seen.at));
+            self.bytes += CLIENT;
             Kept {
                 packets: Vec::new(),
                 credit: 0,
-                bytes: 0,
+                bytes: CLIENT,
                 since: seen.at,
             }
         });
         kept.bytes += cost;
         self.bytes += cost;
+        // Few fit, so none need room for more.
+        kept.packets.reserve_exact(1);
         kept.packets.push(KeptPacket { packet, seen });
         self.evict(seen.at);
     }
@@ -140,7 +147,7 @@ impl Endpoint {
         packets: Packets<'_>,
     ) -> Routed<'static> {
         if !self.wants_early() {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::TooEarly);
         }
         let len = packets.bytes().len() as u64;
         let packets = packets.map_while(|packet| match packet {

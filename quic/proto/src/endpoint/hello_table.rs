@@ -36,7 +36,7 @@ pub(super) struct Hello {
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) crypto: Crypto,
-    /// Bytes of `crypto` that the table has counted.
+    /// Bytes for which `crypto` counts in the table.
     pub(super) counted: usize,
     /// Time at which a partial ClientHello is acknowledged if no more arrives.
     pub(super) ack_at: Option<Instant>,
@@ -46,26 +46,16 @@ pub(super) struct Hello {
 /// Bytes that a piece behind a gap counts for besides its data.
 const PIECE_OVERHEAD: usize = 256;
 
-/// The CRYPTO data of a ClientHello.
-pub(super) struct Crypto {
-    pieces: Reassembler,
-    start: Vec<u8>,
-    /// Bytes received, including repeated ones; an upper bound of the bytes held.
-    taken: usize,
-    /// Largest number of pieces behind gaps so far.
-    peak: usize,
-}
+/// Least growth of the start of a ClientHello, so that tiny pieces are not copied again and again.
+const GROWTH: usize = 256;
 
-impl Default for Crypto {
-    fn default() -> Self {
-        let bytes = limits::PARTIAL_HELLO_BYTES as u64;
-        Self {
-            pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES),
-            start: Vec::new(),
-            taken: 0,
-            peak: 0,
-        }
-    }
+/// The CRYPTO data of a ClientHello.
+#[derive(Default)]
+pub(super) struct Crypto {
+    /// Data from the first byte to the first gap.
+    start: Vec<u8>,
+    /// Data behind gaps, if there are any.
+    ahead: Option<Box<Reassembler>>,
 }
 
 /// CRYPTO data exceeds the bounds.
@@ -77,21 +67,60 @@ impl Crypto {
         if offset.saturating_add(data.len() as u64) > limits::PARTIAL_HELLO_BYTES as u64 {
             return Err(Exceeded);
         }
-        self.pieces.insert(offset, data).map_err(|_| Exceeded)?;
-        self.taken = limits::PARTIAL_HELLO_BYTES.min(self.taken + data.len());
-        self.peak = self.peak.max(self.pieces.pieces());
-        while let Some(chunk) = self.pieces.read_chunk(limits::PARTIAL_HELLO_BYTES) {
-            self.start.extend_from_slice(&chunk);
+        let end = self.start.len() as u64;
+        let Some(ahead) = &mut self.ahead else {
+            if let Some(known) = end.checked_sub(offset) {
+                self.append(data.get(known as usize..).unwrap_or_default());
+                return Ok(());
+            }
+            let mut ahead = Reassembler::beginning_at(end, limits::CRYPTO_PIECES);
+            ahead.insert(offset, data).map_err(|_| Exceeded)?;
+            self.ahead = Some(Box::new(ahead));
+            return Ok(());
+        };
+        ahead.insert(offset, data).map_err(|_| Exceeded)?;
+        while let Some(chunk) = self
+            .ahead
+            .as_mut()
+            .and_then(|ahead| ahead.read_chunk(usize::MAX))
+        {
+            self.append(&chunk);
+        }
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.pieces() == 0) {
+            self.ahead = None;
         }
         Ok(())
     }
 
-    /// Returns the bytes that it counts for: no less than what it holds, and never shrinking.
-    const fn cost(&self) -> usize {
-        self.taken + self.peak * PIECE_OVERHEAD
+    /// Appends data to the start, which takes little more memory than it has bytes.
+    fn append(&mut self, data: &[u8]) {
+        if self.start.capacity() - self.start.len() < data.len() {
+            self.start.reserve_exact(data.len().max(GROWTH));
+        }
+        self.start.extend_from_slice(data);
     }
 
-    /// Returns the data received without a gap, from the first byte on.
+    /// Returns the bytes that it counts for: no less than what it holds. Data behind a gap takes up to
+    /// twice its bytes.
+    fn cost(&self) -> usize {
+        let ahead = self.ahead.as_ref().map_or(0, |ahead| {
+            2 * ahead.bytes_behind_gaps() + (1 + ahead.pieces()) * PIECE_OVERHEAD
+        });
+        self.start.capacity() + ahead
+    }
+
+    /// Drops the ClientHello, which was read, and whatever is behind a gap: only the data that
+    /// follows it directly is kept.
+    pub(super) fn release(&mut self, len: usize) {
+        let behind = self.start.get(len..).unwrap_or_default().to_vec();
+        *self = Self {
+            start: behind,
+            ..Self::default()
+        };
+    }
+
+    /// Returns the data received without a gap: from the first byte on, or behind the ClientHello
+    /// once that was read.
     pub(super) fn contiguous(&self) -> &[u8] {
         &self.start
     }
@@ -151,8 +180,8 @@ impl HelloTable {
         self.hellos.len()
     }
 
-    /// Adds a hello and returns its place. Others may have to be dropped:
-    /// [`HelloTable::pop_excess`].
+    /// Adds a hello and returns its place. Others may have to be dropped, before and after:
+    /// [`HelloTable::pop_to_add`], [`HelloTable::pop_excess`].
     pub(super) fn insert(&mut self, hello: Hello) -> usize {
         let expires = hello.expires;
         let place = self.hellos.insert(hello);
@@ -165,19 +194,24 @@ impl HelloTable {
         place
     }
 
-    /// Counts the growth of a hello.
+    /// Counts the bytes of a hello that changed.
     pub(super) fn count(&mut self, place: usize) {
         if let Some(hello) = self.hellos.get_mut(place) {
             let cost = hello.crypto.cost();
-            self.bytes += cost - hello.counted;
+            self.bytes = self.bytes - hello.counted + cost;
             hello.counted = cost;
         }
     }
 
-    /// Removes and returns the oldest hello, if there are too many or they hold too much.
+    /// Removes and returns the oldest hello, if there is no place for another.
+    pub(super) fn pop_to_add(&mut self) -> Option<Hello> {
+        let full = self.hellos.len() >= limits::PARTIAL_HELLOS;
+        if full { self.pop_oldest() } else { None }
+    }
+
+    /// Removes and returns the oldest hello, if they hold too much.
     pub(super) fn pop_excess(&mut self) -> Option<Hello> {
-        let full =
-            self.hellos.len() > limits::PARTIAL_HELLOS || self.bytes > limits::PARTIAL_HELLOS_BYTES;
+        let full = self.bytes > limits::PARTIAL_HELLOS_BYTES;
         if full { self.pop_oldest() } else { None }
     }
 

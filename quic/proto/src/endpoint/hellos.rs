@@ -6,7 +6,7 @@ use hybriq_tls::{ClientHello, Side};
 use smallvec::SmallVec;
 
 use super::{
-    Arrival, Endpoint, Incoming, Routed, Transmit,
+    Arrival, DropReason, Endpoint, Incoming, Routed, Transmit,
     admission::{Proof, Verdict},
     early_packets::OVERHEAD,
     hello_table::{Crypto, Hello},
@@ -58,19 +58,19 @@ impl Endpoint {
         packets: Packets<'_>,
     ) -> Routed<'static> {
         let Some((initial, verdict)) = self.judge(now, arrival, &packets) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Malformed);
         };
         let proof = match verdict {
             Verdict::Admit(proof) => proof,
             Verdict::Invalid => Proof::default(),
             Verdict::Retry if self.send_retry(now, arrival, &initial) => return Routed::Consumed,
-            Verdict::Retry => return Routed::Dropped,
+            Verdict::Retry => return Routed::Dropped(DropReason::Overload),
         };
         let mut hello = self.new_hello(now, arrival, &initial, proof);
         let (grown, behind) = hello.grow(now, arrival, packets);
         self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
-            Grown::Useless | Grown::Closed => Routed::Dropped,
+            Grown::Useless | Grown::Closed => Routed::Dropped(DropReason::UselessHello),
             // Only after the packet proved authentic: the token may have been damaged.
             _ if matches!(verdict, Verdict::Invalid) => {
                 self.reject(&hello, &invalid_token());
@@ -86,6 +86,9 @@ impl Endpoint {
             }
             Grown::Partial => {
                 let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
+                while let Some(evicted) = self.hellos.pop_to_add() {
+                    self.forget_routes(&evicted);
+                }
                 let place = self.hellos.insert(hello);
                 self.routing.insert(local_cid, Target::Hello(place));
                 self.routing
@@ -118,12 +121,12 @@ impl Endpoint {
             // RFC 9000 §14.1: every datagram with an Initial is full, not only the first.
             .filter(|_| packets.bytes().len() >= limits::MIN_DATAGRAM)
         else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::UselessHello);
         };
         let (grown, behind) = hello.grow(now, arrival, packets);
         self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
-            Grown::Useless => return Routed::Dropped,
+            Grown::Useless => return Routed::Dropped(DropReason::UselessHello),
             Grown::Partial => {
                 self.hellos.count(place);
                 self.evict_hellos();
@@ -134,7 +137,7 @@ impl Endpoint {
             Grown::Whole(_) | Grown::Closed | Grown::Failed(_) => {}
         }
         let Some(hello) = self.hellos.remove(place) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::UselessHello);
         };
         match grown {
             Grown::Whole(client_hello) => {
@@ -180,7 +183,7 @@ impl Endpoint {
     fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
         if self.waiting >= self.backlog {
             self.forget_routes(&hello);
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Overload);
         }
         self.waiting += 1;
         Routed::Incoming(Box::new(Incoming {
@@ -206,7 +209,7 @@ impl Endpoint {
             version: initial.version,
             proof,
             keys: Box::new(keys),
-            received: Received::immediate(),
+            received: Received::of_hello(),
             next_pn: PacketNumber::ZERO,
             bytes_received: 0,
             bytes_sent: 0,
@@ -316,9 +319,12 @@ impl Hello {
     }
 
     /// Returns the state of the ClientHello after the CRYPTO data so far.
-    fn progress(&self) -> Grown {
+    fn progress(&mut self) -> Grown {
         match ClientHello::parse(self.crypto.contiguous()) {
-            Ok(Some((client_hello, _))) => Grown::Whole(client_hello),
+            Ok(Some((client_hello, len))) => {
+                self.crypto.release(len);
+                Grown::Whole(client_hello)
+            }
             Ok(None) => Grown::Partial,
             Err(error) => Grown::Failed(
                 TransportError::new(Code::crypto(error.alert().0), error.to_string())

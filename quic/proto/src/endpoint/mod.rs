@@ -39,7 +39,7 @@ pub use self::{
     hello_table::Incoming,
     ids::StatelessReset,
     replay::{SpentTokens, TokenRecord},
-    types::{EndpointStats, Slot},
+    types::{DatagramDrops, DropReason, EndpointStats, Slot},
     worst_case::WorstCaseMemory,
 };
 use super::{
@@ -71,7 +71,7 @@ pub enum Routed<'d> {
     /// The datagram was processed; there may be something to transmit.
     Consumed,
     /// The datagram was useless, and counted as dropped.
-    Dropped,
+    Dropped(DropReason),
 }
 
 /// Reason why an incoming connection could not be accepted.
@@ -170,21 +170,22 @@ impl Endpoint {
     ) -> Routed<'d> {
         self.admission.at(now);
         let routed = self.route(now, arrival, datagram);
-        if matches!(routed, Routed::Dropped) {
+        if let Routed::Dropped(reason) = routed {
             self.stats.datagrams_dropped += 1;
+            self.stats.drops.add(reason);
         }
         routed
     }
 
     fn route<'d>(&mut self, now: Instant, arrival: &Arrival, datagram: &'d mut [u8]) -> Routed<'d> {
         let Ok(packets) = Packets::read(datagram, self.ids.len()) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Malformed);
         };
         let dcid = packets.dcid();
         if self.ids.is_zero_length() && dcid.is_some_and(|dcid| dcid.is_empty()) {
             return match self.routing.find_address(arrival.peer) {
                 Some(slot) => Routed::Connection(slot, packets),
-                None => Routed::Dropped,
+                None => Routed::Dropped(DropReason::UnknownConnection),
             };
         }
         if let Some(ids) = packets.ids_of_unknown_version() {
@@ -193,14 +194,14 @@ impl Endpoint {
         // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000 §17.2),
         // and Version Negotiation is never answered by itself (§6.1).
         let Some(dcid) = dcid else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Malformed);
         };
         if packets.kind() != Some(Kind::OneRtt) {
             return self.route_long(now, arrival, packets, &dcid);
         }
         match self.routing.find(&dcid) {
             Some(Target::Connection(slot)) => Routed::Connection(slot, packets),
-            Some(_) => Routed::Dropped,
+            Some(_) => Routed::Dropped(DropReason::TooEarly),
             None => {
                 let token = packets.reset_token();
                 match token.and_then(|token| self.resets.find(&token)) {
@@ -273,7 +274,7 @@ impl Endpoint {
     fn elsewhere<'d>(&self, dcid: &Cid, packets: Packets<'d>) -> Routed<'d> {
         match self.ids.other_worker(dcid) {
             Some(worker) => Routed::Foreign(worker, packets.into_bytes()),
-            None => Routed::Dropped,
+            None => Routed::Dropped(DropReason::UnknownConnection),
         }
     }
 
@@ -284,7 +285,7 @@ impl Endpoint {
         ids: [&[u8]; 2],
     ) -> Routed<'static> {
         let Some(setup) = self.server.as_ref().filter(|_| len >= limits::MIN_DATAGRAM) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::UnknownVersion);
         };
         let versions = setup.transport.spoken.versions;
         let mut random = [0; 4];
@@ -294,7 +295,7 @@ impl Endpoint {
             .answers
             .version_negotiation(arrival, ids, versions, random)
         {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Overload);
         }
         self.stats.version_negotiations += 1;
         Routed::Consumed

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Arrival, Endpoint, Routed};
+use super::{Arrival, DropReason, Endpoint, Routed};
 use crate::{
     limits,
     packet::{Cid, Packets},
@@ -59,7 +59,7 @@ impl Endpoint {
         if answered {
             Routed::Consumed
         } else {
-            Routed::Dropped
+            Routed::Dropped(DropReason::UnknownConnection)
         }
     }
 
@@ -67,12 +67,12 @@ impl Endpoint {
     /// a connection that is here. Anything else is dropped.
     pub fn on_stray<'d>(&self, datagram: &'d mut [u8]) -> Routed<'d> {
         let Ok(packets) = Packets::read(datagram, self.ids.len()) else {
-            return Routed::Dropped;
+            return Routed::Dropped(DropReason::Malformed);
         };
         let token = packets.reset_token();
         match token.and_then(|token| self.resets.find(&token)) {
             Some(slot) => Routed::Connection(slot, packets),
-            None => Routed::Dropped,
+            None => Routed::Dropped(DropReason::UnknownConnection),
         }
     }
 

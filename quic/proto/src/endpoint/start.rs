@@ -92,12 +92,14 @@ impl Endpoint {
         let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
         let early = self.early.take_of(&hello);
         let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
+        let mut received = hello.received.clone();
+        received.on_connection();
         let start = ServerStart {
             now,
             setup: &setup,
             client_hello: &client_hello,
-            crypto: hello.crypto.contiguous(),
-            received: hello.received.clone(),
+            behind: hello.crypto.contiguous(),
+            received,
             packets_sent: hello.next_pn.get(),
             credit: (
                 hello.bytes_received.saturating_add(credit),

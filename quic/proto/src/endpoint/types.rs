@@ -1,8 +1,85 @@
 //! Plain data of an endpoint: slots of connections, and counters.
 
+use std::ops::AddAssign;
+
 /// Identifier of a connection within its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
+
+/// Reason why a datagram that belongs to no connection was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// The header cannot be read, or its ids have a length that no version of ours uses.
+    Malformed,
+    /// The version is unknown, and there is no server to say so, or the datagram is too small for an
+    /// answer.
+    UnknownVersion,
+    /// No connection has its id, and no stateless reset was due.
+    UnknownConnection,
+    /// It belongs to a ClientHello to which it adds nothing: it is not authentic, repeats what is
+    /// known, or is too small.
+    UselessHello,
+    /// It came before its connection exists, and is not kept.
+    TooEarly,
+    /// Too many clients wait, or too many answers.
+    Overload,
+}
+
+/// Numbers of dropped datagrams that belong to no connection, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatagramDrops {
+    /// Those of [`DropReason::Malformed`].
+    pub malformed: u64,
+    /// Those of [`DropReason::UnknownVersion`].
+    pub unknown_version: u64,
+    /// Those of [`DropReason::UnknownConnection`].
+    pub unknown_connection: u64,
+    /// Those of [`DropReason::UselessHello`].
+    pub useless_hello: u64,
+    /// Those of [`DropReason::TooEarly`].
+    pub too_early: u64,
+    /// Those of [`DropReason::Overload`].
+    pub overload: u64,
+}
+
+impl DatagramDrops {
+    /// Counts a datagram.
+    pub const fn add(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::Malformed => self.malformed += 1,
+            DropReason::UnknownVersion => self.unknown_version += 1,
+            DropReason::UnknownConnection => self.unknown_connection += 1,
+            DropReason::UselessHello => self.useless_hello += 1,
+            DropReason::TooEarly => self.too_early += 1,
+            DropReason::Overload => self.overload += 1,
+        }
+    }
+
+    /// Returns each number with the name of its reason.
+    pub const fn by_reason(&self) -> [(&'static str, u64); 6] {
+        [
+            ("malformed", self.malformed),
+            ("unknown_version", self.unknown_version),
+            ("unknown_connection", self.unknown_connection),
+            ("useless_hello", self.useless_hello),
+            ("too_early", self.too_early),
+            ("overload", self.overload),
+        ]
+    }
+}
+
+impl AddAssign for DatagramDrops {
+    fn add_assign(&mut self, other: Self) {
+        self.malformed += other.malformed;
+        self.unknown_version += other.unknown_version;
+        self.unknown_connection += other.unknown_connection;
+        self.useless_hello += other.useless_hello;
+        self.too_early += other.too_early;
+        self.overload += other.overload;
+    }
+}
 
 /// Counters of one worker. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +87,8 @@ pub struct Slot(pub u32);
 pub struct EndpointStats {
     /// Useless datagrams that belonged to no connection.
     pub datagrams_dropped: u64,
+    /// The same datagrams by reason.
+    pub drops: DatagramDrops,
     /// Current number of partial ClientHellos.
     pub partial_hellos: u64,
     /// Current number of clients whose 0-RTT packets wait for a connection.

@@ -17,8 +17,15 @@ const FIXED: u64 = 16 * 1024;
 /// Bytes of a record of a sent packet.
 const RECORD: u64 = 256;
 
-/// Bytes of a ClientHello's entry besides its CRYPTO data.
-const HELLO: u64 = 2 * 1024;
+/// Bytes of a partial ClientHello besides its CRYPTO data: its keys, its place, which tables that
+/// double their size may hold twice, and two routes.
+const HELLO: u64 = 1536;
+
+/// Bytes of a whole ClientHello besides its message: the same, and the lists that were read.
+const WAITING: u64 = 7 * 1024 + 512;
+
+/// Bytes of an answer of the endpoint: a Version Negotiation packet with the longest ids.
+const ANSWER: u64 = 640;
 
 /// Memory that peers can make a server hold: upper bounds in bytes, by what holds it.
 ///
@@ -52,11 +59,16 @@ pub struct WorstCaseMemory {
     /// Of a connection: records of packets in flight, 65,536 of them. A peer must acknowledge many
     /// megabytes before a window allows so many.
     pub packets: u64,
-    /// Of an endpoint: ClientHellos that are not whole, or wait for the application.
+    /// Bytes of ClientHellos that are not whole, for each worker.
     pub hellos: u64,
-    /// Of an endpoint: 0-RTT packets without a connection.
+    /// Bytes of 0-RTT packets without a connection, for each worker.
     pub early_packets: u64,
-    /// Of an endpoint: the record of spent tokens.
+    /// Bytes of answers that belong to no connection and wait to be sent, for each worker.
+    pub answers: u64,
+    /// Bytes of ClientHellos that wait for the application's decision, as many as the endpoint lets
+    /// wait if its builder sets no smaller number.
+    pub waiting: u64,
+    /// Bytes of the record of spent tokens.
     pub tokens: u64,
 }
 
@@ -81,10 +93,11 @@ impl WorstCaseMemory {
             crypto: limits::CRYPTO_BUFFER as u64 + CHUNK,
             sent: allowed.max_bidi.saturating_mul(held),
             packets: limits::SENT_PACKETS as u64 * RECORD,
-            hellos: limits::PARTIAL_HELLOS_BYTES as u64
-                + limits::PARTIAL_HELLOS as u64 * HELLO
-                + limits::WAITING_INCOMING as u64 * (limits::PARTIAL_HELLO_BYTES as u64 + HELLO),
+            hellos: limits::PARTIAL_HELLOS_BYTES as u64 + limits::PARTIAL_HELLOS as u64 * HELLO,
             early_packets: limits::ALL_EARLY_BYTES as u64,
+            answers: limits::WAITING_ANSWERS as u64 * ANSWER,
+            waiting: limits::WAITING_INCOMING as u64
+                * (limits::PARTIAL_HELLO_BYTES as u64 + WAITING),
             tokens: 4 * limits::SPENT_TOKENS_BYTES as u64,
         }
     }
@@ -103,15 +116,21 @@ impl WorstCaseMemory {
         sum(&parts)
     }
 
-    /// Returns the bytes of an endpoint without connections.
-    pub const fn per_endpoint(&self) -> u64 {
-        sum(&[self.hellos, self.early_packets, self.tokens])
+    /// Returns the bytes of one worker of an endpoint, without connections.
+    pub const fn per_worker(&self) -> u64 {
+        sum(&[self.hellos, self.early_packets, self.answers])
     }
 
-    /// Returns the bytes of an endpoint with so many connections.
-    pub const fn total(&self, connections: u64) -> u64 {
+    /// Returns the bytes of an endpoint with so many workers, without connections.
+    pub const fn per_endpoint(&self, workers: u64) -> u64 {
+        let all = self.per_worker().saturating_mul(workers);
+        sum(&[all, self.waiting, self.tokens])
+    }
+
+    /// Returns the bytes of an endpoint with so many workers and connections.
+    pub const fn total(&self, workers: u64, connections: u64) -> u64 {
         let all = self.per_connection().saturating_mul(connections);
-        self.per_endpoint().saturating_add(all)
+        self.per_endpoint(workers).saturating_add(all)
     }
 }
 

@@ -105,6 +105,11 @@ impl<T> Halves<T> {
     }
 
     /// Returns all halves in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().map(|(_, (_, half))| half)
+    }
+
+    /// Returns all halves with their ids, in no particular order.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut T)> {
         self.slots.iter_mut().map(|(_, (id, half))| (*id, half))
     }

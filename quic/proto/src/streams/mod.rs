@@ -235,6 +235,24 @@ impl Streams {
         }
     }
 
+    /// Returns the bytes of the tables of streams, as far as streams need them now.
+    pub(crate) fn memory_of_tables(&self) -> u64 {
+        match (self.sends.len(), self.recvs.len()) {
+            (0, 0) => 0,
+            (sends, receives) => memory_of_tables(sends as u64, receives as u64),
+        }
+    }
+
+    /// Returns the bytes received that were not read, gaps included.
+    pub(crate) const fn unread(&self) -> u64 {
+        self.receive_credit.unread()
+    }
+
+    /// Returns the bytes that are not sent or not acknowledged, on all streams.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.sends.iter().map(|send| send.buffer.held()).sum()
+    }
+
     /// Returns the number of halves of streams that are not over.
     pub(crate) fn halves(&self) -> usize {
         self.sends.len() + self.recvs.len()

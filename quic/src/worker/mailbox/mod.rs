@@ -201,8 +201,8 @@ impl Mailbox {
         waiting
     }
 
-    pub(super) fn set_stats(&self, stats: EndpointStats) {
-        *lock(&self.stats) = stats;
+    pub(super) fn set_stats(&self, stats: &EndpointStats) {
+        *lock(&self.stats) = *stats;
     }
 
     /// Returns the runtime of the worker and the tasks on it.

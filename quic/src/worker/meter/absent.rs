@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use hybriq_proto::{agreement::Handshake, connection::Connection, error::ConnectionError};
+use hybriq_proto::{
+    agreement::Handshake, connection::Connection, error::ConnectionError, stats::MemoryHeld,
+};
 use hybriq_tls::Side;
 
 use super::super::stats::EndpointStats;
@@ -49,6 +51,13 @@ impl Meter {
     }
 
     pub(in crate::worker) const fn on_failed(&self, _: &Life, _: &ConnectionError) {}
+
+    pub(in crate::worker) fn take_census(
+        &self,
+        _: Instant,
+        _: impl Fn(usize) -> (MemoryHeld, Option<usize>),
+    ) {
+    }
 
     pub(in crate::worker) const fn publish(&self, _: Instant, _: &EndpointStats) {}
 

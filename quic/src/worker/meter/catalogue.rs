@@ -44,6 +44,8 @@ metrics! {
         "Clients that wait for the application's decision.";
     RETRYING: Gauge, Count, "hybriq_retrying",
         "1 while adaptive address validation sends clients away to prove their address.";
+    MEMORY_BYTES: Gauge, Bytes, "hybriq_memory_bytes",
+        "Memory that connections hold, by what holds it; an estimate of the last seconds.";
     DATAGRAMS_RECEIVED: Counter, Count, "hybriq_datagrams_received_total",
         "Datagrams received.";
     DATAGRAMS_SENT: Counter, Count, "hybriq_datagrams_sent_total",

@@ -8,6 +8,8 @@ mod absent;
 #[cfg(feature = "metrics")]
 mod catalogue;
 #[cfg(feature = "metrics")]
+mod census;
+#[cfg(feature = "metrics")]
 mod connections;
 #[cfg(feature = "metrics")]
 mod present;

@@ -44,8 +44,8 @@ impl Common {
         with_recorder(|recorder| recorder.register_counter(&key, &METADATA))
     }
 
-    pub(super) fn gauge(&self, metric: &Metric) -> Gauge {
-        let key = self.key(metric, &[]);
+    pub(super) fn gauge(&self, metric: &Metric, marks: &[Mark]) -> Gauge {
+        let key = self.key(metric, marks);
         with_recorder(|recorder| recorder.register_gauge(&key, &METADATA))
     }
 

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use hybriq_proto::stats::ConnectionStats;
+use hybriq_proto::stats::{ConnectionStats, PacketDrops};
 
 use super::{
     catalogue::{self as names, Metric},
@@ -10,11 +10,14 @@ use super::{
 };
 
 /// Number of sums over connections that ended.
-const SUMS: usize = 14;
+const SUMS: usize = 13;
 
 /// Sums over connections that ended and are not published yet.
 #[derive(Debug, Default)]
-pub(super) struct Sums([u64; SUMS]);
+pub(super) struct Sums {
+    values: [u64; SUMS],
+    drops: PacketDrops,
+}
 
 impl Sums {
     const METRICS: [(Metric, Option<(&'static str, &'static str)>); SUMS] = [
@@ -22,7 +25,6 @@ impl Sums {
         (names::PACKETS_RECEIVED, None),
         (names::PACKETS_LOST, None),
         (names::SPURIOUS_LOSSES, None),
-        (names::PACKETS_DROPPED, None),
         (names::PROBE_TIMEOUTS, None),
         (names::CONGESTION_EVENTS, None),
         (names::ECN_CE_RECEIVED, None),
@@ -41,7 +43,6 @@ impl Sums {
             stats.packets_received,
             stats.packets_lost,
             stats.spurious_losses,
-            stats.packets_dropped,
             stats.ptos,
             stats.congestion_events,
             stats.ecn_received.ce,
@@ -52,16 +53,21 @@ impl Sums {
             stats.datagram_frames.lost,
             stats.datagram_frames.dropped_unread,
         ];
-        for (sum, value) in self.0.iter_mut().zip(values) {
+        for (sum, value) in self.values.iter_mut().zip(values) {
             *sum = sum.saturating_add(value);
         }
+        self.drops += stats.drops;
     }
 
     pub(super) fn publish(&mut self, common: &Common) {
-        for ((metric, mark), sum) in Self::METRICS.iter().zip(&mut self.0) {
+        for ((metric, mark), sum) in Self::METRICS.iter().zip(&mut self.values) {
             let mark = mark.map(|(name, value)| (name, value.into()));
             let counter = common.counter(metric, mark.as_slice());
             counter.increment(mem::take(sum));
+        }
+        for (reason, sum) in mem::take(&mut self.drops).by_reason() {
+            let counter = common.counter(&names::PACKETS_DROPPED, &[("reason", reason.into())]);
+            counter.increment(sum.into());
         }
     }
 }

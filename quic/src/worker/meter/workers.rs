@@ -13,7 +13,7 @@ const COUNTERS: usize = 21;
 type Row = (Metric, Option<(&'static str, &'static str)>, u64);
 
 /// Returns the values that only grow. A new field of the counters does not compile before it has
-/// its row here or in [`gauges`].
+/// its row here, in [`gauges`] or in [`Published::update`].
 fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
     let EndpointStats {
         connections: _,
@@ -25,7 +25,8 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         receive_calls,
         send_errors,
         receive_errors,
-        datagrams_dropped,
+        datagrams_dropped: _,
+        drops: _,
         datagrams_passed_on,
         worker_failures,
         partial_hellos: _,
@@ -34,6 +35,7 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         version_negotiations,
         stateless_resets,
         incoming_ignored,
+        refused_by_application,
         refused_too_many,
         refused_too_fast,
         handshaking: _,
@@ -53,12 +55,16 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         (names::SEND_CALLS, None, send_calls),
         (names::RECEIVE_ERRORS, None, receive_errors),
         (names::SEND_ERRORS, None, send_errors),
-        (names::DATAGRAMS_DROPPED, None, datagrams_dropped),
         (names::DATAGRAMS_PASSED_ON, None, datagrams_passed_on),
         (
             names::CLIENTS_REFUSED,
             refused("key_exchange"),
             key_exchange_refused,
+        ),
+        (
+            names::CLIENTS_REFUSED,
+            refused("application"),
+            refused_by_application,
         ),
         (
             names::CLIENTS_REFUSED,
@@ -111,10 +117,16 @@ impl Published {
                 .counter(&metric, mark.as_slice())
                 .increment(grown(before, value));
         }
+        let (drops, before) = (stats.drops.by_reason(), self.0.drops.by_reason());
+        for ((reason, value), (_, before)) in drops.into_iter().zip(before) {
+            common
+                .counter(&names::DATAGRAMS_DROPPED, &[("reason", reason.into())])
+                .increment(grown(before, value));
+        }
         let before = gauges(&self.0);
         for ((metric, value), (_, before)) in gauges(stats).into_iter().zip(before) {
             common
-                .gauge(&metric)
+                .gauge(&metric, &[])
                 .increment(value as f64 - before as f64);
         }
         self.0 = *stats;

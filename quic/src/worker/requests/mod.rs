@@ -57,6 +57,7 @@ impl Worker {
                 promise,
             } => {
                 if self.is_wanted(&promise) {
+                    let setup = self.blueprint.watcher.watch(setup);
                     let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 }
@@ -68,12 +69,13 @@ impl Worker {
             } => {
                 if self.is_wanted(&promise) {
                     let began = clock::now();
+                    let setup = setup.map(|setup| self.blueprint.watcher.watch(setup));
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
                     let ended = clock::now();
                     self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
-                    self.endpoint.refuse(incoming);
+                    self.refuse(incoming);
                 }
             }
             Command::Retry(incoming) => {
@@ -82,12 +84,15 @@ impl Worker {
                     self.endpoint.refuse(*incoming);
                 }
             }
-            Command::Refuse(incoming) => self.endpoint.refuse(incoming),
+            Command::Refuse(incoming) => self.refuse(incoming),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, reason),
             Command::Migrate(migration) => self.on_migrate(&migration),
             Command::Rebind(socket) => self.on_rebind(*socket),
-            Command::SetServer(setup) => self.endpoint.set_server(setup),
+            Command::SetServer(setup) => {
+                self.endpoint
+                    .set_server(self.blueprint.watcher.watch(setup));
+            }
             Command::Release => self.release(),
             Command::Recheck => {}
         }

@@ -10,7 +10,7 @@ use crate::{
     config::{Ids, Limits, TokenKeys},
     sync::Mutex,
     udp::{Options, Socket},
-    worker::{Attempt, Blueprint, Mailbox, Shared, Spent},
+    worker::{Attempt, Blueprint, Mailbox, Shared, Spent, Watcher},
 };
 
 /// More handshakes than one turn starts.
@@ -26,6 +26,7 @@ fn blueprint() -> Arc<Blueprint> {
         address_validation: AddressValidation::default(),
         accept_backlog: 1,
         spent: Spent::default(),
+        watcher: Watcher::default(),
         name: None,
     })
 }

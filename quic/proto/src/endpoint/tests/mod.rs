@@ -93,7 +93,7 @@ fn clients_that_wait_for_a_decision_are_bounded() {
         assert!(matches!(first, Routed::Consumed), "{first:?}");
         match endpoint.on_datagram(now, &arrival(1), &mut tail) {
             Routed::Incoming(incoming) => Some(*incoming),
-            Routed::Dropped => None,
+            Routed::Dropped(_) => None,
             other => panic!("{other:?}"),
         }
     };
@@ -101,6 +101,7 @@ fn clients_that_wait_for_a_decision_are_bounded() {
         waiting.push(offer(&mut endpoint, index).expect("there is room"));
     }
     assert!(offer(&mut endpoint, 1 << 40).is_none());
+    assert_eq!(endpoint.stats().drops.overload, 1);
     assert_eq!(
         endpoint.stats().waiting_incoming,
         limits::WAITING_INCOMING as u64
@@ -133,6 +134,37 @@ fn the_backlog_is_what_was_asked_for_within_its_bounds() {
 }
 
 #[test]
+fn dropped_datagrams_are_counted_by_reason() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let forgotten = endpoint.new_cid();
+    let mut take = |bytes: &[u8]| {
+        endpoint.on_datagram(now, &arrival(1), &mut bytes.to_vec());
+        endpoint.stats().drops
+    };
+    assert_eq!(take(&[]).malformed, 1);
+    assert_eq!(take(&[0xc0]).malformed, 2);
+    // A short header of no connection, too small for a stateless reset.
+    let short = take(&[&[0x40], forgotten.as_bytes(), &[0; 12]].concat());
+    assert_eq!(short.unknown_connection, 1, "{short:?}");
+    // A version that nobody speaks, too small for an answer.
+    let unknown = [0xc0, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0];
+    assert_eq!(take(&unknown).unknown_version, 1);
+    let (bytes, scid) = client_hello(now);
+    let [head, _] = whole_hello(&bytes, Cid::from([7; 8]), scid);
+    let mut damaged = head.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(take(&damaged).useless_hello, 1);
+    // Early data of a server that accepts none.
+    let mut early = vec![0xd0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x44, 0x00];
+    early.resize(17 + 1024, 0);
+    let drops = take(&early);
+    assert_eq!(drops.too_early, 1, "{drops:?}");
+    let sum: u64 = drops.by_reason().iter().map(|(_, count)| count).sum();
+    assert_eq!((sum, endpoint.stats().datagrams_dropped), (6, 6));
+}
+
+#[test]
 fn answers_to_strangers_are_bounded() {
     let now = Instant::now();
     let mut endpoint = server();
@@ -143,7 +175,10 @@ fn answers_to_strangers_are_bounded() {
         assert!(matches!(routed, Routed::Consumed), "{routed:?}");
     }
     let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
-    assert!(matches!(routed, Routed::Dropped), "{routed:?}");
+    assert!(
+        matches!(routed, Routed::Dropped(super::DropReason::Overload)),
+        "{routed:?}"
+    );
     let mut out = vec![0; 2048];
     let answers = std::iter::from_fn(|| endpoint.poll_transmit(now, &mut out));
     assert_eq!(answers.count(), limits::WAITING_ANSWERS);
@@ -190,7 +225,10 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
         let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
         // It may be the reset of a connection of any worker, besides being answered by one.
         assert!(matches!(routed, Routed::Stray(_)), "{routed:?}");
-        assert!(matches!(endpoint.on_stray(&mut datagram), Routed::Dropped));
+        assert!(matches!(
+            endpoint.on_stray(&mut datagram),
+            Routed::Dropped(_)
+        ));
     }
     assert_eq!(endpoint.stats().stateless_resets, 2);
     endpoint.set_workers(1);
@@ -244,7 +282,7 @@ fn partial_hellos_are_bounded_in_bytes_too() {
         offset,
         data: piece.clone(),
     };
-    let per_hello = 10 * piece.len() + 256;
+    let per_hello = 2 * 10 * piece.len() + 2 * 256;
     let fit = limits::PARTIAL_HELLOS_BYTES / per_hello;
     for index in 0..fit as u64 + 20 {
         let dcid = Cid::from(index.to_be_bytes());
@@ -370,6 +408,6 @@ fn a_server_without_early_data_keeps_no_early_packets() {
     let dcid = Cid::from([9; 8]);
     let mut datagram = zero_rtt(dcid, 1200);
     let routed = endpoint.on_datagram(Instant::now(), &arrival(1), &mut datagram);
-    assert!(matches!(routed, Routed::Dropped));
+    assert!(matches!(routed, Routed::Dropped(_)));
     assert_eq!(endpoint.early.bytes, 0);
 }

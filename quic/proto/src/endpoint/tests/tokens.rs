@@ -99,7 +99,7 @@ impl Scene {
                 out.truncate(sent.size);
                 answer(out, dcid, self.scid)
             }
-            (Routed::Dropped, None) if !held => Outcome::Dropped,
+            (Routed::Dropped(_), None) if !held => Outcome::Dropped,
             other => panic!("{other:?}"),
         }
     }

@@ -70,12 +70,14 @@ enum Pending {
 /// Packets received in one space: detects duplicates and decides on acknowledgements (RFC 9000
 /// §13.2).
 ///
-/// At most [`limits::ACK_RANGES`] ranges are kept; beyond that the oldest is dropped, and
+/// At most [`limits::ACK_RANGES`] ranges are kept, or [`limits::HELLO_RANGES`] before there is a connection; beyond that the oldest is dropped, and
 /// everything up to its end counts as a duplicate from then on.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
     ranges: SmallVec<[Range; INLINE_RANGES]>,
+    /// Maximum number of ranges.
+    most_ranges: usize,
     /// Number below which packets were forgotten.
     floor: PacketNumber,
     largest: Option<(PacketNumber, Instant)>,
@@ -108,6 +110,20 @@ impl Received {
         })
     }
 
+    /// Creates the state of the Initial space of a ClientHello without a connection, which keeps few
+    /// ranges.
+    pub fn of_hello() -> Self {
+        Self {
+            most_ranges: limits::HELLO_RANGES,
+            ..Self::immediate()
+        }
+    }
+
+    /// Keeps as many ranges as a connection may have, from now on.
+    pub const fn on_connection(&mut self) {
+        self.most_ranges = limits::ACK_RANGES;
+    }
+
     /// Creates the state of the Data space: the acknowledgement waits for a second packet, at most
     /// `max_ack_delay` (RFC 9000 §13.2.2).
     pub fn delayed(max_ack_delay: Duration) -> Self {
@@ -121,6 +137,7 @@ impl Received {
     fn new(policy: AckPolicy) -> Self {
         Self {
             ranges: SmallVec::new(),
+            most_ranges: limits::ACK_RANGES,
             floor: PacketNumber::ZERO,
             largest: None,
             largest_eliciting: None,
@@ -285,7 +302,7 @@ impl Received {
     }
 
     fn insert_range(&mut self, mut index: usize, pn: PacketNumber) {
-        if self.ranges.len() >= limits::ACK_RANGES {
+        if self.ranges.len() >= self.most_ranges {
             if index == 0 {
                 // Older than all ranges kept: processed once, never acknowledged.
                 self.floor = self.floor.max(pn.next());

@@ -5,12 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_proto::{agreement::Handshake, connection::Connection, error::ConnectionError};
+use hybriq_proto::{
+    agreement::Handshake, connection::Connection, error::ConnectionError, stats::MemoryHeld,
+};
 use hybriq_tls::Side;
 use metrics::{Histogram, with_recorder};
 
 use super::{
     catalogue::{self as names, describe},
+    census::Census,
     connections::{Counts, Life, Phase},
     report::Common,
     workers::Published,
@@ -28,6 +31,7 @@ pub(in crate::worker) struct Meter {
     worker: Common,
     published: Published,
     counts: Counts,
+    census: Census,
     histograms: Histograms,
     /// Time of the last publication.
     last: Option<Instant>,
@@ -67,6 +71,7 @@ impl Meter {
             worker,
             published: Published::default(),
             counts: Counts::default(),
+            census: Census::default(),
             last: None,
             due: None,
             turn: Turn::default(),
@@ -163,7 +168,10 @@ impl Meter {
     /// Publishes what is new, if the last publication is long enough ago.
     pub(in crate::worker) fn publish(&mut self, now: Instant, stats: &EndpointStats) {
         let is_new = self.last.is_none() || self.counts.are_new() || !self.published.is(stats);
-        if is_new && self.due.is_none() {
+        if is_new {
+            self.census.ask(now, stats.connections);
+        }
+        if (is_new || self.census.is_new()) && self.due.is_none() {
             self.due = Some(self.last.map_or(now, |last| now.max(last + INTERVAL)));
         }
         if self.due.is_some_and(|at| at <= now) {
@@ -171,6 +179,7 @@ impl Meter {
             self.last = Some(now);
             self.published.update(&self.worker, stats);
             self.counts.publish(&self.endpoint);
+            self.census.publish(&self.worker);
             // Registered again, in case the recorder forgets what was idle for long.
             self.histograms = Histograms::new(&self.endpoint, &self.worker);
         }
@@ -180,11 +189,22 @@ impl Meter {
     pub(in crate::worker) fn finish(&mut self, stats: &EndpointStats) {
         self.published.end(&self.worker, stats);
         self.counts.publish(&self.endpoint);
+        self.census.end(&self.worker);
     }
 
-    /// Returns the time at which something must be published.
-    pub(in crate::worker) const fn next_timeout(&self) -> Option<Instant> {
-        self.due
+    /// Goes on to add up the memory of all connections, some in each turn.
+    pub(in crate::worker) fn take_census(
+        &mut self,
+        now: Instant,
+        held: impl Fn(usize) -> (MemoryHeld, Option<usize>),
+    ) {
+        self.census.go_on(now, held);
+    }
+
+    /// Returns the time at which something must be published or measured.
+    pub(in crate::worker) fn next_timeout(&self) -> Option<Instant> {
+        let times = [self.due, self.census.next_timeout()];
+        times.into_iter().flatten().min()
     }
 }
 

@@ -1,17 +1,6 @@
-//! The worst case of memory that a configuration promises, reached by a hostile peer. A program of
-//! its own, because it counts every byte that is allocated.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a scenario that cannot go on has failed"
-)]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
+//! Parts of the worst case that count once for each connection.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    net::SocketAddr,
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use hybriq::{
     Identity, ServerConfig, TransportConfig, WorstCaseMemory,
@@ -26,34 +15,7 @@ use hybriq_proto::{
 use hybriq_sim::{Answer, Datagram, Forge, Idle, Network, SERVER_ADDRESS, World, ms};
 use hybriq_tls::Side;
 
-struct Counting;
-
-thread_local! {
-    /// Bytes of this thread: tests run side by side.
-    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count(change: impl FnOnce(usize) -> usize) {
-    let _ = ALLOCATED.try_with(|bytes| bytes.set(change(bytes.get())));
-}
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(|bytes| bytes.wrapping_add(layout.size()));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(|bytes| bytes.wrapping_sub(layout.size()));
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use super::{allocated, reaches};
 
 /// Configuration of a server, and a client that it trusts.
 fn both(transport: TransportConfig) -> (ServerConfig, Setup) {
@@ -99,7 +61,7 @@ impl Peer {
         }
         peer.world.run_for(ms(2000));
         peer.world.forget_trace();
-        peer.before = ALLOCATED.with(Cell::get);
+        peer.before = allocated();
         (peer, worst)
     }
 
@@ -137,18 +99,12 @@ impl Peer {
         self.world.run_for(ms(2000));
         self.world.forget_trace();
         assert!(!self.world.accepted_connection(0).is_closed());
-        (ALLOCATED.with(Cell::get) - self.before) as u64
+        (allocated() - self.before) as u64
     }
 }
 
 fn stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, Direction::Bidi, index)
-}
-
-/// Asserts that a number is at most the bound, and at least nine tenths of it.
-fn reaches(what: &str, held: u64, most: u64) {
-    assert!(held <= most, "{what}: {held} of {most} bytes");
-    assert!(10 * held >= 9 * most, "{what}: only {held} of {most} bytes");
 }
 
 /// Fills the receive window: streams that end just behind a new chunk, and pieces on others.

@@ -1,0 +1,204 @@
+//! The unidirectional streams of the peer.
+//!
+//! `h3` never reads the streams of QPACK, and takes no notice of their end. They are read here, and the
+//! others are handed to `h3` once their type is known.
+
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use h3::{error::Code, quic::ConnectionErrorIncoming};
+use hybriq::{RecvStream, Side};
+
+use crate::{
+    frames::{Stream, read_integer},
+    transport::Transport,
+};
+
+/// Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2).
+const CONTROL: u64 = 0;
+const PUSH: u64 = 1;
+const ENCODER: u64 = 2;
+const DECODER: u64 = 3;
+
+/// The unidirectional streams of the peer that `h3` does not have.
+#[derive(Default)]
+pub(crate) struct Unis {
+    /// Streams whose type is not whole. The transport limits their number.
+    opening: Vec<(RecvStream, BytesMut)>,
+    encoder: Option<RecvStream>,
+    decoder: Option<RecvStream>,
+    /// True in the middle of a Stream Cancellation of the decoder.
+    cancelling: bool,
+}
+
+/// A stream for `h3`, with the bytes that were read from it.
+pub(crate) struct Opened {
+    pub(crate) stream: RecvStream,
+    pub(crate) head: Bytes,
+    pub(crate) kind: Stream,
+    /// Number of bytes of the type.
+    pub(crate) type_len: usize,
+}
+
+/// Error of the peer, for which the connection is closed.
+type Fault = (Code, &'static str);
+
+impl Unis {
+    /// Returns the next stream for `h3`.
+    pub(crate) fn poll_accept(
+        &mut self,
+        transport: &mut Transport,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Opened, ConnectionErrorIncoming>> {
+        loop {
+            match transport.poll_accept_uni(cx) {
+                Poll::Ready(Ok(stream)) => self.opening.push((stream, BytesMut::new())),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+        }
+        let polled = self.poll_opening(transport.side(), cx);
+        let fault = match polled.and_then(|opened| match opened {
+            Some(opened) => Ok(Some(opened)),
+            None => self.poll_qpack(cx).map(|()| None),
+        }) {
+            Ok(Some(opened)) => return Poll::Ready(Ok(opened)),
+            Ok(None) => return Poll::Pending,
+            Err(fault) => fault,
+        };
+        let (code, reason) = fault;
+        transport.close(code.value(), reason.as_bytes());
+        Poll::Ready(Err(ConnectionErrorIncoming::ApplicationClose {
+            error_code: code.value(),
+        }))
+    }
+
+    /// Reads the types of new streams.
+    fn poll_opening(&mut self, side: Side, cx: &mut Context<'_>) -> Result<Option<Opened>, Fault> {
+        let mut index = 0;
+        while let Some((stream, head)) = self.opening.get_mut(index) {
+            match stream.poll_read_chunk(cx, usize::MAX) {
+                Poll::Pending => index += 1,
+                Poll::Ready(Ok(Some(data))) => head.extend_from_slice(&data),
+                // The end before the type is no error (RFC 9114 §6.2).
+                Poll::Ready(Ok(None) | Err(_)) => {
+                    self.opening.swap_remove(index);
+                    continue;
+                }
+            }
+            let Some((_, head)) = self.opening.get(index) else {
+                continue;
+            };
+            let mut rest = &head[..];
+            let Some(kind) = read_integer(&mut rest) else {
+                continue;
+            };
+            let type_len = head.len() - rest.len();
+            let (stream, head) = self.opening.swap_remove(index);
+            let head = head.freeze();
+            match kind {
+                ENCODER | DECODER => self.on_qpack(kind, stream, &head.slice(type_len..))?,
+                PUSH if side.is_server() => {
+                    return Err((
+                        Code::H3_STREAM_CREATION_ERROR,
+                        "a client opened a push stream",
+                    ));
+                }
+                _ => {
+                    let kind = match (kind, side) {
+                        (CONTROL, Side::Server) => Stream::ControlOfClient,
+                        (CONTROL, Side::Client) => Stream::ControlOfServer,
+                        _ => Stream::Raw,
+                    };
+                    return Ok(Some(Opened {
+                        stream,
+                        head,
+                        kind,
+                        type_len,
+                    }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps a stream of QPACK.
+    fn on_qpack(&mut self, kind: u64, stream: RecvStream, data: &[u8]) -> Result<(), Fault> {
+        let slot = if kind == ENCODER {
+            &mut self.encoder
+        } else {
+            &mut self.decoder
+        };
+        if slot.replace(stream).is_some() {
+            return Err((
+                Code::H3_STREAM_CREATION_ERROR,
+                "a second QPACK stream of one kind",
+            ));
+        }
+        if kind == ENCODER {
+            check_encoder(data)
+        } else {
+            self.check_decoder(data)
+        }
+    }
+
+    /// Reads the streams of QPACK.
+    fn poll_qpack(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        while let Some(data) = poll_critical(&mut self.encoder, cx)? {
+            check_encoder(&data)?;
+        }
+        while let Some(data) = poll_critical(&mut self.decoder, cx)? {
+            self.check_decoder(&data)?;
+        }
+        Ok(())
+    }
+
+    /// Checks instructions of the peer's decoder (RFC 9204 §4.4). This end inserts nothing into its
+    /// table, so nothing can be acknowledged.
+    fn check_decoder(&mut self, data: &[u8]) -> Result<(), Fault> {
+        for byte in data {
+            if self.cancelling {
+                self.cancelling = byte & 0x80 != 0;
+            } else if byte & 0xc0 == 0x40 {
+                // Stream Cancellation; the id goes on if its prefix is full.
+                self.cancelling = byte & 0x3f == 0x3f;
+            } else {
+                return Err((
+                    Code::QPACK_DECODER_STREAM_ERROR,
+                    "an acknowledgement of entries that were not inserted",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks instructions of the peer's encoder (RFC 9204 §4.3). The table of this end has no capacity, so
+/// that only Set Dynamic Table Capacity to 0 is allowed.
+fn check_encoder(data: &[u8]) -> Result<(), Fault> {
+    if data.iter().all(|byte| *byte == 0x20) {
+        Ok(())
+    } else {
+        Err((
+            Code::QPACK_ENCODER_STREAM_ERROR,
+            "an instruction for a dynamic table, which has no capacity",
+        ))
+    }
+}
+
+/// Reads from a stream that must not end (RFC 9204 §4.2).
+fn poll_critical(
+    stream: &mut Option<RecvStream>,
+    cx: &mut Context<'_>,
+) -> Result<Option<Bytes>, Fault> {
+    let Some(open) = stream else {
+        return Ok(None);
+    };
+    match open.poll_read_chunk(cx, usize::MAX) {
+        Poll::Ready(Ok(Some(data))) => Ok(Some(data)),
+        Poll::Ready(Ok(None) | Err(hybriq::ReadError::Reset(_))) => {
+            Err((Code::H3_CLOSED_CRITICAL_STREAM, "a QPACK stream has ended"))
+        }
+        Poll::Ready(Err(_)) | Poll::Pending => Ok(None),
+    }
+}

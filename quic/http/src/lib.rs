@@ -1,0 +1,52 @@
+//! HTTP/1.1, HTTP/2 and HTTP/3 on one port, with one certificate and one policy of key exchange, which
+//! is post-quantum by default.
+//!
+//! [`Server`] serves a [`tower`](https://docs.rs/tower) service, such as a router of axum, over TCP and
+//! over QUIC on the same port number. Answers over TCP tell clients about HTTP/3 by `Alt-Svc` (RFC
+//! 7838), and every request carries a [`Peer`]: the addresses, the negotiated key exchange, and the
+//! client's certificates.
+//!
+//! ```no_run
+//! use axum::{Extension, Router, routing::get};
+//! use hybriq::{Identity, ServerConfig};
+//! use hybriq_http::{Peer, Server};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let hello = async |Extension(peer): Extension<Peer>| {
+//!         format!("over {:?}, with {}\n", peer.version, peer.tls)
+//!     };
+//!     let app = Router::new().route("/", get(hello));
+//!     let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+//!     let server = Server::bind("[::]:8443", ServerConfig::new(identity))?;
+//!     server.serve(app).await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Lifecycle
+//! [`Server::handle`] returns a [`Handle`], which works from any task. [`Handle::shutdown`] tells clients
+//! by GOAWAY to send no more requests, waits until those under way are answered, and closes what is
+//! left when the time is over. [`Handle::reload`] changes the certificate, the policy and the transport
+//! for new connections, on all protocols at once; a configuration with a fault leaves the old one in
+//! place.
+//!
+//! # Requests in 0-RTT packets
+//! With [`ServerConfig::accept_early_data`](hybriq::ServerConfig::accept_early_data), HTTP/3 requests may
+//! come in 0-RTT packets, which an attacker can replay. Requests with other methods than GET, HEAD,
+//! OPTIONS and TRACE get the answer 425 then (RFC 8470 §5.2), so that the client asks again, unless
+//! [`Limits::early_methods`] says otherwise. [`Peer::early`] is true for a request that may be a replay.
+//!
+//! # Limits
+//! [`Limits`] bounds what a client may cost. A client that goes beyond one gets the error of its protocol
+//! (RFC 9114 §8.1), and no other client notices.
+
+mod body;
+mod limits;
+mod peer;
+mod server;
+
+pub use body::{Body, BodyError};
+pub use limits::{EarlyMethods, Limits};
+pub use peer::{Peer, Tls};
+pub use server::{BindError, Handle, Server, ServerBuilder};

@@ -1,0 +1,137 @@
+//! Facts about the connection of a request.
+
+use std::{fmt, net::SocketAddr, sync::Arc};
+
+use http::Version;
+use hybriq::{CertificateDer, Group, Lineage, Suite};
+
+/// The connection that a request came on: an extension of every request.
+///
+/// # Examples
+/// ```
+/// use hybriq_http::{Body, Peer};
+///
+/// fn log(request: &http::Request<Body>) {
+///     if let Some(peer) = request.extensions().get::<Peer>() {
+///         println!("{} {} {}", peer.address, request.uri(), peer.tls);
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Peer {
+    /// Address of the client. A client over QUIC may have moved since it connected: this is the address
+    /// at the time of the request.
+    pub address: SocketAddr,
+    /// Address of this end.
+    pub local_address: SocketAddr,
+    /// Version of HTTP.
+    pub version: Version,
+    /// Outcome of the TLS handshake.
+    pub tls: Arc<Tls>,
+    /// True if the request came in 0-RTT packets, so that it may be a replay (RFC 8470).
+    pub early: bool,
+}
+
+/// Outcome of the TLS handshake of a connection. Displays as the group, with `resumed` and `retried` if
+/// these hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tls {
+    /// Group of the key exchange.
+    pub group: Option<Group>,
+    /// True if the server had to ask for another key share first (HelloRetryRequest).
+    pub hello_retry: bool,
+    /// Key exchange of the first full handshake, from which a resumed session derives. Over TCP it is
+    /// known for full handshakes only.
+    pub lineage: Option<Lineage>,
+    /// True if a session ticket replaced the certificate.
+    pub resumed: bool,
+    /// Cipher suite.
+    pub suite: Option<Suite>,
+    /// Name of the server that the client asked for.
+    pub server_name: Option<String>,
+    /// Application protocol.
+    pub alpn: Option<Vec<u8>>,
+    /// Certificates of the client, its own first, if it was asked for them and has shown any.
+    pub client_certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Tls {
+    /// Returns true if recorded traffic stays secret against a quantum computer.
+    pub fn is_post_quantum(&self) -> bool {
+        self.group.is_some_and(Group::is_post_quantum)
+    }
+
+    /// Returns the outcome of a QUIC handshake.
+    pub(crate) fn of_quic(connection: &hybriq::Connection) -> Self {
+        let handshake = connection.handshake();
+        Self {
+            group: Some(handshake.key_exchange.group),
+            hello_retry: handshake.key_exchange.hello_retry,
+            lineage: Some(handshake.lineage),
+            resumed: handshake.resumed,
+            suite: Some(handshake.suite),
+            server_name: handshake.server_name.clone(),
+            alpn: handshake.alpn.clone(),
+            client_certificates: connection.peer_certificates(),
+        }
+    }
+
+    /// Returns what is known while a QUIC handshake is not complete, for requests in 0-RTT packets.
+    pub(crate) fn of_early(connection: &hybriq::EarlyConnection) -> Self {
+        Self {
+            group: None,
+            hello_retry: false,
+            lineage: None,
+            resumed: true,
+            suite: None,
+            server_name: None,
+            alpn: connection.alpn(),
+            client_certificates: Vec::new(),
+        }
+    }
+
+    /// Returns the outcome of a handshake over TCP.
+    pub(crate) fn of_tcp(tls: &tokio_rustls::rustls::ServerConnection) -> Self {
+        use tokio_rustls::rustls::HandshakeKind;
+
+        let group = tls.negotiated_key_exchange_group();
+        let group = group.map(|group| Group(group.name().into()));
+        let kind = tls.handshake_kind();
+        let resumed = kind == Some(HandshakeKind::Resumed);
+        let hello_retry = kind == Some(HandshakeKind::FullWithHelloRetryRequest);
+        let suite = tls.negotiated_cipher_suite();
+        Self {
+            group,
+            hello_retry,
+            lineage: group.filter(|_| !resumed).map(Lineage::of),
+            resumed,
+            suite: suite.and_then(|suite| Suite::from_iana(suite.suite().into())),
+            server_name: tls.server_name().map(str::to_owned),
+            alpn: tls.alpn_protocol().map(<[u8]>::to_vec),
+            client_certificates: tls
+                .peer_certificates()
+                .unwrap_or_default()
+                .iter()
+                .map(|certificate| certificate.clone().into_owned())
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group {
+            Some(group) => group.fmt(f)?,
+            None => f.write_str("an unfinished handshake")?,
+        }
+        if self.resumed {
+            f.write_str(", resumed")?;
+        }
+        if self.hello_retry {
+            f.write_str(", retried")?;
+        }
+        Ok(())
+    }
+}

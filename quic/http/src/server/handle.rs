@@ -1,0 +1,138 @@
+//! Handles of servers.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use http::HeaderValue;
+use hybriq::{Endpoint, EndpointError, ServerConfig, tls::rustls::TcpServer};
+use tokio::sync::watch;
+
+use super::{ALPN_TCP, connections::Connections};
+use crate::Limits;
+
+/// A handle of a server, which works from any task and thread. Clones are handles of the same server.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+/// State that a server, its connections and its handles share.
+pub(super) struct Shared {
+    pub(super) endpoint: Endpoint,
+    pub(super) limits: Limits,
+    pub(super) connections: Connections,
+    /// Value of `Alt-Svc`, if clients are told about HTTP/3.
+    pub(super) alt_svc: Option<HeaderValue>,
+    /// Settings that a reload replaces.
+    settings: Mutex<Settings>,
+    phase: watch::Sender<Phase>,
+}
+
+/// Settings that a reload replaces.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) tls: Arc<TcpServer>,
+    /// True if requests may come in 0-RTT packets.
+    pub(super) early: bool,
+}
+
+/// Phase in the life of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(super) enum Phase {
+    /// It accepts connections.
+    Serving,
+    /// It finishes the requests that are under way.
+    Draining,
+    /// It closes the connections that are left.
+    Closing,
+}
+
+impl Shared {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        (tls, early): (TcpServer, bool),
+        limits: Limits,
+        alt_svc: Option<String>,
+    ) -> Self {
+        let tls = Arc::new(tls);
+        Self {
+            endpoint,
+            limits,
+            connections: Connections::default(),
+            alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
+            settings: Mutex::new(Settings { tls, early }),
+            phase: watch::Sender::new(Phase::Serving),
+        }
+    }
+
+    /// Returns the settings of new connections.
+    pub(super) fn settings(&self) -> Settings {
+        let settings = self.settings.lock();
+        settings.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the server is in this phase, or in a later one.
+    pub(super) async fn phase(&self, phase: Phase) {
+        // The sender is alive, so this cannot fail.
+        let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;
+    }
+}
+
+impl Handle {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Returns the address that the server listens on.
+    pub fn local_address(&self) -> SocketAddr {
+        self.0.endpoint.local_address()
+    }
+
+    /// Returns the endpoint of QUIC, for its counters.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// Replaces the configuration of connections that are accepted from now on, over TCP and QUIC:
+    /// certificate, key exchange, transport. Connections that exist keep theirs. A configuration with a
+    /// fault leaves the old one in place.
+    ///
+    /// # Errors
+    /// The configuration cannot be used, or the server was shut down. Each [`EndpointError`] says what
+    /// to do.
+    pub fn reload(&self, config: ServerConfig) -> Result<(), EndpointError> {
+        let tls = Arc::new(config.tcp(ALPN_TCP)?);
+        let early = config.accepts_early_data();
+        self.0
+            .endpoint
+            .set_server_config(config.alpn([hybriq_h3::ALPN]))?;
+        let settings = self.0.settings.lock();
+        *settings.unwrap_or_else(PoisonError::into_inner) = Settings { tls, early };
+        Ok(())
+    }
+
+    /// Shuts the server down: accepts no more connections, tells clients by GOAWAY (RFC 9114 §5.2) to
+    /// send no more requests, waits until those under way are answered, and closes the connections that
+    /// are left when the time is over. Returns once [`Server::serve`](super::Server::serve) is about to
+    /// return.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped leaves the server waiting for its requests without an end.
+    pub async fn shutdown(&self, timeout: Duration) {
+        self.0.phase.send_if_modified(|phase| {
+            let first = *phase == Phase::Serving;
+            if first {
+                *phase = Phase::Draining;
+            }
+            first
+        });
+        self.0.endpoint.stop_accepting();
+        let ended = self.0.connections.ended();
+        let _ = tokio::time::timeout(timeout, ended).await;
+        self.0.phase.send_replace(Phase::Closing);
+        self.0.endpoint.close(hybriq_h3::H3_NO_ERROR, b"");
+        self.0.connections.ended().await;
+        self.0.endpoint.idle().await;
+    }
+}

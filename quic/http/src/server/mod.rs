@@ -1,0 +1,199 @@
+//! Servers.
+
+mod app;
+mod clock;
+mod connections;
+mod handle;
+mod quic;
+mod request;
+mod sockets;
+mod state;
+mod tcp;
+
+use std::{
+    error::Error,
+    net::{SocketAddr, ToSocketAddrs},
+    sync::Arc,
+    time::Duration,
+};
+
+use http::{Request, Response};
+use hybriq::{ConfigError, EndpointBuilder, EndpointError, ServerConfig};
+use tower_service::Service;
+
+use self::{app::Tower, handle::Shared};
+use crate::{Body, Limits};
+
+pub use handle::Handle;
+
+/// Application protocols over TCP.
+const ALPN_TCP: [&str; 2] = ["h2", "http/1.1"];
+
+/// Time for which clients remember that there is HTTP/3, if nothing else is said.
+const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A server of HTTP/1.1, HTTP/2 and HTTP/3 on one port number.
+///
+/// # Examples
+/// See the [crate](crate)'s documentation.
+pub struct Server {
+    shared: Arc<Shared>,
+    tcp: Option<tokio::net::TcpListener>,
+}
+
+/// Settings of a server. [`Server::builder`] makes one.
+#[derive(Default)]
+pub struct ServerBuilder {
+    endpoint: EndpointBuilder,
+    limits: Limits,
+    protocols: Protocols,
+    alt_svc_age: Option<Duration>,
+}
+
+/// Protocols that a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Protocols {
+    #[default]
+    All,
+    Http3Only,
+}
+
+/// Error of making a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The endpoint of QUIC cannot be made.
+    #[error("for HTTP/3: {0}")]
+    Quic(#[from] EndpointError),
+    /// The address cannot be used for TCP.
+    #[error(
+        "for HTTP/1.1 and HTTP/2: cannot listen on TCP {address}: {source}; stop the program that has \
+         the port, or call ServerBuilder::without_tcp"
+    )]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+}
+
+impl Server {
+    /// Makes a server on an address, for TCP and UDP. Port 0 picks one that is free for both.
+    ///
+    /// The application protocols of the configuration are replaced by those of HTTP.
+    ///
+    /// # Errors
+    /// The configuration or the address cannot be used, or there is no tokio runtime. Each
+    /// [`BindError`] says what to do.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn bind(address: impl ToSocketAddrs, config: ServerConfig) -> Result<Self, BindError> {
+        Self::builder().bind(address, config)
+    }
+
+    /// Returns a builder, for other settings.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    /// Returns the address that the server listens on.
+    pub fn local_address(&self) -> SocketAddr {
+        self.shared.endpoint.local_address()
+    }
+
+    /// Returns a handle that can shut the server down and change its configuration.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.shared.clone())
+    }
+
+    /// Serves requests by a service until the server is [shut down](Handle::shutdown).
+    ///
+    /// Each connection has a clone of the service, and each request its own task: requests over QUIC run
+    /// beside the worker of their connection ([`hybriq::Connection::spawn`]). A request whose client
+    /// gives it up is dropped.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped accepts no more connections; those that exist go on.
+    pub async fn serve<S, B>(self, service: S)
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn Error + Send + Sync>>,
+        S::Future: Send,
+        B: http_body::Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let app = Tower(service);
+        let Self { shared, tcp } = self;
+        let over_tcp = async {
+            if let Some(listener) = tcp {
+                tcp::accept(&shared, &listener, &app).await;
+            }
+        };
+        tokio::join!(over_tcp, quic::accept(&shared, &app));
+        shared.connections.ended().await;
+        shared.endpoint.idle().await;
+    }
+}
+
+impl ServerBuilder {
+    /// Sets the options of the QUIC endpoint, for example workers and limits of connections. Its server
+    /// configuration is replaced.
+    #[must_use]
+    pub fn endpoint(mut self, endpoint: EndpointBuilder) -> Self {
+        self.endpoint = endpoint;
+        self
+    }
+
+    /// Sets the bounds on what a client may cost. Default: [`Limits::default`].
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Speaks HTTP/3 alone. Default: HTTP/1.1 and HTTP/2 over TCP, too.
+    #[must_use]
+    pub fn without_tcp(mut self) -> Self {
+        self.protocols = Protocols::Http3Only;
+        self
+    }
+
+    /// Sets the time for which clients remember that there is HTTP/3 (the `ma` of `Alt-Svc`, RFC 7838
+    /// §3.1), in whole seconds. 0 tells them nothing. Default: 24 hours.
+    #[must_use]
+    pub fn alt_svc_age(mut self, age: Duration) -> Self {
+        self.alt_svc_age = Some(age);
+        self
+    }
+
+    /// Makes the server: see [`Server::bind`].
+    ///
+    /// # Errors
+    /// The configuration or the address cannot be used, or there is no tokio runtime. Each
+    /// [`BindError`] says what to do.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn bind(
+        self,
+        address: impl ToSocketAddrs,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let tls = config.tcp(ALPN_TCP)?;
+        let early = config.accepts_early_data();
+        let endpoint = self.endpoint.server(config.alpn([hybriq_h3::ALPN]));
+        let (endpoint, tcp) = sockets::bind(endpoint, address, self.protocols)?;
+        let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
+        let port = endpoint.local_address().port();
+        let alt_svc = (age > 0).then(|| format!("h3=\":{port}\"; ma={age}"));
+        let shared = Shared::new(endpoint, (tls, early), self.limits, alt_svc);
+        Ok(Server {
+            shared: Arc::new(shared),
+            tcp,
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! One request over HTTP/3.
+
+use std::{pin::pin, time::Duration};
+
+use bytes::Buf;
+use h3::{error::Code, server::RequestResolver};
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode, Version,
+    header::{self, CONTENT_LENGTH, DATE},
+};
+use http_body_util::BodyExt as _;
+use hybriq_h3::{Payload, SendStream};
+
+use super::{
+    app::{App, BoxError},
+    clock,
+    state::{Established, Quic},
+};
+use crate::{Body, EarlyMethods, Peer};
+
+type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
+type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
+
+/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
+const CONNECTION_FIELDS: [&str; 5] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Reads a request, has it answered by the service, and sends the response.
+pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
+    let limits = &quic.shared.limits;
+    let resolved = Box::pin(resolver.resolve_request());
+    let (request, stream) = match tokio::time::timeout(limits.header_time, resolved).await {
+        Ok(Ok(resolved)) => resolved,
+        Ok(Err(error)) => return tracing::debug!(%error, "a request failed"),
+        Err(_) => return tracing::debug!("a request took too long to come"),
+    };
+    let (mut send, recv) = stream.split();
+    if is_malformed(request.headers()) {
+        return send.stop_stream(Code::H3_MESSAGE_ERROR);
+    }
+    let early = quic.is_replayable(send.send_id());
+    let established = if early {
+        None
+    } else {
+        quic.established().await
+    };
+    let Some(peer) = peer(quic, established.as_deref(), early) else {
+        return;
+    };
+    if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
+        let response = Response::builder().status(StatusCode::TOO_EARLY);
+        if let Ok(response) = response.body(()) {
+            // The client may be gone.
+            let _ = send.send_response(response).await;
+            let _ = send.finish().await;
+        }
+        return;
+    }
+    if let Some(field) = request.headers().get("priority") {
+        set_priority(established.as_deref(), &send, field);
+    }
+    let length = request.headers().get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let body = Body::of_quic(recv, length, limits.stall_time);
+    let is_head = request.method() == Method::HEAD;
+    let mut request = request.map(|()| body);
+    *request.version_mut() = Version::HTTP_3;
+    request.extensions_mut().insert(peer);
+    let Some(response) =
+        respond(quic, established.as_deref(), &mut send, app.answer(request)).await
+    else {
+        return;
+    };
+    if let Some(field) = response.headers().get("priority") {
+        set_priority(established.as_deref(), &send, field);
+    }
+    let sent = send_response(quic, &mut send, response, is_head).await;
+    if let Err(error) = sent {
+        tracing::debug!(%error, "a response was not sent to its end");
+    }
+}
+
+/// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
+fn is_malformed(fields: &HeaderMap) -> bool {
+    let te = fields.get_all(header::TE);
+    CONNECTION_FIELDS
+        .iter()
+        .any(|field| fields.contains_key(*field))
+        || te
+            .iter()
+            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Returns the facts about the connection.
+fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<Peer> {
+    let (address, local_address, tls) = if let Some(established) = established {
+        let connection = &established.connection;
+        let address = connection.peer_address();
+        (address, connection.local_address(), established.tls.clone())
+    } else {
+        let (connection, tls) = quic.early()?;
+        let local_address = quic.shared.endpoint.local_address();
+        (connection.peer_address(), local_address, tls.clone())
+    };
+    Some(Peer {
+        address,
+        local_address,
+        version: Version::HTTP_3,
+        tls,
+        early,
+    })
+}
+
+/// Sends the response by the urgency that the client, or the service, asks for (RFC 9218).
+fn set_priority(established: Option<&Established>, send: &Send, field: &HeaderValue) {
+    if let Some(established) = established {
+        let stream = hybriq::StreamId(send.send_id().into_inner());
+        let priority = hybriq_h3::priority(field.as_bytes());
+        established.connection.set_stream_priority(stream, priority);
+    }
+}
+
+/// Calls the service. Returns `None` if the client cancelled the request or the service failed.
+async fn respond<B>(
+    quic: &Quic,
+    established: Option<&Established>,
+    send: &mut Send,
+    answer: impl Future<Output = Result<Response<B>, BoxError>>,
+) -> Option<Response<B>> {
+    let stream = hybriq::StreamId(send.send_id().into_inner());
+    let cancelled = async {
+        match established {
+            Some(established) => {
+                let stopped = established.connection.stream_stopped(stream).await;
+                (stopped.is_ok(), &established.connection)
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        answered = answer => match answered {
+            Ok(response) => Some(response),
+            Err(error) => {
+                tracing::error!(%error, "the service failed");
+                send.stop_stream(Code::H3_INTERNAL_ERROR);
+                None
+            }
+        },
+        (by_client, connection) = cancelled => {
+            if by_client {
+                quic.on_cancelled(connection);
+            }
+            send.stop_stream(Code::H3_REQUEST_CANCELLED);
+            None
+        }
+    }
+}
+
+/// Sends a response.
+async fn send_response<B>(
+    quic: &Quic,
+    send: &mut Send,
+    response: Response<B>,
+    is_head: bool,
+) -> Result<(), BoxError>
+where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let stall_time = quic.shared.limits.stall_time;
+    let (mut parts, body) = response.into_parts();
+    let headers = &mut parts.headers;
+    for field in CONNECTION_FIELDS {
+        headers.remove(field);
+    }
+    if let (Some(length), false) = (
+        body.size_hint().exact(),
+        headers.contains_key(CONTENT_LENGTH),
+    ) {
+        if has_length(parts.status) && (length > 0 || !is_head) {
+            headers.insert(CONTENT_LENGTH, length.into());
+        }
+    }
+    if !headers.contains_key(DATE) {
+        headers.extend(clock::date().map(|date| (DATE, date)));
+    }
+    headers.remove(header::ALT_SVC);
+    let is_empty = is_head || body.is_end_stream();
+    let head = Response::from_parts(parts, ());
+    tokio::time::timeout(stall_time, send.send_response(head)).await??;
+    if !is_empty {
+        send_body(send, body, stall_time).await?;
+    }
+    tokio::time::timeout(stall_time, send.finish()).await??;
+    Ok(())
+}
+
+/// Sends the body of a response, and its trailers.
+async fn send_body<B>(send: &mut Send, body: B, stall_time: Duration) -> Result<(), BoxError>
+where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let mut body = pin!(body);
+    loop {
+        let frame = match body.frame().await {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                send.stop_stream(Code::H3_INTERNAL_ERROR);
+                return Err(error.into());
+            }
+            None => return Ok(()),
+        };
+        match frame.into_data() {
+            Ok(mut data) if data.has_remaining() => {
+                let len = data.remaining();
+                let data = Payload::from(data.copy_to_bytes(len));
+                tokio::time::timeout(stall_time, send.send_data(data)).await??;
+            }
+            Ok(_) => {}
+            Err(frame) => {
+                if let Ok(trailers) = frame.into_trailers() {
+                    tokio::time::timeout(stall_time, send.send_trailers(trailers)).await??;
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Returns true if responses of this status have a length (RFC 9110 §8.6).
+fn has_length(status: StatusCode) -> bool {
+    !status.is_informational()
+        && status != StatusCode::NO_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}

@@ -1,0 +1,90 @@
+//! One port number for TCP and UDP.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, ToSocketAddrs},
+};
+
+use hybriq::{Endpoint, EndpointBuilder};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::{BindError, Protocols};
+
+/// Number of connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+/// Number of ports that are tried when any will do.
+const ATTEMPTS: usize = 32;
+
+/// Makes the endpoint and the listener on the same port.
+pub(super) fn bind(
+    endpoint: EndpointBuilder,
+    address: impl ToSocketAddrs,
+    protocols: Protocols,
+) -> Result<(Endpoint, Option<tokio::net::TcpListener>), BindError> {
+    if protocols == Protocols::Http3Only {
+        return Ok((endpoint.bind(address)?, None));
+    }
+    let addresses: Vec<_> = address
+        .to_socket_addrs()
+        .map(Iterator::collect)
+        .unwrap_or_default();
+    let any_port = addresses.iter().all(|address| address.port() == 0);
+    let mut attempts = if any_port { ATTEMPTS } else { 1 };
+    // The TCP socket comes first: the builder of the endpoint can be used once.
+    let listener = loop {
+        attempts -= 1;
+        match listen(&addresses) {
+            Ok(listener) => {
+                let address = listener.local_addr();
+                let free = address.is_ok_and(|at| std::net::UdpSocket::bind(at).is_ok());
+                if free || attempts == 0 {
+                    break listener;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    let tcp_error = |source| BindError::Tcp {
+        address: addresses.first().copied().unwrap_or(UNSPECIFIED),
+        source,
+    };
+    let address = listener.local_addr().map_err(tcp_error)?;
+    let endpoint = endpoint.bind(address)?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(tcp_error)?;
+    Ok((endpoint, Some(listener)))
+}
+
+const UNSPECIFIED: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED), 0);
+
+/// Listens on the first address that can be used.
+fn listen(addresses: &[SocketAddr]) -> Result<TcpListener, BindError> {
+    let mut failed = BindError::Tcp {
+        address: UNSPECIFIED,
+        source: io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"),
+    };
+    for &address in addresses {
+        match listen_on(address) {
+            Ok(listener) => return Ok(listener),
+            Err(source) => failed = BindError::Tcp { address, source },
+        }
+    }
+    Err(failed)
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    let domain = Domain::for_address(address);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        // `[::]` takes IPv4 as well, as it does for QUIC.
+        socket.set_only_v6(false)?;
+    }
+    // Connections of an earlier process, which are in their last state, do not hold the port.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,116 @@
+//! HTTP/1.1 and HTTP/2 over TCP.
+
+use std::{io, sync::Arc, time::Duration};
+
+use http::{HeaderValue, Request, Response, header::ALT_SVC};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStream};
+
+use super::{
+    app::{App, BoxError},
+    handle::{Phase, Shared},
+};
+use crate::{Body, Peer, Tls};
+
+/// Time to wait after the system could not accept a connection, usually for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Accepts connections until the server shuts down.
+pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
+    loop {
+        let stream = tokio::select! {
+            () = shared.phase(Phase::Draining) => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection over TCP");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        if shared.connections.count() >= shared.limits.tcp_connections {
+            // The system resets it.
+            drop(stream);
+            continue;
+        }
+        let served = shared.connections.add();
+        let (shared, app) = (shared.clone(), app.clone());
+        tokio::spawn(async move {
+            if let Err(error) = serve(&shared, stream, app).await {
+                tracing::debug!(%error, "a connection over TCP failed");
+            }
+            drop(served);
+        });
+    }
+}
+
+/// Serves a connection.
+async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Result<(), BoxError> {
+    stream.set_nodelay(true)?;
+    let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
+    let limits = &shared.limits;
+    let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
+    let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
+    let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
+        let peer = Peer {
+            address,
+            local_address,
+            version: request.version(),
+            tls: tls.clone(),
+            early: false,
+        };
+        let alt_svc = shared.alt_svc.clone();
+        answer(app.clone(), request, peer, alt_svc)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size((limits.header_list as usize).max(8 << 10));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = shared.phase(Phase::Draining) => connection.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        ended = connection => ended,
+        () = shared.phase(Phase::Closing) => Ok(()),
+    }
+}
+
+/// Does the TLS handshake, with the configuration for the client's name and groups.
+async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let settings = shared.settings();
+    let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    let config = settings.tls.config(&start.client_hello());
+    let config =
+        config.ok_or_else(|| io::Error::other("the policy of key exchange has no group"))?;
+    start.into_stream(config).await
+}
+
+/// Answers a request, and tells the client about HTTP/3.
+async fn answer<A: App>(
+    app: A,
+    request: Request<hyper::body::Incoming>,
+    peer: Peer,
+    alt_svc: Option<HeaderValue>,
+) -> Result<Response<A::Body>, BoxError> {
+    let mut request = request.map(Body::of_tcp);
+    request.extensions_mut().insert(peer);
+    let mut response = app.answer(request).await?;
+    if let Some(alt_svc) = alt_svc {
+        response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
+    }
+    Ok(response)
+}

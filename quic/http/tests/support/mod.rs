@@ -1,0 +1,215 @@
+//! Servers and clients over loopback.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "every test file uses a part of it; a failure here is a failed test"
+)]
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use axum::{Extension, Router, body::Bytes, response::Response, routing::any};
+use http_body_util::{BodyExt as _, Full};
+use hybriq::{
+    CertificateDer, ClientConfig, Endpoint, Identity, PrivateKeyDer, ServerConfig, Trust,
+};
+use hybriq_h3::Payload;
+use hybriq_http::{Handle, Peer, Server, ServerBuilder};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio_rustls::{TlsConnector, rustls};
+
+/// A self-signed certificate for `localhost` and its key.
+#[derive(Clone)]
+pub struct Certificate(Arc<(Vec<u8>, Vec<u8>)>);
+
+impl Certificate {
+    pub fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let der = (made.cert.der().to_vec(), made.signing_key.serialize_der());
+        Self(Arc::new(der))
+    }
+
+    /// The one that tests share.
+    pub fn shared() -> Self {
+        static SHARED: OnceLock<Certificate> = OnceLock::new();
+        SHARED.get_or_init(Self::new).clone()
+    }
+
+    pub fn der(&self) -> CertificateDer<'static> {
+        self.0.0.clone().into()
+    }
+
+    pub fn key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::try_from(self.0.1.clone()).unwrap()
+    }
+
+    pub fn config(&self) -> ServerConfig {
+        ServerConfig::new(Identity::from_der(vec![self.der()], self.key()))
+    }
+}
+
+/// Answers with the facts about the connection as fields, and with the body of the request.
+async fn echo(Extension(peer): Extension<Peer>, body: Bytes) -> Response {
+    Response::builder()
+        .header("x-version", format!("{:?}", peer.version))
+        .header("x-group", peer.tls.to_string())
+        .header("x-early", peer.early.to_string())
+        .header("x-name", peer.tls.server_name.clone().unwrap_or_default())
+        .header("x-peer", peer.address.to_string())
+        .body(body.into())
+        .unwrap()
+}
+
+/// A server that runs.
+pub struct Running {
+    pub handle: Handle,
+    pub serving: tokio::task::JoinHandle<()>,
+}
+
+pub fn run(router: Router) -> Running {
+    run_with(Server::builder(), Certificate::shared().config(), router)
+}
+
+pub fn run_with(builder: ServerBuilder, config: ServerConfig, router: Router) -> Running {
+    let server = builder.bind("127.0.0.1:0", config).unwrap();
+    let handle = server.handle();
+    let router = router.fallback(any(echo));
+    let serving = tokio::spawn(server.serve(router));
+    Running { handle, serving }
+}
+
+impl Running {
+    pub fn address(&self) -> SocketAddr {
+        self.handle.local_address()
+    }
+}
+
+pub type Requests = h3::client::SendRequest<hybriq_h3::OpenStreams<Payload>, Payload>;
+pub type Driver = h3::client::Connection<hybriq_h3::Connection, Payload>;
+
+/// A client of HTTP/3.
+pub struct Http3 {
+    pub endpoint: Endpoint,
+    pub connection: hybriq::Connection,
+    pub requests: Requests,
+    pub driver: tokio::task::JoinHandle<h3::error::ConnectionError>,
+}
+
+pub fn client_config(certificate: &Certificate) -> ClientConfig {
+    let trust = Trust::roots_der([certificate.der()]);
+    ClientConfig::new().alpn([hybriq_h3::ALPN]).trust(trust)
+}
+
+impl Http3 {
+    pub async fn connect(address: SocketAddr) -> Self {
+        Self::with(address, client_config(&Certificate::shared())).await
+    }
+
+    pub async fn with(address: SocketAddr, config: ClientConfig) -> Self {
+        let endpoint = Endpoint::client(config).unwrap();
+        let connection = soon(endpoint.connect(address, "localhost")).await.unwrap();
+        let transport = hybriq_h3::Connection::new(connection.clone());
+        let mut builder = h3::client::builder();
+        let (mut driver, requests): (Driver, Requests) =
+            soon(builder.build(transport)).await.unwrap();
+        let driver =
+            tokio::spawn(async move { std::future::poll_fn(|cx| driver.poll_close(cx)).await });
+        Self {
+            endpoint,
+            connection,
+            requests,
+            driver,
+        }
+    }
+
+    /// Sends a request and reads the response.
+    pub async fn ask(
+        &mut self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, h3::error::StreamError> {
+        ask(&mut self.requests, request).await
+    }
+}
+
+pub async fn ask(
+    requests: &mut Requests,
+    request: http::Request<Bytes>,
+) -> Result<http::Response<Bytes>, h3::error::StreamError> {
+    let (parts, body) = request.into_parts();
+    let head = http::Request::from_parts(parts, ());
+    let mut stream = soon(requests.send_request(head)).await?;
+    if !body.is_empty() {
+        soon(stream.send_data(Payload::from(body))).await?;
+    }
+    soon(stream.finish()).await?;
+    let response = soon(stream.recv_response()).await?;
+    let mut all = Vec::new();
+    while let Some(mut data) = soon(stream.recv_data()).await? {
+        let len = bytes::Buf::remaining(&data);
+        all.extend(bytes::Buf::copy_to_bytes(&mut data, len));
+    }
+    Ok(response.map(|()| all.into()))
+}
+
+/// Sends a request over TCP, by HTTP/2 or HTTP/1.1, and reads the response.
+pub async fn ask_over_tcp(
+    address: SocketAddr,
+    alpn: &str,
+    groups: Option<&[rustls::NamedGroup]>,
+    request: http::Request<Bytes>,
+) -> std::io::Result<http::Response<Bytes>> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    if let Some(groups) = groups {
+        provider
+            .kx_groups
+            .retain(|group| groups.contains(&group.name()));
+    }
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(Certificate::shared().der()).unwrap();
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider));
+    let tls = tls.with_safe_default_protocol_versions().unwrap();
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![alpn.into()];
+    let stream = tokio::net::TcpStream::connect(address).await?;
+    let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+    let stream = soon(TlsConnector::from(Arc::new(tls)).connect(name, stream)).await?;
+    let io = TokioIo::new(stream);
+    let request = request.map(Full::new);
+    let response = if alpn == "h2" {
+        let executor = TokioExecutor::new();
+        let (mut send, connection) = hyper::client::conn::http2::handshake(executor, io)
+            .await
+            .map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        send.send_request(request).await
+    } else {
+        let (mut send, connection) = hyper::client::conn::http1::handshake(io)
+            .await
+            .map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        send.send_request(request).await
+    };
+    let (parts, body) = response.map_err(std::io::Error::other)?.into_parts();
+    let body = body.collect().await.map_err(std::io::Error::other)?;
+    Ok(http::Response::from_parts(parts, body.to_bytes()))
+}
+
+pub fn get(path: &str) -> http::Request<Bytes> {
+    let uri = format!("https://localhost{path}");
+    http::Request::get(uri).body(Bytes::new()).unwrap()
+}
+
+pub fn post(path: &str, body: impl Into<Bytes>) -> http::Request<Bytes> {
+    let uri = format!("https://localhost{path}");
+    http::Request::post(uri).body(body.into()).unwrap()
+}
+
+/// Waits for a future that is ready within seconds unless something is broken.
+pub async fn soon<F: Future>(future: F) -> F::Output {
+    let limit = Duration::from_secs(30);
+    tokio::time::timeout(limit, future).await.expect("hangs")
+}

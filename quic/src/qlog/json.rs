@@ -1,0 +1,189 @@
+//! A writer of JSON objects into a buffer.
+
+use std::io::Write as _;
+
+/// An object that is being written.
+pub(super) struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    is_empty: bool,
+}
+
+/// A list that is being written.
+pub(super) struct List<'a> {
+    out: &'a mut Vec<u8>,
+    is_empty: bool,
+}
+
+/// Largest integer that every JSON reader takes for the same number (RFC 7493 §2.2).
+const EXACT: u64 = (1 << 53) - 1;
+
+impl<'a> Object<'a> {
+    /// Writes an object.
+    pub(super) fn write(out: &'a mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        out.push(b'{');
+        let mut object = Object {
+            out,
+            is_empty: true,
+        };
+        fill(&mut object);
+        object.out.push(b'}');
+    }
+
+    fn key(&mut self, key: &str) {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        self.out.push(b'"');
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    /// Writes a text.
+    pub(super) fn text(&mut self, key: &str, value: &str) {
+        self.key(key);
+        put_text(self.out, value);
+    }
+
+    /// Writes what a value displays, which needs no escapes.
+    pub(super) fn shown(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.key(key);
+        put_shown(self.out, value);
+    }
+
+    /// Writes an integer; as a text if JavaScript would round it.
+    pub(super) fn uint(&mut self, key: &str, value: u64) {
+        self.key(key);
+        put_uint(self.out, value);
+    }
+
+    /// Writes milliseconds, with a fraction in microseconds.
+    pub(super) fn ms(&mut self, key: &str, value: std::time::Duration) {
+        self.key(key);
+        let micros = value.as_micros();
+        let (whole, rest) = (micros / 1000, micros % 1000);
+        if rest == 0 {
+            put(self.out, format_args!("{whole}"));
+        } else {
+            put(self.out, format_args!("{whole}.{rest:03}"));
+        }
+    }
+
+    /// Writes a number with a fraction.
+    pub(super) fn float(&mut self, key: &str, value: f64) {
+        self.key(key);
+        put(self.out, format_args!("{value}"));
+    }
+
+    pub(super) fn flag(&mut self, key: &str, value: bool) {
+        self.key(key);
+        let value: &[u8] = if value { b"true" } else { b"false" };
+        self.out.extend_from_slice(value);
+    }
+
+    /// Writes bytes in hexadecimal digits.
+    pub(super) fn hex(&mut self, key: &str, value: &[u8]) {
+        self.key(key);
+        put_hex(self.out, value);
+    }
+
+    pub(super) fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) {
+        self.key(key);
+        Object::write(self.out, fill);
+    }
+
+    pub(super) fn list(&mut self, key: &str, fill: impl FnOnce(&mut List<'_>)) {
+        self.key(key);
+        List::write(self.out, fill);
+    }
+}
+
+impl List<'_> {
+    fn write(out: &mut Vec<u8>, fill: impl FnOnce(&mut List<'_>)) {
+        out.push(b'[');
+        let mut list = List {
+            out,
+            is_empty: true,
+        };
+        fill(&mut list);
+        list.out.push(b']');
+    }
+
+    fn next(&mut self) {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+    }
+
+    pub(super) fn text(&mut self, value: &str) {
+        self.next();
+        put_text(self.out, value);
+    }
+
+    pub(super) fn hex(&mut self, value: &[u8]) {
+        self.next();
+        put_hex(self.out, value);
+    }
+
+    pub(super) fn uint(&mut self, value: u64) {
+        self.next();
+        put_uint(self.out, value);
+    }
+
+    pub(super) fn object(&mut self, fill: impl FnOnce(&mut Object<'_>)) {
+        self.next();
+        Object::write(self.out, fill);
+    }
+
+    pub(super) fn list(&mut self, fill: impl FnOnce(&mut List<'_>)) {
+        self.next();
+        List::write(self.out, fill);
+    }
+}
+
+fn put(out: &mut Vec<u8>, value: std::fmt::Arguments<'_>) {
+    // A vector takes everything.
+    let _ = out.write_fmt(value);
+}
+
+fn put_shown(out: &mut Vec<u8>, value: impl std::fmt::Display) {
+    put(out, format_args!("\"{value}\""));
+}
+
+fn put_uint(out: &mut Vec<u8>, value: u64) {
+    if value > EXACT {
+        put_shown(out, value);
+    } else {
+        put(out, format_args!("{value}"));
+    }
+}
+
+fn put_hex(out: &mut Vec<u8>, value: &[u8]) {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    out.push(b'"');
+    for byte in value {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+    out.push(b'"');
+}
+
+/// Writes a text with the escapes of RFC 8259 §7.
+fn put_text(out: &mut Vec<u8>, value: &str) {
+    out.push(b'"');
+    for letter in value.chars() {
+        match letter {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\u{0}'..='\u{1f}' | '\u{7f}' => {
+                put(out, format_args!("\\u{:04x}", u32::from(letter)));
+            }
+            _ => {
+                let mut bytes = [0; 4];
+                out.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
+            }
+        }
+    }
+    out.push(b'"');
+}

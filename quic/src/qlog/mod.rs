@@ -1,0 +1,192 @@
+//! Logs of connections for tools such as qvis: [`Qlog`].
+//!
+//! A log tells each packet with its frames, each loss, what the congestion controller did, and how
+//! the handshake went, with the key-exchange group and whether a HelloRetryRequest was needed.
+//!
+//! ```no_run
+//! use hybriq::{Endpoint, Identity, ServerConfig, qlog::Qlog};
+//!
+//! # fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+//! // One connection of a hundred, in files of at most 16 MiB.
+//! let qlog = Qlog::directory("/var/log/server/qlog").sample(1, 100).start()?;
+//! let server = Endpoint::builder()
+//!     .server(ServerConfig::new(identity).alpn(["echo"]))
+//!     .qlog(&qlog)
+//!     .bind("[::]:4433")?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Cost
+//! A connection that is not in the sample costs nothing more. The records of one that is are written
+//! into a buffer by its worker; a thread of its own writes them to the disk. The worker never waits
+//! for that thread: when it falls behind, events are dropped, and the log and
+//! [`QlogStats::events_dropped`] say how many.
+//!
+//! # Security
+//! A log contains IP addresses, connection ids and the reasons of errors, but no application data
+//! and never keys, tokens or stateless reset tokens. Files are readable by their user and group
+//! alone. [`QlogBuilder::without_addresses`] leaves addresses out. The disk that logs take is bounded
+//! by [`max_files`](QlogBuilder::max_files) times [`max_log_bytes`](QlogBuilder::max_log_bytes).
+
+mod builder;
+mod clock;
+mod closing;
+mod frames;
+mod header;
+mod json;
+mod log;
+mod output;
+mod parameters;
+mod queue;
+mod record;
+mod recovery;
+mod schema;
+mod security;
+mod sheet;
+mod stats;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    io::Write,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use hybriq_proto::events::{Meta, Sampler, Subscriber};
+
+use self::{
+    builder::Sampling,
+    log::Log,
+    queue::{Opening, Queue},
+    record::Recorder,
+    schema::Addresses,
+    stats::{Counters, add},
+};
+pub use self::{
+    builder::{Candidate, QlogBuilder},
+    schema::Schema,
+    stats::QlogStats,
+};
+
+/// Writer of logs, for any number of endpoints. Clones write to the same place.
+///
+/// Give it to [`EndpointBuilder::qlog`](crate::EndpointBuilder::qlog), or to
+/// [`TransportConfig::sampler`](crate::TransportConfig::sampler) for a part of the connections.
+///
+/// The last clone ends the thread that writes, after the logs of all connections. Call
+/// [`flush`](Self::flush) before the process ends.
+#[derive(Clone, Debug)]
+pub struct Qlog(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    queue: Arc<Queue>,
+    counters: Arc<Counters>,
+    sampling: Sampling,
+    schema: Schema,
+    addresses: Addresses,
+    max_bytes: u64,
+    max_open: usize,
+    open: AtomicUsize,
+    /// Number of the next log.
+    next: AtomicU64,
+    /// For a stream, the time of its first connection.
+    stream: Option<OnceLock<Instant>>,
+}
+
+impl Qlog {
+    /// Writes a file for each connection into a directory, which is made if it does not exist:
+    /// `ID_client.sqlog` or `ID_server.sqlog`, where the id is
+    /// [`Connection::id`](crate::Connection::id), the destination connection id of the client's
+    /// first packet.
+    pub fn directory(path: impl Into<PathBuf>) -> QlogBuilder {
+        QlogBuilder::directory(path.into())
+    }
+
+    /// Writes the records of all connections to one stream, such as a pipe to a collector. Each
+    /// record has the id of its connection as its `group_id`. The stream is written by a thread of
+    /// its own, and may block.
+    ///
+    /// The records of one connection are in order. Those of several are mixed piece by piece.
+    pub fn writer(stream: impl Write + Send + 'static) -> QlogBuilder {
+        QlogBuilder::stream(Box::new(stream))
+    }
+
+    /// Waits until all records of closed connections are written, and blocks the thread meanwhile.
+    /// Some records of connections that are open may still be collected.
+    pub fn flush(&self) {
+        self.0.queue.wait_until_empty();
+    }
+
+    /// Returns the counters.
+    pub fn stats(&self) -> QlogStats {
+        self.0.counters.stats()
+    }
+
+    /// Returns it as the sampler of a configuration.
+    pub(crate) fn sampler(&self) -> Arc<dyn Sampler> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Sampler for Qlog {
+    fn sample(&self, meta: &Meta, peer: SocketAddr) -> Option<Arc<dyn Subscriber>> {
+        let shared = &self.0;
+        let candidate = Candidate {
+            side: meta.side,
+            peer,
+            id: meta.original_dcid,
+        };
+        if !shared.sampling.takes(&candidate) {
+            add(&shared.counters.not_sampled, 1);
+            return None;
+        }
+        if shared.open.fetch_add(1, Ordering::Relaxed) >= shared.max_open {
+            shared.open.fetch_sub(1, Ordering::Relaxed);
+            add(&shared.counters.over_limit, 1);
+            return None;
+        }
+        add(&shared.counters.connections, 1);
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        let (recorder, opening) = shared.begin(meta);
+        let log = Log::new(shared.clone(), number, recorder, opening, meta.time);
+        Some(Arc::new(log))
+    }
+}
+
+impl Shared {
+    /// Returns the recorder of a connection that begins. The first of a stream, and each in a
+    /// directory, begins with a header.
+    fn begin(&self, meta: &Meta) -> (Recorder, Option<Opening>) {
+        let mut is_first = true;
+        let epoch = self.stream.as_ref().map_or(meta.time, |first| {
+            is_first = false;
+            *first.get_or_init(|| {
+                is_first = true;
+                meta.time
+            })
+        });
+        let mut recorder = Recorder::new(self.schema, self.addresses, epoch, meta.side);
+        recorder.group = self.stream.as_ref().map(|_| meta.original_dcid);
+        let opening = is_first.then(|| Opening {
+            name: format!("{}_{}", meta.original_dcid, header::role(meta.side)),
+            header: header::header(meta, self.schema, recorder.group),
+        });
+        (recorder, opening)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}

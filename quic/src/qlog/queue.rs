@@ -1,0 +1,118 @@
+//! The bounded queue between the workers and the thread that writes.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A piece of a log.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    /// Number of the log.
+    pub(super) log: u64,
+    /// Name and header of the log, with its first piece.
+    pub(super) opening: Option<Opening>,
+    /// Records.
+    pub(super) records: Vec<u8>,
+    /// Number of records.
+    pub(super) events: u64,
+    /// True for the last piece.
+    pub(super) is_last: bool,
+}
+
+/// Beginning of a log.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// Name of the file, without its ending.
+    pub(super) name: String,
+    /// The first record.
+    pub(super) header: Vec<u8>,
+}
+
+impl Piece {
+    /// Returns the number of bytes.
+    pub(super) fn size(&self) -> usize {
+        let header = self.opening.as_ref();
+        self.records.len() + header.map_or(0, |opening| opening.header.len())
+    }
+}
+
+/// The queue. Neither end holds its lock while it works.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Bytes that may wait.
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pieces: Vec<Piece>,
+    bytes: usize,
+    /// True while the writer handles pieces that it took.
+    is_busy: bool,
+    is_closed: bool,
+}
+
+impl Queue {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            most,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a piece, or returns it if the queue is full. A last piece without records always has
+    /// room: there are no more of them than logs.
+    pub(super) fn push(&self, piece: Piece) -> Result<(), Piece> {
+        let mut state = self.state();
+        let bytes = state.bytes.saturating_add(piece.size());
+        if bytes > self.most && !(piece.is_last && piece.events == 0) {
+            return Err(piece);
+        }
+        state.bytes = bytes;
+        state.pieces.push(piece);
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits for pieces and takes them. Returns `None` once the queue is closed and empty.
+    pub(super) fn take(&self) -> Option<Vec<Piece>> {
+        let mut state = self.state();
+        state.is_busy = false;
+        self.changed.notify_all();
+        while state.pieces.is_empty() {
+            if state.is_closed {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_busy = true;
+        state.bytes = 0;
+        Some(std::mem::take(&mut state.pieces))
+    }
+
+    /// Waits until everything that was added has been handled.
+    pub(super) fn wait_until_empty(&self) {
+        let mut state = self.state();
+        while state.is_busy || !state.pieces.is_empty() {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the writer end after what was added.
+    pub(super) fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,102 @@
+//! Records of one event, as texts of a JSON text sequence.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use hybriq_proto::{
+    error::By,
+    events::{Cid, PacketKind},
+};
+
+use super::{
+    json::Object,
+    schema::{Addresses, Name, Schema},
+};
+
+/// A place for the records of one event.
+pub(super) struct Sheet<'a> {
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) time: Duration,
+    pub(super) schema: Schema,
+    pub(super) group: Option<Cid>,
+    pub(super) count: u64,
+}
+
+impl Sheet<'_> {
+    pub(super) fn write(&mut self, name: Name, data: impl FnOnce(&mut Object<'_>)) {
+        self.write_with(name, data, |_, ()| {});
+    }
+
+    /// Writes a record with fields outside of its data.
+    pub(super) fn write_with<T>(
+        &mut self,
+        name: Name,
+        data: impl FnOnce(&mut Object<'_>) -> T,
+        more: impl FnOnce(&mut Object<'_>, T),
+    ) {
+        self.count += 1;
+        let (time, schema, group) = (self.time, self.schema, self.group);
+        text_sequence(self.out, |event| {
+            event.ms("time", time);
+            event.text("name", name.of(schema));
+            if let Some(group) = group {
+                event.hex("group_id", group.as_bytes());
+            }
+            let mut told = None;
+            event.object("data", |object| told = Some(data(object)));
+            if let Some(told) = told {
+                more(event, told);
+            }
+        });
+    }
+}
+
+/// Writes one text of a JSON text sequence: a record separator, the text, a line feed (RFC 7464).
+pub(super) fn text_sequence(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+    out.push(0x1e);
+    Object::write(out, fill);
+    out.push(b'\n');
+}
+
+pub(super) const fn sheet_owner(schema: Schema) -> &'static str {
+    match schema {
+        Schema::V03 => "owner",
+        Schema::Draft13 => "initiator",
+    }
+}
+
+pub(super) const fn owner(by: By) -> &'static str {
+    match by {
+        By::Local => "local",
+        By::Peer => "remote",
+    }
+}
+
+pub(super) const fn packet_type(kind: PacketKind) -> &'static str {
+    match kind {
+        PacketKind::Initial => "initial",
+        PacketKind::ZeroRtt => "0RTT",
+        PacketKind::Handshake => "handshake",
+        PacketKind::OneRtt => "1RTT",
+    }
+}
+
+pub(super) fn put_peer(object: &mut Object<'_>, peer: SocketAddr, addresses: Addresses) {
+    if addresses == Addresses::Written {
+        let (ip, port) = match peer {
+            SocketAddr::V4(_) => ("ip_v4", "port_v4"),
+            SocketAddr::V6(_) => ("ip_v6", "port_v6"),
+        };
+        object.shown(ip, peer.ip());
+        object.uint(port, peer.port().into());
+    }
+}
+
+pub(super) fn put_local(object: &mut Object<'_>, local: Option<IpAddr>, addresses: Addresses) {
+    if let Some(ip) = local.filter(|_| addresses == Addresses::Written) {
+        let key = if ip.is_ipv4() { "ip_v4" } else { "ip_v6" };
+        object.shown(key, ip);
+    }
+}

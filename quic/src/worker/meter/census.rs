@@ -1,0 +1,126 @@
+//! Memory of all connections of a worker, added up in small steps.
+
+use std::time::{Duration, Instant};
+
+use hybriq_proto::stats::MemoryHeld;
+
+use super::{catalogue as names, report::Common};
+
+/// Number of connections that are asked in a second, on average.
+const PACE: u64 = 4096;
+
+/// Time between two steps.
+const STEP: Duration = Duration::from_millis(1);
+
+/// Memory of all connections of a worker.
+///
+/// A census costs a step for each connection, so that one of many connections comes seldom: its cost
+/// stays the same share of the time. It follows only on news: an idle worker sleeps.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    /// Time of the next step; `None` while nobody asks.
+    due: Option<Instant>,
+    /// Slot to go on with.
+    from: usize,
+    sum: MemoryHeld,
+    /// Earliest time of the next census.
+    earliest: Option<Instant>,
+    last: MemoryHeld,
+    published: MemoryHeld,
+}
+
+impl Census {
+    /// Asks for a census, which begins at once if the last one is long enough ago.
+    pub(super) fn ask(&mut self, now: Instant, connections: u64) {
+        if self.due.is_some() {
+            return;
+        }
+        let pause = Duration::from_secs(1 + connections / PACE);
+        self.due = Some(self.earliest.map_or(now, |at| at.max(now)));
+        self.earliest = self.due.map(|due| due + pause);
+    }
+
+    /// Takes a step, if one is due.
+    pub(super) fn go_on(
+        &mut self,
+        now: Instant,
+        held: impl Fn(usize) -> (MemoryHeld, Option<usize>),
+    ) {
+        if self.due.is_none_or(|at| at > now) {
+            return;
+        }
+        let (step, next) = held(self.from);
+        self.sum += step;
+        self.from = next.unwrap_or_default();
+        self.due = next.map(|_| now + STEP);
+        if next.is_none() {
+            self.last = std::mem::take(&mut self.sum);
+        }
+    }
+
+    /// Returns true if the result is not published yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.last != self.published
+    }
+
+    pub(super) fn publish(&mut self, common: &Common) {
+        for ((of, now), (_, before)) in self.last.iter().zip(self.published.iter()) {
+            let gauge = common.gauge(&names::MEMORY_BYTES, &[("of", of.into())]);
+            gauge.increment(now as f64 - before as f64);
+        }
+        self.published = self.last;
+    }
+
+    /// Publishes that nothing is left.
+    pub(super) fn end(&mut self, common: &Common) {
+        self.last = MemoryHeld::default();
+        self.publish(common);
+    }
+
+    pub(super) const fn next_timeout(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory of 600 connections of 10 bytes, 256 in a step.
+    fn held(from: usize) -> (MemoryHeld, Option<usize>) {
+        let end = 600.min(from + 256);
+        let mut held = MemoryHeld::default();
+        held.connection = 10 * (end - from) as u64;
+        (held, (end < 600).then_some(end))
+    }
+
+    #[test]
+    fn a_census_takes_steps_and_comes_only_when_asked() {
+        let (mut census, start) = (Census::default(), Instant::now());
+        census.go_on(start, held);
+        assert!(!census.is_new(), "nobody asked");
+        census.ask(start, 600);
+        for step in 0..3 {
+            let now = start + step * STEP;
+            assert_eq!(census.next_timeout(), Some(now));
+            census.go_on(now, held);
+            assert_eq!(census.is_new(), step == 2, "step {step}");
+        }
+        assert_eq!(census.last.connection, 6000);
+        assert_eq!(census.next_timeout(), None);
+        census.ask(start + 3 * STEP, 600);
+        assert_eq!(census.next_timeout(), Some(start + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn many_connections_are_asked_seldom() {
+        let (mut census, start) = (Census::default(), Instant::now());
+        census.ask(start, 100 * PACE);
+        census.go_on(start, |_| (MemoryHeld::default(), None));
+        census.ask(start, 100 * PACE);
+        assert_eq!(
+            census.next_timeout(),
+            Some(start + Duration::from_secs(101))
+        );
+    }
+}

@@ -17,6 +17,7 @@ pub mod deployment {}
 
 #[doc = include_str!("../docs/operations.md")]
 pub mod operations {}
+
 #[cfg(feature = "qlog")]
 #[doc = include_str!("../docs/guide/qlog.md")]
 pub mod qlog {}

@@ -10,14 +10,15 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use endpoint_support::{client_config, server_config, soon};
 use hybriq::{
-    ClientConfig, Connection, Endpoint, EndpointBuilder, Group, KeyExchange, ServerConfig,
+    CidGenerator, ClientConfig, Connection, Endpoint, EndpointBuilder, Group, KeyExchange,
+    RandomCids, ServerConfig,
 };
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
@@ -445,6 +446,61 @@ fn a_change_of_address_is_counted() {
     };
     assert_eq!(moved(&[("endpoint", "front")]), 1);
     assert_eq!(moved(&[]), 2, "both ends know");
+}
+
+/// Ids whose generator fails once, when it is told to.
+#[derive(Debug)]
+struct Failing(Arc<AtomicBool>);
+
+impl CidGenerator for Failing {
+    fn len(&self) -> usize {
+        8
+    }
+
+    fn generate(&self, worker: u8, cid: &mut [u8]) {
+        let fails = self.0.swap(false, Ordering::Relaxed);
+        assert!(!fails, "the generator was told to fail");
+        RandomCids::default().generate(worker, cid);
+    }
+
+    fn worker(&self, cid: &[u8]) -> Option<u8> {
+        RandomCids::default().worker(cid)
+    }
+}
+
+#[test]
+fn a_worker_that_fails_is_counted_with_its_connections() {
+    let stats = Mutex::new(None);
+    let kept = record(async {
+        let fails = Arc::new(AtomicBool::new(false));
+        let server = front(server_config()).cid_generator(Failing(fails.clone()));
+        let server = server.bind("127.0.0.1:0").unwrap();
+        let client = Endpoint::builder().client(client_config());
+        let client = client.bind("127.0.0.1:0").unwrap();
+        let connect = async || {
+            let connecting = client.connect(server.local_address(), "localhost");
+            let accepting = async { server.accept().await.unwrap().accept().await.unwrap() };
+            soon(async { tokio::join!(connecting, accepting) }).await
+        };
+        let lost = connect().await;
+        fails.store(true, Ordering::Relaxed);
+        let kept = connect().await;
+        talk(&kept.0.unwrap(), &kept.1).await;
+        drop(lost);
+        *stats.lock().unwrap() = Some(server.stats());
+        end([server, client]).await;
+    });
+    let labels = [("endpoint", "front"), ("worker", "0")];
+    assert_eq!(kept.count("hybriq_worker_failures_total", &labels), 1);
+    assert_eq!(kept.count("hybriq_connections_accepted_total", &[]), 2);
+    let closed = [("role", "server"), ("code", "INTERNAL_ERROR")];
+    assert_eq!(kept.count("hybriq_connections_closed_total", &closed), 1);
+    let closed = [("role", "server"), ("reason", "application")];
+    assert_eq!(kept.count("hybriq_connections_closed_total", &closed), 1);
+    assert!(kept.gauge("hybriq_connections").abs() < 0.5);
+    // The core of the worker began to count again; its metrics did not.
+    let received = kept.count("hybriq_datagrams_received_total", &labels);
+    assert!(received >= stats.into_inner().unwrap().unwrap().datagrams_received);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{
     sheet::{Sheet, owner, sheet_owner},
 };
 
-pub(super) fn state(sheet: &mut Sheet<'_>, change: &Change<ConnectionState>) {
+pub(super) fn state(sheet: &mut Sheet<'_>, change: Change<ConnectionState>) {
     let name = |state| match state {
         ConnectionState::Complete => "handshake_complete",
         ConnectionState::Confirmed => "handshake_confirmed",

@@ -63,7 +63,7 @@ pub(super) fn header(meta: &Meta, schema: Schema, group: Option<Cid>) -> Vec<u8>
                         common.object("reference_time", |reference| {
                             reference.text("clock_type", "monotonic");
                             reference.text("epoch", "unknown");
-                            reference.shown("wall_clock_time", &clock);
+                            reference.shown("wall_clock_time", clock);
                         });
                     }
                 }

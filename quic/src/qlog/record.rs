@@ -77,7 +77,7 @@ impl Recorder {
         };
         match event {
             Event::ConnectionStarted(at) => self.started(&mut sheet, at, meta.original_dcid),
-            Event::ConnectionStateUpdated(change) => closing::state(&mut sheet, change),
+            Event::ConnectionStateUpdated(change) => closing::state(&mut sheet, *change),
             Event::ConnectionClosed(error) => closing::closed(&mut sheet, error),
             Event::ParametersSet(set) => self.parameters(&mut sheet, set),
             Event::HandshakeCompleted(handshake) => self.completed(&mut sheet, handshake),
@@ -100,8 +100,8 @@ impl Recorder {
                 sheet.write(Name::SpuriousLosses, |data| data.uint("count", *count));
             }
             Event::MetricsUpdated(path) => self.metrics(&mut sheet, *path),
-            Event::CongestionStateUpdated(change) => recovery::phase(&mut sheet, change),
-            Event::EcnStateUpdated(change) => recovery::ecn_state(&mut sheet, change),
+            Event::CongestionStateUpdated(change) => recovery::phase(&mut sheet, *change),
+            Event::EcnStateUpdated(change) => recovery::ecn_state(&mut sheet, *change),
             Event::LossTimerUpdated(timer) => recovery::loss_timer(&mut sheet, *timer),
             Event::AckFrequencyUpdated(update) => recovery::ack_frequency(&mut sheet, *update),
             Event::KeyUpdated(count) => self.keys(
@@ -267,7 +267,7 @@ impl Recorder {
             data.text("tls_cipher", cipher.trim_start_matches("TLS_"));
         });
         sheet.write(Name::KeyExchange, |data| {
-            security::key_exchange(data, handshake)
+            security::key_exchange(data, handshake);
         });
     }
 
@@ -320,7 +320,7 @@ impl Recorder {
         }
         if old.is_none_or(|old| recovery::metrics_differ(&old, &new)) {
             sheet.write(Name::MetricsUpdated, |data| {
-                recovery::put_metrics(data, old.as_ref(), &new)
+                recovery::put_metrics(data, old.as_ref(), &new);
             });
         }
         if let Some(old) = old.filter(|old| old.datagram_size != new.datagram_size) {

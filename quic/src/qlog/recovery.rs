@@ -127,14 +127,14 @@ const fn ecn_name(state: EcnState) -> &'static str {
     }
 }
 
-pub(super) fn ecn_state(sheet: &mut Sheet<'_>, change: &Change<EcnState>) {
+pub(super) fn ecn_state(sheet: &mut Sheet<'_>, change: Change<EcnState>) {
     sheet.write(Name::EcnStateUpdated, |data| {
         data.text("old", ecn_name(change.old));
         data.text("new", ecn_name(change.new));
     });
 }
 
-pub(super) fn phase(sheet: &mut Sheet<'_>, change: &Change<Phase>) {
+pub(super) fn phase(sheet: &mut Sheet<'_>, change: Change<Phase>) {
     let name = |phase| match phase {
         Phase::SlowStart => "slow_start",
         Phase::Recovery => "recovery",

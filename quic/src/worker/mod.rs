@@ -333,12 +333,13 @@ impl Worker {
         }
         let is_awaited = entry.promise.is_some() || !entry.told_end;
         let error = state.closed.clone().filter(|_| is_awaited);
-        if !alive {
-            let error = state.closed.as_ref();
-            self.meter.on_end(&entry.life, &state.core, error, self.now);
-        }
+        let ended = (!alive).then(|| (Meter::last_stats(&state.core), state.closed.clone()));
         drop(state);
 
+        if let Some((stats, error)) = &ended {
+            self.meter
+                .on_end(&entry.life, stats, error.as_ref(), self.now);
+        }
         let span = &connection.span;
         news.report(span, &mut self.meter, &mut entry.life, self.now);
         if let Some(error) = error.as_ref().filter(|_| !entry.told_end) {

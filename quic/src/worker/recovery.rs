@@ -33,7 +33,12 @@ pub(super) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn An
 impl Worker {
     /// Ends all connections and starts again on the same sockets. Other workers continue.
     pub(super) fn recover(&mut self) {
-        tracing::error!(worker = self.index, "a worker failed and is started again");
+        let endpoint = self.blueprint.name.as_deref();
+        tracing::error!(
+            endpoint,
+            worker = self.index,
+            "a worker failed and is started again"
+        );
         let mut wakes = mem::take(&mut self.wakes);
         self.end_all("the worker of the connection failed", &mut wakes);
         // Requests that were being handled are lost. Their promises tell the tasks that wait.

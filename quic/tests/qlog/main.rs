@@ -1,5 +1,9 @@
 //! Connections over loopback write logs that the drafts of qlog describe.
 #![cfg(feature = "qlog")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failure of what the tests share is a failed test"
+)]
 
 mod cddl;
 #[path = "../endpoint_support/mod.rs"]
@@ -9,7 +13,7 @@ mod reader;
 use std::{
     fs,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex},
 };
 
@@ -55,7 +59,7 @@ async fn end(pair: Pair) {
 }
 
 /// Returns the names of the files, sorted.
-fn files(directory: &PathBuf) -> Vec<String> {
+fn files(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -64,7 +68,7 @@ fn files(directory: &PathBuf) -> Vec<String> {
     names
 }
 
-fn read(directory: &PathBuf, name: &str, schema: Schema) -> Log {
+fn read(directory: &Path, name: &str, schema: Schema) -> Log {
     Log::read(&fs::read_to_string(directory.join(name)).unwrap(), schema)
 }
 

@@ -12,6 +12,9 @@ use super::super::stats::EndpointStats;
 /// Metrics that nobody counts.
 pub(in crate::worker) struct Meter;
 
+/// Counters that nobody adds up.
+pub(in crate::worker) struct LastStats;
+
 /// Times of a connection that nobody measures.
 pub(in crate::worker) struct Life;
 
@@ -41,10 +44,14 @@ impl Meter {
 
     pub(in crate::worker) const fn on_path_failed(&self) {}
 
+    pub(in crate::worker) const fn last_stats(_: &Connection) -> LastStats {
+        LastStats
+    }
+
     pub(in crate::worker) const fn on_end(
         &self,
         _: &Life,
-        _: &Connection,
+        _: &LastStats,
         _: Option<&ConnectionError>,
         _: Instant,
     ) {

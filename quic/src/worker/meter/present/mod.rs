@@ -6,7 +6,10 @@ use std::{
 };
 
 use hybriq_proto::{
-    agreement::Handshake, connection::Connection, error::ConnectionError, stats::MemoryHeld,
+    agreement::Handshake,
+    connection::Connection,
+    error::ConnectionError,
+    stats::{ConnectionStats, MemoryHeld},
 };
 use hybriq_tls::Side;
 use metrics::{Histogram, with_recorder};
@@ -142,17 +145,21 @@ impl Meter {
         self.counts.on_path_failed();
     }
 
+    /// Returns the counters of a connection that ends. The recorder sees them once it is unlocked.
+    pub(in crate::worker) fn last_stats(core: &Connection) -> ConnectionStats {
+        core.stats()
+    }
+
     /// Counts the end of a connection.
     pub(in crate::worker) fn on_end(
         &mut self,
         life: &Life,
-        core: &Connection,
+        stats: &ConnectionStats,
         error: Option<&ConnectionError>,
         now: Instant,
     ) {
-        let stats = core.stats();
         self.counts.on_closed(life, error);
-        self.counts.on_stats(&stats);
+        self.counts.on_stats(stats);
         let lifetime = now.saturating_duration_since(life.since);
         self.histograms.lifetimes.record(lifetime);
         if life.phase == Phase::Established {

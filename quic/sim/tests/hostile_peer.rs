@@ -15,10 +15,11 @@
 //! | keep-alive waits for three PTO | `Timers` | is impatient, 1 | 11 |
 //! | pieces of all streams together | `Tables` | tears, 39 | 54 |
 //! | the same, if tables are not compared | `Memory` | tears, 129 | 633 |
+//! | moving again does not end the backoff of probes | `Acknowledgements` | | 53,162 |
 //! | size of ACK frames | `Acknowledgements` | leaves gaps, 222 | 651 |
 //! | probe timers are due when they move, not before | `Overdue` | commutes, 9 | 31 |
 //!
-//! Seeds up to 150,000 were run with all bounds in place, and found none that fails.
+//! Seeds above 4,096 were found by running 150,000 of them.
 
 #![expect(
     clippy::unwrap_used,
@@ -170,8 +171,10 @@ fn peers_of_many_seeds_stay_within_every_bound() {
 /// Proves: security 8 path-challenge-floods-are-bounded
 #[test]
 fn peers_of_seeds_that_found_something_stay_within_every_bound() {
-    // A peer that answered one challenge in ten got nine more for it than the windows allow.
+    // Peers that answered one challenge in ten got nine more for it than the windows allow.
     run_seeds([37_553, 127_764].into_iter());
+    // Peers that kept moving got two probes each time, because that ended the backoff.
+    run_seeds([53_162, 73_377, 78_006, 123_951, 124_968, 148_867].into_iter());
 }
 
 #[test]

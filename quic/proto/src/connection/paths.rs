@@ -127,7 +127,11 @@ impl Connection {
         if self.paths.next_timeout().is_some_and(|at| at <= now) {
             let (paths, mut facts) = self.paths_with_facts(now);
             let outcome = paths.on_timeout(&mut facts);
+            let has_failed = outcome.switch.is_some();
             self.on_path_outcome(now, outcome);
+            if has_failed {
+                self.recovery.on_path_failed(now);
+            }
         }
     }
 

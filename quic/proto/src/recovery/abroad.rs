@@ -10,13 +10,23 @@ pub(super) struct Abroad {
     bytes: u64,
     /// Bytes in flight on the path left last, which do not count against the window.
     passed_over: u64,
+    /// True if a path was left since the peer last acknowledged something.
+    moved: bool,
 }
 
 impl Abroad {
-    /// Takes over the bytes in flight on a path that is left.
-    pub(super) const fn on_left(&mut self, in_flight: u64) {
+    /// Takes over the bytes in flight on a path that is left. Returns true if another was left since
+    /// the peer last acknowledged something.
+    pub(super) const fn on_left(&mut self, in_flight: u64) -> bool {
         self.bytes += in_flight;
         self.passed_over = in_flight;
+        std::mem::replace(&mut self.moved, true)
+    }
+
+    /// Notes that the peer acknowledged something.
+    #[inline]
+    pub(super) const fn on_acked(&mut self) {
+        self.moved = false;
     }
 
     /// Notes bytes that were acknowledged or lost.
@@ -39,11 +49,12 @@ mod tests {
     #[test]
     fn only_the_path_left_last_is_passed_over() {
         let mut abroad = Abroad::default();
-        abroad.on_left(1000);
+        assert!(!abroad.on_left(1000));
         assert_eq!(abroad.burden(), 0);
-        abroad.on_left(300);
+        assert!(abroad.on_left(300));
         assert_eq!(abroad.burden(), 1000);
-        abroad.on_left(0);
+        abroad.on_acked();
+        assert!(!abroad.on_left(0));
         assert_eq!(abroad.burden(), 1300);
         abroad.on_settled(1200);
         assert_eq!(abroad.burden(), 100);

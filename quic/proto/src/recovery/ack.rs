@@ -98,6 +98,7 @@ impl<R> Recovery<R> {
             }
         }
         self.update_pace(now);
+        self.abroad.on_acked();
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
         if self.peer_validated_address(context) {
             self.pto_count = 0;

@@ -76,8 +76,16 @@ impl<R> Recovery<R> {
         state.first_pn = state.sent.next_number();
         state.lost.clear();
         state.probes = 0;
-        self.abroad
-            .on_left(std::mem::take(&mut self.bytes_in_flight));
+        let in_flight = std::mem::take(&mut self.bytes_in_flight);
+        // A peer that keeps moving and acknowledges nothing must not get two probes each time.
+        if !self.abroad.on_left(in_flight) {
+            self.pto_count = 0;
+        }
+        self.rearm(now);
+    }
+
+    /// Ends the backoff after a path that failed: what was sent there is probed for again at once.
+    pub fn on_path_failed(&mut self, now: Instant) {
         self.pto_count = 0;
         self.rearm(now);
     }

@@ -51,3 +51,39 @@ fn moving_between_two_ways_gives_each_its_window_once() {
     }
     assert!(sent <= first + second, "{sent} bytes");
 }
+
+#[test]
+fn a_peer_that_moves_again_and_acknowledges_nothing_does_not_end_the_backoff() {
+    let mut world = World::established();
+    world.send(Space::Data, 1);
+    let back_off = |world: &mut World| {
+        for _ in 0..3 {
+            world.now = world.recovery.next_timeout(&world.context).unwrap();
+            assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Data)));
+        }
+    };
+    back_off(&mut world);
+    world.recovery.follow_path(world.now);
+    assert_eq!(
+        world.recovery.pto_count(),
+        0,
+        "it may have moved to be heard"
+    );
+    back_off(&mut world);
+    world.recovery.follow_path(world.now);
+    assert_eq!(world.recovery.pto_count(), 3);
+    world.recovery.on_path_failed(world.now);
+    assert_eq!(world.recovery.pto_count(), 0);
+    back_off(&mut world);
+    world.send(Space::Data, 2);
+    world.pass(RTT);
+    world.ack(Space::Data, [2..=2]);
+    world.send(Space::Data, 3);
+    back_off(&mut world);
+    world.recovery.follow_path(world.now);
+    assert_eq!(
+        world.recovery.pto_count(),
+        0,
+        "an acknowledgement allows it again"
+    );
+}

@@ -13,7 +13,7 @@ use hybriq_sim::{InitialFrame, SeededRandom, build_initial};
 
 use super::{allocated, reaches, since};
 
-fn server() -> (Endpoint, WorstCaseMemory) {
+pub(super) fn server() -> (Endpoint, WorstCaseMemory) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let identity = Identity::from_der(vec![made.cert.der().clone()], key);
@@ -29,7 +29,7 @@ fn server() -> (Endpoint, WorstCaseMemory) {
     )
 }
 
-fn arrival(client: u32) -> Arrival {
+pub(super) fn arrival(client: u32) -> Arrival {
     let [_, a, b, c] = client.to_be_bytes();
     Arrival {
         peer: SocketAddr::from(([10, a, b, c], 443)),

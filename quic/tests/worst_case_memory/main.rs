@@ -7,6 +7,7 @@
 #![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
 mod connection;
+mod crypto;
 mod endpoint;
 
 use std::{

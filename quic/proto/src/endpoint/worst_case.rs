@@ -29,35 +29,36 @@ const ANSWER: u64 = 640;
 
 /// Memory that peers can make a server hold: upper bounds in bytes, by what holds it.
 ///
-/// The parts of a connection count once for each connection, the others once for each endpoint. The
-/// number of connections has no bound of its own: a server that wants one refuses clients.
+/// Some parts count once for each connection, some once for each worker, and some once for the
+/// endpoint.
 ///
-/// Tests reach [`received`](Self::received) with [`streams`](Self::streams),
-/// [`datagrams`](Self::datagrams) and [`sent`](Self::sent) within a tenth. The other parts are
-/// estimates from above.
+/// Tests reach all parts within a tenth, [`received`](Self::received) together with
+/// [`streams`](Self::streams), but for two: [`connection`](Self::connection) and
+/// [`packets`](Self::packets) are estimates.
 ///
 /// Not in it: what the application holds, the TLS library's state (during handshakes, and tickets
 /// remembered in memory, 16 MiB at most), the buffers of sockets, and what the allocator adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorstCaseMemory {
-    /// Of a connection: itself, and tables without options.
+    /// Bytes of a connection itself, and of its tables without options.
     pub connection: u64,
-    /// Of a connection: data that the application does not read, in the pieces and chunks that cost
-    /// most. The bytes of the receive window, the empty part of one 32 KiB chunk of each stream, and
+    /// Bytes of data that the application does not read, for each connection, in the pieces and chunks
+    /// that cost most. The bytes of the receive window, the empty part of one 32 KiB chunk of each stream, and
     /// 192 bytes for each piece, of which there may be 4,096 or one for 256 bytes of the window.
     pub received: u64,
-    /// Of a connection: both halves of all streams that the peer may open.
+    /// Bytes of both halves of all streams that the peer may open, for each connection.
     pub streams: u64,
-    /// Of a connection: datagrams that wait to be read or sent.
+    /// Bytes of datagrams that wait to be read or sent, for each connection.
     pub datagrams: u64,
-    /// Of a connection: CRYPTO data behind a gap.
+    /// Bytes of CRYPTO data behind gaps, for each connection during its handshake.
     pub crypto: u64,
-    /// Of a connection: data that the application writes on all bidirectional streams that the peer
-    /// opened, and that the peer does not acknowledge. An application that writes less has less.
+    /// Bytes of data that the application writes on all bidirectional streams that the peer opened, and
+    /// that the peer does not acknowledge. An application that writes less has less.
     pub sent: u64,
-    /// Of a connection: records of packets in flight, 65,536 of them. A peer must acknowledge many
-    /// megabytes before a window allows so many.
+    /// Bytes of records of packets in flight, for each connection: 65,536 of them, with one STREAM frame
+    /// each. An application that writes a little on many streams at once makes them larger. A peer must
+    /// acknowledge many megabytes before a window allows so many.
     pub packets: u64,
     /// Bytes of ClientHellos that are not whole, for each worker.
     pub hellos: u64,
@@ -90,7 +91,7 @@ impl WorstCaseMemory {
                 .saturating_add(pieces.saturating_mul(PIECE)),
             streams: streams::memory_of_tables(allowed.max_bidi, count),
             datagrams: datagrams as u64,
-            crypto: limits::CRYPTO_BUFFER as u64 + CHUNK,
+            crypto: limits::CRYPTO_BUFFER as u64 + CHUNK + limits::CRYPTO_PIECES as u64 * PIECE,
             sent: allowed.max_bidi.saturating_mul(held),
             packets: limits::SENT_PACKETS as u64 * RECORD,
             hellos: limits::PARTIAL_HELLOS_BYTES as u64 + limits::PARTIAL_HELLOS as u64 * HELLO,

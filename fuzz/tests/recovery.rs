@@ -18,7 +18,7 @@ use hybriq_proto::{
     frame::EcnCounts,
     packet::{PacketNumber, Space},
     recovery::SentPacket,
-    recovery::{Ack, Amplification, Config, Context, Progress, Outcome, Pacing, Recovery},
+    recovery::{Ack, Amplification, Config, Context, Outcome, Pacing, Progress, Recovery},
 };
 
 const SIZE: u16 = 1200;

@@ -4,19 +4,24 @@
 pub(crate) mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub(crate) mod s2n;
+pub(crate) mod secrets;
 #[cfg(feature = "rustls")]
 pub(crate) mod sessions;
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Session tickets that several servers of one process share: ticket keys, and the sessions behind
-/// tickets that only name them.
+/// Session tickets that several servers share: ticket keys, and the sessions behind tickets that only
+/// name them.
 ///
 /// Clones are the same set. Give one to a configuration that replaces another, or that takes over
 /// accepted connections of another, and clients can still resume. A key-exchange policy still
 /// refuses tickets by their [`Lineage`], and a ticket is valid only where clients are asked for
 /// certificates in the same way.
+///
+/// A set with a [secret](Self::from_secret) is shared by processes and machines, too. The sessions of
+/// tickets that allow 0-RTT data stay in their process, since each may be used once; other servers do a
+/// full handshake.
 ///
 /// [`Lineage`]: crate::Lineage
 #[derive(Clone, Default)]
@@ -34,6 +39,47 @@ impl Tickets {
     /// Makes a new set. Its keys are made when they are first needed.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes a set whose keys derive from a secret of 32 random bytes: sets with the same secret know each
+    /// other's tickets. The keys change every twelve hours by the clock, and those of the hours before
+    /// stay valid, so the clocks of the machines need only agree roughly.
+    ///
+    /// # Security
+    /// Whoever knows the secret can read the tickets of all servers, past ones as well, and make
+    /// sessions up.
+    pub fn from_secret(secret: [u8; 32]) -> Self {
+        let secrets = secrets::Secrets::new(secret);
+        Self(Arc::new(Parts {
+            #[cfg(feature = "rustls")]
+            rustls: rustls::Shared::of(secrets.clone()),
+            #[cfg(all(unix, feature = "s2n-tls"))]
+            s2n: s2n::Keys::of(secrets),
+        }))
+    }
+
+    /// Makes new tickets with keys of this secret from now on. Tickets of the last three secrets stay
+    /// valid until they expire. Has no effect on sets without a secret.
+    pub fn rotate_to(&self, secret: [u8; 32]) {
+        self.change(|secrets| secrets.rotate_to(secret));
+    }
+
+    /// Accepts tickets with keys of this secret, without making any with them yet. Has no effect on sets
+    /// without a secret.
+    pub fn also_accept(&self, secret: [u8; 32]) {
+        self.change(|secrets| secrets.also_accept(secret));
+    }
+
+    /// Changes the secrets, which the providers share.
+    fn change(&self, change: impl FnOnce(&secrets::Secrets)) {
+        #[cfg(feature = "rustls")]
+        if let Some(secrets) = self.0.rustls.secrets() {
+            return change(secrets);
+        }
+        #[cfg(all(unix, feature = "s2n-tls"))]
+        if let Some(secrets) = self.0.s2n.secrets() {
+            change(secrets);
+        }
     }
 
     #[cfg(feature = "rustls")]

@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use ::rustls::server::ProducesTickets;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 
+use super::secrets::{Derived, EPOCH, Secrets};
 use super::sessions::{CAPACITY, Sessions};
 use crate::ConfigError;
 
@@ -12,6 +15,62 @@ use crate::ConfigError;
 pub(crate) struct Shared {
     ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
     sessions: Arc<Sessions>,
+    secrets: Option<Secrets>,
+}
+
+/// A ticketer whose keys derive from secrets.
+#[derive(Debug)]
+struct Derives(Secrets);
+
+/// Lifetime of tickets in seconds: those of an epoch's start are opened until the end of the next one.
+const LIFETIME: u32 = EPOCH.as_secs() as u32;
+/// Length of the name of a key.
+const NAME: usize = 16;
+const PURPOSE: &str = "rustls";
+
+impl Derives {
+    fn aead(key: &Derived) -> Option<RandomizedNonceKey> {
+        RandomizedNonceKey::new(&AES_256_GCM, &*key.secret).ok()
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the keys change by the time of day"
+)]
+impl ProducesTickets for Derives {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        LIFETIME
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = self.0.keys(PURPOSE, SystemTime::now()).into_iter().next()?;
+        let mut sealed = plain.to_vec();
+        let aad = Aad::from(key.name);
+        let nonce = Self::aead(&key)?
+            .seal_in_place_append_tag(aad, &mut sealed)
+            .ok()?;
+        Some([&key.name[..], nonce.as_ref(), &sealed].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME>()?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
+        let keys = self.0.keys(PURPOSE, SystemTime::now());
+        let key = keys.iter().find(|key| key.name == *name)?;
+        let mut plain = sealed.to_vec();
+        let aead = Self::aead(key)?;
+        let len = aead
+            .open_in_place(Nonce::from(nonce), Aad::from(key.name), &mut plain)
+            .ok()?
+            .len();
+        plain.truncate(len);
+        Some(plain)
+    }
 }
 
 impl Default for Shared {
@@ -19,18 +78,35 @@ impl Default for Shared {
         Self {
             ticketer: Mutex::default(),
             sessions: Arc::new(Sessions::new(CAPACITY)),
+            secrets: None,
         }
     }
 }
 
 impl Shared {
+    /// Makes parts whose ticket keys derive from secrets.
+    pub(crate) fn of(secrets: Secrets) -> Self {
+        Self {
+            secrets: Some(secrets),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the secrets, if there are any.
+    pub(crate) fn secrets(&self) -> Option<&Secrets> {
+        self.secrets.as_ref()
+    }
+
     pub(crate) fn ticketer(&self) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
         let mut slot = self.ticketer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ticketer) = &*slot {
             return Ok(ticketer.clone());
         }
-        let made = ::rustls::crypto::aws_lc_rs::Ticketer::new()
-            .map_err(|error| ConfigError::unsupported("rustls", error.to_string()))?;
+        let made: Arc<dyn ProducesTickets> = match &self.secrets {
+            Some(secrets) => Arc::new(Derives(secrets.clone())),
+            None => ::rustls::crypto::aws_lc_rs::Ticketer::new()
+                .map_err(|error| ConfigError::unsupported("rustls", error.to_string()))?,
+        };
         *slot = Some(made.clone());
         Ok(made)
     }

@@ -154,6 +154,41 @@ fn a_ticket_of_another_server_leads_to_a_full_handshake() {
     }
 }
 
+/// Servers with the same secret are one, also in different processes; a rotation loses no ticket.
+#[test]
+fn tickets_of_a_secret_are_known_to_every_server_of_the_fleet() {
+    use hybriq_tls::Tickets;
+    for pairing in pairings() {
+        let (client_options, server) = options();
+        let machine = |tickets: &Tickets| {
+            let options = server.clone().tickets(tickets.clone());
+            (pairing.1.server)(&options).expect("a server")
+        };
+        let fresh = || (pairing.0.client)(&client_options).expect("a client");
+        let client = fresh();
+        let [one, two, stranger] = [[1; 32], [1; 32], [2; 32]].map(Tickets::from_secret);
+        let [first, second, other] = [&one, &two, &stranger].map(machine);
+        assert!(!resumed(&*client, &*first));
+        assert!(resumed(&*client, &*second), "{}", pairing.1.name);
+
+        let client = fresh();
+        assert!(!resumed(&*client, &*first));
+        assert!(!resumed(&*client, &*other));
+
+        // The second machine knows the next secret before the first uses it.
+        let client = fresh();
+        two.also_accept([3; 32]);
+        one.rotate_to([3; 32]);
+        let [first, second] = [&one, &two].map(machine);
+        assert!(!resumed(&*client, &*first));
+        assert!(resumed(&*client, &*second), "{}", pairing.1.name);
+        // A ticket from before the rotation.
+        let client = fresh();
+        assert!(!resumed(&*client, &*second));
+        assert!(resumed(&*client, &*first), "{}", pairing.1.name);
+    }
+}
+
 #[test]
 fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
     use hybriq_tls::{ClientAuth, Tickets};

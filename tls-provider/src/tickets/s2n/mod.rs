@@ -12,6 +12,7 @@ use s2n_tls::config::Builder;
 use s2n_tls::error::Error as S2nError;
 use zeroize::Zeroizing;
 
+use super::secrets::{Derived, Secrets, epoch};
 use crate::{ConfigError, Lineage};
 
 #[cfg(test)]
@@ -29,13 +30,18 @@ const NAME_LEN: usize = 16;
 
 /// Ticket keys shared by all servers that know each other's tickets.
 #[derive(Default)]
-pub(crate) struct Keys(Mutex<Option<Arc<Generation>>>);
+pub(crate) struct Keys {
+    generation: Mutex<Option<Arc<Generation>>>,
+    secrets: Option<Secrets>,
+}
 
 /// Keys in use until they are replaced, and the previous ones.
 pub(crate) struct Generation {
     made: SystemTime,
+    /// Changes of the secrets from which the keys derive.
+    changes: u64,
     current: Arc<[Key; 2]>,
-    previous: Option<Arc<[Key; 2]>>,
+    previous: Vec<Arc<[Key; 2]>>,
 }
 
 struct Key {
@@ -96,9 +102,32 @@ fn of_lineage([classical, post_quantum]: &[Key; 2], lineage: Lineage) -> &Key {
 }
 
 impl Keys {
+    /// Makes keys that derive from secrets.
+    pub(crate) fn of(secrets: Secrets) -> Self {
+        Self {
+            generation: Mutex::default(),
+            secrets: Some(secrets),
+        }
+    }
+
+    /// Returns the secrets, if there are any.
+    pub(crate) fn secrets(&self) -> Option<&Secrets> {
+        self.secrets.as_ref()
+    }
+
     /// Returns the keys for this time. The old ones stay if no new ones can be made.
     pub(crate) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self
+            .generation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(secrets) = &self.secrets {
+            let known = slot.as_ref().filter(|known| known.is_of(secrets, now));
+            return Ok(match known {
+                Some(known) => known.clone(),
+                None => slot.insert(Arc::new(Generation::of(secrets, now))).clone(),
+            });
+        }
         if let Some(current) = slot.as_ref().filter(|current| !current.is_due(now)) {
             return Ok(current.clone());
         }
@@ -114,9 +143,36 @@ impl Generation {
     fn new(before: Option<&Self>, now: SystemTime) -> Result<Self, ConfigError> {
         Ok(Self {
             made: now,
+            changes: 0,
             current: Arc::new([Key::random()?, Key::random()?]),
-            previous: before.map(|before| before.current.clone()),
+            previous: before
+                .map(|before| before.current.clone())
+                .into_iter()
+                .collect(),
         })
+    }
+
+    /// Derives the keys of this time.
+    fn of(secrets: &Secrets, now: SystemTime) -> Self {
+        let changes = secrets.changes();
+        let [classical, post_quantum] =
+            ["s2n-tls classical", "s2n-tls post-quantum"].map(|purpose| secrets.keys(purpose, now));
+        let pairs = classical.into_iter().zip(post_quantum);
+        let mut pairs = pairs.map(|(classical, post_quantum)| {
+            Arc::new([classical, post_quantum].map(|Derived { name, secret }| Key { name, secret }))
+        });
+        let current = pairs.next().expect("there is a secret");
+        Self {
+            made: now,
+            changes,
+            current,
+            previous: pairs.collect(),
+        }
+    }
+
+    /// Returns true if these are the keys of this time.
+    fn is_of(&self, secrets: &Secrets, now: SystemTime) -> bool {
+        self.changes == secrets.changes() && epoch(self.made) == epoch(now)
     }
 
     /// Derives the keys for tickets of one scope.
@@ -124,8 +180,9 @@ impl Generation {
         let bind = |keys: &Arc<[Key; 2]>| Arc::new(keys.each_ref().map(|key| key.bound_to(scope)));
         Self {
             made: self.made,
+            changes: self.changes,
             current: bind(&self.current),
-            previous: self.previous.as_ref().map(bind),
+            previous: self.previous.iter().map(bind).collect(),
         }
     }
 

@@ -3,10 +3,11 @@ use super::*;
 impl Keys {
     /// Makes the current keys older.
     pub(crate) fn age(&self, by: Duration) {
-        let mut slot = self.0.lock().expect("the keys");
+        let mut slot = self.generation.lock().expect("the keys");
         let generation = slot.as_ref().expect("made");
         *slot = Some(Arc::new(Generation {
             made: generation.made - by,
+            changes: generation.changes,
             current: generation.current.clone(),
             previous: generation.previous.clone(),
         }));

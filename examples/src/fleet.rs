@@ -69,7 +69,8 @@ impl Fleet {
     /// Returns the server id, most significant byte first.
     fn server_id(&self) -> Result<Option<Vec<u8>>, Failure> {
         if let Some(text) = &self.server_id_base64 {
-            return Ok(Some(Base64::decode_vec(text)?));
+            let id = Base64::decode_vec(text);
+            return Ok(Some(id.map_err(|_| "--server-id-base64 is not base64")?));
         }
         let Some(id) = self.server_id.map(u64::to_be_bytes) else {
             return Ok(None);

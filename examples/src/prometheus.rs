@@ -42,8 +42,9 @@ const REQUEST: u64 = 8 * 1024;
 /// # Errors
 /// The process has a recorder already.
 pub fn install() -> Result<PrometheusHandle, Failure> {
-    let buckets: [(&str, &[f64]); 5] = [
+    let buckets: [(&str, &[f64]); 6] = [
         ("hybriq_turn_seconds", &TURNS),
+        ("hybriq_yield_seconds", &TURNS),
         ("hybriq_handshake_seconds", &TIMES),
         ("hybriq_connection_rtt_seconds", &TIMES),
         ("hybriq_connection_seconds", &LIFETIMES),

@@ -319,6 +319,24 @@ fn words(expression: &str) -> Vec<(&str, Option<char>)> {
 }
 
 #[test]
+fn the_pages_name_metrics_that_exist() {
+    let (table, mut named) = (table(), 0);
+    for page in ["metrics.md", "operations.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../quic/docs")
+            .join(page);
+        let text = fs::read_to_string(path).unwrap();
+        let names = words(&text).into_iter().map(|(word, _)| word);
+        let crates = ["hybriq_examples", "hybriq_proto", "hybriq_tls"];
+        for name in names.filter(|it| it.starts_with("hybriq_") && !crates.contains(it)) {
+            base(name, &table);
+            named += 1;
+        }
+    }
+    assert!(named > 50, "{named}");
+}
+
+#[test]
 fn the_dashboard_asks_for_metrics_that_exist() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards/hybriq.json");
     let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();

@@ -58,7 +58,7 @@ fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
 }
 
 /// Columns that identify a row: the cell, its axes, and the number of the repetition.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "scenario",
     "cell",
     "driver",
@@ -68,6 +68,7 @@ const NAMES: [&str; 14] = [
     "hello_retry",
     "certificate",
     "chain",
+    "workers",
     "suite",
     "resumption",
     "client_auth",
@@ -172,6 +173,7 @@ fn names(results: &Results, it: &CellResult, params: &[&String], number: usize) 
         cell.hello_retry.to_string(),
         cell.certificate.to_string(),
         cell.chain.to_string(),
+        cell.workers.to_string(),
         cell.suite.to_string(),
         cell.resumption.to_string(),
         cell.client_auth.to_string(),
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(text(samples(&results)).lines().count(), 1 + 8 * 5 * 10);
         let columns = |line: &str| line.split(',').count();
         let head = rows.lines().next().unwrap();
-        assert_eq!(columns(head), 14 + 3 + METRICS.len());
+        assert_eq!(columns(head), 15 + 3 + METRICS.len());
         assert!(rows.lines().all(|line| columns(line) == columns(head)));
         assert!(
             rows.lines()

@@ -19,6 +19,9 @@
 //! - `bulk MIB [rustls|s2n]`: one stream over a connection that exists already, 1 Gbit/s and a
 //!   round trip of 10 ms. Both ends are counted.
 //!
+//! With `qlog` as the last argument both ends log their connections, to nowhere. The thread that
+//! writes is not counted.
+//!
 //! The command above counts [`measured`] alone. Without `--toggle-collect` valgrind counts the
 //! set-up too, which cancels out in the difference of two runs with different amounts of work.
 
@@ -34,6 +37,7 @@ use std::{
 
 use hybriq::{
     TransportConfig,
+    qlog::Qlog,
     tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Trust},
 };
 use hybriq_proto::{
@@ -67,19 +71,30 @@ static CHUNK: [u8; 16 * 1024] = [0; 16 * 1024];
 /// lazy set-up.
 const WARM_UP: usize = 2;
 
-const USAGE: &str = "instructions handshakes COUNT [rustls|s2n] | bulk MIB [rustls|s2n]";
+const USAGE: &str = "instructions handshakes|bulk COUNT|MIB [rustls|s2n] [qlog]";
+
+/// Logs of the connections.
+#[derive(Clone, Copy, PartialEq)]
+enum Logs {
+    Off,
+    On,
+}
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (mode, amount, backend) = match arguments[..] {
+    let (arguments, logs) = match &arguments[..] {
+        [others @ .., "qlog"] => (others, Logs::On),
+        all => (all, Logs::Off),
+    };
+    let (mode, amount, backend) = match *arguments {
         [mode, amount] | [mode, amount, "rustls"] => (mode, amount, Backend::Rustls),
         #[cfg(all(unix, feature = "s2n-tls"))]
         [mode, amount, "s2n"] => (mode, amount, Backend::S2nTls),
         _ => return Err(USAGE.into()),
     };
     let amount: usize = amount.parse()?;
-    let mut world = World::new(backend)?;
+    let mut world = World::new(backend, logs)?;
     match mode {
         "handshakes" => {
             world.handshakes(WARM_UP)?;
@@ -126,8 +141,8 @@ struct World {
 
 impl World {
     #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
-    fn new(backend: Backend) -> Result<Self> {
-        let (client, server) = setups(backend)?;
+    fn new(backend: Backend, logs: Logs) -> Result<Self> {
+        let (client, server) = setups(backend, logs)?;
         Ok(Self {
             now: Instant::now(),
             client: Machine::new(CLIENT, 1, None)?,
@@ -221,7 +236,7 @@ impl World {
 }
 
 /// Returns the client's and the server's setup: an ECDSA P-256 certificate, and no session tickets.
-fn setups(backend: Backend) -> Result<(Setup, Setup)> {
+fn setups(backend: Backend, logs: Logs) -> Result<(Setup, Setup)> {
     let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
     let certificate = made.cert.der().clone();
@@ -232,7 +247,12 @@ fn setups(backend: Backend) -> Result<(Setup, Setup)> {
         .alpn(["count"])
         .trust(Trust::roots_der([certificate]))
         .without_resumption();
-    let transport = Arc::new(TransportConfig::new().initial_rtt(2 * ONE_WAY));
+    let mut transport = TransportConfig::new().initial_rtt(2 * ONE_WAY);
+    if logs == Logs::On {
+        let endless = Qlog::writer(std::io::sink()).max_log_bytes(u64::MAX);
+        transport = transport.sampler(Arc::new(endless.start()?));
+    }
+    let transport = Arc::new(transport);
     Ok((
         Setup {
             provider: backend.client(&client)?,

@@ -289,6 +289,7 @@ fn handshakes_are_counted_by_group_kind_and_lineage() {
         );
     }
     assert!(kept.samples("hybriq_turn_seconds").len() > 24);
+    assert!(!kept.samples("hybriq_yield_seconds").is_empty());
     assert!(
         kept.samples("hybriq_queue_depth")
             .iter()

@@ -63,6 +63,9 @@ pub(crate) struct Axes {
     /// intermediates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) chain: Vec<u8>,
+    /// Numbers of the server's workers, where a stack has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workers: Vec<u8>,
     /// Cipher suites.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
@@ -115,6 +118,10 @@ pub(crate) struct Cell {
     pub(crate) certificate: Certificate,
     /// Number of certificates that the server sends.
     pub(crate) chain: u8,
+    /// Number of the server's workers: sockets and threads that share its address. 1: its stack runs
+    /// where its application does.
+    #[schemars(range(min = 1))]
+    pub(crate) workers: u8,
     /// The only cipher suite, by its IANA name.
     #[schemars(with = "Name<Suite>")]
     #[serde(with = "named")]
@@ -183,6 +190,7 @@ impl Axes {
         take(&mut self.hello_retry, other.hello_retry);
         take(&mut self.certificate, other.certificate);
         take(&mut self.chain, other.chain);
+        take(&mut self.workers, other.workers);
         take(&mut self.suite, other.suite);
         take(&mut self.resumption, other.resumption);
         take(&mut self.client_auth, other.client_auth);
@@ -200,6 +208,7 @@ impl Axes {
             self.hello_retry.len(),
             self.certificate.len(),
             self.chain.len(),
+            self.workers.len(),
             self.suite.len(),
             self.resumption.len(),
             self.client_auth.len(),
@@ -239,6 +248,9 @@ impl Axes {
             cell.certificate = *certificate;
         });
         vary(&mut cells, &self.chain, |cell, chain| cell.chain = *chain);
+        vary(&mut cells, &self.workers, |cell, workers| {
+            cell.workers = *workers;
+        });
         vary(&mut cells, &self.suite, |cell, suite| {
             cell.suite = *suite;
         });
@@ -288,6 +300,7 @@ impl Default for Cell {
             hello_retry: false,
             certificate: Certificate::default(),
             chain: 1,
+            workers: 1,
             suite: Suite::Aes128GcmSha256,
             resumption: Resumption::default(),
             client_auth: false,

@@ -86,6 +86,7 @@ impl Axes {
             ),
             (self.certificate.len(), cell.certificate.to_string()),
             (self.chain.len(), format!("chain of {}", cell.chain)),
+            (self.workers.len(), format!("workers {}", cell.workers)),
             (self.suite.len(), cell.suite.to_string()),
             (self.resumption.len(), cell.resumption.to_string()),
             (

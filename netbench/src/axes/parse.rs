@@ -16,7 +16,7 @@ use crate::Failure;
 
 /// Names of the axes in files, without the parameters of a scenario. On the command line a dash may
 /// stand for `_`.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 12] = [
     "driver",
     "client",
     "provider",
@@ -24,6 +24,7 @@ pub(crate) const NAMES: [&str; 11] = [
     "hello_retry",
     "certificate",
     "chain",
+    "workers",
     "suite",
     "resumption",
     "client_auth",
@@ -35,6 +36,9 @@ const ALL: &str = "all";
 
 /// Maximum length of a chain: a leaf and nine issuers, more than any hierarchy in use.
 const MAX_CHAIN: u8 = 10;
+
+/// Maximum number of workers.
+const MAX_WORKERS: u8 = 128;
 
 impl Axes {
     /// Sets an axis, or a parameter of the scenario, from a text: `X25519,MLKEM768`, `all`,
@@ -58,6 +62,7 @@ impl Axes {
             "hello_retry" => self.hello_retry = each(values, |text| flag("hello_retry", text))?,
             "certificate" => self.certificate = named(values)?,
             "chain" => self.chain = each(values, chain)?,
+            "workers" => self.workers = each(values, workers)?,
             "suite" => self.suite = named(values)?,
             "resumption" => self.resumption = named(values)?,
             "client_auth" => self.client_auth = each(values, |text| flag("client_auth", text))?,
@@ -135,6 +140,15 @@ fn chain(text: &str) -> Result<u8, Failure> {
         })
 }
 
+fn workers(text: &str) -> Result<u8, Failure> {
+    text.parse()
+        .ok()
+        .filter(|workers| (1..=MAX_WORKERS).contains(workers))
+        .ok_or_else(|| {
+            format!("workers: expected a number from 1 to {MAX_WORKERS}, not '{text}'").into()
+        })
+}
+
 fn link(text: &str) -> String {
     match text.trim() {
         "none" => String::new(),
@@ -175,6 +189,7 @@ impl JsonSchema for Axes {
                 "hello_retry": values("Whether the client first sends a share of another group."),
                 "certificate": named("Kinds of the server's certificate.", names::<Certificate>()),
                 "chain": values("Numbers of certificates that the server sends."),
+                "workers": values("Numbers of the server's workers."),
                 "suite": named("Cipher suites by IANA name.", names::<Suite>()),
                 "resumption": named("Beginnings of connections.", names::<Resumption>()),
                 "client_auth": values("Whether the client shows a certificate."),

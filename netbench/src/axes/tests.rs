@@ -115,6 +115,7 @@ fn a_value_that_is_none_is_refused_with_those_that_are() {
     assert!(refusal("group", "all,Kyber").contains("unknown group 'Kyber'; valid: all, "));
     assert!(refusal("hello-retry", "maybe").contains("expected yes or no"));
     assert!(refusal("chain", "0").contains("expected 1"));
+    assert!(refusal("workers", "0").contains("expected a number from 1"));
     assert!(refusal("resumption", "1-rtt").contains("0-rtt"));
     assert!(refusal("concurrency", "many").contains("concurrency: expected a whole number"));
     assert!(refusal("driver", "hybriq,").contains("valid: all, hybriq, quiche, quinn"));
@@ -176,6 +177,7 @@ fn a_cell_is_written_by_names_and_read_back() {
         "hello_retry": false,
         "certificate": "ml-dsa-65",
         "chain": 1,
+        "workers": 1,
         "suite": "TLS_CHACHA20_POLY1305_SHA256",
         "resumption": "0-rtt",
         "client_auth": false,

@@ -159,6 +159,7 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
         ("suite", cell.suite.to_string()),
         ("link", link),
         ("chain", format!("chain of {}", cell.chain)),
+        ("workers", format!("workers {}", cell.workers)),
         (
             "hello_retry",
             either(
@@ -187,7 +188,7 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
     values
 }
 
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "group",
     "stack",
     "resumption",
@@ -196,6 +197,7 @@ const ORDER: [&str; 10] = [
     "suite",
     "hello_retry",
     "chain",
+    "workers",
     "client_auth",
     "link",
 ];

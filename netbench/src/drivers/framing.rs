@@ -24,7 +24,7 @@ fn has_one_each(op: &ClientOp) -> bool {
         ClientOp::Pool(_) => false,
         ClientOp::Scope(threads) => threads.iter().flatten().all(has_one_each),
         ClientOp::Iterate(iterate) => iterate.ops.iter().all(has_one_each),
-        ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => true,
+        ClientOp::Hold(_) | ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => true,
     }
 }
 

@@ -26,6 +26,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
@@ -84,6 +85,11 @@ pub(crate) trait Driver {
     /// Returns true if it supports datagrams (RFC 9221).
     fn has_datagrams(&self) -> bool {
         true
+    }
+
+    /// Returns true if a server may have several workers that share its address.
+    fn has_workers(&self) -> bool {
+        false
     }
 
     /// Returns true if it runs over UDP, like `netbench link`.
@@ -168,6 +174,11 @@ pub(crate) trait Connection {
     /// tell.
     fn has_ticket(&self) -> bool;
 
+    /// Returns the thread of the stack to which the connection belongs, if that is not this one.
+    fn seat(&self) -> Option<Seat> {
+        None
+    }
+
     /// Closes with an application error code.
     fn close(&self, code: u64);
 
@@ -175,6 +186,12 @@ pub(crate) trait Connection {
     /// error unless the code is 0.
     fn closed(&self) -> Answer<'_, ()>;
 }
+
+/// Work on a connection, to be begun on the thread where it runs.
+pub(crate) type Work = Box<dyn FnOnce(Rc<dyn Connection>) -> LocalBoxFuture<'static, ()> + Send>;
+
+/// Starts work on a connection on the thread of its worker.
+pub(crate) type Seat = Box<dyn FnOnce(Work)>;
 
 /// Sending half of a stream. Dropped unfinished, it resets the stream.
 pub(crate) trait Writer {

@@ -1,13 +1,15 @@
 //! One client of a scenario: its plan, its names, and its connectors to the servers.
 
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use super::ClientSpec;
 use super::names::{Name, Names};
 use super::plan::Plan;
 use crate::Failure;
 use crate::axes::Resumption;
-use crate::drivers::{Connector, Driver, Traffic};
+use crate::drivers::{Connection, Connector, Driver, Traffic};
 use crate::outcome::Failed;
 use crate::scenario::ClientOp;
 
@@ -17,6 +19,10 @@ pub(super) struct Client {
     pub(super) plan: Plan,
     pub(super) names: Names,
     connectors: Vec<Box<dyn Connector>>,
+    /// Connections that are kept to the end.
+    pub(super) held: RefCell<Vec<Rc<dyn Connection>>>,
+    /// True once the scripts' connections were opened to be held.
+    pub(super) holds: Cell<bool>,
 }
 
 impl Client {
@@ -34,6 +40,8 @@ impl Client {
             spec,
             names: Names::default(),
             connectors,
+            held: RefCell::default(),
+            holds: Cell::default(),
         })
     }
 

@@ -26,6 +26,7 @@ mod client;
 mod clock;
 mod connecting;
 mod failing;
+mod holding;
 mod in_flight;
 mod making;
 mod mismatch;

@@ -41,6 +41,8 @@ impl Client {
             ClientOp::Sleep(time) => {
                 phase.reaches(Instant::now() + *time).await;
             }
+            // It was done before the measurement.
+            ClientOp::Hold(_) => {}
             ClientOp::Park(number) => tokio::select! {
                 biased;
                 () = phase.stopping() => {}
@@ -131,7 +133,7 @@ fn connections(ops: &[ClientOp]) -> Option<u64> {
                 (Some(times), None) => connections(&iterate.ops)?.saturating_mul(times),
                 _ => return None,
             },
-            ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => 0,
+            ClientOp::Hold(_) | ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => 0,
         };
         Some(sum.saturating_add(more))
     })

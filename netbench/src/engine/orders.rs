@@ -56,6 +56,7 @@ impl Client {
 
     /// Runs part of the scripts, to warm up caches, tickets and paths.
     async fn warm_up(&self, orders: &mut Orders) -> Result<FromClient, Failure> {
+        self.hold().await?;
         let amount = self.spec.scenario.phases.warm_up;
         let phase = Phase::new(amount.connections);
         let primed = self.prime(&phase, self.script()).await;

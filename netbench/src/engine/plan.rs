@@ -125,6 +125,7 @@ fn collect(ops: &[ClientOp], meet: &mut impl FnMut(Kind)) {
             ClientOp::Pool(pool) => meet(Kind::of(&pool.ops, &[])),
             ClientOp::Scope(threads) => threads.iter().for_each(|ops| collect(ops, meet)),
             ClientOp::Iterate(iterate) => collect(&iterate.ops, meet),
+            ClientOp::Hold(_) => meet(Kind::default()),
             ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => {}
         }
     }

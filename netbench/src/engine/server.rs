@@ -1,8 +1,10 @@
 //! The server process: answers by the scripts, and measures the cost.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -43,7 +45,7 @@ pub(super) async fn obey(
 ) -> Result<(), Failure> {
     let mut listener = driver.listen(&spec.setup, spec.listen)?;
     tell(FromServer::Listening(listener.address()))?;
-    let serving = Rc::new(Serving {
+    let serving = Arc::new(Serving {
         plan: Plan::new(&spec.scenario)?,
         tally: Tally::default(),
     });
@@ -68,9 +70,9 @@ pub(super) async fn obey(
                 tell(answer)?;
             }
             accepted = listener.accept() => {
-                let serving = Rc::clone(&serving);
+                let serving = Arc::clone(&serving);
                 let accepting = accepted?;
-                spawn_local(async move { serving.connection(accepting).await });
+                spawn_local(async move { serving.accept(accepting).await });
             }
         }
     }
@@ -82,15 +84,15 @@ fn report(
     listener: &dyn Listener,
 ) -> Result<FromServer, Failure> {
     let mut report = ServerReport {
-        first_error: tally.first_error.borrow().as_ref().map(Failed::to_string),
+        first_error: tally.first_error().clone(),
         ..ServerReport::default()
     };
     // Without a measurement there is no cost to report.
     if let Some(meter) = meter {
         report.process = meter.read(listener.traffic())?;
     }
-    report.process.completed = tally.completed.get();
-    report.process.failed = tally.failed.get();
+    report.process.completed = tally.completed.load(Ordering::Relaxed);
+    report.process.failed = tally.failed.load(Ordering::Relaxed);
     Ok(FromServer::Report(Box::new(report)))
 }
 
@@ -101,14 +103,25 @@ struct Serving {
 }
 
 impl Serving {
-    /// Serves a connection until the client closes it.
-    async fn connection(&self, accepting: Accepting) {
-        let outcome = self.serve(accepting).await;
+    /// Serves a connection until the client closes it, on the thread where it belongs.
+    async fn accept(self: Arc<Self>, accepting: Accepting) {
+        match accepting.await {
+            Ok(connection) => match connection.seat() {
+                Some(seat) => seat(Box::new(|connection| {
+                    Box::pin(async move { self.connection(connection).await })
+                })),
+                None => self.connection(connection).await,
+            },
+            Err(failed) => self.tally.record(Err(failed)),
+        }
+    }
+
+    async fn connection(&self, connection: Rc<dyn Connection>) {
+        let outcome = self.serve(connection).await;
         self.tally.record(outcome);
     }
 
-    async fn serve(&self, accepting: Accepting) -> Result<(), Failed> {
-        let connection = accepting.await?;
+    async fn serve(&self, connection: Rc<dyn Connection>) -> Result<(), Failed> {
         let name = connection.server_name();
         let Some(kind) = self.plan.kind_by_name(name.as_deref()) else {
             let name = name.unwrap_or_default();
@@ -175,29 +188,40 @@ impl Serving {
 /// Counters since the measurement began.
 #[derive(Default)]
 struct Tally {
-    completed: Cell<u64>,
-    failed: Cell<u64>,
-    first_error: RefCell<Option<Failed>>,
+    completed: AtomicU64,
+    failed: AtomicU64,
+    first_error: Mutex<Option<String>>,
     progressed: Notify,
 }
 
 impl Tally {
     fn restart(&self) {
-        self.completed.set(0);
-        self.failed.set(0);
-        self.first_error.take();
+        self.completed.store(0, Ordering::Relaxed);
+        self.failed.store(0, Ordering::Relaxed);
+        *self.first_error() = None;
     }
 
     fn record(&self, outcome: Result<(), Failed>) {
         let count = match outcome {
             Ok(()) => &self.completed,
             Err(failed) => {
-                self.first_error.borrow_mut().get_or_insert(failed);
+                self.first_error().get_or_insert_with(|| failed.to_string());
                 &self.failed
             }
         };
-        count.set(count.get() + 1);
+        count.fetch_add(1, Ordering::Relaxed);
         self.progressed.notify_one();
+    }
+
+    fn first_error(&self) -> MutexGuard<'_, Option<String>> {
+        self.first_error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the number of connections that have ended.
+    fn ended(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed) + self.failed.load(Ordering::Relaxed)
     }
 
     /// Waits, with a time limit, until as many connections have ended as the order says.
@@ -206,7 +230,7 @@ impl Tally {
             return;
         };
         let drained = async {
-            while self.completed.get() + self.failed.get() < *after {
+            while self.ended() < *after {
                 self.progressed.notified().await;
             }
         };

@@ -40,7 +40,7 @@ fn collect(ops: &[ClientOp], into: &mut Vec<(Kind, usize, u64)>) {
             }
             ClientOp::Scope(threads) => threads.iter().for_each(|ops| collect(ops, into)),
             ClientOp::Iterate(iterate) => collect(&iterate.ops, into),
-            ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => {}
+            ClientOp::Hold(_) | ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => {}
         }
     }
 }

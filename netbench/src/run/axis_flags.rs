@@ -8,7 +8,7 @@ pub(super) struct AxisFlag {
     pub(super) help: &'static str,
 }
 
-pub(super) const AXES: [AxisFlag; 11] = [
+pub(super) const AXES: [AxisFlag; 12] = [
     AxisFlag {
         axis: "group",
         aliases: &["groups"],
@@ -53,6 +53,13 @@ pub(super) const AXES: [AxisFlag; 11] = [
         aliases: &[],
         value: "N",
         help: "Certificates that a server sends [default: 1]",
+    },
+    AxisFlag {
+        axis: "workers",
+        aliases: &[],
+        value: "N",
+        help: "Workers of the server, each with a socket and a thread of its own; hybriq only \
+               [default: 1, on the thread of the application]",
     },
     AxisFlag {
         axis: "suite",

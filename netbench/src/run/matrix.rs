@@ -102,6 +102,7 @@ fn value_of(axis: &str, cell: &Cell) -> String {
         "hello_retry" => cell.hello_retry.to_string(),
         "certificate" => cell.certificate.to_string(),
         "chain" => cell.chain.to_string(),
+        "workers" => cell.workers.to_string(),
         "suite" => cell.suite.to_string(),
         "resumption" => cell.resumption.to_string(),
         "client_auth" => cell.client_auth.to_string(),

@@ -11,6 +11,10 @@ pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
     let client = drivers::driver(cell.client)?;
     server.check(Role::Server, cell)?;
     client.check(Role::Client, cell)?;
+    if cell.workers > 1 && !server.has_workers() {
+        let problem = format!("{} has no workers that share its address", server.name());
+        return Err(format!("{problem}; use --workers 1 or --driver hybriq").into());
+    }
     for driver in [server, client] {
         let name = driver.name();
         if !driver.has_datagrams() && has_datagrams(scenario) {
@@ -36,7 +40,7 @@ fn of_client(op: &ClientOp) -> bool {
         ClientOp::Pool(pool) => of_scripts(&pool.ops),
         ClientOp::Scope(threads) => threads.iter().flatten().any(of_client),
         ClientOp::Iterate(iterate) => iterate.ops.iter().any(of_client),
-        ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => false,
+        ClientOp::Hold(_) | ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => false,
     }
 }
 

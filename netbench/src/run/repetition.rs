@@ -152,7 +152,7 @@ impl Task<'_> {
 
     fn server_spec(&self) -> ServerSpec {
         ServerSpec {
-            core: self.place.server_core(self.machine),
+            core: self.server_core(),
             listen: self.place.listen(),
             setup: self.setup(Certificates {
                 client_key: String::new(),
@@ -160,6 +160,14 @@ impl Task<'_> {
                 ..self.certificates.clone()
             }),
             scenario: self.scenario.clone(),
+        }
+    }
+
+    /// Returns the core of a server; one with several workers is free to use all.
+    fn server_core(&self) -> Option<usize> {
+        match self.cell.workers {
+            1 => self.place.server_core(self.machine),
+            _ => None,
         }
     }
 

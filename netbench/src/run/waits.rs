@@ -33,6 +33,7 @@ pub(super) fn is_open_loop(scenario: &Scenario) -> bool {
 fn longest(op: &ClientOp) -> Duration {
     match op {
         ClientOp::Sleep(time) => *time,
+        ClientOp::Hold(hold) => hold.timeout + hold.settle,
         ClientOp::Connect(connect) => {
             let sleeps = connect.ops.iter().map(longest_of_connection).max();
             connect
@@ -74,6 +75,7 @@ fn highest_server(op: &ClientOp) -> usize {
     match op {
         ClientOp::Connect(connect) => connect.server,
         ClientOp::Pool(pool) => pool.server,
+        ClientOp::Hold(hold) => hold.server,
         ClientOp::Scope(threads) => threads
             .iter()
             .flatten()

@@ -1,7 +1,7 @@
 //! Built-in scenarios.
 
 /// Names and texts, in the order of the list.
-pub(super) const ALL: [(&str, &str); 11] = [
+pub(super) const ALL: [(&str, &str); 13] = [
     ("connect", include_str!("../../scenarios/connect.json")),
     (
         "request-response",
@@ -25,6 +25,8 @@ pub(super) const ALL: [(&str, &str); 11] = [
         include_str!("../../scenarios/handshake-breakdown.json"),
     ),
     ("overload", include_str!("../../scenarios/overload.json")),
+    ("workers", include_str!("../../scenarios/workers.json")),
+    ("held", include_str!("../../scenarios/held.json")),
 ];
 
 /// Returns the names of the scenarios that are built in.

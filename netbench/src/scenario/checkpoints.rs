@@ -45,7 +45,7 @@ impl Script for ClientOp {
             Self::Unpark(checkpoint) => Parts::Unpark(*checkpoint),
             Self::Scope(threads) => Parts::Threads(threads),
             Self::Iterate(Iterate { ops, .. }) => Parts::Loop("iterate", ops),
-            Self::Connect(_) | Self::Pool(_) | Self::Sleep(_) => Parts::Other,
+            Self::Connect(_) | Self::Pool(_) | Self::Hold(_) | Self::Sleep(_) => Parts::Other,
         }
     }
 }

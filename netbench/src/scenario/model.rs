@@ -118,6 +118,8 @@ pub(crate) enum ClientOp {
     Connect(Box<Connect>),
     /// Makes requests over connections that are kept and shared.
     Pool(Box<Pool>),
+    /// Opens connections before the measurement, and keeps them to its end without a word.
+    Hold(Box<Hold>),
     /// Does nothing for a while.
     Sleep(
         #[schemars(with = "schema::Time")]
@@ -179,6 +181,33 @@ pub(crate) struct Connect {
     /// Operations of the server on each connection, beside answering streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) server_ops: Vec<Op>,
+}
+
+/// Opens connections before the measurement, and keeps them, idle, until the run ends.
+///
+/// They are not counted: what is measured is the cost of everything else beside them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hold {
+    /// Number of the server, where there are several.
+    #[schemars(with = "schema::Count")]
+    #[serde(default)]
+    pub(crate) server: usize,
+    /// Number of connections.
+    #[schemars(with = "schema::Count")]
+    pub(crate) connections: u64,
+    /// Number of handshakes that are under way at once.
+    #[schemars(with = "schema::AtLeastOne")]
+    #[serde(default = "thirty_two")]
+    pub(crate) concurrency: u32,
+    /// Time from the last handshake to the measurement, in which everything comes to rest.
+    #[schemars(with = "schema::Time")]
+    #[serde(default = "three_seconds", with = "text::time")]
+    pub(crate) settle: Duration,
+    /// Time in which all connections must be there.
+    #[schemars(with = "schema::Time")]
+    #[serde(default = "ten_minutes", with = "text::time")]
+    pub(crate) timeout: Duration,
 }
 
 /// Makes requests over connections that are kept and shared: each takes one that is free, opens a
@@ -311,6 +340,18 @@ fn one() -> Option<u64> {
 
 pub(super) fn one_u32() -> u32 {
     1
+}
+
+fn thirty_two() -> u32 {
+    32
+}
+
+fn three_seconds() -> Duration {
+    Duration::from_secs(3)
+}
+
+fn ten_minutes() -> Duration {
+    Duration::from_mins(10)
 }
 
 fn ten_seconds() -> Duration {

@@ -53,6 +53,7 @@ impl Scenario {
                 },
                 servers: &mut servers,
                 connects: false,
+                is_repeated: false,
             };
             check.ops(&path, &client.ops)?;
             if !check.connects {
@@ -75,6 +76,8 @@ struct ClientCheck<'a> {
     end: End,
     servers: &'a mut BTreeSet<usize>,
     connects: bool,
+    /// True inside of an `iterate`.
+    is_repeated: bool,
 }
 
 impl ClientCheck<'_> {
@@ -97,13 +100,28 @@ impl ClientCheck<'_> {
                 self.servers.insert(pool.server);
                 self.pool(&format!("{path}.pool"), pool)
             }
+            ClientOp::Hold(hold) => {
+                self.servers.insert(hold.server);
+                let path = format!("{path}.hold");
+                if self.is_repeated {
+                    return Err(format!(
+                        "{path}: connections are held from before the measurement; put it outside of \
+                         `iterate`"
+                    ));
+                }
+                refuse_zero(&path, "concurrency", Some(hold.concurrency.into()))?;
+                refuse_no_time(&path, "timeout", hold.timeout)
+            }
             ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => Ok(()),
             ClientOp::Scope(threads) => (threads.iter().enumerate())
                 .try_for_each(|(index, ops)| self.ops(&format!("{path}.scope[{index}]"), ops)),
             ClientOp::Iterate(iterate) => {
                 let path = format!("{path}.iterate");
                 check_iterate(&path, iterate, self.end)?;
-                self.ops(&format!("{path}.ops"), &iterate.ops)
+                let outside = std::mem::replace(&mut self.is_repeated, true);
+                let checked = self.ops(&format!("{path}.ops"), &iterate.ops);
+                self.is_repeated = outside;
+                checked
             }
         }
     }

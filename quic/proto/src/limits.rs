@@ -168,6 +168,9 @@ pub const TOKEN_LEN: usize = 512;
 /// Time without a packet of the server after which a client that waits for data sends a PING.
 pub const SILENCE: Duration = Duration::from_secs(1);
 
+/// Time without a packet after which a connection releases memory that it kept for the next ones.
+pub const QUIET: Duration = Duration::from_secs(1);
+
 /// Lifetime of a Retry token in seconds. Its client returns it at once (RFC 9000 §8.1.4).
 pub const RETRY_TOKEN_LIFETIME: u64 = 15;
 

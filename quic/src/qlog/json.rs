@@ -60,12 +60,12 @@ impl<'a> Object<'a> {
     /// Writes milliseconds, with a fraction in microseconds.
     pub(super) fn ms(&mut self, key: &str, value: std::time::Duration) {
         self.key(key);
-        let micros = value.as_micros();
+        let micros = value.as_micros() as u64;
         let (whole, rest) = (micros / 1000, micros % 1000);
-        if rest == 0 {
-            put(self.out, format_args!("{whole}"));
-        } else {
-            put(self.out, format_args!("{whole}.{rest:03}"));
+        put_digits(self.out, whole, 1);
+        if rest != 0 {
+            self.out.push(b'.');
+            put_digits(self.out, rest, 3);
         }
     }
 
@@ -155,8 +155,20 @@ fn put_uint(out: &mut Vec<u8>, value: u64) {
     if value > EXACT {
         put_shown(out, value);
     } else {
-        put(out, format_args!("{value}"));
+        put_digits(out, value, 1);
     }
+}
+
+/// Writes a number with at least so many digits. A log has dozens of numbers for each packet.
+fn put_digits(out: &mut Vec<u8>, mut value: u64, least: usize) {
+    let mut digits = [b'0'; 20];
+    let mut at = digits.len();
+    while value > 0 || digits.len() - at < least {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 fn put_hex(out: &mut Vec<u8>, value: &[u8]) {
@@ -172,6 +184,12 @@ fn put_hex(out: &mut Vec<u8>, value: &[u8]) {
 /// Writes a text with the escapes of RFC 8259 §7.
 fn put_text(out: &mut Vec<u8>, value: &str) {
     out.push(b'"');
+    let is_plain = |byte: u8| !matches!(byte, b'"' | b'\\' | 0x7f | 0..0x20);
+    if value.bytes().all(is_plain) {
+        out.extend_from_slice(value.as_bytes());
+        out.push(b'"');
+        return;
+    }
     for letter in value.chars() {
         match letter {
             '"' => out.extend_from_slice(b"\\\""),

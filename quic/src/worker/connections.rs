@@ -90,6 +90,13 @@ impl Connections {
         self.len == 0
     }
 
+    /// Returns the first connection at this index or behind it, with its index.
+    pub(super) fn first_from(&mut self, index: usize) -> Option<(usize, &mut Entry)> {
+        let rest = self.entries.iter_mut().enumerate().skip(index);
+        rest.into_iter()
+            .find_map(|(index, entry)| Some((index, entry.as_mut()?)))
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut().flatten()
     }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    connection::SharedConnection,
     mailbox::{Command, Mailbox, Requests},
     stats::EndpointStats,
 };
@@ -15,6 +16,10 @@ use super::{
 /// Largest number of handshakes that are started in one turn. They cost more than everything else,
 /// and established connections come first.
 const STARTS: usize = 16;
+
+/// Connections touched by the application that are serviced in one turn at most. More of them come
+/// together only where an application closes many, and then datagrams must not wait for all.
+const DIRTY: usize = 1024;
 
 /// Requests that a worker took from its mailbox and has not handled yet.
 pub(super) struct Inbox {
@@ -25,6 +30,10 @@ pub(super) struct Inbox {
     starts: VecDeque<Command>,
     /// Handshakes that may still be started in this turn.
     budget: usize,
+    /// Touched connections that did not fit into a turn.
+    dirty: VecDeque<Arc<SharedConnection>>,
+    /// Touched connections that this turn may still service.
+    dirty_budget: usize,
     /// Connections that were requested of this worker and have not ended.
     live: usize,
 }
@@ -36,6 +45,8 @@ impl Inbox {
             taken: Requests::default(),
             starts: VecDeque::new(),
             budget: STARTS,
+            dirty: VecDeque::new(),
+            dirty_budget: DIRTY,
             live: 0,
         }
     }
@@ -48,6 +59,7 @@ impl Inbox {
     /// Resets the budget of handshakes at the start of a turn.
     pub(super) const fn begin_turn(&mut self) {
         self.budget = STARTS;
+        self.dirty_budget = DIRTY;
     }
 
     /// Counts a handshake that was started.
@@ -87,9 +99,27 @@ impl Inbox {
         (self.budget > 0).then(|| self.starts.pop_front())?
     }
 
-    /// Returns true if handshakes wait for the next turn.
-    pub(super) fn has_starts(&self) -> bool {
-        !self.starts.is_empty()
+    /// Keeps those touched connections for later that this turn's budget does not allow.
+    pub(super) fn limit_dirty(&mut self, dirty: &mut Vec<Arc<SharedConnection>>) {
+        let now = dirty.len().min(self.dirty_budget);
+        self.dirty_budget -= now;
+        if now < dirty.len() {
+            self.dirty.extend(dirty.drain(now..));
+        }
+    }
+
+    /// Returns the next touched connection that was kept for later, while the budget lasts.
+    pub(super) fn next_dirty(&mut self) -> Option<Arc<SharedConnection>> {
+        if self.dirty.is_empty() {
+            return None;
+        }
+        self.dirty_budget = self.dirty_budget.checked_sub(1)?;
+        self.dirty.pop_front()
+    }
+
+    /// Returns true if handshakes or touched connections wait for the next turn.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.starts.is_empty() || !self.dirty.is_empty()
     }
 
     /// Returns ready when something waits in the mailbox.
@@ -124,6 +154,7 @@ impl Inbox {
         let dropped = waiting.commands.iter().chain(&self.starts);
         let count = dropped.filter(|command| command.starts_handshake()).count();
         self.starts.clear();
+        self.dirty.clear();
         count
     }
 }

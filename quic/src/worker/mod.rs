@@ -8,6 +8,7 @@ mod attempt;
 mod batch;
 mod blueprint;
 mod clock;
+mod closing;
 mod connection;
 mod connections;
 mod drain;
@@ -40,8 +41,8 @@ use std::{
 };
 
 use self::{
-    batch::SendBatch, connections::Connections, inbox::Inbox, meter::Meter, sockets::Sockets,
-    timers::Timers, trim::Trim,
+    batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
+    sockets::Sockets, timers::Timers, trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -66,6 +67,10 @@ pub(crate) use waiters::{set_waker, wake};
 /// shares datagrams with frames of the protocol: a reply with the acknowledgement and
 /// HANDSHAKE_DONE, a request with the client's Finished.
 const ROUNDS: usize = 3;
+
+/// Largest number of timers that are handled in one turn: the idle timeouts of many connections may
+/// come at once.
+const TIMERS: usize = 512;
 
 /// Interval at which the core is told the time of day, because the clocks drift apart.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
@@ -92,6 +97,8 @@ pub(crate) struct Worker {
     ended: usize,
     wakes: Vec<Waker>,
     standing: Standing,
+    /// Close of the endpoint, while it has not reached every connection.
+    closing: Option<Closing>,
     stats: EndpointStats,
     meter: Meter,
     trim: Trim,
@@ -135,6 +142,7 @@ impl Worker {
             ended: 0,
             wakes: Vec::new(),
             standing: Standing::Open,
+            closing: None,
             stats: EndpointStats::default(),
             trim: Trim::default(),
         }
@@ -160,6 +168,7 @@ impl Worker {
         self.set_clock();
         self.receive();
         self.on_timeouts();
+        self.go_on_closing();
         for _ in 0..ROUNDS {
             self.take_requests();
             self.service();
@@ -213,14 +222,14 @@ impl Worker {
             && self.connections.is_empty()
             && self.batch.is_empty()
             && self.touched.is_empty()
-            && !self.inbox.has_starts()
+            && !self.inbox.has_waiting()
             && (self.shared.workers() == 1 || self.shared.is_idle())
     }
 
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let may_send = !self.sending.is_empty() && self.batch.is_empty();
-        if may_send || self.inbox.has_starts() {
+        if may_send || self.closing.is_some() || self.inbox.has_waiting() {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
@@ -269,13 +278,19 @@ impl Worker {
         if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
             self.endpoint.on_timeout(now);
         }
-        while let Some(slot) = self.timers.pop(now) {
+        for _ in 0..TIMERS {
+            let Some(slot) = self.timers.pop(now) else {
+                return;
+            };
             let Some(entry) = self.connections.get(slot) else {
                 continue;
             };
             if self.timers.is_due(slot, &mut entry.deadline, now) {
                 entry.connection.lock().core.on_timeout(now);
                 touch(&mut self.touched, entry);
+            } else if entry.deadline.is_quiet(now) {
+                let again = entry.connection.lock().core.release_memory(now);
+                self.timers.look_again(slot, &mut entry.deadline, again);
             }
         }
     }

@@ -6,6 +6,13 @@ use hybriq_proto::endpoint::Slot;
 /// Largest number of GSO trains that a connection sends in one turn.
 const TRAINS: usize = 4;
 
+/// Bytes that all connections together send in one turn, about: the time for them is the pause of
+/// everything else.
+const TURN_BYTES: usize = 4 * 1024 * 1024;
+
+/// Least bytes that a connection counts for: a datagram costs more than its bytes.
+const LEAST_BYTES: usize = 2048;
+
 /// Largest number of datagrams outside of connections that are sent in one turn.
 const UNCONNECTED: usize = 256;
 
@@ -34,11 +41,15 @@ impl Worker {
                 return;
             }
         }
+        let mut room = TURN_BYTES;
         for _ in 0..self.sending.len() {
+            if room == 0 {
+                break;
+            }
             let Some(slot) = self.sending.pop_front() else {
                 break;
             };
-            match self.fill(slot) {
+            match self.fill(slot, &mut room) {
                 Filled::All => {}
                 Filled::More => self.sending.push_back(slot),
                 Filled::Blocked => {
@@ -58,7 +69,7 @@ impl Worker {
         }
     }
 
-    fn fill(&mut self, slot: Slot) -> Filled {
+    fn fill(&mut self, slot: Slot, room: &mut usize) -> Filled {
         for _ in 0..TRAINS {
             let Some(entry) = self.connections.get(slot) else {
                 return Filled::All;
@@ -71,7 +82,10 @@ impl Worker {
             // Sending made room in the send buffers, so writers may continue.
             state.take_stream_events(&mut self.wakes);
             drop(state);
-            self.timers.set(slot, &mut entry.deadline, wanted);
+            self.timers
+                .set_after(self.now, slot, &mut entry.deadline, wanted);
+            let bytes = transmit.as_ref().map_or(0, |transmit| transmit.size);
+            *room = room.saturating_sub(bytes.max(LEAST_BYTES));
             let Some(transmit) = transmit else {
                 entry.sending = false;
                 return Filled::All;

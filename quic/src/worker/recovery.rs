@@ -49,6 +49,7 @@ impl Worker {
         self.clock_set = None;
         self.touched.clear();
         self.sending.clear();
+        self.closing = None;
         self.batch = SendBatch::new();
         self.buffers = Buffers::new();
         self.stats.worker_failures += 1;

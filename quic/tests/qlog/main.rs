@@ -280,27 +280,40 @@ fn count(log: &Log) -> u64 {
 
 /// A stream that blocks until it is opened.
 #[derive(Clone, Default)]
-struct Gate(Arc<(Mutex<(bool, Vec<u8>)>, Condvar)>);
+struct Gate(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    opened: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_open: bool,
+    written: Vec<u8>,
+}
 
 impl Gate {
     fn open(&self) {
-        self.0.0.lock().unwrap().0 = true;
-        self.0.1.notify_all();
+        self.0.state.lock().unwrap().is_open = true;
+        self.0.opened.notify_all();
     }
 
+    /// Returns what was written, and forgets it.
     fn text(&self) -> String {
-        String::from_utf8(self.0.0.lock().unwrap().1.clone()).unwrap()
+        let written = std::mem::take(&mut self.0.state.lock().unwrap().written);
+        String::from_utf8(written).unwrap()
     }
 }
 
 impl Write for Gate {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (state, changed) = &*self.0;
-        let mut state = state.lock().unwrap();
-        while !state.0 {
-            state = changed.wait(state).unwrap();
+        let mut state = self.0.state.lock().unwrap();
+        while !state.is_open {
+            state = self.0.opened.wait(state).unwrap();
         }
-        state.1.extend_from_slice(bytes);
+        state.written.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -335,7 +348,6 @@ async fn a_stream_has_all_connections_and_one_header() {
     let gate = Gate::default();
     gate.open();
     for schema in [Schema::V03, Schema::Draft13] {
-        gate.0.0.lock().unwrap().1.clear();
         let qlog = gated(&gate).schema(schema).start().unwrap();
         let mut ids = Vec::new();
         for _ in 0..3 {

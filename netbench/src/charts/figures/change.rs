@@ -147,6 +147,7 @@ fn things(axis: &str) -> String {
         "suite" => "Cipher suites",
         "hello_retry" => "HelloRetryRequest",
         "chain" => "Chains",
+        "workers" => "Workers",
         "client_auth" => "Client certificates",
         "link" => "Links",
         _ => "",

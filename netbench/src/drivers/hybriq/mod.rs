@@ -1,6 +1,7 @@
 //! Driver of this project's own stack.
 
 mod connection;
+mod seat;
 mod tls;
 
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hybriq::congestion::Congestion;
-use hybriq::{Endpoint, TransportConfig};
+use hybriq::{Endpoint, Placement, TransportConfig};
 
 use super::{
     Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Traffic,
@@ -17,7 +18,7 @@ use super::{
 use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
-use connection::Opened;
+use connection::{Opened, Seats};
 
 pub(super) struct Hybriq;
 
@@ -34,15 +35,31 @@ impl Driver for Hybriq {
         &["new-reno", "cubic", "bbr", "prague"]
     }
 
+    fn has_workers(&self) -> bool {
+        true
+    }
+
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
         tls::check(role, cell)
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
         let config = tls::server(setup)?.transport(transport(&setup.transport)?);
-        let endpoint = builder(&setup.transport).server(config).bind(address)?;
-        let handover = Handover::of(&setup.cell);
-        Ok(Box::new(Served { endpoint, handover }))
+        let mut builder = builder(&setup.transport).server(config);
+        let seats = match setup.cell.workers {
+            1 => Seats::Here,
+            workers => {
+                builder = builder
+                    .workers(usize::from(workers))
+                    .placement(Placement::Threads);
+                Seats::WithWorkers
+            }
+        };
+        Ok(Box::new(Served {
+            endpoint: builder.bind(address)?,
+            handover: Handover::of(&setup.cell),
+            seats,
+        }))
     }
 
     fn client(&self, setup: &Setup, server: SocketAddr) -> Result<Box<dyn Connector>, Failure> {
@@ -105,6 +122,7 @@ fn congestion(name: &str) -> Result<Congestion, Failure> {
 struct Served {
     endpoint: Endpoint,
     handover: Handover,
+    seats: Seats,
 }
 
 impl Listener for Served {
@@ -117,7 +135,12 @@ impl Listener for Served {
             let incoming = self.endpoint.accept().await;
             let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
             let name = incoming.client_hello().server_name().map(str::to_owned);
-            Ok(Opened::begin(incoming.accept(), name, self.handover))
+            Ok(Opened::begin(
+                incoming.accept(),
+                name,
+                self.handover,
+                self.seats,
+            ))
         })
     }
 
@@ -133,7 +156,8 @@ struct Client {
 
 impl Connector for Client {
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>> {
-        Opened::begin(self.endpoint.connect(server, name), None, self.handover)
+        let connecting = self.endpoint.connect(server, name);
+        Opened::begin(connecting, None, self.handover, Seats::Here)
     }
 
     fn traffic(&self) -> Option<Traffic> {

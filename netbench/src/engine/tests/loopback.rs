@@ -139,3 +139,34 @@ fn several_kinds_of_connections_are_told_apart() {
         assert_eq!(kind.stream_bytes_received, bytes);
     }
 }
+
+#[test]
+fn a_server_with_several_workers_answers_on_their_threads() {
+    let cell = Cell {
+        workers: 3,
+        ..Cell::default()
+    };
+    let ops = format!(
+        r#"[{{"connect": {{"connections": 12, "concurrency": 6, "ops": [{REQUEST}, {REQUEST}]}}}}]"#
+    );
+    let played = play_real(cell, r#"{"warm_up": {"connections": 2}}"#, &ops);
+    let details = &played.kind().details;
+    assert_eq!(played.outcomes(), [("ok", 12)], "{details:?}");
+    assert_eq!(played.server.process.completed, 12);
+    assert_eq!(played.server.first_error, None);
+}
+
+#[test]
+fn connections_are_held_beside_those_that_are_measured() {
+    let ops = format!(
+        r#"[{{"hold": {{"connections": 20, "settle": 0}}}},
+            {{"connect": {{"connections": 2, "ops": [{REQUEST}]}}}}]"#
+    );
+    let played = play_real(Cell::default(), "{}", &ops);
+    let details = &played.kind().details;
+    assert_eq!(played.outcomes(), [("ok", 2)], "{details:?}");
+    // They were there before the measurement, and still are at its end.
+    assert_eq!(played.server.process.completed, 2);
+    assert!(played.client.handshake_traffic.sent_bytes < 3 * 4000);
+    assert!(played.server.process.traffic.unwrap().received_bytes < 3 * 10_000);
+}

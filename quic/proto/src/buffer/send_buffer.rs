@@ -107,6 +107,11 @@ impl SendBuffer {
         });
     }
 
+    /// Releases memory that nothing uses now.
+    pub(crate) fn release_memory(&mut self) {
+        self.chunks.shrink_to_fit();
+    }
+
     fn tail_room(&self) -> usize {
         match self.chunks.back() {
             Some(Chunk {

@@ -194,6 +194,25 @@ impl Connection {
             .min()
     }
 
+    /// Releases memory that was kept for the next packets, if nothing came or went for
+    /// [`limits::QUIET`]: tables and queues without entries. Returns the time at which to call again
+    /// if the connection was active since.
+    pub fn release_memory(&mut self, now: Instant) -> Option<Instant> {
+        if self.state.is_closed() {
+            return None;
+        }
+        let quiet_at = self.timers.idle_since + limits::QUIET;
+        if quiet_at > now {
+            return Some(quiet_at);
+        }
+        self.handshake.release_memory();
+        self.recovery.release_memory();
+        self.streams.release_memory();
+        self.acks.settled.release_memory();
+        self.events.shrink_to_fit();
+        None
+    }
+
     /// Handles expired timers. There may be something to transmit afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
         self.observer.at(now);

@@ -167,6 +167,11 @@ impl CryptoStream {
         })
     }
 
+    /// Releases memory that nothing uses now.
+    pub(super) fn release_memory(&mut self) {
+        self.sending.release_memory();
+    }
+
     pub(super) fn on_acked(&mut self, sent: &Sent) {
         for range in sent.ranges() {
             self.sending.on_acked(range);

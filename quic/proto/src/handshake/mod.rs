@@ -96,7 +96,6 @@ pub(crate) struct Handshake {
     side: Side,
     session: Option<Box<dyn Session>>,
     streams: PerLevel<CryptoStream>,
-    flight: Flight,
     exporter: Option<Exporter>,
     keys: Keys,
     requires_post_quantum: bool,
@@ -154,7 +153,6 @@ impl Handshake {
             side,
             session: Some(session),
             streams: PerLevel::default(),
-            flight: Flight::default(),
             exporter: None,
             keys: Keys::new(version, initial),
             requires_post_quantum: policy.requires_post_quantum(),
@@ -299,7 +297,8 @@ impl Handshake {
             one_rtt: self.streams.one_rtt.take_input(),
         };
         let had_ticket_bytes = !input.one_rtt.is_empty();
-        let driven = session.drive(&mut input, &mut self.flight);
+        let mut flight = Flight::default();
+        let driven = session.drive(&mut input, &mut flight);
         let status = driven.map_err(|error| {
             TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
         })?;
@@ -337,16 +336,17 @@ impl Handshake {
         self.streams.initial.put_back(input.initial);
         self.streams.handshake.put_back(input.handshake);
         self.streams.one_rtt.put_back(input.one_rtt);
-        self.collect_flight();
+        self.collect(flight);
         if ticket_came && self.complete {
             self.session = None;
         }
         Ok(progress)
     }
 
-    fn collect_flight(&mut self) {
+    /// Queues what TLS sends, and installs the keys that it made.
+    fn collect(&mut self, mut flight: Flight) {
         for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
-            let bytes = self.flight.crypto[level].split().freeze();
+            let bytes = std::mem::take(&mut flight.crypto[level]).freeze();
             if !bytes.is_empty() {
                 if level == Level::OneRtt {
                     self.tickets = bytes.clone();
@@ -354,10 +354,10 @@ impl Handshake {
                 self.streams[level].send(bytes);
             }
         }
-        if let Some(secret) = self.flight.exporter.take() {
+        if let Some(secret) = flight.exporter.take() {
             self.exporter = Some(Exporter::new(secret));
         }
-        for secret in self.flight.secrets.drain(..) {
+        for secret in flight.secrets.drain(..) {
             self.keys.install(self.side, &secret);
         }
     }
@@ -388,7 +388,6 @@ impl Handshake {
     /// Drops everything but the keys, which are still needed to send the close.
     pub(crate) fn on_closed(&mut self) {
         self.session = None;
-        self.flight = Flight::default();
         let mut streams = PerLevel::default();
         if self.has_last_flight() {
             std::mem::swap(
@@ -418,6 +417,13 @@ impl Handshake {
     pub(crate) fn discard(&mut self, level: Level) {
         self.keys.discard(level);
         self.streams[level] = CryptoStream::default();
+    }
+
+    /// Releases memory that nothing uses now.
+    pub(crate) fn release_memory(&mut self) {
+        for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
+            self.streams[level].release_memory();
+        }
     }
 
     /// Returns true if the rest of a client's first flight needs more than one datagram.

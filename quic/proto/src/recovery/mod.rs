@@ -354,6 +354,13 @@ impl<R> Recovery<R> {
             .map(|(_, packet)| &packet.record)
     }
 
+    /// Releases memory that nothing uses now.
+    pub fn release_memory(&mut self) {
+        for space in Space::ALL {
+            self.spaces[space].sent.release_memory();
+        }
+    }
+
     /// Returns the number of packets that are recorded as sent, in all spaces.
     pub fn recorded_packets(&self) -> usize {
         let spaces = self.spaces.iter();

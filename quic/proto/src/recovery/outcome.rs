@@ -40,6 +40,12 @@ impl<R> Default for Outcome<R> {
 }
 
 impl<R> Outcome<R> {
+    /// Releases the memory of the lists, if they are empty.
+    pub fn release_memory(&mut self) {
+        self.acked.shrink_to_fit();
+        self.lost.shrink_to_fit();
+    }
+
     /// Clears the lists, but keeps their memory.
     pub fn clear(&mut self) {
         self.acked.clear();

@@ -96,6 +96,14 @@ impl<T> Halves<T> {
         }
     }
 
+    /// Releases the memory of a table without entries.
+    pub(super) fn release_memory(&mut self) {
+        if self.is_empty() {
+            self.index = HashMap::new();
+            self.slots = Slab::new();
+        }
+    }
+
     /// Returns all halves in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|(_, (_, half))| half)

@@ -181,6 +181,14 @@ impl Streams {
         }
     }
 
+    /// Releases memory that nothing uses now.
+    pub fn release_memory(&mut self) {
+        self.sends.release_memory();
+        self.recvs.release_memory();
+        self.schedule.release_memory();
+        self.events.shrink_to_fit();
+    }
+
     /// Takes the limits in the peer's transport parameters. Limits never shrink.
     pub fn set_peer_limits(&mut self, limits: PeerLimits) {
         self.peer_limits = limits;

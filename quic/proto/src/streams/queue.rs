@@ -90,6 +90,13 @@ impl Default for Queue {
 }
 
 impl Queue {
+    /// Releases the memory of a queue without members.
+    pub(super) fn release_memory(&mut self) {
+        if self.members.is_empty() {
+            self.members = Slab::new();
+        }
+    }
+
     pub(super) const fn is_empty(&self) -> bool {
         self.occupied == 0
     }

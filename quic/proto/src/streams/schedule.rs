@@ -39,6 +39,13 @@ pub(super) enum Control {
 }
 
 impl Schedule {
+    /// Releases memory that nothing uses now.
+    pub(super) fn release_memory(&mut self) {
+        self.controls.shrink_to_fit();
+        self.free.release_memory();
+        self.fresh.release_memory();
+    }
+
     /// Returns the next stream to send, with this much credit for new data. Within one urgency lost
     /// data comes first.
     #[inline]

@@ -84,6 +84,8 @@ metrics! {
         "Times that a worker failed by a panic, lost its connections and was started again.";
     TURN_SECONDS: Histogram, Seconds, "hybriq_turn_seconds",
         "Time that a worker works before it looks for new datagrams again.";
+    YIELD_SECONDS: Histogram, Seconds, "hybriq_yield_seconds",
+        "Time that a worker waits in a turn for tasks of the application that share its thread.";
     QUEUE_DEPTH: Histogram, Count, "hybriq_queue_depth",
         "Messages of applications and other workers that a worker finds in a turn, if any.";
 

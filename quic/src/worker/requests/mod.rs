@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::{
     Command, Promise, Standing, Worker, clock, connection::SharedConnection, touch, trace,
 };
@@ -14,9 +12,12 @@ use hybriq_proto::{
 };
 
 impl Worker {
-    /// Handles the application's requests since the last call, within this turn's budget of new
-    /// handshakes.
+    /// Handles the application's requests since the last call, within this turn's budgets of new
+    /// handshakes and of touched connections.
     pub(super) fn take_requests(&mut self) {
+        while let Some(connection) = self.inbox.next_dirty() {
+            self.on_dirty(&connection);
+        }
         if let Some(mut requests) = self.inbox.take() {
             self.meter.on_requests(requests.len());
             for passed in requests.foreign.drain(..) {
@@ -27,8 +28,8 @@ impl Worker {
                     self.on_command(command);
                 }
             }
+            self.inbox.limit_dirty(&mut requests.dirty);
             for connection in requests.dirty.drain(..) {
-                connection.clear_dirty();
                 self.on_dirty(&connection);
             }
             self.inbox.give_back(requests);
@@ -39,6 +40,7 @@ impl Worker {
     }
 
     fn on_dirty(&mut self, connection: &Arc<SharedConnection>) {
+        connection.clear_dirty();
         if let Some(entry) = self.connections.get(connection.slot) {
             if Arc::ptr_eq(&entry.connection, connection) {
                 touch(&mut self.touched, entry);
@@ -84,7 +86,7 @@ impl Worker {
             }
             Command::Refuse(incoming) => self.refuse(incoming),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
-            Command::Close(code, reason) => self.close(code, &reason),
+            Command::Close(code, reason) => self.close(code, reason),
             Command::Migrate(migration) => self.on_migrate(&migration),
             Command::Rebind(socket) => self.on_rebind(*socket),
             Command::SetServer(setup) => {
@@ -133,17 +135,6 @@ impl Worker {
     fn release(&mut self) {
         if self.standing == Standing::Open {
             self.standing = Standing::Released;
-        }
-    }
-
-    fn close(&mut self, code: u64, reason: &Bytes) {
-        self.standing = Standing::Closed;
-        for entry in self.connections.iter_mut() {
-            entry
-                .connection
-                .lock()
-                .close(code, reason.clone(), &mut self.wakes);
-            touch(&mut self.touched, entry);
         }
     }
 }

@@ -94,7 +94,7 @@ async fn a_migration_does_not_wait_for_the_budget_of_handshakes() {
     let request = connection.lock().begin_move(&mut Vec::new());
     assert!(connection.migrate(request, ([127, 0, 0, 1], 0).into()));
     worker.take_requests();
-    assert!(worker.inbox.has_starts(), "the budget is used up");
+    assert!(worker.inbox.has_waiting(), "the budget is used up");
     let socket = connection.lock().moving.socket();
     assert!(socket.is_some(), "a socket was opened all the same");
 }
@@ -104,12 +104,92 @@ async fn closing_does_not_wait_for_the_budget_of_handshakes() {
     let (mut worker, mailbox) = worker();
     let _waiting = ask_for_many(&mailbox, &setup());
     worker.take_requests();
-    assert!(worker.inbox.has_starts(), "the budget is used up");
+    assert!(worker.inbox.has_waiting(), "the budget is used up");
     assert!(mailbox.push(Command::Close(7, Bytes::new())));
     worker.take_requests();
     assert_eq!(worker.standing, Standing::Closed);
     let mut entries = worker.connections.iter_mut();
     assert!(entries.all(|entry| entry.connection.lock().closed.is_some()));
     drop(entries);
-    assert!(worker.inbox.has_starts(), "no handshake started meanwhile");
+    assert!(worker.inbox.has_waiting(), "no handshake started meanwhile");
+}
+
+/// Makes a worker with this number of connections.
+fn worker_with(connections: usize) -> (Worker, Arc<Mailbox>) {
+    let (mut worker, mailbox) = worker();
+    let setup = setup();
+    while worker.connections.len() < connections {
+        // Nobody may drop the promise before the connection exists.
+        let (_attempt, command) = connect(&setup);
+        assert!(mailbox.push(command));
+        worker.inbox.begin_turn();
+        worker.take_requests();
+    }
+    worker.touched.clear();
+    for entry in worker.connections.iter_mut() {
+        entry.touched = false;
+    }
+    (worker, mailbox)
+}
+
+fn closed(worker: &mut Worker) -> usize {
+    let entries = worker.connections.iter_mut();
+    let closed = entries.filter(|entry| entry.connection.lock().closed.is_some());
+    closed.count()
+}
+
+#[tokio::test]
+async fn many_connections_are_closed_over_several_turns() {
+    let (mut worker, mailbox) = worker_with(600);
+    assert!(mailbox.push(Command::Close(7, Bytes::new())));
+    worker.take_requests();
+    assert_eq!((closed(&mut worker), worker.touched.len()), (512, 512));
+    assert!(worker.closing.is_some(), "the worker must not sleep");
+    worker.go_on_closing();
+    assert_eq!(closed(&mut worker), 600);
+    worker.go_on_closing();
+    assert!(worker.closing.is_none());
+    // A second close changes nothing.
+    assert!(mailbox.push(Command::Close(8, Bytes::new())));
+    worker.take_requests();
+    assert!(worker.closing.is_none());
+}
+
+#[tokio::test]
+async fn many_connections_that_the_application_touches_are_serviced_over_several_turns() {
+    let (mut worker, _mailbox) = worker_with(1100);
+    for entry in worker.connections.iter_mut() {
+        entry.connection.close(7, Bytes::new());
+    }
+    worker.inbox.begin_turn();
+    worker.take_requests();
+    assert_eq!(worker.touched.len(), 1024);
+    worker.take_requests();
+    assert_eq!(worker.touched.len(), 1024, "it is the same turn");
+    assert!(worker.inbox.has_waiting(), "the worker must not sleep");
+    worker.inbox.begin_turn();
+    worker.take_requests();
+    assert_eq!(worker.touched.len(), 1100);
+    assert!(!worker.inbox.has_waiting());
+}
+
+#[tokio::test]
+async fn many_timers_are_handled_over_several_turns() {
+    let (mut worker, _mailbox) = worker_with(600);
+    let now = worker.now;
+    for slot in 0..600 {
+        let entry = worker.connections.get(Slot(slot)).expect("a connection");
+        worker
+            .timers
+            .set(Slot(slot), &mut entry.deadline, Some(now));
+    }
+    worker.on_timeouts();
+    assert_eq!(worker.touched.len(), 512);
+    assert_eq!(
+        worker.next_timeout(),
+        Some(now),
+        "the worker must not sleep"
+    );
+    worker.on_timeouts();
+    assert_eq!(worker.touched.len(), 600);
 }

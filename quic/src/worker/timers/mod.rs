@@ -3,11 +3,18 @@
 use std::{
     collections::BTreeSet,
     task::{Context, Poll},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::clock::Alarm;
 use hybriq_proto::endpoint::Slot;
+
+/// Time without a deadline from which on a connection counts as quiet: longer than the timers that
+/// run while something is in flight.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Time from the last timer of a connection to a look at it, by which it may have become quiet.
+const LOOK: Duration = Duration::from_millis(1100);
 
 /// Queue of connections by the time at which they want to be called, with one entry per connection.
 ///
@@ -24,6 +31,13 @@ pub(super) struct Timers {
 pub(super) struct Deadline {
     wanted: Option<Instant>,
     queued: Option<Instant>,
+}
+
+impl Deadline {
+    /// Returns true if the connection has nothing to do for a while.
+    pub(super) fn is_quiet(&self, now: Instant) -> bool {
+        self.wanted.is_some_and(|wanted| wanted > now + QUIET)
+    }
 }
 
 impl Timers {
@@ -67,6 +81,34 @@ impl Timers {
                 self.set(slot, deadline, wanted);
                 false
             }
+        }
+    }
+
+    /// Notes when a connection that was serviced wants to be called. If it becomes quiet, it is looked
+    /// at once before its deadline.
+    pub(super) fn set_after(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        deadline: &mut Deadline,
+        wanted: Option<Instant>,
+    ) {
+        let had_entry = deadline.queued.is_some();
+        let look = now + LOOK;
+        if had_entry || wanted.is_none_or(|wanted| wanted <= look) {
+            self.set(slot, deadline, wanted);
+        } else {
+            self.set(slot, deadline, Some(look));
+            deadline.wanted = wanted;
+        }
+    }
+
+    /// Calls a connection once more at the time `at`, before its deadline.
+    pub(super) fn look_again(&mut self, slot: Slot, deadline: &mut Deadline, at: Option<Instant>) {
+        let wanted = deadline.wanted;
+        if at.is_some() {
+            self.set(slot, deadline, at);
+            deadline.wanted = wanted;
         }
     }
 

@@ -75,3 +75,40 @@ async fn the_alarm_rings_for_the_time_it_was_set_to_last() {
     poll_fn(|cx| alarm.poll(Some(start + ms(5)), cx)).await;
     assert!(start.elapsed() >= ms(5));
 }
+
+#[test]
+fn a_quiet_connection_is_called_once_more_before_its_deadline() {
+    let (start, mut timers, mut deadline) =
+        (Instant::now(), Timers::default(), Deadline::default());
+    timers.set(SLOT, &mut deadline, Some(start + ms(10)));
+    timers.set(SLOT, &mut deadline, Some(start + ms(30_000)));
+    assert_eq!(timers.pop(start + ms(10)), Some(SLOT));
+    assert!(!timers.is_due(SLOT, &mut deadline, start + ms(10)));
+    assert!(deadline.is_quiet(start + ms(10)));
+    timers.look_again(SLOT, &mut deadline, Some(start + ms(1000)));
+    assert_eq!(timers.pop(start + ms(1000)), Some(SLOT));
+    assert!(!timers.is_due(SLOT, &mut deadline, start + ms(1000)));
+    timers.look_again(SLOT, &mut deadline, None);
+    assert_eq!(timers.next(), Some(start + ms(30_000)));
+    assert!(!deadline.is_quiet(start + ms(29_900)), "it is nearly due");
+}
+
+#[test]
+fn a_connection_whose_last_timer_is_over_is_looked_at_before_its_deadline() {
+    let (start, mut timers, mut deadline) =
+        (Instant::now(), Timers::default(), Deadline::default());
+    let idle = Some(start + ms(30_000));
+    timers.set_after(start, SLOT, &mut deadline, idle);
+    assert_eq!(timers.pop(start + ms(1100)), Some(SLOT));
+    assert!(!timers.is_due(SLOT, &mut deadline, start + ms(1100)));
+    assert_eq!(timers.next(), idle, "there is no second look");
+    timers.set_after(start + ms(2000), SLOT, &mut deadline, idle);
+    assert_eq!(timers.next(), idle, "no timer of it has run since");
+    timers.set_after(
+        start + ms(2000),
+        SLOT,
+        &mut deadline,
+        Some(start + ms(2500)),
+    );
+    assert_eq!(timers.next(), Some(start + ms(2500)));
+}

@@ -279,6 +279,11 @@ impl<R> SentPackets<R> {
         }
     }
 
+    /// Releases memory that nothing uses now.
+    pub fn release_memory(&mut self) {
+        self.entries.shrink_to_fit();
+    }
+
     /// Drops settled entries from the front, and memory that only an earlier burst needed.
     #[inline]
     pub fn compact(&mut self) {

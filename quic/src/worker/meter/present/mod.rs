@@ -46,6 +46,7 @@ pub(in crate::worker) struct Meter {
 /// Measurements that are recorded one by one.
 struct Histograms {
     turns: Histogram,
+    yields: Histogram,
     depths: Histogram,
     /// Handshakes as a client, and as a server.
     handshakes: [Histogram; 2],
@@ -59,6 +60,9 @@ struct Turn {
     /// Start of the work under way.
     since: Option<Instant>,
     worked: Duration,
+    /// Start of the wait for applications.
+    paused: Option<Instant>,
+    waited: Option<Duration>,
     depth: usize,
 }
 
@@ -91,17 +95,26 @@ impl Meter {
     /// Stops the clock while applications run.
     pub(in crate::worker) fn pause(&mut self) {
         if let Some(since) = self.turn.since.take() {
-            self.turn.worked += clock::now().saturating_duration_since(since);
+            let now = clock::now();
+            self.turn.worked += now.saturating_duration_since(since);
+            self.turn.paused = Some(now);
         }
     }
 
-    pub(in crate::worker) const fn resume(&mut self, now: Instant) {
+    pub(in crate::worker) fn resume(&mut self, now: Instant) {
         self.turn.since = Some(now);
+        if let Some(paused) = self.turn.paused.take() {
+            let waited = now.saturating_duration_since(paused);
+            self.turn.waited = Some(self.turn.waited.unwrap_or_default() + waited);
+        }
     }
 
     pub(in crate::worker) fn end_turn(&mut self) {
         self.pause();
         self.histograms.turns.record(self.turn.worked);
+        if let Some(waited) = self.turn.waited {
+            self.histograms.yields.record(waited);
+        }
         if self.turn.depth > 0 {
             self.histograms.depths.record(self.turn.depth as f64);
         }
@@ -222,6 +235,7 @@ impl Histograms {
         };
         Self {
             turns: worker.histogram(&names::TURN_SECONDS, &[]),
+            yields: worker.histogram(&names::YIELD_SECONDS, &[]),
             depths: worker.histogram(&names::QUEUE_DEPTH, &[]),
             handshakes: ["client", "server"].map(handshake),
             lifetimes: endpoint.histogram(&names::CONNECTION_SECONDS, &[]),

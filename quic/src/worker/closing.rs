@@ -1,0 +1,53 @@
+//! The close of an endpoint, which reaches many connections a share at a time: other work of the
+//! worker goes on in between.
+
+use bytes::Bytes;
+
+use super::{Standing, Worker, touch};
+
+/// Largest number of connections that are closed in one turn.
+const SHARE: usize = 512;
+
+/// Close of an endpoint that has not reached every connection.
+pub(super) struct Closing {
+    code: u64,
+    reason: Bytes,
+    /// Index from which on the connections are still to be closed.
+    next: usize,
+}
+
+impl Worker {
+    /// Closes the endpoint: takes no new connections and begins to close those it has.
+    pub(super) fn close(&mut self, code: u64, reason: Bytes) {
+        if self.standing == Standing::Closed {
+            return;
+        }
+        self.standing = Standing::Closed;
+        self.closing = Some(Closing {
+            code,
+            reason,
+            next: 0,
+        });
+        self.go_on_closing();
+    }
+
+    /// Closes this turn's share of the connections.
+    pub(super) fn go_on_closing(&mut self) {
+        let Some(mut closing) = self.closing.take() else {
+            return;
+        };
+        for _ in 0..SHARE {
+            let Some((index, entry)) = self.connections.first_from(closing.next) else {
+                return;
+            };
+            closing.next = index + 1;
+            let reason = closing.reason.clone();
+            entry
+                .connection
+                .lock()
+                .close(closing.code, reason, &mut self.wakes);
+            touch(&mut self.touched, entry);
+        }
+        self.closing = Some(closing);
+    }
+}

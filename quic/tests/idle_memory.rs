@@ -1,0 +1,117 @@
+//! Memory of idle connections at a server. A program of its own, because it counts every byte that
+//! is allocated.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot go on has failed"
+)]
+#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
+
+mod endpoint_support;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    time::Duration,
+};
+
+use endpoint_support::{client, server_config, soon};
+use hybriq::{Connection, Endpoint, Placement, tls::Backend};
+
+/// Connections whose memory is counted.
+const CONNECTIONS: usize = 63;
+
+/// Most bytes of the heap that an idle connection may keep at the server.
+const MOST: isize = 15 * 1024;
+
+struct Counting;
+
+thread_local! {
+    /// Bytes that this thread allocated and did not free.
+    static ALLOCATED: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(change: isize) {
+    let _ = ALLOCATED.try_with(|bytes| bytes.set(bytes.get() + change));
+}
+
+// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-layout.size().cast_signed());
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Returns the bytes that the thread of a connection's worker holds.
+async fn held(connection: &Connection) -> isize {
+    let counted = connection.spawn(async { ALLOCATED.with(Cell::get) });
+    counted.await.unwrap()
+}
+
+/// Makes a connection and one request on it.
+async fn connect(server: &Endpoint, client: &Endpoint) -> (Connection, Connection) {
+    let accept = async { server.accept().await.unwrap().accept().await };
+    let connect = client.connect(server.local_address(), "localhost");
+    let (accepted, connected) = tokio::join!(accept, connect);
+    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    let serving = accepted.clone();
+    // On the worker's thread, where the buffers of the streams are counted.
+    let served = accepted.spawn(async move {
+        let (mut send, mut recv) = serving.accept_bidi().await.unwrap().unwrap();
+        tokio::io::copy(&mut recv, &mut send).await.unwrap();
+        send.finish();
+        send.acknowledged().await.unwrap();
+    });
+    let ask = async {
+        let (mut send, mut recv) = connected.open_bidi().await.unwrap();
+        send.write_all(&[7; 300]).await.unwrap();
+        send.finish();
+        assert_eq!(recv.read_to_end(1000).await.unwrap().len(), 300);
+    };
+    tokio::join!(served, ask).0.unwrap();
+    (accepted, connected)
+}
+
+/// Waits until no idle connection keeps more than a bound.
+async fn an_idle_connection_keeps_little(provider: Backend) {
+    let server = Endpoint::builder()
+        .server(server_config().tls(provider))
+        .placement(Placement::Threads)
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let client = client();
+    let (first, _client) = connect(&server, &client).await;
+    let before = held(&first).await;
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(connect(&server, &client).await);
+    }
+    loop {
+        let each = (held(&first).await - before) / CONNECTIONS.cast_signed();
+        if each <= MOST {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_keeps_little_with_rustls() {
+    soon(an_idle_connection_keeps_little(Backend::Rustls)).await;
+}
+
+#[cfg(feature = "s2n-tls")]
+#[tokio::test]
+async fn an_idle_connection_keeps_little_with_s2n_tls() {
+    soon(an_idle_connection_keeps_little(Backend::S2nTls)).await;
+}

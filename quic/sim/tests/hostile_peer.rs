@@ -122,7 +122,7 @@ fn configurations() -> [TransportConfig; 3] {
 
 /// Runs an attack; a violation names the character, the seed, the step, and the datagrams that it
 /// takes.
-fn attack(seed: u64, character: Character, transport: TransportConfig, steps: u64) -> Attack {
+fn attack(seed: u64, character: &Character, transport: TransportConfig, steps: u64) -> Attack {
     let providers = providers();
     let server = Setup {
         provider: providers.server.clone(),
@@ -147,7 +147,7 @@ fn attack(seed: u64, character: Character, transport: TransportConfig, steps: u6
 fn peers_that_once_did_harm_stay_within_every_bound() {
     for character in Character::known() {
         for (seed, transport) in (0..).zip(configurations()) {
-            attack(seed, character.clone(), transport, 300);
+            attack(seed, &character, transport, 300);
         }
     }
 }
@@ -156,7 +156,7 @@ fn peers_that_once_did_harm_stay_within_every_bound() {
 fn run_seeds(seeds: impl Iterator<Item = u64>) -> u64 {
     let run = |seed: u64| {
         let transport = configurations()[(seed % 3) as usize].clone();
-        attack(seed, Character::of_seed(seed), transport, 300).steps()
+        attack(seed, &Character::of_seed(seed), transport, 300).steps()
     };
     seeds.map(run).sum()
 }

@@ -19,7 +19,7 @@ const STARTS: usize = 16;
 
 /// Connections touched by the application that are serviced in one turn at most. More of them come
 /// together only where an application closes many, and then datagrams must not wait for all.
-const DIRTY: usize = 1024;
+const DIRTY: usize = 512;
 
 /// Requests that a worker took from its mailbox and has not handled yet.
 pub(super) struct Inbox {

@@ -1,6 +1,6 @@
 //! CRYPTO data that a client in its handshake makes a connection hold.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use hybriq::{
     TransportConfig,
@@ -18,13 +18,13 @@ use hybriq_tls::Side;
 use super::{
     allocated,
     endpoint::{arrival, server},
-    reaches, since,
+    now, reaches, since,
 };
 
 /// Returns a server in its handshake with a client, and the ids of that client's Initial packets:
 /// the one it chose for the server, and its own. The length of its ClientHello comes last.
 fn handshaking() -> (Endpoint, Slot, Connection, [Cid; 2], u64) {
-    let now = Instant::now();
+    let now = now();
     let setup = Setup {
         provider: Backend::Rustls
             .client(&ClientOptions::new().alpn(["sim"]))
@@ -77,7 +77,7 @@ fn crypto_data_behind_a_gap_reaches_its_worst_case() {
         let frames: Vec<_> = frames.collect();
         let number = PacketNumber::from_u32(number);
         let mut datagram = build_initial(dcid, scid, number, &frames);
-        let now = Instant::now();
+        let now = now();
         match endpoint.on_datagram(now, &arrival(1), &mut datagram) {
             Routed::Connection(to, packets) if to == slot => {
                 connection.on_packets(now, &arrival(1), packets);

@@ -13,6 +13,7 @@ mod endpoint;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    time::Instant,
 };
 
 struct Counting;
@@ -46,6 +47,12 @@ static ALLOCATOR: Counting = Counting;
 
 fn allocated() -> usize {
     ALLOCATED.with(Cell::get)
+}
+
+/// Returns a time to begin at.
+#[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Returns the bytes allocated since then and not given back.

@@ -8,6 +8,7 @@ mod hello_table;
 mod hellos;
 mod ids;
 mod load;
+mod parts;
 mod replay;
 mod reset_answers;
 mod resets;

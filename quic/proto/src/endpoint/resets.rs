@@ -2,9 +2,9 @@
 
 use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
 
-use super::Slot;
+use super::{Slot, parts::Parts};
 use crate::limits;
 use crate::wire::ResetToken;
 
@@ -18,17 +18,17 @@ type Tokens = ArrayVec<ResetToken, { limits::PEER_CIDS }>;
 /// known tokens.
 pub(super) struct Resets {
     key: hmac::Key,
-    slots: HashMap<[u8; 16], Slot>,
+    slots: Parts<[u8; 16], Slot, DefaultHashBuilder>,
     /// Tokens of each connection.
-    tokens: HashMap<Slot, Tokens>,
+    tokens: Parts<Slot, Tokens, DefaultHashBuilder>,
 }
 
 impl Resets {
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, &key),
-            slots: HashMap::new(),
-            tokens: HashMap::new(),
+            slots: Parts::new(DefaultHashBuilder::default()),
+            tokens: Parts::new(DefaultHashBuilder::default()),
         }
     }
 
@@ -54,10 +54,6 @@ impl Resets {
         }
         if !tokens.is_empty() {
             self.tokens.insert(slot, tokens);
-        }
-        if self.tokens.is_empty() {
-            self.slots.shrink_to_fit();
-            self.tokens.shrink_to_fit();
         }
     }
 

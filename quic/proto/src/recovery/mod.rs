@@ -304,11 +304,6 @@ impl<R> Recovery<R> {
         self.pto_count = 0;
     }
 
-    /// Notes that the probe timer moved, perhaps to a time that is past: it is due now.
-    pub fn rearm(&mut self, now: Instant) {
-        self.timer_base = self.timer_base.max(now);
-    }
-
     const fn on_taken(&mut self, bytes: InFlight) {
         self.bytes_in_flight -= bytes.here;
         self.abroad.on_settled(bytes.abroad);

@@ -83,6 +83,11 @@ impl<R> Recovery<R> {
         Some(Timeout::Probe(space))
     }
 
+    /// Notes that the probe timer moved, perhaps to a time that is past: it is due now.
+    pub fn rearm(&mut self, now: Instant) {
+        self.timer_base = self.timer_base.max(now);
+    }
+
     pub(super) fn loss_time(&self) -> Option<Instant> {
         self.spaces.iter().filter_map(|space| space.loss_time).min()
     }

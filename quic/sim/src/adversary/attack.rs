@@ -17,11 +17,10 @@ use hybriq_proto::{
 use hybriq_tls::{Provider, Side};
 
 use super::{
-    Character,
+    Arrived, Character,
     disguise::{Disguise, Secrets},
     frames::Frames,
     peer::HostilePeer,
-    search::Arrived,
     victim::Victim,
 };
 use crate::{

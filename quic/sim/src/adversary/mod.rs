@@ -42,6 +42,7 @@
 //! A test that counts what its allocator gives out passes that number on with [`Attack::measure`].
 //! Then the bytes that the server holds are compared, too.
 
+mod arrived;
 mod attack;
 mod character;
 mod disguise;
@@ -51,7 +52,8 @@ mod peer;
 mod search;
 mod victim;
 
+pub use arrived::Arrived;
 pub use attack::Attack;
 pub use character::{Addresses, Character, Extremes, Move};
 pub use nodes::{Alter, Inject, Replay, Swap, flip_bit, spoof, truncate};
-pub use search::{Arrived, Found, search};
+pub use search::{Found, search};

@@ -4,7 +4,7 @@ use std::{hash::BuildHasher, net::SocketAddr};
 
 use hashbrown::HashMap;
 
-use super::Slot;
+use super::{Slot, parts::Parts};
 use crate::{
     packet::Cid,
     prf::{KeyedHash, PlainHash},
@@ -28,8 +28,8 @@ pub(super) enum Target {
 #[derive(Debug)]
 pub(super) struct Routing {
     /// Our ids, which are random: no peer can choose them.
-    issued: HashMap<Cid, Target, PlainHash>,
-    initial: HashMap<(Cid, SocketAddr), Target, KeyedHash>,
+    issued: Parts<Cid, Target, PlainHash>,
+    initial: Parts<(Cid, SocketAddr), Target, KeyedHash>,
     /// Connections by peer address, if our ids are empty.
     addresses: HashMap<SocketAddr, Slot, KeyedHash>,
 }
@@ -37,8 +37,8 @@ pub(super) struct Routing {
 impl Routing {
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
-            issued: HashMap::with_hasher(PlainHash),
-            initial: HashMap::with_hasher(KeyedHash(key)),
+            issued: Parts::new(PlainHash),
+            initial: Parts::new(KeyedHash(key)),
             addresses: HashMap::with_hasher(KeyedHash(key)),
         }
     }
@@ -60,7 +60,6 @@ impl Routing {
 
     pub(super) fn remove(&mut self, cid: &Cid) {
         self.issued.remove(cid);
-        shrink(&mut self.issued);
     }
 
     pub(super) fn insert_initial(&mut self, cid: Cid, peer: SocketAddr, target: Target) {
@@ -69,7 +68,6 @@ impl Routing {
 
     pub(super) fn remove_initial(&mut self, cid: &Cid, peer: SocketAddr) {
         self.initial.remove(&(*cid, peer));
-        shrink(&mut self.initial);
     }
 
     pub(super) fn find_address(&self, peer: SocketAddr) -> Option<Slot> {

@@ -168,6 +168,7 @@
 //! |---|---|
 //! | choose clients before any public-key work | [`Incoming::client_hello`], [`Incoming::accept_with`], [`Incoming::refuse`] |
 //! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`] for a fleet, [`TokenStore`] on clients |
+//! | share keys with other processes and machines | [`EndpointBuilder::fleet_keys`], [`FleetKeys`] |
 //! | resume sessions, send in 0-RTT packets | [`ServerConfig::tickets`], [`EarlyConnection`], [`RecvStream::is_early`] |
 //! | speak version 2, or only version 1 | [`TransportConfig::versions`], [`Connection::version`] |
 //! | move to another address | [`Connection::migrate`], [`Endpoint::rebind`], [`TransportConfig::without_migration`]; changes by a NAT are followed |
@@ -248,6 +249,7 @@ mod worker;
 #[doc(hidden)]
 pub use config::KnownVersions;
 pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
+pub use config::{FleetKeys, FleetKeysError};
 #[cfg(feature = "tokio")]
 pub use config::{Placement, Workers};
 #[cfg(feature = "tokio")]

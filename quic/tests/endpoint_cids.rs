@@ -5,19 +5,24 @@ mod endpoint_support;
 
 use endpoint_support::{Pair, client, client_config, server_config, soon};
 use hybriq::{
-    CidGenerator, ConnectError, Connection, ConnectionError, Endpoint, EndpointError, QuicLb,
-    RandomCids, ResetKey, SystemRandom,
+    CidGenerator, ConnectError, Connection, ConnectionError, Endpoint, EndpointBuilder,
+    EndpointError, FleetKeys, QuicLb, RandomCids, ResetKey, SystemRandom,
 };
 use tokio::runtime::Runtime;
 
-/// A server with the key, in a runtime that can be taken away from under it, and a client's
+fn keyed(key: &ResetKey) -> EndpointBuilder {
+    Endpoint::builder()
+        .server(server_config())
+        .reset_key(key.clone())
+}
+
+/// A server, in a runtime that can be taken away from under it, and a client's
 /// connection to it.
-async fn connected(key: &ResetKey) -> (Runtime, Endpoint, Endpoint, Connection) {
+async fn connected(builder: EndpointBuilder) -> (Runtime, Endpoint, Endpoint, Connection) {
     let machine = Runtime::new().unwrap();
     let server = {
         let _guard = machine.enter();
-        let builder = Endpoint::builder().server(server_config());
-        builder.reset_key(key.clone()).bind("127.0.0.1:0").unwrap()
+        builder.bind("127.0.0.1:0").unwrap()
     };
     let client = client();
     let connecting = client.connect(server.local_address(), "localhost");
@@ -41,16 +46,31 @@ async fn connected(key: &ResetKey) -> (Runtime, Endpoint, Endpoint, Connection) 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_restarted_ends_what_it_lost() {
     let key = ResetKey::from_secret([42; 32]);
-    let (machine, server, _client, connection) = connected(&key).await;
+    restarted_ends_what_it_lost(keyed(&key), keyed(&key)).await;
+}
+
+/// The second process begins with a new secret, and keeps the resets of the first one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_server_of_a_fleet_ends_what_it_lost_before_the_rotation() {
+    let (old, new) = ([42; 32], [43; 32]);
+    let before = FleetKeys::from_secret(&old).unwrap();
+    let after = FleetKeys::from_secret(&new).and_then(|keys| keys.keep_resets_of(&old));
+    let builder = Endpoint::builder().server(server_config());
+    restarted_ends_what_it_lost(
+        builder.clone().fleet_keys(&before),
+        builder.fleet_keys(&after.unwrap()),
+    )
+    .await;
+}
+
+async fn restarted_ends_what_it_lost(before: EndpointBuilder, after: EndpointBuilder) {
+    let (machine, server, _client, connection) = connected(before).await;
     let address = server.local_address();
     machine.shutdown_background();
     soon(server.idle()).await;
     let restarted = loop {
         // The old socket closes when its task is gone.
-        let builder = Endpoint::builder()
-            .server(server_config())
-            .reset_key(key.clone());
-        match builder.bind(address) {
+        match after.clone().bind(address) {
             Ok(restarted) => break restarted,
             Err(EndpointError::InUse(_)) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),

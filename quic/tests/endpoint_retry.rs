@@ -4,7 +4,7 @@
 mod endpoint_support;
 
 use endpoint_support::{client, client_config, server_config, soon};
-use hybriq::{AddressValidation, Backend, Endpoint, EndpointBuilder, Incoming, TokenKeys};
+use hybriq::{AddressValidation, Backend, Endpoint, EndpointBuilder, FleetKeys, Incoming};
 
 fn builder() -> EndpointBuilder {
     Endpoint::builder().server(server_config())
@@ -84,10 +84,10 @@ async fn a_client_that_followed_a_retry_is_given_back() {
 /// Proves: rfc9000 8.1.3 new-token-is-used
 #[tokio::test]
 async fn a_client_that_comes_back_needs_no_retry_on_any_server_of_a_fleet() {
-    let keys = TokenKeys::random();
     let server = || {
+        let keys = FleetKeys::from_secret(&[9; 32]).unwrap();
         builder()
-            .token_keys(keys.clone())
+            .fleet_keys(&keys)
             .address_validation(AddressValidation::Always)
             .bind("127.0.0.1:0")
             .unwrap()

@@ -4,6 +4,7 @@ mod careful_resume;
 #[cfg(feature = "tokio")]
 mod cids;
 mod client;
+mod fleet_keys;
 mod known_versions;
 #[cfg(feature = "tokio")]
 mod limits;
@@ -19,6 +20,7 @@ pub use careful_resume::CarefulResume;
 #[cfg(feature = "tokio")]
 pub(crate) use cids::Ids;
 pub use client::ClientConfig;
+pub use fleet_keys::{FleetKeys, FleetKeysError};
 pub use known_versions::KnownVersions;
 #[cfg(feature = "tokio")]
 pub(crate) use limits::{Limits, NetworkRate};

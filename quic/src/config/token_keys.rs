@@ -63,7 +63,7 @@ impl TokenKeys {
         Self::of(&Zeroizing::new(secret))
     }
 
-    fn of(secret: &[u8; 32]) -> Self {
+    pub(super) fn of(secret: &[u8; 32]) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(Ring::new(secret)))))
     }
 

@@ -12,7 +12,10 @@ use super::{
     sockets::{self, Ports},
 };
 use crate::{
-    config::{ClientConfig, Ids, Limits, NetworkRate, Placement, ServerConfig, TokenKeys, Workers},
+    config::{
+        ClientConfig, FleetKeys, Ids, Limits, NetworkRate, Placement, ServerConfig, TokenKeys,
+        Workers,
+    },
     error::EndpointError,
     sync::Mutex,
     udp::{self, Opened, Sharing},
@@ -243,6 +246,14 @@ impl EndpointBuilder {
     pub fn token_keys(mut self, keys: TokenKeys) -> Self {
         self.token_keys = Some(keys);
         self
+    }
+
+    /// Sets the keys that the processes and machines of one service share: the
+    /// [keys of tokens](Self::token_keys) and the [key of resets](Self::reset_key). Default: random
+    /// keys of this endpoint.
+    pub fn fleet_keys(self, keys: &FleetKeys) -> Self {
+        self.token_keys(keys.token_keys())
+            .reset_key(keys.reset_key())
     }
 
     /// Sets when clients must prove their address before the server does any work for them. Default:

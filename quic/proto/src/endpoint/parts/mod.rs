@@ -17,7 +17,7 @@ const LARGE: usize = 32;
 /// connections everything else waits for that.
 #[derive(Debug)]
 pub(super) struct Parts<K, V, S> {
-    tables: [HashTable<(K, V)>; PARTS],
+    tables: Box<[HashTable<(K, V)>; PARTS]>,
     hasher: S,
     len: usize,
 }
@@ -25,7 +25,7 @@ pub(super) struct Parts<K, V, S> {
 impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
     pub(super) fn new(hasher: S) -> Self {
         Self {
-            tables: [const { HashTable::new() }; PARTS],
+            tables: Box::new([const { HashTable::new() }; PARTS]),
             hasher,
             len: 0,
         }

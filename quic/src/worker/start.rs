@@ -55,7 +55,7 @@ impl Start {
             here::begin(&shared, index);
             drop(shared);
             runtime.block_on(async {
-                worker.run().await;
+                Box::pin(worker.run()).await;
                 mailbox.tasks().finish(running).await;
             });
         };

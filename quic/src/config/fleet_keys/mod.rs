@@ -4,6 +4,7 @@ use std::{fmt, io, path::Path};
 
 use aws_lc_rs::hkdf;
 use hybriq_proto::cids::ResetKey;
+use hybriq_tls::Tickets;
 use zeroize::Zeroizing;
 
 use super::TokenKeys;
@@ -19,6 +20,7 @@ const MIN_SECRET: usize = 32;
 /// | key | what the machines can do with it |
 /// |---|---|
 /// | of address validation tokens | a client proves its address to one machine and returns to another |
+/// | of [session tickets](Self::tickets) | a client resumes its session at another machine |
 /// | of stateless resets | a process tells the clients of an earlier one that their connections are lost |
 ///
 /// Clones, and the endpoints that are made with them, rotate together. The secret itself is not kept.
@@ -53,7 +55,7 @@ const MIN_SECRET: usize = 32;
 /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
 /// let keys = FleetKeys::from_file("/run/secrets/fleet")?;
 /// let server = Endpoint::builder()
-///     .server(ServerConfig::new(identity).alpn(["echo"]))
+///     .server(ServerConfig::new(identity).alpn(["echo"]).tickets(keys.tickets()))
 ///     .fleet_keys(&keys)
 ///     .bind("[::]:4433")?;
 /// # Ok(())
@@ -63,6 +65,7 @@ const MIN_SECRET: usize = 32;
 pub struct FleetKeys {
     tokens: TokenKeys,
     resets: ResetKey,
+    tickets: Tickets,
 }
 
 impl FleetKeys {
@@ -75,6 +78,7 @@ impl FleetKeys {
         Ok(Self {
             tokens: TokenKeys::of(&root.key(Purpose::Tokens)),
             resets: root.resets(),
+            tickets: Tickets::from_secret(*root.key(Purpose::Tickets)),
         })
     }
 
@@ -86,24 +90,36 @@ impl FleetKeys {
         Self::from_secret(&Zeroizing::new(std::fs::read(path)?))
     }
 
-    /// Accepts tokens of this secret, without making any with it yet.
+    /// Returns the session tickets of the fleet, for
+    /// [`ServerConfig::tickets`](crate::ServerConfig::tickets). Their keys change every twelve hours by
+    /// the clock of each machine; a ticket is valid until the end of the twelve hours after its own.
+    ///
+    /// With [`accept_early_data`](crate::ServerConfig::accept_early_data) sessions stay in their process,
+    /// because 0-RTT data of each may be accepted once; other machines do a full handshake.
+    pub fn tickets(&self) -> Tickets {
+        self.tickets.clone()
+    }
+
+    /// Accepts tokens and tickets of this secret, without making any with it yet.
     ///
     /// # Errors
     /// The secret is too short.
     pub fn also_accept(&self, secret: &[u8]) -> Result<(), FleetKeysError> {
-        let key = Root::new(secret)?.key(Purpose::Tokens);
-        self.tokens.also_accept(*key);
+        let root = Root::new(secret)?;
+        self.tokens.also_accept(*root.key(Purpose::Tokens));
+        self.tickets.also_accept(*root.key(Purpose::Tickets));
         Ok(())
     }
 
-    /// Makes new tokens with this secret. Tokens of the last three secrets stay valid until they
-    /// expire; resets stay as they are.
+    /// Makes new tokens and tickets with this secret. Those of the last three secrets stay valid until
+    /// they expire; resets stay as they are.
     ///
     /// # Errors
     /// The secret is too short. The old one stays in use.
     pub fn rotate_to(&self, secret: &[u8]) -> Result<(), FleetKeysError> {
-        let key = Root::new(secret)?.key(Purpose::Tokens);
-        self.tokens.rotate_to(*key);
+        let root = Root::new(secret)?;
+        self.tokens.rotate_to(*root.key(Purpose::Tokens));
+        self.tickets.rotate_to(*root.key(Purpose::Tickets));
         Ok(())
     }
 
@@ -149,6 +165,7 @@ pub enum FleetKeysError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Tokens,
+    Tickets,
     Resets,
 }
 
@@ -157,6 +174,7 @@ impl Purpose {
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Tokens => b"hybriq fleet address validation tokens",
+            Self::Tickets => b"hybriq fleet session tickets",
             Self::Resets => b"hybriq fleet stateless resets",
         }
     }

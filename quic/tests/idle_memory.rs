@@ -18,32 +18,36 @@ use endpoint_support::{client, server_config, soon};
 use hybriq::{Connection, Endpoint, Placement, tls::Backend};
 
 /// Connections whose memory is counted.
-const CONNECTIONS: usize = 63;
+const CONNECTIONS: i64 = 63;
 
 /// Most bytes of the heap that an idle connection may keep at the server.
-const MOST: isize = 15 * 1024;
+const MOST: i64 = 15 * 1024;
 
 struct Counting;
 
 thread_local! {
     /// Bytes that this thread allocated and did not free.
-    static ALLOCATED: Cell<isize> = const { Cell::new(0) };
+    static ALLOCATED: Cell<i64> = const { Cell::new(0) };
 }
 
-fn count(change: isize) {
+fn bytes(layout: Layout) -> i64 {
+    i64::try_from(layout.size()).unwrap_or(i64::MAX)
+}
+
+fn count(change: i64) {
     let _ = ALLOCATED.try_with(|bytes| bytes.set(bytes.get() + change));
 }
 
 // SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size().cast_signed());
+        count(bytes(layout));
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-layout.size().cast_signed());
+        count(-bytes(layout));
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -53,7 +57,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Returns the bytes that the thread of a connection's worker holds.
-async fn held(connection: &Connection) -> isize {
+async fn held(connection: &Connection) -> i64 {
     let counted = connection.spawn(async { ALLOCATED.with(Cell::get) });
     counted.await.unwrap()
 }
@@ -97,7 +101,7 @@ async fn an_idle_connection_keeps_little(provider: Backend) {
         connections.push(connect(&server, &client).await);
     }
     loop {
-        let each = (held(&first).await - before) / CONNECTIONS.cast_signed();
+        let each = (held(&first).await - before) / CONNECTIONS;
         if each <= MOST {
             return;
         }

@@ -17,7 +17,7 @@ const LARGE: usize = 32;
 /// connections everything else waits for that.
 #[derive(Debug)]
 pub(super) struct Parts<K, V, S> {
-    parts: [HashTable<(K, V)>; PARTS],
+    tables: Box<[HashTable<(K, V)>; PARTS]>,
     hasher: S,
     len: usize,
 }
@@ -25,7 +25,7 @@ pub(super) struct Parts<K, V, S> {
 impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
     pub(super) fn new(hasher: S) -> Self {
         Self {
-            parts: [const { HashTable::new() }; PARTS],
+            tables: Box::new([const { HashTable::new() }; PARTS]),
             hasher,
             len: 0,
         }
@@ -44,7 +44,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
     #[inline]
     pub(super) fn get(&self, key: &K) -> Option<&V> {
         let hash = self.hasher.hash_one(key);
-        let part = self.parts.get(Self::part(hash))?;
+        let part = self.tables.get(Self::part(hash))?;
         part.find(hash, |(known, _)| known == key)
             .map(|(_, value)| value)
     }
@@ -53,7 +53,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
     pub(super) fn insert(&mut self, key: K, value: V) {
         let hash = self.hasher.hash_one(&key);
         let hasher = &self.hasher;
-        let Some(part) = self.parts.get_mut(Self::part(hash)) else {
+        let Some(part) = self.tables.get_mut(Self::part(hash)) else {
             return;
         };
         match part.entry(
@@ -73,7 +73,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
         let hash = self.hasher.hash_one(key);
         let hasher = &self.hasher;
-        let part = self.parts.get_mut(Self::part(hash))?;
+        let part = self.tables.get_mut(Self::part(hash))?;
         let found = part.find_entry(hash, |(known, _)| known == key).ok()?;
         let ((_, value), _) = found.remove();
         self.len -= 1;

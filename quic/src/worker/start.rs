@@ -52,7 +52,7 @@ impl Start {
                     tracing::warn!(%error, "cannot bind the thread of a worker to a core");
                 }
             }
-            here::begin(&shared, index);
+            here::begin(&*shared, index);
             drop(shared);
             runtime.block_on(async {
                 Box::pin(worker.run()).await;

@@ -52,7 +52,7 @@ impl Endpoint {
     }
 
     /// Sets the number of such clients at other endpoints that serve the same address, which count for
-    /// [`AddressValidation::Adaptive`](crate::config::AddressValidation::Adaptive) as well.
+    /// [`AddressValidation::Adaptive`] as well.
     pub const fn set_unfinished_elsewhere(&mut self, clients: usize) {
         self.unfinished_elsewhere = clients;
     }

@@ -4,6 +4,10 @@
 pub(crate) mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub(crate) mod s2n;
+#[cfg_attr(
+    not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
+    expect(dead_code, reason = "the providers use it")
+)]
 pub(crate) mod secrets;
 #[cfg(feature = "rustls")]
 pub(crate) mod sessions;
@@ -29,6 +33,8 @@ pub struct Tickets(Arc<Parts>);
 
 #[derive(Default)]
 struct Parts {
+    /// Secrets from which the keys derive, if there are any.
+    secrets: Option<secrets::Secrets>,
     #[cfg(feature = "rustls")]
     rustls: rustls::Shared,
     #[cfg(all(unix, feature = "s2n-tls"))]
@@ -54,31 +60,24 @@ impl Tickets {
             #[cfg(feature = "rustls")]
             rustls: rustls::Shared::of(secrets.clone()),
             #[cfg(all(unix, feature = "s2n-tls"))]
-            s2n: s2n::Keys::of(secrets),
+            s2n: s2n::Keys::of(secrets.clone()),
+            secrets: Some(secrets),
         }))
     }
 
     /// Makes new tickets with keys of this secret from now on. Tickets of the last three secrets stay
     /// valid until they expire. Has no effect on sets without a secret.
     pub fn rotate_to(&self, secret: [u8; 32]) {
-        self.change(|secrets| secrets.rotate_to(secret));
+        if let Some(secrets) = &self.0.secrets {
+            secrets.rotate_to(secret);
+        }
     }
 
     /// Accepts tickets with keys of this secret, without making any with them yet. Has no effect on sets
     /// without a secret.
     pub fn also_accept(&self, secret: [u8; 32]) {
-        self.change(|secrets| secrets.also_accept(secret));
-    }
-
-    /// Changes the secrets, which the providers share.
-    fn change(&self, change: impl FnOnce(&secrets::Secrets)) {
-        #[cfg(feature = "rustls")]
-        if let Some(secrets) = self.0.rustls.secrets() {
-            return change(secrets);
-        }
-        #[cfg(all(unix, feature = "s2n-tls"))]
-        if let Some(secrets) = self.0.s2n.secrets() {
-            change(secrets);
+        if let Some(secrets) = &self.0.secrets {
+            secrets.also_accept(secret);
         }
     }
 

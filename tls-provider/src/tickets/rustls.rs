@@ -88,11 +88,6 @@ impl Shared {
         }
     }
 
-    /// Returns the secrets, if there are any.
-    pub(crate) fn secrets(&self) -> Option<&Secrets> {
-        self.secrets.as_ref()
-    }
-
     pub(crate) fn ticketer(&self) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
         let mut slot = self.ticketer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ticketer) = &*slot {

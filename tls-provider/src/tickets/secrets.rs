@@ -62,6 +62,10 @@ impl Secrets {
     }
 
     /// Returns the number of changes so far.
+    #[cfg_attr(
+        not(all(unix, feature = "s2n-tls")),
+        expect(dead_code, reason = "only s2n-tls keeps derived keys")
+    )]
     pub(crate) fn changes(&self) -> u64 {
         self.0
             .read()

@@ -110,11 +110,6 @@ impl Keys {
         }
     }
 
-    /// Returns the secrets, if there are any.
-    pub(crate) fn secrets(&self) -> Option<&Secrets> {
-        self.secrets.as_ref()
-    }
-
     /// Returns the keys for this time. The old ones stay if no new ones can be made.
     pub(crate) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
         let mut slot = self

@@ -1,6 +1,7 @@
 //! Endpoints.
 
 mod builder;
+mod restart;
 pub(crate) mod sockets;
 
 use std::{

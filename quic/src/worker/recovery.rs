@@ -44,6 +44,7 @@ impl Worker {
         // Requests that were being handled are lost. Their promises tell the tasks that wait.
         self.ended = self.inbox.begun();
         self.endpoint = self.blueprint.endpoint(self.index);
+        self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();
         self.timers = Timers::default();
         self.clock_set = None;

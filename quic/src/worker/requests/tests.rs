@@ -10,7 +10,7 @@ use crate::{
     config::{Ids, Limits, TokenKeys},
     sync::Mutex,
     udp::{Options, Socket},
-    worker::{Attempt, Blueprint, Mailbox, Shared, Spent, Watcher},
+    worker::{Attempt, Blueprint, Inheritance, Mailbox, Shared, Spent, Watcher},
 };
 
 /// More handshakes than one turn starts.
@@ -19,6 +19,7 @@ const HANDSHAKES: usize = 40;
 /// The settings of an endpoint by default.
 fn blueprint() -> Arc<Blueprint> {
     Arc::new(Blueprint {
+        inheritance: Inheritance::default(),
         server: Mutex::default(),
         ids: Ids::default(),
         workers: 1,

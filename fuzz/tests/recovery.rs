@@ -17,8 +17,8 @@ use hybriq::{
 use hybriq_proto::{
     frame::EcnCounts,
     packet::{PacketNumber, Space},
-    recovery::SentPacket,
     recovery::{Ack, Amplification, Config, Context, Outcome, Pacing, Progress, Recovery},
+    recovery::{Held, SentPacket},
 };
 
 const SIZE: u16 = 1200;
@@ -123,6 +123,7 @@ impl World {
             largest_acked: None,
             ecn,
             snapshot: None,
+            held: Held::of(usize::from(kind)),
             record: (space, pn.get()),
         };
         let bytes = u64::from(size) * u64::from(in_flight);

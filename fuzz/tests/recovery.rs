@@ -25,7 +25,7 @@ const SIZE: u16 = 1200;
 
 /// Packets of one space that are neither acknowledged nor lost.
 #[derive(Default)]
-struct Held {
+struct OfSpace {
     /// Bytes in flight of each packet, and true if it is ack-eliciting.
     packets: BTreeMap<u64, (u64, bool)>,
     /// Numbers used so far, without skipped ones.
@@ -39,7 +39,7 @@ struct World {
     recovery: Recovery<(Space, u64)>,
     context: Context,
     outcome: Outcome<(Space, u64)>,
-    held: [Held; 3],
+    held: [OfSpace; 3],
     marked: u64,
 }
 

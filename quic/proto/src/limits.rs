@@ -67,6 +67,11 @@ pub const ACK_DELAY: Duration = Duration::from_secs(1);
 /// bytes they are 78 MB in flight.
 pub const SENT_PACKETS: usize = 1 << 16;
 
+/// Bytes that the records of these packets may hold besides themselves: for frames beyond the first
+/// STREAM frame of each. Sending stops beyond. An application that fills packets with single bytes of
+/// many streams reaches it with a thousand packets.
+pub const SENT_RECORDS: usize = 8 << 20;
+
 /// Packets declared lost that are remembered per space, in case they arrive.
 pub const LOST_PACKETS: usize = 2048;
 

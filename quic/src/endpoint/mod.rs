@@ -282,11 +282,12 @@ impl Endpoint {
             return Err(EndpointError::NoServerConfig);
         }
         let setup = config.setup()?;
-        if self.shared.is_closed() || !self.shared.set_server(&setup) {
-            return Err(EndpointError::Closed);
+        let tell = |setup: &Setup| !self.shared.is_closed() && self.shared.set_server(setup);
+        if self.blueprint.set_server(setup, tell) {
+            Ok(())
+        } else {
+            Err(EndpointError::Closed)
         }
-        self.blueprint.set_server(setup);
-        Ok(())
     }
 
     /// Accepts no more clients: those that wait and those that come are refused with

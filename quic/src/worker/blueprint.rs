@@ -75,9 +75,18 @@ impl TokenRecord for Spent {
 }
 
 impl Blueprint {
-    /// Replaces the configuration of connections that are accepted from now on.
-    pub(crate) fn set_server(&self, setup: Setup) {
-        *lock(&self.server) = Some(self.watcher.watch(setup));
+    /// Replaces the configuration of connections that are accepted from now on, and tells the workers
+    /// by `tell`, which returns false if one of them has ended. All of this happens under one lock:
+    /// of two changes at the same time, the same one is the last for every worker, also for one that
+    /// is started again meanwhile.
+    pub(crate) fn set_server(&self, setup: Setup, tell: impl FnOnce(&Setup) -> bool) -> bool {
+        let setup = self.watcher.watch(setup);
+        let mut server = lock(&self.server);
+        let told = tell(&setup);
+        if told {
+            *server = Some(setup);
+        }
+        told
     }
 
     /// Makes the core of a worker.

@@ -1,6 +1,12 @@
 //! Handling of received datagrams.
 
-use super::{Standing, State, Worker, gate::Verdict, mailbox::Passed, shared::Turned, touch};
+use super::{
+    Standing, State, Worker,
+    gate::{Limit, TurnAway},
+    mailbox::Passed,
+    shared::Turned,
+    touch,
+};
 use crate::{
     sync::MutexGuard,
     udp::{Buffers, Reason},
@@ -140,7 +146,7 @@ impl Worker {
                 match queued {
                     Ok(()) => {}
                     Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
-                    Err(Turned::Limited(verdict, incoming)) => self.turn_away(verdict, *incoming),
+                    Err(Turned::Limited(answer, incoming)) => self.turn_away(answer, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
                         self.endpoint.ignore(*incoming);
@@ -176,28 +182,20 @@ impl Worker {
     }
 
     /// Answers a client that the operator's limits do not admit.
-    fn turn_away(&mut self, verdict: Verdict, incoming: Incoming) {
-        match verdict {
-            Verdict::Retry => match self.endpoint.retry(self.now, incoming) {
-                Ok(()) => {}
+    fn turn_away(&mut self, answer: TurnAway, incoming: Incoming) {
+        let (limit, incoming) = match answer {
+            TurnAway::Refuse(limit) => (limit, incoming),
+            TurnAway::Retry(limit) => match self.endpoint.retry(self.now, incoming) {
+                Ok(()) => return,
                 // The client has received packets of ours already, and would ignore a Retry.
-                Err(incoming) => {
-                    self.stats.refused_too_fast += 1;
-                    self.endpoint.refuse(*incoming);
-                }
+                Err(incoming) => (limit, *incoming),
             },
-            Verdict::TooFast => {
-                self.stats.refused_too_fast += 1;
-                self.endpoint.refuse(incoming);
-            }
-            Verdict::TooBusy => {
-                self.stats.refused_too_busy += 1;
-                self.endpoint.refuse(incoming);
-            }
-            Verdict::TooMany | Verdict::Admit => {
-                self.stats.refused_too_many += 1;
-                self.endpoint.refuse(incoming);
-            }
+        };
+        match limit {
+            Limit::Connections => self.stats.refused_too_many += 1,
+            Limit::Handshakes => self.stats.refused_too_busy += 1,
+            Limit::Rate => self.stats.refused_too_fast += 1,
         }
+        self.endpoint.refuse(incoming);
     }
 }

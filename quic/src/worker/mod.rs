@@ -12,6 +12,7 @@ mod closing;
 mod connection;
 mod connections;
 mod drain;
+mod failure;
 mod gate;
 mod here;
 mod inbox;
@@ -45,7 +46,7 @@ use std::{
 
 use self::{
     batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    sockets::Sockets, succession::Succession, timers::Timers, trim::Trim,
+    migrate::Rebinding, sockets::Sockets, succession::Succession, timers::Timers, trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -104,6 +105,8 @@ pub(crate) struct Worker {
     succession: Succession,
     /// Close of the endpoint, while it has not reached every connection.
     closing: Option<Closing>,
+    /// Move to another socket, while it has not reached every connection.
+    rebinding: Option<Rebinding>,
     stats: EndpointStats,
     meter: Meter,
     trim: Trim,
@@ -151,6 +154,7 @@ impl Worker {
             standing: Standing::Open,
             succession: Succession::default(),
             closing: None,
+            rebinding: None,
             stats: EndpointStats::default(),
             trim: Trim::default(),
             unfinished: 0,
@@ -180,6 +184,7 @@ impl Worker {
         self.receive();
         self.on_timeouts();
         self.go_on_closing();
+        self.go_on_rebinding();
         for _ in 0..ROUNDS {
             self.take_requests();
             self.service();
@@ -244,7 +249,8 @@ impl Worker {
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let may_send = !self.sending.is_empty() && self.batch.is_empty();
-        if may_send || self.closing.is_some() || self.inbox.has_waiting() {
+        let walks = self.closing.is_some() || self.rebinding.is_some();
+        if may_send || walks || self.inbox.has_waiting() {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
@@ -402,7 +408,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let mut wakes = std::mem::take(&mut self.wakes);
         self.ended += self.inbox.end();
-        self.end_all("the endpoint's task ended", &mut wakes);
+        self.end_all(failure::RUNTIME, &mut wakes);
         self.meter.finish(&self.stats.with(self.endpoint.stats()));
         self.shared.on_ended(self.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);

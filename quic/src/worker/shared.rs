@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::{
     attempt::Promise,
     drain::Drain,
-    gate::{Address, Gate, Present, Verdict},
+    gate::{Address, Gate, Present, TurnAway},
     here,
     mailbox::{Command, Mailbox},
     stats::EndpointStats,
@@ -61,7 +61,7 @@ pub(super) enum Turned {
     /// The endpoint accepts no more clients.
     Stopped(Box<Incoming>),
     /// The operator's limits do not admit the client.
-    Limited(Verdict, Box<Incoming>),
+    Limited(TurnAway, Box<Incoming>),
 }
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
@@ -318,9 +318,8 @@ impl Shared {
         } else {
             Address::Unproven
         };
-        let verdict = arrivals.gate.judge(now, client, address, present);
-        if verdict != Verdict::Admit {
-            return Err(Turned::Limited(verdict, incoming));
+        if let Err(answer) = arrivals.gate.judge(now, client, address, present) {
+            return Err(Turned::Limited(answer, incoming));
         }
         arrivals.waiting.push_back((worker, *incoming));
         arrivals.accepting.wake_one(wakes);

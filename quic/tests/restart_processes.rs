@@ -64,6 +64,11 @@ fn server() {
     let Ok(folder) = std::env::var(FOLDER) else {
         return;
     };
+    // Nobody reads what comes: the end says that the supervisor is gone.
+    std::thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(1);
+    });
     let workers: usize = std::env::var(WORKERS).unwrap().parse().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(Box::pin(serve(Path::new(&folder), workers)));
@@ -140,6 +145,7 @@ impl Process {
             .args(["--exact", "server", "--ignored", "--nocapture"])
             .env(FOLDER, folder)
             .env(WORKERS, workers.to_string())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -353,12 +359,11 @@ async fn restart(
             transfers.push(Transfer::start(connection, number, seen.clone()));
         }
         // Every connection has gone on after the restart.
-        for transfer in &transfers {
-            let before = transfer.blocks.load(Ordering::Relaxed);
+        let blocks = |transfer: &Transfer| transfer.blocks.load(Ordering::Relaxed);
+        let before: Vec<_> = transfers.iter().map(blocks).collect();
+        for (transfer, before) in transfers.iter().zip(before) {
             soon(async {
-                while transfer.blocks.load(Ordering::Relaxed) < before + 2
-                    && !transfer.task.is_finished()
-                {
+                while blocks(transfer) < before + 2 && !transfer.task.is_finished() {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             })

@@ -3,7 +3,7 @@
 
 mod endpoint_support;
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{
@@ -11,6 +11,7 @@ use hybriq::{
     KeyExchange, ServerConfig,
     tls::{CertificateDer, PrivateKeyDer},
 };
+use tokio::net::UdpSocket;
 
 /// Far more than the tests need.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -287,5 +288,72 @@ async fn no_more_handshakes_than_the_operator_allows() {
         let accept = async { server.accept().await.unwrap().accept().await };
         let (connected, _accepted) = soon(async { tokio::join!(connect, accept) }).await;
         connected.unwrap();
+    }
+}
+
+/// Passes the datagrams of a client on, the second one only after the first was answered.
+async fn relay_one_by_one(server: SocketAddr) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65536];
+        let (mut client, mut held) = (None, Vec::new());
+        let (mut sent, mut answered) = (0, false);
+        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
+            let datagram = &buffer[..len];
+            if from != server {
+                client = Some(from);
+                if sent > 0 && !answered {
+                    held.push(datagram.to_vec());
+                    continue;
+                }
+                sent += 1;
+                socket.send_to(datagram, server).await.unwrap();
+            } else if let Some(client) = client {
+                answered = true;
+                socket.send_to(datagram, client).await.unwrap();
+                for datagram in held.drain(..) {
+                    socket.send_to(&datagram, server).await.unwrap();
+                }
+            }
+        }
+    });
+    address
+}
+
+/// A client whose ClientHello was acknowledged in part would ignore a Retry, and is refused instead.
+#[tokio::test]
+async fn a_client_that_cannot_prove_its_address_any_more_is_counted_under_its_limit() {
+    let builder = || Endpoint::builder().server(server_config());
+    for (builder, busy, fast) in [
+        (builder().max_handshakes(1), 1, 0),
+        (builder().max_rate_per_network(1, 1), 0, 1),
+    ] {
+        let server = builder.bind("127.0.0.1:0").unwrap();
+        if fast > 0 {
+            // Uses the rate up.
+            let first = Pair::of(server.clone(), client()).await;
+            first.client.close(0, b"");
+        }
+        let address = relay_one_by_one(server.local_address()).await;
+        let client = client();
+        let connecting = client.connect(address, "localhost");
+        let error = soon(connecting).await.unwrap_err();
+        assert!(
+            matches!(
+                error,
+                ConnectError::Connection(ConnectionError::Transport {
+                    code: Code::CONNECTION_REFUSED,
+                    ..
+                })
+            ),
+            "{error}"
+        );
+        let stats = server.stats();
+        assert_eq!(
+            (stats.refused_too_busy, stats.refused_too_fast),
+            (busy, fast)
+        );
+        assert_eq!((stats.refused_too_many, stats.retries_sent), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Bodies that were received: of requests by a server, of responses by a client.
 
 use std::{
     pin::Pin,
@@ -6,28 +6,90 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
-use http_body::{Frame, SizeHint};
+use h3::error::StreamError;
+use http::HeaderMap;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use hybriq_h3::{Payload, RecvStream};
 use tokio::time::{Instant, Sleep};
 
-/// The body of a request, over any version of HTTP.
+use crate::usage::Exchange;
+
+/// The body of a request that a server received, or of a response that a client received, over any version
+/// of HTTP.
 pub struct Body(Kind);
 
 enum Kind {
-    Tcp(hyper::body::Incoming),
-    Quic(Box<Quic>),
+    Tcp(hyper::body::Incoming, Option<Exchange>),
+    Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
+    Response(Box<Quic<h3::client::RequestStream<RecvStream, Payload>>>),
 }
 
-/// The body of a request over HTTP/3.
-struct Quic {
-    stream: h3::server::RequestStream<RecvStream, Payload>,
+/// The receiving half of a stream of HTTP/3, at either end.
+pub(crate) trait Stream {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
+    fn poll_trailers(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, StreamError>>;
+    fn stop(&mut self, code: Code);
+}
+
+impl Stream for h3::server::RequestStream<RecvStream, Payload> {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
+        self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
+    }
+
+    fn poll_trailers(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
+        self.poll_recv_trailers(cx)
+    }
+
+    fn stop(&mut self, code: Code) {
+        self.stop_sending(code);
+    }
+}
+
+impl Stream for h3::client::RequestStream<RecvStream, Payload> {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
+        self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
+    }
+
+    fn poll_trailers(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
+        self.poll_recv_trailers(cx)
+    }
+
+    fn stop(&mut self, code: Code) {
+        self.stop_sending(code);
+    }
+}
+
+fn bytes(mut data: impl Buf) -> Bytes {
+    data.copy_to_bytes(data.remaining())
+}
+
+/// A body over HTTP/3.
+struct Quic<S: Stream> {
+    stream: S,
     part: Part,
     /// Bytes that are left according to `content-length`.
     left: Option<u64>,
-    stall: Pin<Box<Sleep>>,
-    stall_time: Duration,
+    stall: Option<Stall>,
+    /// Use of the client's connection, until the end of the body.
+    exchange: Option<Exchange>,
+}
+
+/// Bound on the time in which nothing comes.
+struct Stall {
+    timer: Pin<Box<Sleep>>,
+    time: Duration,
 }
 
 /// Part of a body that comes next.
@@ -38,11 +100,11 @@ enum Part {
     Nothing,
 }
 
-/// Error of reading the body of a request.
+/// Error of reading a [`Body`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// The client reset the stream or closed the connection, or the body was malformed.
+    /// The peer reset the stream or closed the connection, or the body was malformed.
     #[error(transparent)]
     Quic(#[from] h3::error::StreamError),
     /// The same over TCP.
@@ -54,11 +116,44 @@ pub enum BodyError {
     /// The body is longer or shorter than its `content-length` (RFC 9114 §4.1.2).
     #[error("the body is not as long as its content-length says")]
     Length,
+    /// The body is longer than the limit of [`Body::bytes`].
+    #[error("the body is longer than {0} bytes; raise the limit, or read it frame by frame")]
+    TooLong(usize),
 }
 
 impl Body {
+    /// Reads the whole body, of at most so many bytes. Trailers are left out.
+    ///
+    /// # Errors
+    /// The body is longer, or it ends too early.
+    ///
+    /// # Cancel safety
+    /// What was read is lost when the future is dropped.
+    pub async fn bytes(mut self, most: usize) -> Result<Bytes, BodyError> {
+        let mut whole = BytesMut::new();
+        while let Some(frame) = self.frame().await {
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
+            if data.len() > most - whole.len() {
+                return Err(BodyError::TooLong(most));
+            }
+            if whole.is_empty() && self.is_end_stream() {
+                return Ok(data);
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(whole.freeze())
+    }
+
     pub(crate) fn of_tcp(body: hyper::body::Incoming) -> Self {
-        Self(Kind::Tcp(body))
+        Self(Kind::Tcp(body, None))
+    }
+
+    /// Returns the body of a response over TCP.
+    pub(crate) fn answered(body: hyper::body::Incoming, exchange: Exchange) -> Self {
+        let exchange = (!http_body::Body::is_end_stream(&body)).then_some(exchange);
+        Self(Kind::Tcp(body, exchange))
     }
 
     pub(crate) fn of_quic(
@@ -66,12 +161,30 @@ impl Body {
         length: Option<u64>,
         stall_time: Duration,
     ) -> Self {
-        Self(Kind::Quic(Box::new(Quic {
+        Self(Kind::Request(Box::new(Quic {
             stream,
             part: Part::Data,
             left: length,
-            stall: Box::pin(tokio::time::sleep(stall_time)),
-            stall_time,
+            stall: Some(Stall {
+                timer: Box::pin(tokio::time::sleep(stall_time)),
+                time: stall_time,
+            }),
+            exchange: None,
+        })))
+    }
+
+    /// Returns the body of a response over HTTP/3.
+    pub(crate) fn of_response(
+        stream: h3::client::RequestStream<RecvStream, Payload>,
+        length: Option<u64>,
+        exchange: Exchange,
+    ) -> Self {
+        Self(Kind::Response(Box::new(Quic {
+            stream,
+            part: Part::Data,
+            left: length,
+            stall: None,
+            exchange: Some(exchange),
         })))
     }
 }
@@ -91,49 +204,69 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().0 {
-            Kind::Tcp(body) => Pin::new(body).poll_frame(cx).map_err(BodyError::Tcp),
-            Kind::Quic(body) => body.poll_frame(cx),
+            Kind::Tcp(body, exchange) => {
+                let frame = ready!(Pin::new(body).poll_frame(cx));
+                if matches!(frame, None | Some(Err(_))) {
+                    *exchange = None;
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
+            }
+            Kind::Request(body) => body.poll_frame(cx),
+            Kind::Response(body) => body.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Tcp(body) => body.is_end_stream(),
-            Kind::Quic(body) => body.part == Part::Nothing,
+            Kind::Tcp(body, _) => body.is_end_stream(),
+            Kind::Request(body) => body.part == Part::Nothing,
+            Kind::Response(body) => body.part == Part::Nothing,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Tcp(body) => body.size_hint(),
-            Kind::Quic(body) => body.left.map_or_else(SizeHint::new, SizeHint::with_exact),
+            Kind::Tcp(body, _) => body.size_hint(),
+            Kind::Request(body) => body.size_hint(),
+            Kind::Response(body) => body.size_hint(),
         }
     }
 }
 
-impl Quic {
+impl<S: Stream> Quic<S> {
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = self.poll_part(cx);
         if polled.is_pending() {
-            ready!(self.stall.as_mut().poll(cx));
+            let Some(stall) = &mut self.stall else {
+                return Poll::Pending;
+            };
+            ready!(stall.timer.as_mut().poll(cx));
+            let time = stall.time;
             self.fail(Code::H3_REQUEST_CANCELLED);
-            return Poll::Ready(Some(Err(BodyError::Stalled(self.stall_time))));
+            return Poll::Ready(Some(Err(BodyError::Stalled(time))));
         }
-        self.stall.as_mut().reset(Instant::now() + self.stall_time);
+        if let Some(stall) = &mut self.stall {
+            stall.timer.as_mut().reset(Instant::now() + stall.time);
+        }
+        if self.part == Part::Nothing {
+            if let Some(exchange) = self.exchange.take() {
+                exchange.complete();
+            }
+        }
         polled
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.part == Part::Data {
-            match ready!(self.stream.poll_recv_data(cx)) {
-                Ok(Some(mut data)) => {
-                    let len = data.remaining();
-                    let data = data.copy_to_bytes(len);
-                    return Poll::Ready(Some(self.take(data)));
-                }
+            match ready!(self.stream.poll_data(cx)) {
+                Ok(Some(data)) => return Poll::Ready(Some(self.take(data))),
                 Ok(None) if self.left.is_some_and(|left| left > 0) => {
                     self.fail(Code::H3_MESSAGE_ERROR);
                     return Poll::Ready(Some(Err(BodyError::Length)));
@@ -146,7 +279,7 @@ impl Quic {
             }
         }
         if self.part == Part::Trailers {
-            let trailers = ready!(self.stream.poll_recv_trailers(cx));
+            let trailers = ready!(self.stream.poll_trailers(cx));
             self.part = Part::Nothing;
             let frame = trailers.map(|trailers| trailers.map(Frame::trailers));
             return Poll::Ready(frame.map_err(BodyError::from).transpose());
@@ -170,13 +303,19 @@ impl Quic {
     fn fail(&mut self, code: Code) {
         self.part = Part::Nothing;
         self.left = None;
-        self.stream.stop_sending(code);
+        self.stream.stop(code);
     }
 }
 
-impl Drop for Quic {
-    /// Tells the client that the rest of the body is not needed, which is no error (RFC 9114 §4.1).
+impl<S: Stream> Drop for Quic<S> {
+    /// Tells the peer that the rest of the body is not needed: a client's request ends without an error then
+    /// (RFC 9114 §4.1), a server's response is cancelled.
     fn drop(&mut self) {
-        self.stream.stop_sending(Code::H3_NO_ERROR);
+        let code = if self.exchange.is_some() {
+            Code::H3_REQUEST_CANCELLED
+        } else {
+            Code::H3_NO_ERROR
+        };
+        self.stream.stop(code);
     }
 }

@@ -42,11 +42,14 @@
 //! (RFC 9114 §8.1), and no other client notices.
 
 mod body;
+mod client;
 mod limits;
 mod peer;
 mod server;
+mod usage;
 
 pub use body::{Body, BodyError};
+pub use client::{Client, ClientBuilder, ClientError, Http3, QuicError, ResponseFuture};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Server, ServerBuilder};

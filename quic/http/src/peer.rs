@@ -1,11 +1,17 @@
 //! Facts about the connection of a request.
 
-use std::{fmt, net::SocketAddr, sync::Arc};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use http::Version;
-use hybriq::{CertificateDer, Group, Lineage, Suite};
+use hybriq::{CertificateDer, Group, Lineage, Side, Suite};
+use tokio_rustls::rustls;
 
-/// The connection that a request came on: an extension of every request.
+/// The connection that a message came on: an extension of every request that a
+/// [`Server`](crate::Server) gives to its service, and of every response of a [`Client`](crate::Client).
 ///
 /// # Examples
 /// ```
@@ -20,7 +26,7 @@ use hybriq::{CertificateDer, Group, Lineage, Suite};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Address of the client. A client over QUIC may have moved since it connected: this is the address
+    /// Address of the other end. A client over QUIC may have moved since it connected: this is the address
     /// at the time of the request.
     pub address: SocketAddr,
     /// Address of this end.
@@ -29,7 +35,8 @@ pub struct Peer {
     pub version: Version,
     /// Outcome of the TLS handshake.
     pub tls: Arc<Tls>,
-    /// True if the request came in 0-RTT packets, so that it may be a replay (RFC 8470).
+    /// True if the request came in 0-RTT packets, so that it may be a replay (RFC 8470); at a client, if it
+    /// was sent so.
     pub early: bool,
 }
 
@@ -53,8 +60,11 @@ pub struct Tls {
     pub server_name: Option<String>,
     /// Application protocol.
     pub alpn: Option<Vec<u8>>,
-    /// Certificates of the client, its own first, if it was asked for them and has shown any.
+    /// At a server, the certificates of the client, its own first, if it was asked for them and has shown
+    /// any.
     pub client_certificates: Vec<CertificateDer<'static>>,
+    /// At a client, the certificates of the server, its own first; none if the session was resumed.
+    pub server_certificates: Vec<CertificateDer<'static>>,
 }
 
 impl Tls {
@@ -66,6 +76,11 @@ impl Tls {
     /// Returns the outcome of a QUIC handshake.
     pub(crate) fn of_quic(connection: &hybriq::Connection) -> Self {
         let handshake = connection.handshake();
+        let certificates = connection.peer_certificates();
+        let (client_certificates, server_certificates) = match connection.side() {
+            Side::Server => (certificates, Vec::new()),
+            Side::Client => (Vec::new(), certificates),
+        };
         Self {
             group: Some(handshake.key_exchange.group),
             hello_retry: handshake.key_exchange.hello_retry,
@@ -74,7 +89,8 @@ impl Tls {
             suite: Some(handshake.suite),
             server_name: handshake.server_name.clone(),
             alpn: handshake.alpn.clone(),
-            client_certificates: connection.peer_certificates(),
+            client_certificates,
+            server_certificates,
         }
     }
 
@@ -89,12 +105,30 @@ impl Tls {
             server_name: None,
             alpn: connection.alpn(),
             client_certificates: Vec::new(),
+            server_certificates: Vec::new(),
         }
     }
 
-    /// Returns the outcome of a handshake over TCP.
-    pub(crate) fn of_tcp(tls: &tokio_rustls::rustls::ServerConnection) -> Self {
-        use tokio_rustls::rustls::HandshakeKind;
+    /// Returns the outcome of a client's handshake over TCP, at its server.
+    pub(crate) fn of_tcp(tls: &rustls::ServerConnection) -> Self {
+        Self {
+            server_name: tls.server_name().map(str::to_owned),
+            client_certificates: certificates(tls),
+            ..Self::over_tcp(tls)
+        }
+    }
+
+    /// Returns the outcome of the handshake with a server over TCP.
+    pub(crate) fn of_server(tls: &rustls::ClientConnection, name: &str) -> Self {
+        Self {
+            server_name: name.parse::<IpAddr>().is_err().then(|| name.to_owned()),
+            server_certificates: certificates(tls),
+            ..Self::over_tcp(tls)
+        }
+    }
+
+    fn over_tcp(tls: &rustls::CommonState) -> Self {
+        use rustls::HandshakeKind;
 
         let group = tls.negotiated_key_exchange_group();
         let group = group.map(|group| Group(group.name().into()));
@@ -108,16 +142,19 @@ impl Tls {
             lineage: group.filter(|_| !resumed).map(Lineage::of),
             resumed,
             suite: suite.and_then(|suite| Suite::from_iana(suite.suite().into())),
-            server_name: tls.server_name().map(str::to_owned),
+            server_name: None,
             alpn: tls.alpn_protocol().map(<[u8]>::to_vec),
-            client_certificates: tls
-                .peer_certificates()
-                .unwrap_or_default()
-                .iter()
-                .map(|certificate| certificate.clone().into_owned())
-                .collect(),
+            client_certificates: Vec::new(),
+            server_certificates: Vec::new(),
         }
     }
+}
+
+fn certificates(tls: &rustls::CommonState) -> Vec<CertificateDer<'static>> {
+    let certificates = tls.peer_certificates().unwrap_or_default().iter();
+    certificates
+        .map(|certificate| certificate.clone().into_owned())
+        .collect()
 }
 
 impl fmt::Display for Tls {

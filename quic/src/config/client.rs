@@ -189,10 +189,45 @@ impl ClientConfig {
         self.with_tls(change)
     }
 
+    /// Changes options of the transport that was set, for programs that hand a configuration on. Default:
+    /// no change.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// fn kept_alive(config: hybriq::ClientConfig) -> hybriq::ClientConfig {
+    ///     config.transport_options(|transport| transport.keep_alive(Duration::from_secs(10)))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn transport_options(
+        mut self,
+        change: impl FnOnce(TransportConfig) -> TransportConfig,
+    ) -> Self {
+        self.transport = change(self.transport);
+        self.built = Arc::default();
+        self
+    }
+
     fn with_tls(mut self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         self.tls = change(self.tls);
         self.built = Arc::default();
         self
+    }
+
+    /// Returns a configuration of rustls for TLS over TCP, with this configuration's trust, certificate and
+    /// policy of key exchange: for clients that use HTTP/1.1 and HTTP/2 beside HTTP/3. `alpn` has the
+    /// application protocols over TCP, first choice first.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    #[cfg(feature = "rustls")]
+    pub fn tcp(
+        &self,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<hybriq_tls::rustls::TcpClient, ConfigError> {
+        hybriq_tls::rustls::TcpClient::new(&self.tls, alpn)
     }
 
     /// Checks the configuration without connecting: the TLS library knows the groups and

@@ -14,7 +14,7 @@ use hybriq_proto::{
     token::{Kind, SEED_LEN},
 };
 
-use super::waiters::lock;
+use super::{inheritance::Inheritance, waiters::lock};
 
 /// Everything that the workers of an endpoint are made with, and made with again after a failure.
 pub(crate) struct Blueprint {
@@ -34,6 +34,8 @@ pub(crate) struct Blueprint {
     pub(crate) spent: Spent,
     /// Name of the endpoint in metrics and traces.
     pub(crate) name: Option<Arc<str>>,
+    /// Sockets and connections of earlier processes.
+    pub(crate) inheritance: Inheritance,
     /// Watcher of connections whose configuration has none.
     pub(crate) watcher: Watcher,
 }
@@ -73,9 +75,18 @@ impl TokenRecord for Spent {
 }
 
 impl Blueprint {
-    /// Replaces the configuration of connections that are accepted from now on.
-    pub(crate) fn set_server(&self, setup: Setup) {
-        *lock(&self.server) = Some(self.watcher.watch(setup));
+    /// Replaces the configuration of connections that are accepted from now on, and tells the workers
+    /// by `tell`, which returns false if one of them has ended. All of this happens under one lock:
+    /// of two changes at the same time, the same one is the last for every worker, also for one that
+    /// is started again meanwhile.
+    pub(crate) fn set_server(&self, setup: Setup, tell: impl FnOnce(&Setup) -> bool) -> bool {
+        let setup = self.watcher.watch(setup);
+        let mut server = lock(&self.server);
+        let told = tell(&setup);
+        if told {
+            *server = Some(setup);
+        }
+        told
     }
 
     /// Makes the core of a worker.
@@ -88,6 +99,7 @@ impl Blueprint {
         endpoint.set_address_validation(self.token_keys.clone(), self.address_validation);
         endpoint.set_token_record(self.spent.clone());
         endpoint.set_accept_backlog(self.accept_backlog);
+        self.inheritance.apply(&mut endpoint);
         endpoint
     }
 }

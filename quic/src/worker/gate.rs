@@ -11,18 +11,23 @@ use crate::config::{Limits, NetworkRate};
 /// Number of buckets of a rate. Networks that share one share its rate as well.
 const BUCKETS: usize = 1 << 14;
 
-/// Decision about a client.
+/// Answer to a client that is not admitted, with the limit that it met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Admit,
-    /// The client must prove its address first: more packets than are allowed came from its network.
-    Retry,
-    /// There are as many connections as are allowed.
-    TooMany,
-    /// As many handshakes are under way as are allowed.
-    TooBusy,
-    /// The client's network starts more connections than are allowed.
-    TooFast,
+pub(super) enum TurnAway {
+    /// The client must prove its address first. One that cannot any more is refused.
+    Retry(Limit),
+    Refuse(Limit),
+}
+
+/// A limit of the operator on new clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Limit {
+    /// Connections at once.
+    Connections,
+    /// Handshakes under way.
+    Handshakes,
+    /// Connections that a network starts.
+    Rate,
 }
 
 /// Standing of a client's address (RFC 9000 §8.1).
@@ -60,36 +65,43 @@ impl Gate {
     }
 
     /// Decides about a client.
+    ///
+    /// # Errors
+    /// The limits do not admit it.
     pub(super) fn judge(
         &mut self,
         now: Instant,
         client: IpAddr,
         address: Address,
         present: Present,
-    ) -> Verdict {
+    ) -> Result<(), TurnAway> {
         let Limits {
             connections,
             handshakes,
             per_network: _,
         } = self.limits;
         if connections.is_some_and(|most| present.connections >= most) {
-            return Verdict::TooMany;
+            return Err(TurnAway::Refuse(Limit::Connections));
         }
         if let Some(most) = handshakes {
             match address {
-                Address::Unproven if present.handshakes >= most / 2 => return Verdict::Retry,
-                Address::Proven if present.handshakes >= most => return Verdict::TooBusy,
+                Address::Unproven if present.handshakes >= most / 2 => {
+                    return Err(TurnAway::Retry(Limit::Handshakes));
+                }
+                Address::Proven if present.handshakes >= most => {
+                    return Err(TurnAway::Refuse(Limit::Handshakes));
+                }
                 Address::Proven | Address::Unproven => {}
             }
         }
         let [unproven, proven] = &mut self.rates;
         let (rates, beyond) = if address == Address::Proven {
-            (proven, Verdict::TooFast)
+            (proven, TurnAway::Refuse(Limit::Rate))
         } else {
-            (unproven, Verdict::Retry)
+            (unproven, TurnAway::Retry(Limit::Rate))
         };
         let within = rates.as_mut().is_none_or(|rates| rates.take(now, client));
-        if within { Verdict::Admit } else { beyond }
+        if within { Ok(()) } else { Err(beyond) }
     }
 }
 
@@ -177,26 +189,35 @@ mod tests {
             gate.judge(now, ip(client), Address::Proven, connections(0))
         };
         for host in 0..3 {
-            assert_eq!(ask(0, &format!("192.0.2.{host}")), Verdict::Admit);
+            assert_eq!(ask(0, &format!("192.0.2.{host}")), Ok(()));
         }
-        assert_eq!(ask(0, "192.0.2.200"), Verdict::TooFast);
-        assert_eq!(ask(99, "192.0.2.200"), Verdict::TooFast);
-        assert_eq!(ask(100, "192.0.2.200"), Verdict::Admit);
-        assert_eq!(ask(100, "::ffff:192.0.2.7"), Verdict::TooFast);
-        assert_eq!(ask(100, "198.51.100.7"), Verdict::Admit, "another network");
+        assert_eq!(ask(0, "192.0.2.200"), Err(TurnAway::Refuse(Limit::Rate)));
+        assert_eq!(ask(99, "192.0.2.200"), Err(TurnAway::Refuse(Limit::Rate)));
+        assert_eq!(ask(100, "192.0.2.200"), Ok(()));
+        assert_eq!(
+            ask(100, "::ffff:192.0.2.7"),
+            Err(TurnAway::Refuse(Limit::Rate))
+        );
+        assert_eq!(ask(100, "198.51.100.7"), Ok(()), "another network");
         for host in [
             "2001:db8:0:100::1",
             "2001:db8:0:1ff::2",
             "2001:db8:0:1aa::3",
         ] {
-            assert_eq!(ask(100, host), Verdict::Admit);
+            assert_eq!(ask(100, host), Ok(()));
         }
-        assert_eq!(ask(100, "2001:db8:0:100::9"), Verdict::TooFast);
+        assert_eq!(
+            ask(100, "2001:db8:0:100::9"),
+            Err(TurnAway::Refuse(Limit::Rate))
+        );
         // A long pause allows no more than the burst.
         for host in 0..3 {
-            assert_eq!(ask(3_600_000, &format!("192.0.2.{host}")), Verdict::Admit);
+            assert_eq!(ask(3_600_000, &format!("192.0.2.{host}")), Ok(()));
         }
-        assert_eq!(ask(3_600_000, "192.0.2.9"), Verdict::TooFast);
+        assert_eq!(
+            ask(3_600_000, "192.0.2.9"),
+            Err(TurnAway::Refuse(Limit::Rate))
+        );
     }
 
     #[test]
@@ -205,19 +226,19 @@ mod tests {
         let client = ip("192.0.2.1");
         assert_eq!(
             gate.judge(now, client, Address::Unproven, connections(0)),
-            Verdict::Admit
+            Ok(())
         );
         assert_eq!(
             gate.judge(now, client, Address::Unproven, connections(0)),
-            Verdict::Retry
+            Err(TurnAway::Retry(Limit::Rate))
         );
         assert_eq!(
             gate.judge(now, client, Address::Proven, connections(0)),
-            Verdict::Admit
+            Ok(())
         );
         assert_eq!(
             gate.judge(now, client, Address::Proven, connections(0)),
-            Verdict::TooFast
+            Err(TurnAway::Refuse(Limit::Rate))
         );
     }
 
@@ -227,11 +248,11 @@ mod tests {
         let client = ip("192.0.2.1");
         assert_eq!(
             gate.judge(now, client, Address::Proven, connections(100)),
-            Verdict::TooMany
+            Err(TurnAway::Refuse(Limit::Connections))
         );
         assert_eq!(
             gate.judge(now, client, Address::Proven, connections(99)),
-            Verdict::Admit
+            Ok(())
         );
     }
 
@@ -250,9 +271,15 @@ mod tests {
             };
             gate.judge(now, ip("192.0.2.1"), address, present)
         };
-        assert_eq!(judge(Address::Unproven, 4), Verdict::Admit);
-        assert_eq!(judge(Address::Unproven, 5), Verdict::Retry);
-        assert_eq!(judge(Address::Proven, 9), Verdict::Admit);
-        assert_eq!(judge(Address::Proven, 10), Verdict::TooBusy);
+        assert_eq!(judge(Address::Unproven, 4), Ok(()));
+        assert_eq!(
+            judge(Address::Unproven, 5),
+            Err(TurnAway::Retry(Limit::Handshakes))
+        );
+        assert_eq!(judge(Address::Proven, 9), Ok(()));
+        assert_eq!(
+            judge(Address::Proven, 10),
+            Err(TurnAway::Refuse(Limit::Handshakes))
+        );
     }
 }

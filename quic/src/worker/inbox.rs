@@ -26,6 +26,9 @@ pub(super) struct Inbox {
     mailbox: Arc<Mailbox>,
     /// Lists to exchange with those of the mailbox. They are empty between two turns.
     taken: Requests,
+    /// Other commands than handshakes. They are kept here until they are handled, so that a panic
+    /// loses none but that which it comes from.
+    commands: VecDeque<Command>,
     /// Handshakes that this turn's budget did not allow. Only handshakes wait for the budget.
     starts: VecDeque<Command>,
     /// Handshakes that may still be started in this turn.
@@ -43,6 +46,7 @@ impl Inbox {
         Self {
             mailbox,
             taken: Requests::default(),
+            commands: VecDeque::new(),
             starts: VecDeque::new(),
             budget: STARTS,
             dirty: VecDeque::new(),
@@ -67,13 +71,21 @@ impl Inbox {
         self.budget = self.budget.saturating_sub(1);
     }
 
-    /// Takes everything that waits in the mailbox. Give the lists back once they are handled.
-    pub(super) fn take(&mut self) -> Option<Requests> {
+    /// Takes everything that waits in the mailbox, and keeps the commands. Give the lists back once
+    /// they are handled. The number of all messages is returned with them.
+    pub(super) fn take(&mut self) -> Option<(usize, Requests)> {
         let mut taken = mem::take(&mut self.taken);
         if self.mailbox.take(&mut taken) {
-            let starts = taken.commands.iter().filter(|it| it.starts_handshake());
-            self.live += starts.count();
-            return Some(taken);
+            let count = taken.len();
+            for command in taken.commands.drain(..) {
+                if command.starts_handshake() {
+                    self.live += 1;
+                    self.starts.push_back(command);
+                } else {
+                    self.commands.push_back(command);
+                }
+            }
+            return Some((count, taken));
         }
         self.taken = taken;
         None
@@ -84,14 +96,9 @@ impl Inbox {
         self.taken = done;
     }
 
-    /// Queues a command that must wait for the budget. Returns one that can be handled at once.
-    pub(super) fn sort(&mut self, command: Command) -> Option<Command> {
-        if command.starts_handshake() {
-            self.starts.push_back(command);
-            None
-        } else {
-            Some(command)
-        }
+    /// Returns the next command that does not start a handshake.
+    pub(super) fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
     }
 
     /// Returns the next handshake to start, while the budget lasts.
@@ -117,9 +124,10 @@ impl Inbox {
         self.dirty.pop_front()
     }
 
-    /// Returns true if handshakes or touched connections wait for the next turn.
+    /// Returns true if handshakes, touched connections or, after a panic, other commands wait for the
+    /// next turn.
     pub(super) fn has_waiting(&self) -> bool {
-        !self.starts.is_empty() || !self.dirty.is_empty()
+        !self.starts.is_empty() || !self.dirty.is_empty() || !self.commands.is_empty()
     }
 
     /// Returns ready when something waits in the mailbox.
@@ -153,6 +161,7 @@ impl Inbox {
         let waiting = self.mailbox.end();
         let dropped = waiting.commands.iter().chain(&self.starts);
         let count = dropped.filter(|command| command.starts_handshake()).count();
+        self.commands.clear();
         self.starts.clear();
         self.dirty.clear();
         count

@@ -2,12 +2,15 @@
 
 use super::{
     Standing, State, Worker,
-    gate::Verdict,
-    mailbox::{Passed, Reason},
+    gate::{Limit, TurnAway},
+    mailbox::Passed,
     shared::Turned,
     touch,
 };
-use crate::{sync::MutexGuard, udp::Buffers};
+use crate::{
+    sync::MutexGuard,
+    udp::{Buffers, Reason},
+};
 use hybriq_proto::endpoint::{Arrival, DropReason, Incoming, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.
@@ -17,8 +20,12 @@ impl Worker {
     /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
     /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
-        for id in self.sockets.take_turns() {
-            self.receive_from(id);
+        if self.succession.has_sockets() {
+            for id in self.sockets.take_turns() {
+                self.receive_from(id);
+            }
+        } else {
+            self.receive_forwarded();
         }
     }
 
@@ -106,19 +113,22 @@ impl Worker {
                 let len = datagram.len();
                 self.process_message(&arrival, &mut datagram, len.max(1));
             }
-            Reason::Stray => {
-                if let Routed::Connection(slot, packets) = self.endpoint.on_stray(&mut datagram) {
-                    if let Some(entry) = self.connections.get(slot) {
-                        touch(&mut self.touched, entry);
-                        let mut state = entry.connection.lock();
-                        state.core.on_packets(self.now, &arrival, packets);
-                    }
-                }
+            Reason::Stray => self.process_stray(&arrival, &mut datagram),
+        }
+    }
+
+    /// Processes a datagram that may be the stateless reset of a connection here.
+    pub(super) fn process_stray(&mut self, arrival: &Arrival, datagram: &mut [u8]) {
+        if let Routed::Connection(slot, packets) = self.endpoint.on_stray(datagram) {
+            if let Some(entry) = self.connections.get(slot) {
+                touch(&mut self.touched, entry);
+                let mut state = entry.connection.lock();
+                state.core.on_packets(self.now, arrival, packets);
             }
         }
     }
 
-    fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
+    pub(super) fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
                 self.refuse(*incoming);
@@ -136,7 +146,7 @@ impl Worker {
                 match queued {
                     Ok(()) => {}
                     Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
-                    Err(Turned::Limited(verdict, incoming)) => self.turn_away(verdict, *incoming),
+                    Err(Turned::Limited(answer, incoming)) => self.turn_away(answer, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
                         self.endpoint.ignore(*incoming);
@@ -153,7 +163,9 @@ impl Worker {
                     None => self.stats.on_dropped(DropReason::UnknownConnection),
                 }
             }
+            Routed::Earlier(place, datagram) => self.forward(place, arrival, datagram),
             Routed::Stray(datagram) => {
+                self.forward_stray(arrival, datagram);
                 self.stats.on_dropped(DropReason::UnknownConnection);
                 for mailbox in self.shared.others(self.index) {
                     mailbox.push_foreign(*arrival, datagram, Reason::Stray);
@@ -170,28 +182,20 @@ impl Worker {
     }
 
     /// Answers a client that the operator's limits do not admit.
-    fn turn_away(&mut self, verdict: Verdict, incoming: Incoming) {
-        match verdict {
-            Verdict::Retry => match self.endpoint.retry(self.now, incoming) {
-                Ok(()) => {}
+    fn turn_away(&mut self, answer: TurnAway, incoming: Incoming) {
+        let (limit, incoming) = match answer {
+            TurnAway::Refuse(limit) => (limit, incoming),
+            TurnAway::Retry(limit) => match self.endpoint.retry(self.now, incoming) {
+                Ok(()) => return,
                 // The client has received packets of ours already, and would ignore a Retry.
-                Err(incoming) => {
-                    self.stats.refused_too_fast += 1;
-                    self.endpoint.refuse(*incoming);
-                }
+                Err(incoming) => (limit, *incoming),
             },
-            Verdict::TooFast => {
-                self.stats.refused_too_fast += 1;
-                self.endpoint.refuse(incoming);
-            }
-            Verdict::TooBusy => {
-                self.stats.refused_too_busy += 1;
-                self.endpoint.refuse(incoming);
-            }
-            Verdict::TooMany | Verdict::Admit => {
-                self.stats.refused_too_many += 1;
-                self.endpoint.refuse(incoming);
-            }
+        };
+        match limit {
+            Limit::Connections => self.stats.refused_too_many += 1,
+            Limit::Handshakes => self.stats.refused_too_busy += 1,
+            Limit::Rate => self.stats.refused_too_fast += 1,
         }
+        self.endpoint.refuse(incoming);
     }
 }

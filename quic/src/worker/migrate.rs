@@ -1,14 +1,28 @@
-//! Connections that move from one socket to another.
+//! Connections that move from one socket to another. A move of the whole endpoint reaches many
+//! connections a share at a time: other work of the worker goes on in between.
 
 use std::{net::SocketAddr, sync::Arc};
 
 use super::{
     Worker,
-    connection::{Migration, State},
+    connection::{Migration, SharedConnection, State},
     touch,
 };
 use crate::udp::{Opened, Socket};
 use hybriq_proto::endpoint::SocketId;
+
+/// Largest number of connections that are moved to another socket in one turn.
+const SHARE: usize = 512;
+
+/// Move of all connections to another socket, while it has not reached every connection.
+pub(super) struct Rebinding {
+    socket: SocketId,
+    address: SocketAddr,
+    /// Sockets to give up once every connection has been told.
+    old: Vec<SocketId>,
+    /// Index from which on the connections are still to be moved.
+    next: usize,
+}
 
 impl Worker {
     /// Opens a socket and tells a connection to move there.
@@ -42,7 +56,8 @@ impl Worker {
         }
     }
 
-    /// Moves every client's connection to another socket, from which new ones start as well.
+    /// Starts new connections from another socket, and begins to move every client's connection
+    /// there.
     pub(super) fn on_rebind(&mut self, socket: Opened) {
         let socket = match Socket::register(socket) {
             Ok(socket) => socket,
@@ -53,28 +68,57 @@ impl Worker {
         };
         let address = socket.local_address();
         let old = self.sockets.set_primary(socket);
-        let socket = self.sockets.primary();
-        let connections: Vec<_> = self
-            .connections
-            .iter_mut()
-            .map(|entry| entry.connection.clone())
-            .collect();
-        for connection in connections {
-            let mut state = connection.lock();
-            if state.core.side().is_client() {
-                let request = state.begin_move(&mut self.wakes);
-                self.aim(&mut state, (request, socket, address));
-            }
-            if let Some(entry) = self.connections.get(connection.slot) {
-                let core = &state.core;
-                self.sockets
-                    .recount(&mut entry.sockets, |socket| core.uses(socket));
-                touch(&mut self.touched, entry);
-            }
+        let mut rebinding = Rebinding {
+            socket: self.sockets.primary(),
+            address,
+            old: vec![old],
+            next: 0,
+        };
+        if let Some(unfinished) = self.rebinding.take() {
+            rebinding.old.extend(unfinished.old);
         }
-        self.sockets.release(old);
+        self.rebinding = Some(rebinding);
         if self.index == 0 {
             self.shared.set_addresses(self.sockets.addresses());
+        }
+        self.go_on_rebinding();
+    }
+
+    /// Moves this turn's share of the connections.
+    pub(super) fn go_on_rebinding(&mut self) {
+        let Some(mut rebinding) = self.rebinding.take() else {
+            return;
+        };
+        for _ in 0..SHARE {
+            let Some((index, entry)) = self.connections.first_from(rebinding.next) else {
+                for socket in rebinding.old {
+                    self.sockets.release(socket);
+                }
+                return;
+            };
+            rebinding.next = index + 1;
+            let connection = entry.connection.clone();
+            self.rebind_one(&connection, (rebinding.socket, rebinding.address));
+        }
+        self.rebinding = Some(rebinding);
+    }
+
+    fn rebind_one(
+        &mut self,
+        connection: &Arc<SharedConnection>,
+        (socket, address): (SocketId, SocketAddr),
+    ) {
+        let mut state = connection.lock();
+        // A connection that started after the rebind is there already.
+        if state.core.side().is_client() && state.core.local().socket != socket {
+            let request = state.begin_move(&mut self.wakes);
+            self.aim(&mut state, (request, socket, address));
+        }
+        if let Some(entry) = self.connections.get(connection.slot) {
+            let core = &state.core;
+            self.sockets
+                .recount(&mut entry.sockets, |socket| core.uses(socket));
+            touch(&mut self.touched, entry);
         }
     }
 }

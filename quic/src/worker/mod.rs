@@ -12,9 +12,11 @@ mod closing;
 mod connection;
 mod connections;
 mod drain;
+mod failure;
 mod gate;
 mod here;
 mod inbox;
+mod inheritance;
 mod input;
 mod mailbox;
 mod meter;
@@ -27,6 +29,7 @@ mod shared;
 mod sockets;
 mod start;
 mod stats;
+mod succession;
 mod tasks;
 mod timers;
 mod trace;
@@ -43,7 +46,7 @@ use std::{
 
 use self::{
     batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    sockets::Sockets, timers::Timers, trim::Trim,
+    migrate::Rebinding, sockets::Sockets, succession::Succession, timers::Timers, trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -58,6 +61,7 @@ pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
+pub(crate) use inheritance::{Claimed, Inheritance};
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub(crate) use start::Start;
@@ -98,8 +102,11 @@ pub(crate) struct Worker {
     ended: usize,
     wakes: Vec<Waker>,
     standing: Standing,
+    succession: Succession,
     /// Close of the endpoint, while it has not reached every connection.
     closing: Option<Closing>,
+    /// Move to another socket, while it has not reached every connection.
+    rebinding: Option<Rebinding>,
     stats: EndpointStats,
     meter: Meter,
     trim: Trim,
@@ -145,7 +152,9 @@ impl Worker {
             ended: 0,
             wakes: Vec::new(),
             standing: Standing::Open,
+            succession: Succession::default(),
             closing: None,
+            rebinding: None,
             stats: EndpointStats::default(),
             trim: Trim::default(),
             unfinished: 0,
@@ -175,6 +184,7 @@ impl Worker {
         self.receive();
         self.on_timeouts();
         self.go_on_closing();
+        self.go_on_rebinding();
         for _ in 0..ROUNDS {
             self.take_requests();
             self.service();
@@ -213,6 +223,7 @@ impl Worker {
     /// Publishes the counters, and then the number of connections that ended in this turn.
     fn publish(&mut self) {
         let stats = self.stats.with(self.endpoint.stats());
+        self.finish_deciding();
         self.meter.publish(self.now, &stats);
         self.inbox.set_stats(&stats);
         let unfinished = self.endpoint.unfinished();
@@ -238,14 +249,15 @@ impl Worker {
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let may_send = !self.sending.is_empty() && self.batch.is_empty();
-        if may_send || self.closing.is_some() || self.inbox.has_waiting() {
+        let walks = self.closing.is_some() || self.rebinding.is_some();
+        if may_send || walks || self.inbox.has_waiting() {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
         poll_fn(|cx| {
             let next = self.next_timeout();
             let ready = self.inbox.poll_requests(cx).is_ready()
-                || self.sockets.poll_readable(cx).is_ready()
+                || self.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
                 || self.timers.poll_alarm(next, cx).is_ready();
             if ready {
@@ -257,6 +269,14 @@ impl Worker {
         .await;
         if !slept {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Returns ready when datagrams may be waiting.
+    fn poll_readable(&self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        match self.succession.inlet() {
+            None => self.sockets.poll_readable(cx),
+            Some(inlet) => inlet.poll_readable(cx),
         }
     }
 
@@ -388,7 +408,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let mut wakes = std::mem::take(&mut self.wakes);
         self.ended += self.inbox.end();
-        self.end_all("the endpoint's task ended", &mut wakes);
+        self.end_all(failure::RUNTIME, &mut wakes);
         self.meter.finish(&self.stats.with(self.endpoint.stats()));
         self.shared.on_ended(self.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);

@@ -10,10 +10,9 @@ use std::{
     task::{Poll, Waker},
 };
 
-use bytes::Bytes;
-use hybriq_proto::error::{By, Code, ConnectionError};
-
-use super::{Worker, batch::SendBatch, connections::Connections, timers::Timers, trace, waiters};
+use super::{
+    Worker, batch::SendBatch, connections::Connections, failure, timers::Timers, trace, waiters,
+};
 use crate::udp::Buffers;
 
 /// Runs a future and catches its panic.
@@ -40,16 +39,18 @@ impl Worker {
             "a worker failed and is started again"
         );
         let mut wakes = mem::take(&mut self.wakes);
-        self.end_all("the worker of the connection failed", &mut wakes);
-        // Requests that were being handled are lost. Their promises tell the tasks that wait.
+        self.end_all(failure::PANIC, &mut wakes);
+        // The request that was being handled is lost. Its promise tells the task that waits.
         self.ended = self.inbox.begun();
         self.endpoint = self.blueprint.endpoint(self.index);
+        self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();
         self.timers = Timers::default();
         self.clock_set = None;
         self.touched.clear();
         self.sending.clear();
         self.closing = None;
+        self.go_on_rebinding();
         self.batch = SendBatch::new();
         self.buffers = Buffers::new();
         self.stats.worker_failures += 1;
@@ -60,12 +61,7 @@ impl Worker {
 
     /// Ends all connections with an internal error, without telling their peers.
     pub(super) fn end_all(&mut self, reason: &'static str, wakes: &mut Vec<Waker>) {
-        let error = ConnectionError::Transport {
-            by: By::Local,
-            code: Code::INTERNAL_ERROR,
-            frame: None,
-            reason: Bytes::from_static(reason.as_bytes()),
-        };
+        let error = failure::error(reason);
         for entry in self.connections.iter_mut() {
             entry.connection.lock().end(error.clone(), wakes);
             self.meter.on_failed(&entry.life, &error);

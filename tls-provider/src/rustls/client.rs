@@ -57,21 +57,7 @@ impl Client {
         refuse_store(options)?;
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
-        let builder = ClientConfig::builder_with_provider(crypto.clone())
-            .with_protocol_versions(&[&version::TLS13])
-            .map_err(|error| unsupported(error.to_string()))?
-            .dangerous()
-            .with_custom_certificate_verifier(verify::of_servers(&options.trust, &crypto)?);
-        let mut config = match &options.identity {
-            None => builder.with_no_client_auth(),
-            Some(identity) => {
-                let resolver = SingleCertAndKey::from(keys::load(identity, &crypto)?);
-                builder.with_client_cert_resolver(Arc::new(resolver))
-            }
-        };
-        if let Some(change) = &options.change_rustls {
-            (change.0)(&mut config);
-        }
+        let mut config = config(options, crypto)?;
         // The transport relies on everything from here on.
         config.check_selected_alpn = true;
         config.enable_early_data = false;
@@ -105,6 +91,29 @@ impl Client {
             fresh: Arc::new(fresh),
         })
     }
+}
+
+/// Returns a configuration with the trust and the certificate of the options, over TLS 1.3.
+pub(super) fn config(
+    options: &ClientOptions,
+    crypto: Arc<CryptoProvider>,
+) -> Result<ClientConfig, ConfigError> {
+    let builder = ClientConfig::builder_with_provider(crypto.clone())
+        .with_protocol_versions(&[&version::TLS13])
+        .map_err(|error| unsupported(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verify::of_servers(&options.trust, &crypto)?);
+    let mut config = match &options.identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let resolver = SingleCertAndKey::from(keys::load(identity, &crypto)?);
+            builder.with_client_cert_resolver(Arc::new(resolver))
+        }
+    };
+    if let Some(change) = &options.change_rustls {
+        (change.0)(&mut config);
+    }
+    Ok(config)
 }
 
 /// Refuses a store of sessions, which rustls could put nothing into.

@@ -41,7 +41,7 @@ pub use ::rustls::crypto::CryptoProvider;
 pub use ::rustls::{ClientConfig, ServerConfig};
 pub use client::Client;
 pub use server::Server;
-pub use tcp::TcpServer;
+pub use tcp::{TcpClient, TcpServer};
 
 use crate::{ConfigError, Side};
 

@@ -1,16 +1,18 @@
-//! Configurations for TLS over TCP, with the certificates and policies of a QUIC server.
+//! Configurations for TLS over TCP, with the certificates and policies of QUIC.
 
 use std::sync::Arc;
 
+use ::rustls::client::Resumption;
 use ::rustls::crypto::{CryptoProvider, aws_lc_rs::Ticketer};
 use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
-use ::rustls::{KeyLog, NoKeyLog, ServerConfig, version};
+use ::rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig, version};
 
+use super::client;
 use super::server::Parts;
 use super::{groups, suites, unsupported};
 use crate::admission::ByServerName;
 use crate::options::KeyLogSink;
-use crate::{ConfigError, Group, KeyExchange, ServerOptions};
+use crate::{ClientOptions, ConfigError, Group, KeyExchange, ServerOptions};
 
 /// Configurations of rustls for a server that offers TLS over TCP beside QUIC: the same certificates,
 /// policies of key exchange, cipher suites and client authentication, by TLS 1.3 only.
@@ -56,7 +58,40 @@ impl TcpServer {
     }
 }
 
-/// Parts that all configurations share.
+/// A configuration of rustls for a client that uses TLS over TCP beside QUIC: the same trust, certificate,
+/// policy of key exchange and cipher suites, by TLS 1.3 only.
+///
+/// Sessions are separate from those of QUIC, and nothing is sent early.
+pub struct TcpClient(Arc<ClientConfig>);
+
+impl TcpClient {
+    /// Builds the configuration, for these application protocols, first choice first.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    pub fn new(
+        options: &ClientOptions,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Self, ConfigError> {
+        let groups = groups::of_policy(&options.key_exchange)?;
+        let crypto = suites::crypto(options.suites.as_deref(), &groups)?;
+        let mut config = client::config(options, Arc::new(crypto))?;
+        config.enable_early_data = false;
+        config.alpn_protocols = names(alpn);
+        config.key_log = key_log(&options.key_log)?;
+        if options.no_resumption {
+            config.resumption = Resumption::disabled();
+        }
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        self.0.clone()
+    }
+}
+
+/// Parts that all configurations of a server share.
 struct Shared {
     parts: Parts,
     alpn: Vec<Vec<u8>>,
@@ -71,15 +106,9 @@ impl Shared {
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             parts: Parts::new(options, |crypto| crypto)?,
-            alpn: alpn
-                .into_iter()
-                .map(|name| name.as_ref().to_vec())
-                .collect(),
+            alpn: names(alpn),
             ticketer: Ticketer::new().map_err(|error| unsupported(error.to_string()))?,
-            key_log: match options.key_log.open()? {
-                Some(sink) => Arc::new(Log(sink)),
-                None => Arc::new(NoKeyLog),
-            },
+            key_log: key_log(&options.key_log)?,
         })
     }
 
@@ -106,6 +135,18 @@ impl Shared {
         }
         Ok(Arc::new(config))
     }
+}
+
+fn names(protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>> {
+    let protocols = protocols.into_iter();
+    protocols.map(|name| name.as_ref().to_vec()).collect()
+}
+
+fn key_log(wanted: &crate::KeyLog) -> Result<Arc<dyn KeyLog>, ConfigError> {
+    Ok(match wanted.open()? {
+        Some(sink) => Arc::new(Log(sink)),
+        None => Arc::new(NoKeyLog),
+    })
 }
 
 /// A key log in the terms of rustls.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::{
     connection::{Handle, SharedConnection},
+    failure,
     waiters::{lock, set_waker},
 };
 use crate::{error::ConnectError, sync::Mutex};
@@ -123,7 +124,7 @@ impl Attempt {
 }
 
 /// The worker's side of an [`Attempt`]. If it is dropped before it is kept, the task learns that the
-/// endpoint is closed, so no task waits forever.
+/// endpoint is closed or that the worker failed, so no task waits forever.
 pub(crate) struct Promise(Option<Arc<Attempt>>);
 
 impl Promise {
@@ -158,8 +159,13 @@ impl Promise {
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        let attempt = self.0.take();
-        let waker = attempt.and_then(|attempt| attempt.on_over(Err(ConnectError::EndpointClosed)));
+        let Some(attempt) = self.0.take() else { return };
+        let error = if std::thread::panicking() {
+            ConnectError::Connection(failure::error(failure::PANIC))
+        } else {
+            ConnectError::EndpointClosed
+        };
+        let waker = attempt.on_over(Err(error));
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -18,24 +18,28 @@ impl Worker {
         while let Some(connection) = self.inbox.next_dirty() {
             self.on_dirty(&connection);
         }
-        if let Some(mut requests) = self.inbox.take() {
-            self.meter.on_requests(requests.len());
+        if let Some((count, mut requests)) = self.inbox.take() {
+            self.meter.on_requests(count);
             for passed in requests.foreign.drain(..) {
                 self.process_passed(passed);
             }
-            for command in requests.commands.drain(..) {
-                if let Some(command) = self.inbox.sort(command) {
-                    self.on_command(command);
-                }
-            }
+            self.handle_commands();
             self.inbox.limit_dirty(&mut requests.dirty);
             for connection in requests.dirty.drain(..) {
                 self.on_dirty(&connection);
             }
             self.inbox.give_back(requests);
+        } else {
+            self.handle_commands();
         }
         while let Some(start) = self.inbox.next_start() {
             self.on_command(start);
+        }
+    }
+
+    fn handle_commands(&mut self) {
+        while let Some(command) = self.inbox.next_command() {
+            self.on_command(command);
         }
     }
 
@@ -90,9 +94,14 @@ impl Worker {
             Command::Migrate(migration) => self.on_migrate(&migration),
             Command::Rebind(socket) => self.on_rebind(*socket),
             Command::SetServer(setup) => {
-                self.endpoint
-                    .set_server(self.blueprint.watcher.watch(setup));
+                self.endpoint.set_server(setup);
             }
+            Command::Lend(reply) => {
+                let _ = reply.send(self.sockets.lend());
+            }
+            Command::GiveWay(relay, reply) => self.give_way(relay, reply),
+            Command::GoOn => self.go_on(),
+            Command::Succeeded => self.on_succeeded(),
             Command::Release => self.release(),
             Command::Recheck => {}
         }

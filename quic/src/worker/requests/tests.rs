@@ -1,7 +1,11 @@
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, task::Poll};
 
 use bytes::Bytes;
-use hybriq_proto::{config::AddressValidation, endpoint::Setup};
+use hybriq_proto::{
+    cids::CidGenerator,
+    config::AddressValidation,
+    endpoint::{Arrival, Local, Setup},
+};
 use hybriq_tls::Trust;
 
 use super::*;
@@ -9,8 +13,8 @@ use crate::{
     ClientConfig,
     config::{Ids, Limits, TokenKeys},
     sync::Mutex,
-    udp::{Options, Socket},
-    worker::{Attempt, Blueprint, Mailbox, Shared, Spent, Watcher},
+    udp::{Opened, Options, Reason, Socket},
+    worker::{Attempt, Blueprint, Inheritance, Mailbox, Shared, Spent, Watcher},
 };
 
 /// More handshakes than one turn starts.
@@ -19,6 +23,7 @@ const HANDSHAKES: usize = 40;
 /// The settings of an endpoint by default.
 fn blueprint() -> Arc<Blueprint> {
     Arc::new(Blueprint {
+        inheritance: Inheritance::default(),
         server: Mutex::default(),
         ids: Ids::default(),
         workers: 1,
@@ -192,4 +197,109 @@ async fn many_timers_are_handled_over_several_turns() {
     );
     worker.on_timeouts();
     assert_eq!(worker.touched.len(), 600);
+}
+
+/// Returns the number of connections that were told to move to the socket new ones start from.
+fn moving(worker: &mut Worker) -> usize {
+    let target = Some(worker.sockets.primary());
+    let entries = worker.connections.iter_mut();
+    let moving = entries.filter(|entry| entry.connection.lock().moving.socket() == target);
+    moving.count()
+}
+
+#[tokio::test]
+async fn many_connections_move_to_another_socket_over_several_turns() {
+    let (mut worker, mailbox) = worker_with(600);
+    let first = worker.sockets.primary();
+    let rebind = |mailbox: &Mailbox| {
+        let socket = Opened::bind(([127, 0, 0, 1], 0).into(), Options::default());
+        let command = Command::Rebind(Box::new(socket.expect("a socket")));
+        assert!(mailbox.push(command));
+    };
+    rebind(&mailbox);
+    worker.take_requests();
+    assert_eq!((moving(&mut worker), worker.touched.len()), (512, 512));
+    assert!(worker.rebinding.is_some(), "the worker must not sleep");
+    assert!(
+        worker.sockets.get(first).is_some(),
+        "connections still use the old socket"
+    );
+    worker.go_on_rebinding();
+    assert_eq!(moving(&mut worker), 600);
+    worker.go_on_rebinding();
+    assert!(worker.rebinding.is_none());
+
+    // One that comes before the other has reached everybody takes its place.
+    rebind(&mailbox);
+    worker.take_requests();
+    rebind(&mailbox);
+    worker.take_requests();
+    assert_eq!(moving(&mut worker), 512);
+    while worker.rebinding.is_some() {
+        worker.go_on_rebinding();
+    }
+    assert_eq!(moving(&mut worker), 600);
+    let addresses = worker.sockets.addresses();
+    assert_eq!(addresses.len(), 1, "the old ones are given up");
+}
+
+/// Ids that cannot be made: each one is a panic.
+#[derive(Debug)]
+struct Broken;
+
+impl CidGenerator for Broken {
+    fn len(&self) -> usize {
+        8
+    }
+
+    fn generate(&self, _worker: u8, _cid: &mut [u8]) {
+        panic!("the generator was told to fail");
+    }
+
+    fn worker(&self, _cid: &[u8]) -> Option<u8> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_panic_loses_no_request_but_its_own() {
+    let (mut worker, mailbox) = worker();
+    let setup = setup();
+    let settings = Arc::get_mut(&mut worker.blueprint).expect("nobody else has it");
+    settings.ids.generator = Arc::new(Broken);
+    worker.endpoint = worker.blueprint.endpoint(0);
+    let (failing, command) = connect(&setup);
+    assert!(mailbox.push(command));
+    let turn = std::panic::AssertUnwindSafe(|| worker.take_requests());
+    assert!(std::panic::catch_unwind(turn).is_err());
+    let outcome = failing.poll(&std::task::Context::from_waker(std::task::Waker::noop()));
+    let Poll::Ready(Err(ConnectError::Connection(error))) = outcome else {
+        panic!("the task waits, or does not learn why");
+    };
+    assert!(error.to_string().contains("worker"), "{error}");
+
+    // A first packet of a client, which is answered by a Retry. That needs an id.
+    let settings = Arc::get_mut(&mut worker.blueprint).expect("nobody else has it");
+    settings.address_validation = AddressValidation::Always;
+    worker.recover();
+    let mut initial = vec![0; 1200];
+    let header = [
+        0xc3, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0x44, 0x9e,
+    ];
+    initial[..header.len()].copy_from_slice(&header);
+    let arrival = Arrival {
+        peer: SocketAddr::from(([127, 0, 0, 1], 9)),
+        local: Local::default(),
+        ecn: None,
+    };
+    worker.endpoint.set_server(setup.clone());
+    assert!(mailbox.push_foreign(arrival, &initial, Reason::Id));
+    assert!(mailbox.push(Command::Close(7, Bytes::new())));
+    let turn = std::panic::AssertUnwindSafe(|| worker.take_requests());
+    assert!(std::panic::catch_unwind(turn).is_err());
+    worker.recover();
+    assert_eq!(worker.standing, Standing::Open);
+    assert!(worker.inbox.has_waiting(), "the worker must not sleep");
+    worker.take_requests();
+    assert_eq!(worker.standing, Standing::Closed);
 }

@@ -1,0 +1,110 @@
+//! Errors of the client.
+
+use std::{error::Error, fmt, io, sync::Arc, time::Duration};
+
+use http::{Method, Uri};
+use hybriq::ConnectError;
+
+/// Any error.
+pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Error of a request. Its text says what to do.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The URI of the request is not one of a server that speaks https.
+    #[error(
+        "'{0}' names no server; give a URI such as https://example.com/path, with https and without \
+         user information"
+    )]
+    Uri(Uri),
+    /// The text is no URI.
+    #[error("{0}; give a URI such as https://example.com/path")]
+    InvalidUri(String),
+    /// The client sends no requests of this method.
+    #[error("this client sends no {0} requests; it is no client of proxies")]
+    Method(Method),
+    /// No connection could be made.
+    #[error("no connection to {server}{}", causes(quic.as_deref(), tcp.as_deref()))]
+    Connect {
+        /// Host and port.
+        server: String,
+        /// Reason why there is none over QUIC, if it was tried.
+        quic: Option<Arc<QuicError>>,
+        /// Reason why there is none over TCP, if it was tried.
+        tcp: Option<Arc<io::Error>>,
+    },
+    /// The body of the request returned an error.
+    #[error("the body of the request could not be read: {0}")]
+    Body(Arc<dyn Error + Send + Sync>),
+    /// The fields of the request are larger than the server takes.
+    #[error("the fields of the request have {size} bytes, and the server takes {most}; send fewer")]
+    Fields {
+        /// Size of the fields (RFC 9114 §4.2.2).
+        size: u64,
+        /// Largest size that the server takes.
+        most: u64,
+    },
+    /// The fields of the response are larger than
+    /// [`ClientBuilder::header_list`](crate::ClientBuilder::header_list).
+    #[error(
+        "the fields of the response are larger than {0} bytes; raise ClientBuilder::header_list"
+    )]
+    ResponseFields(u64),
+    /// The server ended the request without a response.
+    #[error("the server ended the request with {0}; it may have processed a part")]
+    Reset(h3::error::Code),
+    /// The connection ended before the response came, or the response broke a rule of HTTP.
+    #[error(
+        "no response from {server}: {source}; the server may have processed the request: repeat it only \
+         if that does no harm"
+    )]
+    Lost {
+        /// Host and port.
+        server: String,
+        /// The end of the connection, or the broken rule.
+        source: Arc<dyn Error + Send + Sync>,
+    },
+    /// A connection was lost as often as the request may be repeated.
+    #[error("{server} refused the request on every connection; try again later")]
+    Refused {
+        /// Host and port.
+        server: String,
+    },
+}
+
+/// Reason why there is no connection over QUIC.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuicError {
+    /// The name of the server could not be resolved.
+    #[error("cannot resolve the name ({0}); check the name and the network")]
+    Resolve(#[source] io::Error),
+    /// No socket could be opened.
+    #[error(transparent)]
+    Endpoint(#[from] hybriq::EndpointError),
+    /// The handshake failed.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// HTTP/3 could not begin on the connection.
+    #[error("HTTP/3 did not begin: {0}")]
+    Http3(#[from] h3::error::ConnectionError),
+    /// The server did not answer in time.
+    #[error("nothing within {0:?}; check that UDP gets there, or raise connect_timeout")]
+    TimedOut(Duration),
+}
+
+fn causes(quic: Option<&QuicError>, tcp: Option<&io::Error>) -> impl fmt::Display {
+    let mut text = String::new();
+    let over = [
+        ("QUIC", quic.map(ToString::to_string)),
+        ("TCP", tcp.map(ToString::to_string)),
+    ];
+    for (protocol, cause) in over {
+        if let Some(cause) = cause {
+            text.push_str(if text.is_empty() { ": " } else { "; " });
+            text.push_str(&format!("over {protocol}: {cause}"));
+        }
+    }
+    text
+}

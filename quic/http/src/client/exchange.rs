@@ -1,0 +1,286 @@
+//! One request and its response, over as many connections as it takes.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, Response, StatusCode, header::HeaderName, request::Parts};
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::Instant,
+};
+
+use super::{
+    builder::Http3,
+    connect::Shared,
+    error::ClientError,
+    failure::{Failure, Repeat},
+    http3,
+    origin::Origin,
+    outgoing::Outgoing,
+    pool::{Choice, Progress, Wanted},
+    tcp::{Connection, Http1, Http2},
+};
+use crate::{Body, Peer, usage::Exchange};
+
+/// Number of times that a request is sent at most.
+const ATTEMPTS: usize = 4;
+
+/// Number of times that a request waits for a connection, for each time that it is sent.
+const WAITS: usize = 16;
+
+/// Place that a request was sent to, if it is an alternative (RFC 7838 §5).
+const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
+
+/// A request that is being sent.
+pub(super) struct Sender {
+    shared: Arc<Shared>,
+    origin: Origin,
+    request: Parts,
+    body: Outgoing,
+    http3: Http3,
+    /// True if the request may go in 0-RTT packets, which can be replayed.
+    may_be_early: bool,
+}
+
+/// A connection for one request.
+enum Ready {
+    Http3(Arc<http3::Connection>, Exchange),
+    Http2(Http2, Exchange),
+    Http1(Http1, Exchange, OwnedSemaphorePermit),
+}
+
+impl Sender {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        mut request: Parts,
+        body: Outgoing,
+    ) -> Result<Self, ClientError> {
+        if request.method == Method::CONNECT {
+            return Err(ClientError::Method(request.method));
+        }
+        let origin = Origin::of(&request.uri)?;
+        request.headers.remove(ALT_USED);
+        Ok(Self {
+            http3: shared.http3_for(&origin),
+            may_be_early: request.method.is_safe() && body.is_empty(),
+            shared,
+            origin,
+            request,
+            body,
+        })
+    }
+
+    /// Sends the request until there is a response, or an error that sending it again would not mend.
+    pub(super) async fn send(mut self) -> Result<Response<Body>, ClientError> {
+        let mut last = None;
+        for attempt in 1..=ATTEMPTS {
+            let ready = self.ready().await?;
+            let place = match &ready {
+                Ready::Http3(http3, _) => Some(http3.place.clone()),
+                Ready::Http2(..) | Ready::Http1(..) => None,
+            };
+            match self.send_on(ready).await {
+                Ok(response) => {
+                    if attempt < ATTEMPTS && self.is_for_nothing(&response, place) {
+                        continue;
+                    }
+                    self.body.settle();
+                    let now = Instant::now();
+                    self.shared
+                        .pool
+                        .learn(&self.origin, response.headers(), now);
+                    return Ok(response);
+                }
+                Err(failure) => {
+                    tracing::debug!(origin = %self.origin, error = %failure.error, "a request failed");
+                    if !failure.may_repeat(&self.request.method) || !self.body.can_repeat() {
+                        return Err(failure.error);
+                    }
+                    if failure.repeat == Repeat::OverTcp {
+                        self.leave_http3();
+                    }
+                    last = Some(failure.error);
+                }
+            }
+        }
+        let server = self.origin.to_string();
+        Err(last.unwrap_or(ClientError::Refused { server }))
+    }
+
+    /// Returns true if a response asks to send the request again in another way.
+    fn is_for_nothing(&mut self, response: &Response<Body>, place: Option<Origin>) -> bool {
+        let peer = response.extensions().get::<Peer>();
+        match response.status() {
+            // RFC 8470 §5.2: not in early data again.
+            StatusCode::TOO_EARLY if peer.is_some_and(|peer| peer.early) => {
+                self.may_be_early = false;
+                true
+            }
+            // RFC 7838 §6: the alternative is not responsible.
+            StatusCode::MISDIRECTED_REQUEST
+                if place.is_some_and(|place| place != self.origin)
+                    && self.http3 != Http3::Only
+                    && self.body.can_repeat() =>
+            {
+                self.shared.pool.on_misdirected(&self.origin);
+                self.leave_http3();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Sends the request over TCP from now on, if that is allowed.
+    fn leave_http3(&mut self) {
+        if self.http3 != Http3::Only {
+            self.http3 = Http3::Off;
+        }
+    }
+
+    /// Returns a connection, and connects if there is none.
+    async fn ready(&self) -> Result<Ready, ClientError> {
+        let mut permit = None;
+        for _ in 0..WAITS {
+            let wanted = Wanted {
+                http3: self.http3,
+                now: Instant::now(),
+            };
+            let progress = match self.shared.pool.choose(&self.origin, wanted, permit.take()) {
+                Choice::Http3(http3, exchange) => return Ok(Ready::Http3(http3, exchange)),
+                Choice::Http2(http2, exchange, place) => {
+                    self.upgrade(place);
+                    return Ok(Ready::Http2(http2, exchange));
+                }
+                Choice::Http1(http1, place) => {
+                    self.upgrade(place);
+                    let (http1, exchange, permit) = *http1;
+                    return Ok(Ready::Http1(http1, exchange, permit));
+                }
+                Choice::Full(slots) => {
+                    permit = slots.acquire_owned().await.ok();
+                    continue;
+                }
+                Choice::Another(slot) => {
+                    if let Some(ready) = self.another(slot).await? {
+                        return Ok(ready);
+                    }
+                    continue;
+                }
+                Choice::Wait(progress) => progress,
+                Choice::Connect(place, sender) => {
+                    let progress = sender.subscribe();
+                    self.shared.connect(self.origin.clone(), place, sender);
+                    progress
+                }
+            };
+            if let Some(ready) = self.connected(progress).await? {
+                return Ok(ready);
+            }
+        }
+        let server = self.origin.to_string();
+        Err(ClientError::Refused { server })
+    }
+
+    fn upgrade(&self, place: Option<Origin>) {
+        if let Some(place) = place {
+            self.shared.upgrade(self.origin.clone(), place);
+        }
+    }
+
+    /// Makes one more connection of HTTP/1.1.
+    async fn another(&self, slot: OwnedSemaphorePermit) -> Result<Option<Ready>, ClientError> {
+        let connection = self.shared.dial(&self.origin).await;
+        let connection = connection.map_err(|error| ClientError::Connect {
+            server: self.origin.to_string(),
+            quic: None,
+            tcp: Some(Arc::new(error)),
+        })?;
+        match connection {
+            Connection::Http1(http1) => {
+                let begun = http1.begin();
+                Ok(begun.map(|exchange| Ready::Http1(http1, exchange, slot)))
+            }
+            http2 @ Connection::Http2(_) => {
+                self.shared.pool.add_tcp(&self.origin, http2);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits for an attempt to connect. Returns a connection before its handshake is complete if the request
+    /// may use it, and `None` if the pool has a connection.
+    async fn connected(
+        &self,
+        mut progress: watch::Receiver<Progress>,
+    ) -> Result<Option<Ready>, ClientError> {
+        loop {
+            let now = progress.borrow_and_update().clone();
+            match now {
+                Progress::Done(Ok(())) => return Ok(None),
+                Progress::Done(Err(error)) => return Err(error),
+                Progress::Early(http3) if self.may_be_early && self.http3 != Http3::Off => {
+                    if let Some(exchange) = http3.begin() {
+                        return Ok(Some(Ready::Http3(http3, exchange)));
+                    }
+                }
+                Progress::Early(_) | Progress::Connecting => {}
+            }
+            if progress.changed().await.is_err() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Sends the request on a connection.
+    async fn send_on(&mut self, ready: Ready) -> Result<Response<Body>, Failure> {
+        let Some(body) = self.body.again() else {
+            let server = self.origin.to_string();
+            return Err(Failure::new(ClientError::Refused { server }, Repeat::Never));
+        };
+        match ready {
+            Ready::Http3(http3, exchange) => {
+                self.set_alt_used(&http3.place);
+                let sent = http3.send(exchange, &self.request, body).await;
+                if sent.is_err() {
+                    self.on_lost(&http3);
+                }
+                sent
+            }
+            Ready::Http2(http2, exchange) => {
+                self.request.headers.remove(ALT_USED);
+                http2.send(exchange, &self.request, body).await
+            }
+            Ready::Http1(http1, exchange, permit) => {
+                self.request.headers.remove(ALT_USED);
+                let (shared, origin) = (Arc::downgrade(&self.shared), self.origin.clone());
+                let free = move |http1| {
+                    if let Some(shared) = shared.upgrade() {
+                        shared.pool.put_back(&origin, http1);
+                    }
+                    drop(permit);
+                };
+                http1.send(exchange, &self.request, body, free).await
+            }
+        }
+    }
+
+    /// Names the alternative that the request goes to.
+    fn set_alt_used(&mut self, place: &Origin) {
+        let value = (*place != self.origin).then(|| HeaderValue::try_from(place.to_string()));
+        match value {
+            Some(Ok(value)) => _ = self.request.headers.insert(ALT_USED, value),
+            _ => _ = self.request.headers.remove(ALT_USED),
+        }
+    }
+
+    /// Leaves out a connection that is over. If the path to the server is dead, so is HTTP/3 for a while.
+    fn on_lost(&self, http3: &http3::Connection) {
+        use hybriq::ConnectionError::{NoAnswer, TimedOut};
+
+        if let Some(reason) = http3.close_reason() {
+            http3.usage().end();
+            if matches!(reason, NoAnswer | TimedOut) && self.http3 != Http3::Only {
+                self.shared.pool.on_broken(&http3.place, Instant::now());
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Requests over HTTP/3.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+
+use h3::error::{Code, ConnectionError, StreamError};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hybriq_h3::{BidiStream, OpenStreams, Payload, RecvStream, SendStream};
+use tokio::sync::{oneshot, watch};
+
+use super::{
+    error::{BoxError, ClientError},
+    failure::{Failure, Repeat},
+    origin::Origin,
+    outgoing::Sending,
+};
+use crate::{
+    Body, Peer, Tls,
+    usage::{Exchange, Usage},
+};
+
+type Requests = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
+type Driver = h3::client::Connection<hybriq_h3::Connection, Payload>;
+type Stream = h3::client::RequestStream<BidiStream<Payload>, Payload>;
+type Upload = h3::client::RequestStream<SendStream<Payload>, Payload>;
+type Download = h3::client::RequestStream<RecvStream, Payload>;
+
+/// Largest number of interim responses to a request (RFC 9110 §15.2).
+const INTERIM: usize = 16;
+
+/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
+const CONNECTION_FIELDS: [&str; 5] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A connection of HTTP/3.
+pub(super) struct Connection {
+    requests: Requests,
+    usage: Arc<Usage>,
+    handshake: watch::Receiver<Handshake>,
+    /// Place of the server, which may be an alternative one.
+    pub(super) place: Origin,
+    header_list: u64,
+}
+
+/// Progress of a handshake, for requests in 0-RTT packets. If its sender is gone before it is complete, the
+/// server refused the early data, or there is no connection.
+#[derive(Clone)]
+pub(super) enum Handshake {
+    /// The server has not answered.
+    Pending,
+    /// The same, and another connection is there: requests go over that.
+    Slow,
+    Complete(Established),
+}
+
+/// A connection whose handshake is complete.
+#[derive(Clone)]
+pub(super) struct Established {
+    connection: hybriq::Connection,
+    tls: Arc<Tls>,
+}
+
+impl Established {
+    pub(super) fn new(connection: hybriq::Connection) -> Self {
+        let tls = Arc::new(Tls::of_quic(&connection));
+        Self { connection, tls }
+    }
+
+    fn peer(&self, early: Early) -> Peer {
+        Peer {
+            address: self.connection.peer_address(),
+            local_address: self.connection.local_address(),
+            version: Version::HTTP_3,
+            tls: self.tls.clone(),
+            early: early == Early::Yes,
+        }
+    }
+}
+
+/// Tells if a request was sent before the handshake was complete.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Early {
+    Yes,
+    No,
+}
+
+/// Facts about a connection that is new.
+pub(super) struct New {
+    pub(super) usage: Arc<Usage>,
+    pub(super) handshake: watch::Receiver<Handshake>,
+    pub(super) place: Origin,
+    pub(super) header_list: u64,
+}
+
+/// Begins HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
+pub(super) async fn start(
+    transport: hybriq_h3::Connection,
+    new: New,
+    idle: Duration,
+) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), ConnectionError> {
+    let transport = transport.max_frame(new.header_list);
+    let mut builder = h3::client::builder();
+    let builder = builder.max_field_section_size(new.header_list);
+    let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
+    let usage = new.usage.clone();
+    let connection = Arc::new(Connection {
+        // `h3` closes the connection with the last of these.
+        requests: requests.clone(),
+        usage: new.usage,
+        handshake: new.handshake,
+        place: new.place,
+        header_list: new.header_list,
+    });
+    Ok((connection, drive(driver, requests, usage, idle)))
+}
+
+/// Runs a connection until it ends, or is not used any more.
+async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
+    tokio::select! {
+        error = poll_fn(|cx| driver.poll_close(cx)) => {
+            if !error.is_h3_no_error() {
+                tracing::debug!(%error, "an HTTP/3 connection failed");
+            }
+        }
+        () = usage.over(idle) => {}
+    }
+    usage.end();
+    // Closes the connection with H3_NO_ERROR.
+    drop(driver);
+    drop(requests);
+}
+
+impl Connection {
+    /// Begins a request. Returns `None` if the connection takes no more.
+    pub(super) fn begin(&self) -> Option<Exchange> {
+        self.usage.begin()
+    }
+
+    pub(super) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Returns the reason why the connection of the transport is over.
+    pub(super) fn close_reason(&self) -> Option<hybriq::ConnectionError> {
+        match &*self.handshake.borrow() {
+            Handshake::Complete(established) => established.connection.close_reason(),
+            Handshake::Pending | Handshake::Slow => None,
+        }
+    }
+
+    /// Returns true if the handshake is complete.
+    pub(super) fn is_established(&self) -> bool {
+        matches!(&*self.handshake.borrow(), Handshake::Complete(_))
+    }
+
+    /// Sends a request and returns the response.
+    pub(super) async fn send(
+        &self,
+        exchange: Exchange,
+        request: &Parts,
+        body: Sending,
+    ) -> Result<Response<Body>, Failure> {
+        let early = if self.is_established() {
+            Early::No
+        } else {
+            Early::Yes
+        };
+        let asked = self.ask(exchange, head(request, &body), body);
+        let (mut response, stream, exchange) = match early {
+            Early::No => asked.await,
+            Early::Yes => tokio::select! {
+                biased;
+                asked = asked => asked.map_err(Failure::anyway),
+                () = self.not_accepted() => return Err(self.refused()),
+            },
+        }?;
+        let established = self.established().await.ok_or_else(|| self.refused())?;
+        let length = response.headers().get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        let has_body =
+            request.method != Method::HEAD && !matches!(response.status().as_u16(), 204 | 304);
+        let length = length.filter(|_| has_body);
+        response.extensions_mut().insert(established.peer(early));
+        Ok(response.map(|()| Body::of_response(stream, length, exchange)))
+    }
+
+    /// Waits until it is clear that early data did not arrive, or not in time.
+    async fn not_accepted(&self) {
+        let mut handshake = self.handshake.clone();
+        let is_slow = |handshake: &Handshake| matches!(handshake, Handshake::Slow);
+        let slow = handshake.wait_for(is_slow).await.is_ok();
+        if !slow && self.is_established() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until the handshake is complete.
+    async fn established(&self) -> Option<Established> {
+        let mut handshake = self.handshake.clone();
+        let is_complete = |handshake: &Handshake| matches!(handshake, Handshake::Complete(_));
+        match &*handshake.wait_for(is_complete).await.ok()? {
+            Handshake::Complete(established) => Some(established.clone()),
+            Handshake::Pending | Handshake::Slow => None,
+        }
+    }
+
+    /// Returns the failure of a request that the server did not process.
+    fn refused(&self) -> Failure {
+        let server = self.place.to_string();
+        Failure::new(ClientError::Refused { server }, Repeat::Any)
+    }
+}
+
+/// The sending and the receiving of one request.
+impl Connection {
+    async fn ask(
+        &self,
+        mut exchange: Exchange,
+        head: Request<()>,
+        body: Sending,
+    ) -> Result<(Response<()>, Download, Exchange), Failure> {
+        let stream = self.requests.clone().send_request(head).await;
+        // The server processes no fields that are not whole.
+        let stream: Stream = stream.map_err(|error| self.failure(error, Repeat::Any))?;
+        let (mut send, mut recv) = stream.split();
+        if body.is_end_stream() {
+            let finished = send.finish().await;
+            finished.map_err(|error| self.failure(error, Repeat::Idempotent))?;
+            let response = self.response(&mut recv).await?;
+            return Ok((response, recv, exchange));
+        }
+        let (failed, failure) = oneshot::channel();
+        let upload = tokio::spawn(async move {
+            if let Err(error) = upload(send, body).await {
+                // Nobody may wait any more.
+                let _ = failed.send(error);
+            }
+        });
+        exchange.upload(upload.abort_handle());
+        let response = self.upheld(&mut recv, failure).await?;
+        Ok((response, recv, exchange))
+    }
+
+    /// Waits for the response, or for a failure of the body of the request.
+    async fn upheld(
+        &self,
+        recv: &mut Download,
+        failure: oneshot::Receiver<BoxError>,
+    ) -> Result<Response<()>, Failure> {
+        let mut response = pin!(self.response(recv));
+        tokio::select! {
+            biased;
+            response = &mut response => response,
+            failed = failure => match failed {
+                Ok(error) => {
+                    let error = ClientError::Body(error.into());
+                    Err(Failure::new(error, Repeat::Never))
+                }
+                // All of the body was sent, or the server wants no more of it.
+                Err(_) => response.await,
+            },
+        }
+    }
+
+    /// Waits for the final response.
+    async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
+        for _ in 0..INTERIM {
+            let response = recv.recv_response().await;
+            let response = response.map_err(|error| self.failure(error, Repeat::Idempotent))?;
+            if !response.status().is_informational() {
+                return Ok(response);
+            }
+        }
+        let source = BoxError::from("too many interim responses").into();
+        let server = self.place.to_string();
+        let error = ClientError::Lost { server, source };
+        Err(Failure::new(error, Repeat::Never))
+    }
+
+    /// Returns the failure of a request whose connection or stream ended, which may be repeated so if the
+    /// connection is lost.
+    fn failure(&self, error: StreamError, lost: Repeat) -> Failure {
+        let server = self.place.to_string();
+        let (error, repeat) = match error {
+            StreamError::RemoteClosing
+            | StreamError::RemoteTerminate {
+                code: Code::H3_REQUEST_REJECTED,
+            } => {
+                // The server takes no more here.
+                self.usage.end();
+                (ClientError::Refused { server }, Repeat::Any)
+            }
+            StreamError::RemoteTerminate { code } => match code {
+                Code::H3_VERSION_FALLBACK => (ClientError::Refused { server }, Repeat::OverTcp),
+                code => (ClientError::Reset(code), Repeat::Never),
+            },
+            StreamError::HeaderTooBig {
+                actual_size,
+                max_size,
+            } => {
+                let error = if max_size == self.header_list {
+                    ClientError::ResponseFields(max_size)
+                } else {
+                    let (size, most) = (actual_size, max_size);
+                    ClientError::Fields { size, most }
+                };
+                (error, Repeat::Never)
+            }
+            error => {
+                let repeat = match error {
+                    StreamError::ConnectionError(_) => lost,
+                    _ => Repeat::Never,
+                };
+                let source = Arc::new(error);
+                (ClientError::Lost { server, source }, repeat)
+            }
+        };
+        Failure::new(error, repeat)
+    }
+}
+
+/// Sends the body of a request.
+///
+/// # Errors
+/// The body failed. An end that the server caused is no error: the response says more.
+async fn upload(mut send: Upload, body: Sending) -> Result<(), BoxError> {
+    let mut body = pin!(body);
+    while let Some(frame) = body.frame().await {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => {
+                send.stop_stream(Code::H3_REQUEST_CANCELLED);
+                return Err(error);
+            }
+        };
+        let sent = match frame.into_data() {
+            Ok(data) if data.is_empty() => Ok(()),
+            Ok(data) => send.send_data(Payload::from(data)).await,
+            Err(frame) => match frame.into_trailers() {
+                Ok(trailers) => send.send_trailers(trailers).await,
+                Err(_) => Ok(()),
+            },
+        };
+        if sent.is_err() {
+            return Ok(());
+        }
+    }
+    // An end of the connection is told with the response.
+    let _ = send.finish().await;
+    Ok(())
+}
+
+/// Returns the fields of a request for HTTP/3.
+fn head(request: &Parts, body: &Sending) -> Request<()> {
+    let mut head = Request::new(());
+    *head.method_mut() = request.method.clone();
+    *head.uri_mut() = request.uri.clone();
+    *head.version_mut() = Version::HTTP_3;
+    let fields = head.headers_mut();
+    fields.clone_from(&request.headers);
+    // The authority says it.
+    fields.remove(header::HOST);
+    for field in CONNECTION_FIELDS {
+        fields.remove(field);
+    }
+    let is_trailers = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"trailers");
+    if !fields.get_all(header::TE).iter().all(is_trailers) {
+        fields.remove(header::TE);
+    }
+    set_length(fields, &request.method, body);
+    head
+}
+
+/// Sets the length of a body that is known.
+fn set_length(fields: &mut HeaderMap, method: &Method, body: &Sending) {
+    let Some(length) = body.size_hint().exact() else {
+        return;
+    };
+    let has_body = [Method::POST, Method::PUT, Method::PATCH].contains(method);
+    if (length > 0 || has_body) && !fields.contains_key(header::CONTENT_LENGTH) {
+        fields.insert(header::CONTENT_LENGTH, length.into());
+    }
+}

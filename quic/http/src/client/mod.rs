@@ -1,0 +1,179 @@
+//! Clients of HTTP/3, HTTP/2 and HTTP/1.1.
+
+mod addresses;
+mod alt_svc;
+mod builder;
+mod connect;
+mod error;
+mod exchange;
+mod failure;
+mod http3;
+mod origin;
+mod outgoing;
+mod pool;
+mod tcp;
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use http_body_util::Empty;
+use hybriq::{ClientConfig, ConfigError};
+use tower_service::Service;
+
+pub use self::{
+    builder::{ClientBuilder, Http3},
+    error::{ClientError, QuicError},
+};
+use self::{connect::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
+use crate::Body;
+
+/// A client of HTTP/3, HTTP/2 and HTTP/1.1, which reuses connections. Clones share them.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::ClientConfig;
+/// use hybriq_http::{Client, Peer};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::new(ClientConfig::new())?;
+/// let response = client.get("https://example.com/").await?;
+/// if let Some(peer) = response.extensions().get::<Peer>() {
+///     println!("{} over {:?}, with {}", response.status(), peer.version, peer.tls);
+/// }
+/// let page = response.into_body().bytes(1 << 20).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<Shared>);
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Makes a client with default settings.
+    ///
+    /// # Errors
+    /// Names the option of the configuration that cannot be used.
+    pub fn new(config: ClientConfig) -> Result<Self, ConfigError> {
+        Self::builder().build(config)
+    }
+
+    /// Returns a builder, for other settings.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    fn of(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// Asks for a resource by GET.
+    ///
+    /// # Errors
+    /// There is no response; each [`ClientError`] says what to do. A response of any status is no error.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the request.
+    pub async fn get(
+        &self,
+        uri: impl TryInto<Uri, Error: Into<http::Error>>,
+    ) -> Result<Response<Body>, ClientError> {
+        let uri = uri.try_into().map_err(|error| {
+            let error: http::Error = error.into();
+            ClientError::InvalidUri(error.to_string())
+        })?;
+        let mut request = Request::new(Empty::<Bytes>::new());
+        *request.uri_mut() = uri;
+        self.request(request).await
+    }
+
+    /// Sends a request. Its URI has the scheme https, host, port and path.
+    ///
+    /// # Errors
+    /// There is no response; each [`ClientError`] says what to do. A response of any status is no error.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the request, which the server may have processed.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(client: hybriq_http::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let request = http::Request::post("https://example.com/form")
+    ///     .header("content-type", "application/x-www-form-urlencoded")
+    ///     .body("name=value".to_owned())?;
+    /// let response = client.request(request).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn request<B>(&self, request: Request<B>) -> Result<Response<Body>, ClientError>
+    where
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let (parts, body) = request.into_parts();
+        let sender = Sender::new(self.0.clone(), parts, Outgoing::new(body))?;
+        sender.send().await
+    }
+
+    /// Closes connections that no request uses.
+    pub fn close_idle(&self) {
+        self.0.pool.end_idle();
+    }
+
+    /// Tells the client that the machine has moved to another network. New requests use new connections, and
+    /// offers of HTTP/3 are forgotten that do not say that they persist (RFC 7838 §2.2). Connections over QUIC
+    /// with requests under way move along, if their servers allow it.
+    ///
+    /// # Errors
+    /// No socket can be opened in the new network.
+    pub fn on_network_change(&self) -> Result<(), hybriq::EndpointError> {
+        self.0.pool.on_network_change();
+        self.0.quic.rebind()
+    }
+}
+
+/// Response that a [`Client`] waits for.
+pub struct ResponseFuture(
+    Pin<Box<dyn Future<Output = Result<Response<Body>, ClientError>> + Send>>,
+);
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<Body>, ClientError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl<B> Service<Request<B>> for Client
+where
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = ClientError;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        let client = self.clone();
+        ResponseFuture(Box::pin(async move { client.request(request).await }))
+    }
+}

@@ -1,0 +1,92 @@
+//! Servers that requests go to.
+
+use std::{fmt, sync::Arc};
+
+use http::{Uri, uri::Scheme};
+
+use super::error::ClientError;
+
+/// The port of https (RFC 9110 §4.2.2).
+const PORT: u16 = 443;
+
+/// Host and port of a server. The scheme is always https.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Origin {
+    /// DNS name in lower case, or IP address without brackets.
+    host: Arc<str>,
+    port: u16,
+}
+
+impl Origin {
+    pub(super) fn new(host: &str, port: u16) -> Self {
+        let host = host.strip_prefix('[').unwrap_or(host);
+        let host = host.strip_suffix(']').unwrap_or(host);
+        Self {
+            host: host.to_ascii_lowercase().into(),
+            port,
+        }
+    }
+
+    /// Returns the server of a URI.
+    ///
+    /// # Errors
+    /// The scheme is not https, there is no host, or there is user information (RFC 9110 §4.2.4).
+    pub(super) fn of(uri: &Uri) -> Result<Self, ClientError> {
+        let authority = uri.authority().filter(|authority| {
+            uri.scheme() == Some(&Scheme::HTTPS)
+                && !authority.host().is_empty()
+                && !authority.as_str().contains('@')
+        });
+        let authority = authority.ok_or_else(|| ClientError::Uri(uri.clone()))?;
+        Ok(Self::new(
+            authority.host(),
+            authority.port_u16().unwrap_or(PORT),
+        ))
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_host_and_port() {
+        for (uri, expected) in [
+            ("https://Example.com/x", Some("example.com:443")),
+            ("https://example.com:8443", Some("example.com:8443")),
+            ("https://[::1]:4433/", Some("[::1]:4433")),
+            ("https://192.0.2.1", Some("192.0.2.1:443")),
+            ("http://example.com/", None),
+            ("https://user@example.com/", None),
+            ("/path", None),
+        ] {
+            let origin = Origin::of(&uri.parse().expect("a URI"));
+            let shown = origin.ok().map(|origin| origin.to_string());
+            assert_eq!(shown.as_deref(), expected, "{uri}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Bodies of requests, which can be sent again as long as their beginning is kept.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+
+use super::error::BoxError;
+
+/// Bytes of a body that are kept until the response comes, so that the request can be sent again.
+const KEPT: usize = 64 << 10;
+
+/// The body of a request. Clones share it.
+#[derive(Clone)]
+pub(super) struct Outgoing(Option<Arc<Mutex<Source>>>);
+
+/// A body that is being sent.
+struct Source {
+    body: Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>,
+    /// Frames that were read; `None` if there were too many to keep.
+    kept: Option<Vec<Kept>>,
+    kept_bytes: usize,
+    /// Size of the whole body.
+    size: SizeHint,
+    ended: bool,
+    /// True once a response came, so that no other attempt follows.
+    settled: bool,
+    /// Number of the attempt that reads.
+    attempt: u64,
+}
+
+enum Kept {
+    Data(Bytes),
+    Trailers(HeaderMap),
+}
+
+impl Kept {
+    fn frame(&self) -> Frame<Bytes> {
+        match self {
+            Self::Data(data) => Frame::data(data.clone()),
+            Self::Trailers(trailers) => Frame::trailers(trailers.clone()),
+        }
+    }
+}
+
+impl Outgoing {
+    pub(super) fn new<B>(body: B) -> Self
+    where
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        if body.is_end_stream() {
+            return Self(None);
+        }
+        let size = body.size_hint();
+        let body = body
+            .map_frame(|frame| frame.map_data(|mut data| data.copy_to_bytes(data.remaining())))
+            .map_err(Into::into);
+        Self(Some(Arc::new(Mutex::new(Source {
+            body: Box::pin(body),
+            kept: Some(Vec::new()),
+            kept_bytes: 0,
+            size,
+            ended: false,
+            settled: false,
+            attempt: 0,
+        }))))
+    }
+
+    /// Returns true if the request has no body.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the body from its beginning, for another attempt. Earlier attempts get no more of it. Returns
+    /// `None` if its beginning is no longer known.
+    pub(super) fn again(&self) -> Option<Sending> {
+        let Some(source) = &self.0 else {
+            return Some(Sending::default());
+        };
+        let mut locked = lock(source);
+        if locked.kept.is_none() || locked.settled {
+            return None;
+        }
+        locked.attempt += 1;
+        Some(Sending {
+            size: locked.size.clone(),
+            attempt: locked.attempt,
+            at: 0,
+            source: Some(source.clone()),
+        })
+    }
+
+    /// Returns true if the body can be sent again.
+    pub(super) fn can_repeat(&self) -> bool {
+        self.0.as_ref().is_none_or(|source| {
+            let source = lock(source);
+            source.kept.is_some() && !source.settled
+        })
+    }
+
+    /// Keeps no more: a response came.
+    pub(super) fn settle(&self) {
+        if let Some(source) = &self.0 {
+            lock(source).settled = true;
+        }
+    }
+}
+
+/// The body of one attempt.
+#[derive(Default)]
+pub(super) struct Sending {
+    source: Option<Arc<Mutex<Source>>>,
+    attempt: u64,
+    /// Number of kept frames that were sent.
+    at: usize,
+    size: SizeHint,
+}
+
+/// Error of an attempt that was replaced by another.
+#[derive(Debug, thiserror::Error)]
+#[error("the request was sent again")]
+struct Replaced;
+
+impl Body for Sending {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let Some(source) = &this.source else {
+            return Poll::Ready(None);
+        };
+        let mut source = lock(source);
+        if source.attempt != this.attempt {
+            return Poll::Ready(Some(Err(Replaced.into())));
+        }
+        let kept = source.kept.as_ref().and_then(|kept| kept.get(this.at));
+        if let Some(kept) = kept {
+            this.at += 1;
+            return Poll::Ready(Some(Ok(kept.frame())));
+        }
+        if source.ended {
+            return Poll::Ready(None);
+        }
+        let frame = ready!(source.body.as_mut().poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => source.keep(frame),
+            Some(Err(_)) => source.kept = None,
+            None => source.ended = true,
+        }
+        this.at += 1;
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.source.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.source {
+            Some(_) => self.size.clone(),
+            None => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl Source {
+    /// Keeps a frame, or stops keeping if there is too much.
+    fn keep(&mut self, frame: &Frame<Bytes>) {
+        let Some(kept) = self.kept.as_mut().filter(|_| !self.settled) else {
+            return;
+        };
+        if let Some(data) = frame.data_ref() {
+            self.kept_bytes += data.len();
+            kept.push(Kept::Data(data.clone()));
+        } else if let Some(trailers) = frame.trailers_ref() {
+            kept.push(Kept::Trailers(trailers.clone()));
+        }
+        if self.kept_bytes > KEPT || kept.len() > KEPT / 64 {
+            self.kept = None;
+        }
+    }
+}
+
+fn lock(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
+    source.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{Empty, Full, StreamBody};
+
+    use super::*;
+
+    fn pieces(len: usize, count: usize) -> Outgoing {
+        let piece = Bytes::from(vec![7; len]);
+        let pieces = (0..count).map(move |_| Ok::<_, BoxError>(Frame::data(piece.clone())));
+        Outgoing::new(StreamBody::new(futures_util::stream::iter(pieces)))
+    }
+
+    async fn read(body: Sending) -> Result<usize, BoxError> {
+        Ok(body.collect().await?.to_bytes().len())
+    }
+
+    #[tokio::test]
+    async fn a_body_is_sent_again_from_its_beginning() {
+        let outgoing = Outgoing::new(Full::<Bytes>::from("hello"));
+        let mut first = outgoing.again().expect("the beginning");
+        assert!(first.frame().await.is_some_and(|frame| frame.is_ok()));
+        let second = outgoing.again().expect("the beginning");
+        assert_eq!(second.size_hint().exact(), Some(5));
+        // The first attempt gets no more.
+        assert!(first.frame().await.is_some_and(|frame| frame.is_err()));
+        assert_eq!(read(second).await.ok(), Some(5));
+        let third = outgoing.again().expect("the beginning");
+        outgoing.settle();
+        assert_eq!(read(third).await.ok(), Some(5));
+        assert!(outgoing.again().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_long_body_is_sent_once() {
+        let outgoing = pieces(KEPT / 4, 5);
+        let mut first = outgoing.again().expect("the beginning");
+        for _ in 0..4 {
+            assert!(first.frame().await.is_some());
+        }
+        assert!(outgoing.again().is_some(), "all of it is kept");
+        let outgoing = pieces(KEPT / 4, 5);
+        let all = read(outgoing.again().expect("the beginning")).await;
+        assert_eq!(all.ok(), Some(5 * KEPT / 4));
+        assert!(outgoing.again().is_none());
+        // Nor are many empty frames kept.
+        let outgoing = pieces(0, 5000);
+        let all = read(outgoing.again().expect("the beginning")).await;
+        assert_eq!(all.ok(), Some(0));
+        assert!(outgoing.again().is_none());
+    }
+
+    #[tokio::test]
+    async fn no_body_is_always_at_its_beginning() {
+        let outgoing = Outgoing::new(Empty::<Bytes>::new());
+        assert!(outgoing.is_empty());
+        outgoing.settle();
+        let body = outgoing.again().expect("nothing");
+        assert!(body.is_end_stream());
+        assert_eq!(read(body).await.ok(), Some(0));
+    }
+}

@@ -1,0 +1,163 @@
+//! Use of a client's connection by requests.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicIsize, AtomicUsize, Ordering},
+};
+use std::time::Duration;
+
+use tokio::{sync::Notify, task::AbortHandle};
+
+/// Bit of [`Usage::requests`] that says that the connection takes no more.
+const OVER: usize = 1 << (usize::BITS - 1);
+
+/// Connections of a client that no request uses.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    count: AtomicIsize,
+    most: usize,
+}
+
+impl Idle {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            count: AtomicIsize::new(0),
+            most,
+        }
+    }
+
+    /// Returns true if there are more than allowed.
+    fn is_exceeded(&self) -> bool {
+        usize::try_from(self.count.load(Ordering::Acquire)).is_ok_and(|count| count > self.most)
+    }
+}
+
+/// Requests that use a connection.
+///
+/// ```text
+///  idle ◄──────► in use
+///   │ end
+///   ▼
+///  over
+/// ```
+#[derive(Debug)]
+pub(crate) struct Usage {
+    requests: AtomicUsize,
+    /// Told when the last request ends, and when the connection must end.
+    changed: Notify,
+    idle: Arc<Idle>,
+}
+
+impl Usage {
+    /// Counts a connection that is idle at first.
+    pub(crate) fn new(idle: Arc<Idle>) -> Arc<Self> {
+        idle.count.fetch_add(1, Ordering::AcqRel);
+        Arc::new(Self {
+            requests: AtomicUsize::new(0),
+            changed: Notify::new(),
+            idle,
+        })
+    }
+
+    /// Begins a request. Returns `None` if the connection takes no more.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<Exchange> {
+        let begun = self
+            .requests
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |requests| {
+                (requests & OVER == 0).then_some(requests + 1)
+            });
+        if begun.ok()? == 0 {
+            self.idle.count.fetch_sub(1, Ordering::AcqRel);
+        }
+        Some(Exchange {
+            usage: self.clone(),
+            upload: None,
+        })
+    }
+
+    /// Takes no more requests. Those under way go on.
+    pub(crate) fn end(&self) {
+        if self.requests.fetch_or(OVER, Ordering::AcqRel) == 0 {
+            self.idle.count.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.changed.notify_one();
+    }
+
+    /// Ends the connection if no request uses it. Returns true if it takes no more requests now.
+    pub(crate) fn end_if_idle(&self) -> bool {
+        let ended = self
+            .requests
+            .compare_exchange(0, OVER, Ordering::AcqRel, Ordering::Acquire);
+        if ended.is_ok() {
+            self.idle.count.fetch_sub(1, Ordering::AcqRel);
+            self.changed.notify_one();
+        }
+        !matches!(ended, Err(requests) if requests & OVER == 0)
+    }
+
+    /// Returns true if the connection takes no more requests.
+    pub(crate) fn is_over(&self) -> bool {
+        self.requests.load(Ordering::Acquire) & OVER != 0
+    }
+
+    /// Returns true if no request uses the connection.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::Acquire) & !OVER == 0
+    }
+
+    /// Waits until the connection may be closed: nothing uses it, and it takes no more requests, or it was
+    /// idle for so long.
+    pub(crate) async fn over(&self, idle: Duration) {
+        loop {
+            let changed = self.changed.notified();
+            match self.requests.load(Ordering::Acquire) {
+                OVER => return,
+                0 => {
+                    let waited = tokio::time::timeout(idle, changed).await;
+                    if waited.is_err() {
+                        self.end_if_idle();
+                    }
+                }
+                _ => changed.await,
+            }
+        }
+    }
+}
+
+/// A request and its response, which use a connection until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    usage: Arc<Usage>,
+    upload: Option<AbortHandle>,
+}
+
+impl Exchange {
+    /// Ends this task, which sends the body of the request, if the response is abandoned.
+    pub(crate) fn upload(&mut self, task: AbortHandle) {
+        self.upload = Some(task);
+    }
+
+    /// Ends after the whole response has come. The rest of the request is still sent.
+    pub(crate) fn complete(mut self) {
+        self.upload = None;
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(upload) = &self.upload {
+            upload.abort();
+        }
+        match self.usage.requests.fetch_sub(1, Ordering::AcqRel) {
+            1 => {
+                self.usage.idle.count.fetch_add(1, Ordering::AcqRel);
+                if self.usage.idle.is_exceeded() {
+                    self.usage.end_if_idle();
+                }
+                self.usage.changed.notify_one();
+            }
+            requests if requests == OVER | 1 => self.usage.changed.notify_one(),
+            _ => {}
+        }
+    }
+}

@@ -60,6 +60,9 @@ impl Settings {
     }
 }
 
+/// Identifiers and values of settings.
+type Pairs = Arc<[(u64, u64)]>;
+
 /// The settings of the peer, once they have come. Clones wait independently.
 ///
 /// # Examples
@@ -73,11 +76,11 @@ impl Settings {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct PeerSettings(watch::Receiver<Option<Arc<[(u64, u64)]>>>);
+pub struct PeerSettings(watch::Receiver<Option<Pairs>>);
 
 /// The end of [`PeerSettings`] that the control stream has.
 #[derive(Debug)]
-pub(crate) struct Arrival(watch::Sender<Option<Arc<[(u64, u64)]>>>);
+pub(crate) struct Arrival(watch::Sender<Option<Pairs>>);
 
 impl PeerSettings {
     /// Waits for the settings, and returns the value of one: 0 if the peer did not send it. `None` if the

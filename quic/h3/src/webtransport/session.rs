@@ -236,6 +236,19 @@ impl Session {
         self.0.shared.drain();
     }
 
+    /// Asks the peer to end the session soon once a future is ready, for example at the shutdown of a
+    /// server.
+    pub fn drain_when(&self, event: impl Future<Output = ()> + Send + 'static) {
+        // The task holds no handle, so that dropping the last one still closes the session.
+        let shared = self.0.shared.clone();
+        self.connection().spawn(async move {
+            tokio::select! {
+                () = event => shared.drain(),
+                _ = shared.ended() => {}
+            }
+        });
+    }
+
     /// Waits until the peer asks this end to end the session soon, or it is over.
     ///
     /// # Cancel safety

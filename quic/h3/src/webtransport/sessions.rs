@@ -118,12 +118,12 @@ impl Sessions {
         let (streams, datagrams) = table.take(id);
         let reading = std::mem::replace(&mut table.reading, true);
         drop(table);
-        streams
-            .into_iter()
-            .for_each(|arrived| session.on_stream(arrived));
-        datagrams
-            .into_iter()
-            .for_each(|data| session.on_datagram(data));
+        for arrived in streams {
+            session.on_stream(arrived);
+        }
+        for data in datagrams {
+            session.on_datagram(data);
+        }
         if !reading {
             let (sessions, connection) = (self.clone(), session.connection.clone());
             session
@@ -154,7 +154,9 @@ impl Sessions {
         }
         let (streams, _) = table.take(id);
         drop(table);
-        streams.into_iter().for_each(|arrived| arrived.refuse(code));
+        for arrived in streams {
+            arrived.refuse(code);
+        }
     }
 }
 

@@ -66,7 +66,7 @@ impl Bidis {
                 index += 1;
                 continue;
             }
-            let Opening { send, recv, head } = self.0.swap_remove(index);
+            let Opening { send, recv, head } = self.0.remove(index);
             let mut head = head.freeze();
             match start {
                 Start::Session(id, _) if id % 4 != 0 => {

@@ -105,7 +105,7 @@ impl Unis {
             if let (UNI, Some(sessions)) = (kind, sessions) {
                 if let Some(session) = varint::read(&mut rest) {
                     let len = head.len() - rest.len();
-                    let (stream, head) = self.opening.swap_remove(index);
+                    let (stream, head) = self.opening.remove(index);
                     on_session(sessions, session, stream, head.freeze().split_off(len))?;
                 }
                 continue;

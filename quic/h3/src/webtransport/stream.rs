@@ -149,7 +149,10 @@ impl SendStream {
     pub(super) fn error(&self, error: WriteError) -> StreamError {
         match error {
             WriteError::Stopped(code) => self.stopped(code),
-            WriteError::Connection(error) => SessionError::Connection(error).into(),
+            WriteError::Connection(error) => {
+                let end = self.shared.end();
+                end.unwrap_or(SessionError::Connection(error)).into()
+            }
             _ => self
                 .shared
                 .end()
@@ -298,7 +301,10 @@ impl RecvStream {
     fn error(&self, error: ReadError) -> StreamError {
         match error {
             ReadError::Reset(code) => self.reset(code),
-            ReadError::Connection(error) => SessionError::Connection(error).into(),
+            ReadError::Connection(error) => {
+                let end = self.shared.end();
+                end.unwrap_or(SessionError::Connection(error)).into()
+            }
             _ => self
                 .shared
                 .end()

@@ -3,6 +3,7 @@
 mod app;
 mod clock;
 mod connections;
+mod fields;
 mod handle;
 mod quic;
 mod request;

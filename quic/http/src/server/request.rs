@@ -4,16 +4,13 @@ use std::{pin::pin, time::Duration};
 
 use bytes::Buf;
 use h3::{error::Code, server::RequestResolver};
-use http::{
-    HeaderMap, HeaderValue, Method, Response, StatusCode, Version,
-    header::{self, CONTENT_LENGTH, DATE},
-};
+use http::{HeaderValue, Method, Response, StatusCode, Version, header::CONTENT_LENGTH};
 use http_body_util::BodyExt as _;
 use hybriq_h3::{Payload, SendStream};
 
 use super::{
     app::{App, BoxError},
-    clock,
+    fields,
     state::{Established, Quic},
     tunnel::{Offer, Refusal},
 };
@@ -21,15 +18,6 @@ use crate::{Body, EarlyMethods, Peer};
 
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
-
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-const CONNECTION_FIELDS: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// Reads a request, has it answered by the service, and sends the response.
 pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
@@ -41,7 +29,7 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();
-    if is_malformed(request.headers()) {
+    if fields::is_malformed(request.headers()) {
         return send.stop_stream(Code::H3_MESSAGE_ERROR);
     }
     let protocols = quic.protocols.as_ref();
@@ -119,17 +107,6 @@ async fn refuse(send: &mut Send, status: StatusCode) {
     let _ = send.finish().await;
 }
 
-/// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
-fn is_malformed(fields: &HeaderMap) -> bool {
-    let te = fields.get_all(header::TE);
-    CONNECTION_FIELDS
-        .iter()
-        .any(|field| fields.contains_key(*field))
-        || te
-            .iter()
-            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
-}
-
 /// Returns the facts about the connection.
 fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<Peer> {
     let (address, local_address, tls) = if let Some(established) = established {
@@ -196,17 +173,6 @@ async fn respond<B>(
     }
 }
 
-/// Removes the fields that responses of HTTP/3 have not, and adds the date.
-pub(super) fn complete(headers: &mut HeaderMap) {
-    for field in CONNECTION_FIELDS {
-        headers.remove(field);
-    }
-    headers.remove(header::ALT_SVC);
-    if !headers.contains_key(DATE) {
-        headers.extend(clock::date().map(|date| (DATE, date)));
-    }
-}
-
 /// Sends a response.
 async fn send_response<B>(
     quic: &Quic,
@@ -220,7 +186,7 @@ where
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     let headers = &mut parts.headers;
-    complete(headers);
+    fields::complete(headers);
     if let (Some(length), false) = (
         body.size_hint().exact(),
         headers.contains_key(CONTENT_LENGTH),

@@ -4,7 +4,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_L
 use hybriq_h3::{Payload, RecvStream, SendStream};
 
 use super::{
-    Connect,
+    Connect, fields,
     handle::Phase,
     state::{Established, Quic},
 };
@@ -104,14 +104,14 @@ impl Offer {
             }
             return Err((send, response));
         }
-        let fields = response.headers_mut();
+        let headers = response.headers_mut();
         // RFC 9110 §9.3.6.
-        fields.remove(CONTENT_LENGTH);
+        headers.remove(CONTENT_LENGTH);
         if self.session == Session::Draft02 {
             let value = HeaderValue::from_static("draft02");
-            fields.insert(webtransport::DRAFT, value);
+            headers.insert(webtransport::DRAFT, value);
         }
-        super::request::complete(fields);
+        fields::complete(headers);
         let head = response.map(drop);
         let sent = tokio::time::timeout(quic.shared.limits.stall_time, send.send_response(head));
         if !matches!(sent.await, Ok(Ok(()))) {

@@ -58,10 +58,15 @@ pub(crate) struct Tunnel<R, W> {
 enum Sending<W> {
     Idle(W),
     /// A frame, or the end, is on its way.
-    Busy(Pin<Box<dyn Future<Output = (W, Result<(), StreamError>)> + Send>>),
+    Busy(Pin<Box<dyn Sent<W>>>),
     /// It has ended, or failed.
     Over,
 }
+
+/// A future that gives the sending half back.
+trait Sent<W>: Future<Output = (W, Result<(), StreamError>)> + Send {}
+
+impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {}
 
 impl<R: body::Stream, W: Sink> Tunnel<R, W> {
     /// Makes a tunnel, and a future that is ready once it is dropped.

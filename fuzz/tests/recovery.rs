@@ -17,15 +17,15 @@ use hybriq::{
 use hybriq_proto::{
     frame::EcnCounts,
     packet::{PacketNumber, Space},
-    recovery::SentPacket,
     recovery::{Ack, Amplification, Config, Context, Outcome, Pacing, Progress, Recovery},
+    recovery::{Held, SentPacket},
 };
 
 const SIZE: u16 = 1200;
 
 /// Packets of one space that are neither acknowledged nor lost.
 #[derive(Default)]
-struct Held {
+struct OfSpace {
     /// Bytes in flight of each packet, and true if it is ack-eliciting.
     packets: BTreeMap<u64, (u64, bool)>,
     /// Numbers used so far, without skipped ones.
@@ -39,7 +39,7 @@ struct World {
     recovery: Recovery<(Space, u64)>,
     context: Context,
     outcome: Outcome<(Space, u64)>,
-    held: [Held; 3],
+    held: [OfSpace; 3],
     marked: u64,
 }
 
@@ -123,6 +123,7 @@ impl World {
             largest_acked: None,
             ecn,
             snapshot: None,
+            held: Held::of(usize::from(kind)),
             record: (space, pn.get()),
         };
         let bytes = u64::from(size) * u64::from(in_flight);

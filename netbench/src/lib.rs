@@ -34,6 +34,7 @@ mod os;
 mod outcome;
 mod outputs;
 mod page;
+mod pattern;
 mod pipe;
 mod process;
 mod ratio;

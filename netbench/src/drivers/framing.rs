@@ -4,9 +4,12 @@ use super::Streams;
 use crate::scenario::{ClientOp, Op, Scenario};
 
 impl Streams {
-    /// Returns what the connections of a scenario carry: one stream only if every connection has
-    /// nothing but one bidirectional stream of its client.
+    /// Returns what the connections of a scenario carry: HTTP if a script has a `fetch`; one stream
+    /// only if every connection has nothing but one bidirectional stream of its client.
     pub(crate) fn of(scenario: &Scenario) -> Self {
+        if scenario.has(&|op| matches!(op, Op::Fetch(_))) {
+            return Self::Http;
+        }
         let mut connections = scenario.clients.iter().flat_map(|client| &client.ops);
         if connections.all(has_one_each) {
             Self::One
@@ -34,7 +37,7 @@ fn opened(ops: &[Op]) -> Option<u64> {
     ops.iter().try_fold(0, |sum: u64, op| {
         let more = match op {
             Op::OpenBidi(open) => 1 + opened(&open.peer)?,
-            Op::OpenUni(_) | Op::Datagrams(_) => return None,
+            Op::OpenUni(_) | Op::Datagrams(_) | Op::Fetch(_) => return None,
             Op::Scope(threads) => threads
                 .iter()
                 .try_fold(0, |sum: u64, ops| Some(sum.saturating_add(opened(ops)?)))?,

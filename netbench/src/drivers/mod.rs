@@ -5,6 +5,7 @@
 
 mod failures;
 mod framing;
+mod http;
 mod hybriq;
 mod list;
 #[cfg(feature = "quiche")]
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
+use crate::scenario::Fetch;
 pub(crate) use crate::stacks::Traffic;
 use ::hybriq::{Backend, Group};
 
@@ -45,6 +47,10 @@ pub(crate) use table::table;
 
 /// The application protocol of both ends.
 pub(crate) const ALPN: &str = "netbench";
+
+/// The same for connections that carry HTTP.
+pub(crate) const ALPN_H2: &str = "h2";
+pub(crate) const ALPN_H3: &str = hybriq_h3::ALPN;
 
 /// Future that an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
@@ -85,6 +91,11 @@ pub(crate) trait Driver {
     /// Returns true if it supports datagrams (RFC 9221).
     fn has_datagrams(&self) -> bool {
         true
+    }
+
+    /// Returns true if connections may carry HTTP ([`Streams::Http`]).
+    fn has_http(&self) -> bool {
+        false
     }
 
     /// Returns true if a server may have several workers that share its address.
@@ -161,6 +172,13 @@ pub(crate) trait Connection {
 
     /// Returns the peer's next datagram; `None` if the peer closed without an error.
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>>;
+
+    /// Makes an HTTP request, and reads the response to its end. Both bodies are those of
+    /// [`crate::pattern`].
+    fn fetch(&self, fetch: Fetch) -> Answer<'_, ()> {
+        let _ = fetch;
+        Box::pin(async { Err(Failed::other("this connection carries no HTTP")) })
+    }
 
     /// Returns what this end sent and received on the connection so far, also after its end.
     fn stats(&self) -> Stats;
@@ -273,6 +291,8 @@ pub(crate) enum Streams {
     /// Any.
     #[default]
     Many,
+    /// Requests of HTTP: of HTTP/3 over QUIC, of HTTP/2 over TCP. See [`http`].
+    Http,
 }
 
 /// Outcome of a handshake. `None` and the empty text mean that the stack does not tell.

@@ -2,11 +2,20 @@
 
 use std::time::Duration;
 
-use super::{ALPN, Role, Setup, Transport, first_share};
-use crate::axes::Resumption;
+use super::{ALPN, ALPN_H2, ALPN_H3, Role, Setup, Streams, Transport, first_share};
+use crate::axes::{Resumption, Stack};
 use crate::stacks::{self, Identity, Tickets, Tls, Windows};
 
 impl Setup {
+    /// Returns the application protocol of both ends.
+    pub(crate) fn alpn(&self) -> &'static str {
+        match (self.transport.streams, self.cell.driver) {
+            (Streams::Http, Stack::TcpTls) => ALPN_H2,
+            (Streams::Http, _) => ALPN_H3,
+            (Streams::One | Streams::Many, _) => ALPN,
+        }
+    }
+
     /// Returns the TLS settings of one end: nothing but what the cell says.
     pub(crate) fn tls(&self, role: Role) -> Tls<'_> {
         let (cell, pem) = (&self.cell, &self.certificates);
@@ -18,7 +27,7 @@ impl Setup {
         let shows = role == Role::Server || cell.client_auth;
         let verifies = role == Role::Client || cell.client_auth;
         Tls {
-            alpn: ALPN,
+            alpn: self.alpn(),
             groups: first.into_iter().chain([cell.group]).collect(),
             suite: Some(cell.suite),
             identity: shows.then_some(identity),

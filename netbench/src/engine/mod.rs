@@ -34,7 +34,6 @@ mod names;
 mod observer;
 mod ops;
 pub(crate) mod orders;
-pub(crate) mod pattern;
 mod phase;
 mod plan;
 mod pooling;

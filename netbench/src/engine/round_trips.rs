@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use super::clock;
 use super::in_flight::{NUMBER, Sent};
-use super::pattern;
 use super::plan::Arriving;
 use super::session::Session;
 use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
+use crate::pattern;
 use crate::scenario;
 
 /// Time after which a datagram that is not back counts as lost.

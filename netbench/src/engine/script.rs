@@ -15,7 +15,7 @@ use super::session::Session;
 use super::streams::Stream;
 use super::turns::Turns;
 use crate::outcome::Failed;
-use crate::scenario::{Iterate, Op, Open, Request};
+use crate::scenario::{Fetch, Iterate, Op, Open, Request};
 
 /// Number of iterations after which other tasks run, if no operation waits.
 const TURN: u64 = 32;
@@ -128,6 +128,7 @@ impl<'a> Session<'a> {
             Op::Finish(which) => self.finish_stream(&stream(which.stream)?).await,
             Op::Reset(reset) => stream(reset.stream)?.reset(reset.code),
             Op::Datagrams(datagrams) => self.send_datagrams(datagrams).await,
+            Op::Fetch(fetch) => self.fetch(*fetch).await,
             Op::Sleep(time) => {
                 clock::until(Instant::now() + *time).await;
                 Ok(())
@@ -169,6 +170,13 @@ impl<'a> Session<'a> {
             Some(prefix) => stream.send_prefix(prefix).await,
             None => Ok(()),
         }
+    }
+
+    async fn fetch(&self, fetch: Fetch) -> Result<(), Failed> {
+        self.connection.fetch(fetch).await?;
+        self.observer.sent(fetch.send);
+        self.observer.received(fetch.receive);
+        Ok(())
     }
 
     /// Runs threads concurrently; streams that they open stay available afterwards.

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::clock;
 use super::observer::Observer;
-use super::pattern;
 use crate::drivers::{Reader, Writer};
 use crate::outcome::{Failed, Kind};
+use crate::pattern;
 
 /// Maximum number of bytes read at once.
 const READ: u64 = 64 << 10;

@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::certificates::SERVER_NAME;
 use crate::drivers::{Connection, Reader, Setup, Writer, driver};
-use crate::engine::pattern;
 use crate::outcome::Failed;
+use crate::pattern;
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, os};
 

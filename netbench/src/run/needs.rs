@@ -1,9 +1,9 @@
 //! Checks that a stack can do what a scenario and a link need.
 
 use crate::Failure;
-use crate::axes::Cell;
-use crate::drivers::{self, Role};
-use crate::scenario::{ClientOp, Connect, Op, Scenario};
+use crate::axes::{Cell, Resumption};
+use crate::drivers::{self, Role, Streams};
+use crate::scenario::{Op, Scenario};
 
 /// Refuses, in one line, a scenario that the cell's stacks cannot play.
 pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
@@ -15,11 +15,20 @@ pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
         let problem = format!("{} has no workers that share its address", server.name());
         return Err(format!("{problem}; use --workers 1 or --driver hybriq").into());
     }
+    if Streams::of(scenario) == Streams::Http && cell.resumption == Resumption::ZeroRtt {
+        return Err(
+            "netbench sends no requests in 0-RTT packets; use resumption full or psk".into(),
+        );
+    }
     for driver in [server, client] {
         let name = driver.name();
-        if !driver.has_datagrams() && has_datagrams(scenario) {
+        if !driver.has_datagrams() && scenario.has(&|op| matches!(op, Op::Datagrams(_))) {
             let problem = format!("{name} has no datagrams, which this scenario sends");
             return Err(format!("{problem}; use a QUIC stack, for example --driver hybriq").into());
+        }
+        if !driver.has_http() && Streams::of(scenario) == Streams::Http {
+            let problem = format!("netbench has no HTTP with {name}");
+            return Err(format!("{problem}; use hybriq, quinn, quiche or tcp-tls (HTTP/2)").into());
         }
         if !driver.is_over_udp() && !cell.link.is_empty() {
             let problem = format!("links carry UDP, and {name} is TCP");
@@ -27,34 +36,4 @@ pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn has_datagrams(scenario: &Scenario) -> bool {
-    let mut ops = scenario.clients.iter().flat_map(|client| &client.ops);
-    ops.any(of_client)
-}
-
-fn of_client(op: &ClientOp) -> bool {
-    match op {
-        ClientOp::Connect(connect) => of_connections(connect),
-        ClientOp::Pool(pool) => of_scripts(&pool.ops),
-        ClientOp::Scope(threads) => threads.iter().flatten().any(of_client),
-        ClientOp::Iterate(iterate) => iterate.ops.iter().any(of_client),
-        ClientOp::Hold(_) | ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => false,
-    }
-}
-
-fn of_connections(connect: &Connect) -> bool {
-    of_scripts(&connect.ops) || of_scripts(&connect.server_ops)
-}
-
-fn of_scripts(ops: &[Op]) -> bool {
-    ops.iter().any(|op| match op {
-        Op::Datagrams(_) => true,
-        Op::OpenBidi(open) | Op::OpenUni(open) => of_scripts(&open.peer),
-        Op::Scope(threads) => threads.iter().any(|ops| of_scripts(ops)),
-        Op::Iterate(iterate) => of_scripts(&iterate.ops),
-        Op::Request(request) => of_scripts(&request.ops),
-        _ => false,
-    })
 }

@@ -41,9 +41,9 @@ fn has_several_servers(planned: &Planned) -> bool {
 /// a single stream do not allow.
 pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> Transport {
     let own = &scenario.transport;
-    let streams = match cell.resumption {
-        Resumption::Full => Streams::of(scenario),
-        Resumption::Psk | Resumption::ZeroRtt => Streams::Many,
+    let streams = match (Streams::of(scenario), cell.resumption) {
+        (Streams::One, Resumption::Psk | Resumption::ZeroRtt) => Streams::Many,
+        (streams, _) => streams,
     };
     let idle_timeout = own.idle_timeout.map(|time| time.as_millis() as u64);
     Transport {

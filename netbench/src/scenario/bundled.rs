@@ -1,7 +1,7 @@
 //! Built-in scenarios.
 
 /// Names and texts, in the order of the list.
-pub(super) const ALL: [(&str, &str); 13] = [
+pub(super) const ALL: [(&str, &str); 16] = [
     ("connect", include_str!("../../scenarios/connect.json")),
     (
         "request-response",
@@ -12,6 +12,12 @@ pub(super) const ALL: [(&str, &str); 13] = [
     (
         "many-streams",
         include_str!("../../scenarios/many-streams.json"),
+    ),
+    ("http", include_str!("../../scenarios/http.json")),
+    ("http-bulk", include_str!("../../scenarios/http-bulk.json")),
+    (
+        "http-connect",
+        include_str!("../../scenarios/http-connect.json"),
     ),
     ("datagrams", include_str!("../../scenarios/datagrams.json")),
     ("pool", include_str!("../../scenarios/pool.json")),

@@ -17,6 +17,7 @@ mod params;
 mod problem;
 mod rules;
 mod schema;
+mod search;
 mod seed;
 mod streams;
 mod template;

@@ -35,6 +35,8 @@ pub(crate) enum Op {
     Reset(Reset),
     /// Sends datagrams (RFC 9221), and waits for their echoes if the peer sends any.
     Datagrams(Datagrams),
+    /// Makes an HTTP request, and reads the response to its end.
+    Fetch(Fetch),
     /// Does nothing for a while.
     Sleep(
         #[schemars(with = "schema::Time")]
@@ -135,6 +137,20 @@ pub(crate) struct Datagrams {
     /// as lost.
     #[serde(default)]
     pub(crate) echo: bool,
+}
+
+/// An HTTP request, and its response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Fetch {
+    /// Bytes of the request's body: 0 makes it a GET, more a POST.
+    #[schemars(with = "schema::Size")]
+    #[serde(with = "text::size")]
+    pub(crate) send: u64,
+    /// Bytes of the response's body.
+    #[schemars(with = "schema::Size")]
+    #[serde(with = "text::size")]
+    pub(crate) receive: u64,
 }
 
 /// Operations that are repeated: a number of times, or for a time, whichever ends first; with

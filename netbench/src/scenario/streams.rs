@@ -100,7 +100,10 @@ impl Check {
                 }
                 Ok(())
             }
-            Op::Sleep(_) | Op::Park(_) | Op::Unpark(_) => Ok(()),
+            Op::Fetch(_) if !self.is_client => Err(format!(
+                "{path}.fetch: only clients make requests; put it into the client's script"
+            )),
+            Op::Fetch(_) | Op::Sleep(_) | Op::Park(_) | Op::Unpark(_) => Ok(()),
             Op::Scope(threads) => self.scope(&format!("{path}.scope"), threads, streams),
             Op::Iterate(iterate) => {
                 let path = format!("{path}.iterate");

@@ -8,7 +8,7 @@ use aws_lc_rs::digest;
 use super::checkpoints::Checkpoints;
 use super::rules::{End, check_iterate, check_rate, refuse_no_time, refuse_zero};
 use super::streams;
-use super::{Arrivals, ClientOp, Connect, Pool, Scenario};
+use super::{Arrivals, ClientOp, Connect, Op, Pool, Scenario};
 use crate::Failure;
 
 impl Scenario {
@@ -60,6 +60,14 @@ impl Scenario {
                 return Err(format!("{path}: it never connects"));
             }
             Checkpoints::of_client(&path, client).check()?;
+        }
+        let is_stream = |op: &Op| matches!(op, Op::OpenBidi(_) | Op::OpenUni(_) | Op::Datagrams(_));
+        if self.has(&|op| matches!(op, Op::Fetch(_))) && self.has(&is_stream) {
+            return Err(
+                "clients: a scenario with `fetch` is HTTP, so no script can open streams or send \
+                 datagrams; write two scenarios"
+                    .to_owned(),
+            );
         }
         // Servers get their addresses by number, so no number may be missing.
         match (0..servers.len()).find(|server| !servers.contains(server)) {

@@ -67,6 +67,11 @@ pub const ACK_DELAY: Duration = Duration::from_secs(1);
 /// bytes they are 78 MB in flight.
 pub const SENT_PACKETS: usize = 1 << 16;
 
+/// Bytes that the records of these packets may hold besides themselves: for frames beyond the first
+/// STREAM frame of each. Sending stops beyond. An application that fills packets with single bytes of
+/// many streams reaches it with a thousand packets.
+pub const SENT_RECORDS: usize = 8 << 20;
+
 /// Packets declared lost that are remembered per space, in case they arrive.
 pub const LOST_PACKETS: usize = 2048;
 
@@ -165,7 +170,8 @@ pub const TOKEN_KEYS: usize = 4;
 /// too little room.
 pub const TOKEN_LEN: usize = 512;
 
-/// Time without a packet of the server after which a client that waits for data sends a PING.
+/// Time without a packet of the server after which a client that waits for data sends a PING. It
+/// doubles with each further one.
 pub const SILENCE: Duration = Duration::from_secs(1);
 
 /// Time without a packet after which a connection releases memory that it kept for the next ones.

@@ -3,6 +3,7 @@
 
 mod close;
 mod handshake;
+mod http;
 mod listen;
 mod one_stream;
 mod size;

@@ -68,6 +68,11 @@ impl Opened {
         })
     }
 
+    /// Returns a connection of a client whose handshake is complete.
+    pub(super) fn established(connection: hybriq::Connection) -> Self {
+        Self::new(None, OnceCell::from(connection), None)
+    }
+
     fn new(
         early: Option<EarlyConnection>,
         connection: OnceCell<hybriq::Connection>,
@@ -326,7 +331,7 @@ fn early_data_rejected() -> Failed {
     Failed::new(Kind::EarlyDataRejected, "the server refused 0-RTT data")
 }
 
-fn failed_to_connect(error: ConnectError) -> Failed {
+pub(super) fn failed_to_connect(error: ConnectError) -> Failed {
     match error {
         ConnectError::Connection(error) => ended(error),
         error => Failed::other(error),

@@ -1,6 +1,7 @@
 //! Driver of this project's own stack.
 
 mod connection;
+mod http;
 mod seat;
 mod tls;
 
@@ -12,8 +13,8 @@ use hybriq::congestion::Congestion;
 use hybriq::{Endpoint, Placement, TransportConfig};
 
 use super::{
-    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Traffic,
-    Transport, udp::any_port,
+    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Streams,
+    Traffic, Transport, udp::any_port,
 };
 use crate::Failure;
 use crate::axes::Cell;
@@ -35,6 +36,10 @@ impl Driver for Hybriq {
         &["new-reno", "cubic", "bbr", "prague"]
     }
 
+    fn has_http(&self) -> bool {
+        true
+    }
+
     fn has_workers(&self) -> bool {
         true
     }
@@ -45,7 +50,7 @@ impl Driver for Hybriq {
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
         let config = tls::server(setup)?.transport(transport(&setup.transport)?);
-        let mut builder = builder(&setup.transport).server(config);
+        let mut builder = builder(&setup.transport);
         let seats = match setup.cell.workers {
             1 => Seats::Here,
             workers => {
@@ -55,8 +60,11 @@ impl Driver for Hybriq {
                 Seats::WithWorkers
             }
         };
+        if setup.transport.streams == Streams::Http {
+            return http::listen(builder, address, config);
+        }
         Ok(Box::new(Served {
-            endpoint: builder.bind(address)?,
+            endpoint: builder.server(config).bind(address)?,
             handover: Handover::of(&setup.cell),
             seats,
         }))
@@ -68,7 +76,11 @@ impl Driver for Hybriq {
             .client(config)
             .bind(any_port(server))?;
         let handover = Handover::of(&setup.cell);
-        Ok(Box::new(Client { endpoint, handover }))
+        Ok(Box::new(Client {
+            endpoint,
+            handover,
+            streams: setup.transport.streams,
+        }))
     }
 }
 
@@ -152,11 +164,15 @@ impl Listener for Served {
 struct Client {
     endpoint: Endpoint,
     handover: Handover,
+    streams: Streams,
 }
 
 impl Connector for Client {
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>> {
         let connecting = self.endpoint.connect(server, name);
+        if self.streams == Streams::Http {
+            return Box::pin(http::connect(connecting));
+        }
         Opened::begin(connecting, None, self.handover, Seats::Here)
     }
 

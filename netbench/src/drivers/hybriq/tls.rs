@@ -3,7 +3,7 @@
 use hybriq::tls::{ClientAuth, Suite};
 use hybriq::{Backend, ClientConfig, Group, Identity, KeyExchange, ServerConfig, Trust};
 
-use super::super::{ALPN, Role, Setup, first_share};
+use super::super::{Role, Setup, first_share};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
@@ -75,7 +75,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
     let group = cell.group;
     let identity = Identity::from_pem(pem.server_chain.as_bytes(), pem.server_key.as_bytes())?;
-    let config = ServerConfig::new(identity).alpn([ALPN]);
+    let config = ServerConfig::new(identity).alpn([setup.alpn()]);
     let mut config = match cell.provider {
         Backend::Rustls => config
             .key_exchange(KeyExchange::Exactly(vec![group]))
@@ -99,7 +99,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
 pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
     let config = ClientConfig::new()
-        .alpn([ALPN])
+        .alpn([setup.alpn()])
         .trust(Trust::roots_pem(pem.root.as_bytes())?);
     let config = if reuses_ticket(cell) {
         config.tls(Backend::S2nTls)

@@ -24,7 +24,7 @@ use crate::stacks;
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
-    connection: quinn::Connection,
+    pub(super) connection: quinn::Connection,
     /// Future to wait for before the handshake is complete.
     early: Mutex<Option<ZeroRttAccepted>>,
     /// Outcome of 0-RTT data.
@@ -40,7 +40,7 @@ impl Opened {
     pub(super) async fn accept(
         connecting: Connecting,
         handover: Handover,
-    ) -> Result<Rc<dyn Connection>, Failed> {
+    ) -> Result<Rc<Self>, Failed> {
         Self::begin(connecting, handover, None).await
     }
 
@@ -48,7 +48,7 @@ impl Opened {
         connecting: Connecting,
         handover: Handover,
         handshake: (Arc<Watch>, Begun),
-    ) -> Result<Rc<dyn Connection>, Failed> {
+    ) -> Result<Rc<Self>, Failed> {
         Self::begin(connecting, handover, Some(handshake)).await
     }
 
@@ -56,7 +56,7 @@ impl Opened {
         connecting: Connecting,
         handover: Handover,
         handshake: Option<(Arc<Watch>, Begun)>,
-    ) -> Result<Rc<dyn Connection>, Failed> {
+    ) -> Result<Rc<Self>, Failed> {
         let connecting = if handover == Handover::Early {
             match connecting.into_0rtt() {
                 Ok((connection, accepted)) => {

@@ -1,6 +1,7 @@
 //! Driver of quinn on rustls with aws-lc-rs.
 
 mod connection;
+mod http;
 mod socket;
 
 use std::net::SocketAddr;
@@ -11,8 +12,8 @@ use quinn::{Endpoint, EndpointConfig, Runtime as _, ServerConfig, TokioRuntime};
 
 use super::rustls_watch::Watch;
 use super::{
-    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Traffic,
-    Transport, rustls_config, udp,
+    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Streams,
+    Traffic, Transport, rustls_config, udp,
 };
 use crate::axes::Cell;
 use crate::outcome::Failed;
@@ -36,6 +37,10 @@ impl Driver for Quinn {
         &["new-reno", "cubic", "bbr"]
     }
 
+    fn has_http(&self) -> bool {
+        true
+    }
+
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
         if role == Role::Server && cell.provider != Backend::Rustls {
             return Err(format!(
@@ -54,6 +59,7 @@ impl Driver for Quinn {
             endpoint,
             socket,
             handover: Handover::of(&setup.cell),
+            streams: setup.transport.streams,
         }))
     }
 
@@ -67,6 +73,7 @@ impl Driver for Quinn {
             socket,
             watch,
             handover: Handover::of(&setup.cell),
+            streams: setup.transport.streams,
         }))
     }
 }
@@ -92,6 +99,7 @@ struct Served {
     endpoint: Endpoint,
     socket: Arc<Counting>,
     handover: Handover,
+    streams: Streams,
 }
 
 impl Listener for Served {
@@ -102,13 +110,16 @@ impl Listener for Served {
     }
 
     fn accept(&mut self) -> Answer<'_, Accepting> {
-        let handover = self.handover;
+        let (handover, streams) = (self.handover, self.streams);
         Box::pin(async move {
             let incoming = self.endpoint.accept().await;
             let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
             Ok(Box::pin(async move {
                 let connecting = incoming.accept().map_err(ended)?;
-                Opened::accept(connecting, handover).await
+                if streams == Streams::Http {
+                    return http::accept(connecting, handover).await;
+                }
+                Ok(Opened::accept(connecting, handover).await? as Rc<dyn Connection>)
             }) as Accepting)
         })
     }
@@ -123,6 +134,7 @@ struct Client {
     socket: Arc<Counting>,
     watch: Arc<Watch>,
     handover: Handover,
+    streams: Streams,
 }
 
 impl Connector for Client {
@@ -131,7 +143,12 @@ impl Connector for Client {
             let connecting = self.endpoint.connect(server, name);
             let begun = self.watch.begun();
             let connecting = connecting.map_err(Failed::other)?;
-            Opened::connect(connecting, self.handover, (Arc::clone(&self.watch), begun)).await
+            let watched = (Arc::clone(&self.watch), begun);
+            let opened = Opened::connect(connecting, self.handover, watched).await?;
+            if self.streams == Streams::Http {
+                return http::over(opened).await;
+            }
+            Ok(opened as Rc<dyn Connection>)
         })
     }
 

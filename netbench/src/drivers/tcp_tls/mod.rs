@@ -1,9 +1,9 @@
 //! Driver of TLS 1.3 over TCP with rustls, for comparison with QUIC.
 //!
 //! ```text
-//!   one stream a connection (`raw`)      many (`multiplexed`)
-//!            bytes                        streams ─► yamux
-//!              └──────────────┬─────────────────────┘
+//!   one stream a connection (`raw`)      many (`multiplexed`)      HTTP/2 (`http::h2`)
+//!            bytes                        streams ─► yamux              hyper
+//!              └──────────────┬─────────────────────┴─────────────────────┘
 //!                          `session`: handshake, counters
 //!                           `tls`: rustls over a socket
 //!                         `socket`: TCP, TCP_INFO
@@ -25,11 +25,13 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 use tokio::net::TcpListener;
+use tokio::task::spawn_local;
 
 use self::multiplexed::Multiplexed;
 use self::raw::Raw;
 use self::session::{Session, failure};
 use self::socket::{Socket, Sockets};
+use super::http::{Http, Serving, h2};
 use super::rustls_watch::Watch;
 use super::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Streams, Traffic,
@@ -62,6 +64,10 @@ impl Driver for TcpTls {
 
     fn has_datagrams(&self) -> bool {
         false
+    }
+
+    fn has_http(&self) -> bool {
+        true
     }
 
     fn is_over_udp(&self) -> bool {
@@ -127,7 +133,14 @@ impl Listener for Listening {
                 let tls = tls.map_err(Failed::other)?;
                 let socket = socket.map_err(Failed::other)?;
                 let session = Session::begin(socket, tls.into(), None).await?;
-                Ok(over(session, streams, Role::Server))
+                Ok(match streams {
+                    Streams::One => Raw::over(session, Role::Server),
+                    Streams::Many => Multiplexed::begin(session, Role::Server),
+                    Streams::Http => {
+                        spawn_local(h2::serve(session.tls.clone()));
+                        Http::over(Raw::over(session, Role::Server), Serving)
+                    }
+                })
             }) as Accepting)
         })
     }
@@ -153,18 +166,18 @@ impl Connector for Connecting {
             let tls = ClientConnection::new(Arc::clone(&self.tls), name).map_err(Failed::other)?;
             let watched = Some((Arc::clone(&self.watch), self.watch.begun()));
             let session = Session::begin(socket, tls.into(), watched).await?;
-            Ok(over(session, self.transport.streams, Role::Client))
+            Ok(match self.transport.streams {
+                Streams::One => Raw::over(session, Role::Client),
+                Streams::Many => Multiplexed::begin(session, Role::Client),
+                Streams::Http => {
+                    let requests = h2::Client::start(session.tls.clone()).await?;
+                    Http::over(Raw::over(session, Role::Client), requests)
+                }
+            })
         })
     }
 
     fn traffic(&self) -> Option<Traffic> {
         self.sockets.traffic()
-    }
-}
-
-fn over(session: Session, streams: Streams, role: Role) -> Rc<dyn Connection> {
-    match streams {
-        Streams::One => Raw::over(session, role),
-        Streams::Many => Multiplexed::begin(session, role),
     }
 }

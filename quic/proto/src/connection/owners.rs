@@ -55,6 +55,13 @@ impl Carried {
         } = self;
         streams.is_empty() && datagrams.is_empty() && control.is_none()
     }
+
+    /// Returns the bytes of memory that it holds besides itself.
+    #[inline]
+    pub(super) fn held(&self) -> usize {
+        let control = self.control.as_ref();
+        self.streams.held() + control.map_or(0, |_| size_of::<Control>())
+    }
 }
 
 /// Frames that are rare once the handshake is over.

@@ -6,7 +6,7 @@ use super::{Connection, owners::Carried};
 use crate::{
     ecn::Ecn,
     packet::{PacketBuilder, PacketNumber, Space},
-    recovery::SentPacket,
+    recovery::{Held, SentPacket},
     udp::Transmit,
 };
 
@@ -78,6 +78,7 @@ impl Connection {
                     largest_acked: acks,
                     ecn,
                     snapshot: None,
+                    held: Held::of(carried.held()),
                     record: carried,
                 };
                 self.track(now, space, pn, sent);

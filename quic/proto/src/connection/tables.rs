@@ -1,14 +1,11 @@
 //! Sizes of the tables of a connection, and their bounds.
 
-use super::Connection;
+use super::{Connection, Recovery, owners::Carried};
 use crate::{
     limits,
     packet::Space,
     stats::{MemoryHeld, Tables},
 };
-
-/// Bytes of a record of a sent packet.
-const RECORD: u64 = 256;
 
 impl Connection {
     /// Returns the current numbers of entries that the peer has influence on.
@@ -36,8 +33,13 @@ impl Connection {
             received: self.streams.unread(),
             sent: self.streams.unacknowledged(),
             datagrams: self.datagrams.held(),
-            packets: self.recovery.recorded_packets() as u64 * RECORD,
+            packets: self.recovery.memory() as u64,
         }
+    }
+
+    /// Returns the bytes of memory that records of packets take at most, once the handshake is over.
+    pub(crate) const fn most_memory_of_packets() -> u64 {
+        Recovery::<Carried>::most_memory() as u64
     }
 
     /// Returns the bounds of [`Connection::tables`], which are those of [`limits`] and of the

@@ -14,9 +14,6 @@ const CHUNK: u64 = 32 * 1024;
 /// ids and routes, packet keys, and ranges of packet numbers.
 const FIXED: u64 = 16 * 1024;
 
-/// Bytes of a record of a sent packet.
-const RECORD: u64 = 256;
-
 /// Bytes of a partial ClientHello besides its CRYPTO data: its keys, its place, which tables that
 /// double their size may hold twice, and two routes.
 const HELLO: u64 = 1536;
@@ -33,8 +30,8 @@ const ANSWER: u64 = 640;
 /// endpoint.
 ///
 /// Tests reach all parts within a tenth, [`received`](Self::received) together with
-/// [`streams`](Self::streams), but for two: [`connection`](Self::connection) and
-/// [`packets`](Self::packets) are estimates.
+/// [`streams`](Self::streams), and a whole connection. Only [`connection`](Self::connection) is not
+/// reached by itself.
 ///
 /// Not in it: what the application holds, the TLS library's state (during handshakes, and tickets
 /// remembered in memory, 16 MiB at most), the buffers of sockets, and what the allocator adds.
@@ -56,9 +53,9 @@ pub struct WorstCaseMemory {
     /// Bytes of data that the application writes on all bidirectional streams that the peer opened, and
     /// that the peer does not acknowledge. An application that writes less has less.
     pub sent: u64,
-    /// Bytes of records of packets in flight, for each connection: 65,536 of them, with one STREAM frame
-    /// each. An application that writes a little on many streams at once makes them larger. A peer must
-    /// acknowledge many megabytes before a window allows so many.
+    /// Bytes of records of packets in flight, for each connection: 65,536 of them, 8 MiB for frames
+    /// beyond the first STREAM frame of each, and the numbers of 2,048 lost packets. A peer must
+    /// acknowledge megabytes before a window allows so many.
     pub packets: u64,
     /// Bytes of ClientHellos that are not whole, for each worker.
     pub hellos: u64,
@@ -93,7 +90,7 @@ impl WorstCaseMemory {
             datagrams: datagrams as u64,
             crypto: limits::CRYPTO_BUFFER as u64 + CHUNK + limits::CRYPTO_PIECES as u64 * PIECE,
             sent: allowed.max_bidi.saturating_mul(held),
-            packets: limits::SENT_PACKETS as u64 * RECORD,
+            packets: Connection::most_memory_of_packets(),
             hellos: limits::PARTIAL_HELLOS_BYTES as u64 + limits::PARTIAL_HELLOS as u64 * HELLO,
             early_packets: limits::ALL_EARLY_BYTES as u64,
             answers: limits::WAITING_ANSWERS as u64 * ANSWER,

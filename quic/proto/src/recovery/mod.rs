@@ -32,7 +32,7 @@ pub use self::{
     outcome::{Outcome, Settled},
     path::PathState,
     rtt::Rtt,
-    sent::{InFlight, SentPacket, SentPackets},
+    sent::{Held, InFlight, SentPacket, SentPackets},
 };
 use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
@@ -360,6 +360,18 @@ impl<R> Recovery<R> {
     pub fn recorded_packets(&self) -> usize {
         let spaces = self.spaces.iter();
         spaces.map(|space| space.sent.entries()).sum()
+    }
+
+    /// Returns the bytes of memory that records of packets take, sent and lost ones, in all spaces.
+    pub fn memory(&self) -> usize {
+        let of_space = |space: &SpaceState<R>| space.sent.memory() + space.lost.memory();
+        self.spaces.iter().map(of_space).sum()
+    }
+
+    /// Returns the bytes of memory that they take at most, in the one space that is left after the
+    /// handshake.
+    pub const fn most_memory() -> usize {
+        SentPackets::<R>::most_memory() + late::LostPackets::most_memory()
     }
 
     /// Returns the number of lost packets that are remembered, in all spaces.

@@ -18,6 +18,16 @@ impl Sent {
         self.frames.is_empty()
     }
 
+    /// Returns the bytes of memory that it holds besides itself.
+    #[inline]
+    pub fn held(&self) -> usize {
+        if self.frames.spilled() {
+            self.frames.capacity() * size_of::<SentFrame>()
+        } else {
+            0
+        }
+    }
+
     #[inline]
     pub(super) fn push(&mut self, frame: SentFrame) {
         self.frames.push(frame);

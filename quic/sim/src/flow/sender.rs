@@ -14,8 +14,9 @@ use hybriq_proto::{
     ecn::Ecn,
     frame::Frame,
     packet::Space,
-    recovery::SentPacket,
-    recovery::{Ack, Amplification, Config, Context, Outcome, Progress, Recovery, Timeout},
+    recovery::{
+        Ack, Amplification, Config, Context, Held, Outcome, Progress, Recovery, SentPacket, Timeout,
+    },
     wire::Reader,
 };
 
@@ -192,6 +193,7 @@ impl Sender {
                 largest_acked: None,
                 ecn: mark,
                 snapshot: None,
+                held: Held::default(),
                 record: chunk,
             },
         );

@@ -42,6 +42,16 @@ impl LostPackets {
         self.packets.len()
     }
 
+    /// Returns the bytes of memory that the records take.
+    pub(super) fn memory(&self) -> usize {
+        self.packets.capacity() * size_of::<LostPacket>()
+    }
+
+    /// Returns the bytes of memory that they take at most.
+    pub(super) const fn most_memory() -> usize {
+        LOST_PACKETS * size_of::<LostPacket>()
+    }
+
     pub(super) fn push(&mut self, packet: LostPacket) {
         if self.packets.len() >= LOST_PACKETS {
             self.packets.pop_front();

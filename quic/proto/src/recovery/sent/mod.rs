@@ -5,12 +5,15 @@ use std::{collections::VecDeque, time::Instant};
 use crate::{
     delivery::Snapshot,
     ecn::Ecn,
-    limits::{ACK_ONLY_PACKETS, SENT_PACKETS},
+    limits::{ACK_ONLY_PACKETS, SENT_PACKETS, SENT_RECORDS},
     packet::PacketNumber,
 };
 
 #[cfg(test)]
 mod tests;
+
+/// Packets beyond a full table for which there is room: probes, and packets that only acknowledge.
+const BEYOND_FULL: usize = 2 * ACK_ONLY_PACKETS;
 
 /// A sent packet waiting for its acknowledgement.
 #[derive(Clone, Debug)]
@@ -30,8 +33,31 @@ pub struct SentPacket<R> {
     /// Deliveries of the path when it was sent; set by loss detection for packets in flight while
     /// their path is in use.
     pub snapshot: Option<Snapshot>,
+    /// Bytes of memory that the record holds besides itself.
+    pub held: Held,
     /// Record of its content.
     pub record: R,
+}
+
+/// Bytes of memory, rounded up to units of 32: two bytes in every record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held(u16);
+
+impl Held {
+    /// Bytes of a unit.
+    const UNIT: usize = 32;
+
+    /// Converts a number of bytes. More than 2 MiB, which no packet needs, count as 2 MiB.
+    #[inline]
+    pub fn of(bytes: usize) -> Self {
+        Self(u16::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u16::MAX))
+    }
+
+    /// Returns the number of bytes.
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        self.0 as usize * Self::UNIT
+    }
 }
 
 impl<R> SentPacket<R> {
@@ -96,6 +122,8 @@ pub struct SentPackets<R> {
     next: PacketNumber,
     outstanding: usize,
     ack_only: usize,
+    /// Bytes that the records of waiting packets hold besides themselves.
+    held: usize,
     /// Largest number of entries since the queue was last empty.
     peak: usize,
 }
@@ -107,6 +135,7 @@ impl<R> Default for SentPackets<R> {
             next: PacketNumber::ZERO,
             outstanding: 0,
             ack_only: 0,
+            held: 0,
             peak: 0,
         }
     }
@@ -125,6 +154,7 @@ impl<R> SentPackets<R> {
             self.ack_only += 1;
         }
         self.outstanding += 1;
+        self.held += packet.held.bytes();
         self.push(pn, State::Outstanding(packet));
     }
 
@@ -146,8 +176,25 @@ impl<R> SentPackets<R> {
 
     #[inline]
     fn push(&mut self, pn: PacketNumber, state: State<R>) {
+        if self.entries.len() == self.entries.capacity() {
+            self.grow();
+        }
         self.entries.push_back(Entry { pn, state });
         self.peak = self.peak.max(self.entries.len());
+    }
+
+    /// Makes the queue twice as large, but not larger than a full one needs to be.
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.entries.len();
+        let most = SENT_PACKETS + BEYOND_FULL;
+        let wanted = (2 * len).max(4);
+        let capacity = if len < most {
+            wanted.min(most)
+        } else {
+            len + BEYOND_FULL
+        };
+        self.entries.reserve_exact(capacity - len);
     }
 
     /// Returns true if the number was used or skipped.
@@ -170,6 +217,16 @@ impl<R> SentPackets<R> {
         self.outstanding == 0
     }
 
+    /// Returns the bytes of memory that the records take.
+    pub fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry<R>>() + self.held
+    }
+
+    /// Returns the bytes of memory that the records take at most.
+    pub const fn most_memory() -> usize {
+        (SENT_PACKETS + BEYOND_FULL) * size_of::<Entry<R>>() + SENT_RECORDS
+    }
+
     /// Returns the number of recorded packets, those between them that were settled included.
     pub fn entries(&self) -> usize {
         self.entries.len()
@@ -177,7 +234,7 @@ impl<R> SentPackets<R> {
 
     /// Returns true if no more packets should be sent until some are acknowledged.
     pub fn is_full(&self) -> bool {
-        self.entries.len() >= SENT_PACKETS
+        self.entries.len() >= SENT_PACKETS || self.held >= SENT_RECORDS
     }
 
     /// Returns the waiting packets, oldest first.
@@ -219,6 +276,7 @@ impl<R> SentPackets<R> {
             }
             if let Some(packet) = entry.take_packet() {
                 self.outstanding -= 1;
+                self.held -= packet.held.bytes();
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
             }
@@ -258,6 +316,7 @@ impl<R> SentPackets<R> {
             }
             if let Some(packet) = entry.take_packet() {
                 self.outstanding -= 1;
+                self.held -= packet.held.bytes();
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
             }

@@ -12,6 +12,7 @@ fn packet(record: u64) -> SentPacket<u64> {
         largest_acked: None,
         ecn: None,
         snapshot: None,
+        held: Held::default(),
         record,
     }
 }
@@ -197,4 +198,46 @@ fn it_is_full_at_its_bound() {
     let sent = filled(0..SENT_PACKETS as u64 - 1);
     assert!(!sent.is_full());
     assert!(filled(0..SENT_PACKETS as u64).is_full());
+}
+
+#[test]
+fn records_that_hold_much_fill_the_table() {
+    let mut sent = SentPackets::default();
+    let held = Held::of(SENT_RECORDS / 8);
+    for number in 0..8 {
+        assert!(!sent.is_full(), "{number} packets");
+        sent.insert(
+            pn(number),
+            SentPacket {
+                held,
+                ..packet(number)
+            },
+        );
+    }
+    assert!(sent.is_full());
+    assert_eq!(take(&mut sent, 3, 3), [3]);
+    assert!(
+        !sent.is_full(),
+        "an acknowledged packet gives its memory back"
+    );
+    sent.take_all(|_, _| ());
+    assert_eq!(sent.memory(), 0);
+}
+
+#[test]
+fn a_full_table_does_not_double() {
+    let mut sent = filled(0..SENT_PACKETS as u64 + 10);
+    assert!(sent.memory() <= SentPackets::<u64>::most_memory());
+    for number in 0..BEYOND_FULL as u64 {
+        sent.insert(pn(SENT_PACKETS as u64 + 10 + number), packet(number));
+    }
+    assert!(sent.memory() < SentPackets::<u64>::most_memory() + SENT_RECORDS / 2);
+}
+
+#[test]
+fn bytes_held_are_rounded_up_and_bounded() {
+    assert_eq!(Held::of(0).bytes(), 0);
+    assert_eq!(Held::of(1).bytes(), 32);
+    assert_eq!(Held::of(33).bytes(), 64);
+    assert_eq!(Held::of(usize::MAX / 2).bytes(), 32 * 65_535);
 }

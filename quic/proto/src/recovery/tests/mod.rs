@@ -110,6 +110,7 @@ impl World {
             largest_acked: None,
             ecn: None,
             snapshot: None,
+            held: Held::default(),
             record: number,
         };
         change(&mut packet);

@@ -12,8 +12,8 @@ use super::*;
 use crate::{
     ecn::EcnState,
     packet::{PacketNumber, Space},
-    recovery::SentPacket,
     recovery::{Ack, Amplification, Config, Context, Outcome, Pacing, Progress, Recovery, Timeout},
+    recovery::{Held, SentPacket},
     testing::{pn, pns},
 };
 
@@ -359,6 +359,7 @@ impl World {
             largest_acked: None,
             ecn: None,
             snapshot: None,
+            held: Held::default(),
             record: (),
         };
         flow.recovery

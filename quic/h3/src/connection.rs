@@ -19,6 +19,7 @@ use crate::{
     bidis::{Bidis, Request},
     error,
     frames::{Frames, Stream},
+    goaway::Goaway,
     protocols::Protocols,
     recv::{Extensions, RecvStream},
     send::SendStream,
@@ -49,6 +50,7 @@ pub struct Connection {
     settings: Arc<Settings>,
     extensions: Option<Arc<Extensions>>,
     sessions: Option<Sessions>,
+    goaway: Goaway,
 }
 
 /// Opens streams for `h3`.
@@ -85,6 +87,7 @@ impl Connection {
             settings: Arc::default(),
             extensions: None,
             sessions: None,
+            goaway: Goaway::default(),
         }
     }
 
@@ -146,6 +149,11 @@ impl Connection {
         requests.cloned().unwrap_or_default()
     }
 
+    /// Returns the GOAWAY of the server, for clients.
+    pub fn goaway(&self) -> Goaway {
+        self.goaway.clone()
+    }
+
     fn bidi<B: Buf>(&self, request: Request) -> BidiStream<B> {
         let Request { send, recv, head } = request;
         let frames = Frames::new(kind(&self.transport), self.max_frame);
@@ -178,6 +186,7 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         let accepted = self.unis.poll_accept(&mut self.transport, sessions, cx);
         accepted.map_ok(|opened| {
             let frames = Frames::new(opened.kind, self.max_frame);
+            let frames = frames.telling(self.goaway.clone());
             RecvStream::opened(opened, frames, self.transport.clone())
                 .with_extensions(self.extensions.clone())
         })

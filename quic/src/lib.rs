@@ -262,7 +262,7 @@ pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError,
+    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError, RestartError,
     SendDatagramError, WriteError,
 };
 /// The sans-IO core, for drivers other than tokio.

@@ -17,6 +17,7 @@ use crate::{
     bidi::BidiStream,
     error,
     frames::{Frames, Stream},
+    goaway::Goaway,
     recv::RecvStream,
     send::SendStream,
     transport::{EarlyRequests, Transport},
@@ -40,6 +41,7 @@ pub struct Connection {
     transport: Transport,
     unis: Unis,
     max_frame: u64,
+    goaway: Goaway,
 }
 
 /// Opens streams for `h3`.
@@ -72,6 +74,7 @@ impl Connection {
             transport,
             unis: Unis::default(),
             max_frame: MAX_FRAME,
+            goaway: Goaway::default(),
         }
     }
 
@@ -88,6 +91,11 @@ impl Connection {
     pub fn early_requests(&self) -> EarlyRequests {
         let requests = self.transport.early_requests();
         requests.cloned().unwrap_or_default()
+    }
+
+    /// Returns the GOAWAY of the server, for clients.
+    pub fn goaway(&self) -> Goaway {
+        self.goaway.clone()
     }
 
     fn bidi<B: Buf>(
@@ -117,6 +125,7 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         let accepted = self.unis.poll_accept(&mut self.transport, cx);
         accepted.map_ok(|opened| {
             let frames = Frames::new(opened.kind, self.max_frame);
+            let frames = frames.telling(self.goaway.clone());
             RecvStream::opened(opened, frames, self.transport.clone())
         })
     }

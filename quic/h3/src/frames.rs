@@ -8,13 +8,14 @@ use std::fmt;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h3::error::Code;
 
-use crate::fields;
+use crate::{fields, goaway::Goaway};
 
 /// Types of frames (RFC 9114 §7.2).
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 const CANCEL_PUSH: u64 = 3;
 const SETTINGS: u64 = 4;
+const GOAWAY: u64 = 7;
 const MAX_PUSH_ID: u64 = 0xd;
 /// Type of the signal that the rest of a stream belongs to a WebTransport session.
 const WEBTRANSPORT: u64 = 0x41;
@@ -94,6 +95,7 @@ pub(crate) struct Frames {
     seen_fields: bool,
     /// Value of the last MAX_PUSH_ID frame.
     max_push: u64,
+    goaway: Goaway,
 }
 
 #[derive(Debug)]
@@ -129,7 +131,13 @@ impl Frames {
             have: 0,
             seen_fields: false,
             max_push: 0,
+            goaway: Goaway::default(),
         }
+    }
+
+    /// Tells about the server's GOAWAY frames.
+    pub(crate) fn telling(self, goaway: Goaway) -> Self {
+        Self { goaway, ..self }
     }
 
     /// Follows the next bytes of the stream. Calls `update` for each whole PRIORITY_UPDATE frame.
@@ -219,7 +227,7 @@ impl Frames {
                 let known = [CANCEL_PUSH, SETTINGS, MAX_PUSH_ID, PRIORITY_UPDATE];
                 known.contains(&kind) && len <= LONGEST_CONTROL
             }
-            Stream::ControlOfServer => kind == SETTINGS && len <= LONGEST_CONTROL,
+            Stream::ControlOfServer => [SETTINGS, GOAWAY].contains(&kind) && len <= LONGEST_CONTROL,
             Stream::Response | Stream::Raw => false,
         }
     }
@@ -254,6 +262,12 @@ impl Frames {
                         let reason = "the SETTINGS frame ends in the middle of a setting";
                         return Err(Violation::on_connection(Code::H3_FRAME_ERROR, reason));
                     }
+                }
+            }
+            GOAWAY => {
+                // `h3` judges ids that are malformed.
+                if let Some(first) = read_integer(&mut payload) {
+                    self.goaway.announce(first);
                 }
             }
             MAX_PUSH_ID => {
@@ -354,6 +368,22 @@ mod tests {
         for size in 1..stream.len() {
             let mut frames = Frames::new(Stream::ControlOfClient, 100);
             assert_eq!(follow(&mut frames, &stream, size), Ok(2));
+        }
+    }
+
+    #[test]
+    fn the_lowest_goaway_counts() {
+        let goaway = Goaway::default();
+        let refuses = |id: u64| goaway.refuses(id.try_into().expect("a stream"));
+        let mut frames = Frames::new(Stream::ControlOfServer, 100).telling(goaway.clone());
+        assert_eq!(follow(&mut frames, &[4, 0], 1), Ok(0));
+        assert!(!goaway.is_announced());
+        assert!(!refuses(1 << 60));
+        for (frame, first) in [([7, 2, 0x40, 8], 8), ([7, 2, 0x40, 4], 4)] {
+            assert_eq!(follow(&mut frames, &frame, 1), Ok(0));
+            assert!(goaway.is_announced());
+            assert!(refuses(first));
+            assert!(!refuses(first - 4));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Endpoints.
 
 mod builder;
+mod restart;
 pub(crate) mod sockets;
 
 use std::{
@@ -353,8 +354,10 @@ impl Endpoint {
     /// Waits until no connection is left.
     ///
     /// After a connection was closed, the endpoint answers late packets of the peer for three times
-    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. If the
-    /// runtime ends earlier, the peer may notice the end only by its idle timeout.
+    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. The wait is
+    /// over at once when the peer answers with a close or a stateless reset, which it may leave out
+    /// (RFC 9000 §10.2.2), as this implementation does. If the runtime ends earlier, the peer may
+    /// notice the end only by its idle timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.

@@ -5,6 +5,7 @@ mod buffers;
 mod control;
 #[cfg(test)]
 mod port;
+mod relay;
 mod socket;
 mod steer;
 
@@ -17,6 +18,9 @@ use hybriq_proto::space::Ecn;
 pub(crate) use buffers::Buffers;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use relay::pair;
+pub(crate) use relay::{Handle, Inlet, Letter, Reason, Relays, Unsent};
 pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;

@@ -9,7 +9,7 @@ use std::{
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::{io::Interest, net::UdpSocket};
 
-use super::{Buffers, Options, bind, canonical, codepoint, control, steer};
+use super::{Buffers, Handle, Options, bind, canonical, codepoint, control, steer};
 use crate::error::EndpointError;
 use hybriq_proto::{cids::Steering, endpoint::Transmit};
 
@@ -107,6 +107,21 @@ impl Socket {
     /// Returns the address that the socket is bound to.
     pub(crate) fn local_address(&self) -> SocketAddr {
         canonical(self.local_address)
+    }
+
+    /// Returns another handle of the socket, for another process.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        use std::os::fd::AsFd as _;
+
+        self.io.as_fd().try_clone_to_owned()
+    }
+
+    /// Fails: other systems cannot hand sockets over.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        let _ = &self.io;
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Returns the number of datagrams that one call may send.

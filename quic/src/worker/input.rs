@@ -3,12 +3,15 @@
 use super::{
     Standing, State, Worker,
     gate::{Limit, TurnAway},
-    mailbox::{Passed, Reason},
+    mailbox::Passed,
     refusal,
     shared::Turned,
     touch,
 };
-use crate::{sync::MutexGuard, udp::Buffers};
+use crate::{
+    sync::MutexGuard,
+    udp::{Buffers, Reason},
+};
 use hybriq_proto::endpoint::{Arrival, DropReason, Incoming, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.
@@ -18,8 +21,12 @@ impl Worker {
     /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
     /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
-        for id in self.sockets.take_turns() {
-            self.receive_from(id);
+        if self.succession.has_sockets() {
+            for id in self.sockets.take_turns() {
+                self.receive_from(id);
+            }
+        } else {
+            self.receive_forwarded();
         }
     }
 
@@ -107,19 +114,22 @@ impl Worker {
                 let len = datagram.len();
                 self.process_message(&arrival, &mut datagram, len.max(1));
             }
-            Reason::Stray => {
-                if let Routed::Connection(slot, packets) = self.endpoint.on_stray(&mut datagram) {
-                    if let Some(entry) = self.connections.get(slot) {
-                        touch(&mut self.touched, entry);
-                        let mut state = entry.connection.lock();
-                        state.core.on_packets(self.now, &arrival, packets);
-                    }
-                }
+            Reason::Stray => self.process_stray(&arrival, &mut datagram),
+        }
+    }
+
+    /// Processes a datagram that may be the stateless reset of a connection here.
+    pub(super) fn process_stray(&mut self, arrival: &Arrival, datagram: &mut [u8]) {
+        if let Routed::Connection(slot, packets) = self.endpoint.on_stray(datagram) {
+            if let Some(entry) = self.connections.get(slot) {
+                touch(&mut self.touched, entry);
+                let mut state = entry.connection.lock();
+                state.core.on_packets(self.now, arrival, packets);
             }
         }
     }
 
-    fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
+    pub(super) fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
                 self.refuse(*incoming, refusal::STOPPED);
@@ -154,7 +164,9 @@ impl Worker {
                     None => self.stats.on_dropped(DropReason::UnknownConnection),
                 }
             }
+            Routed::Earlier(place, datagram) => self.forward(place, arrival, datagram),
             Routed::Stray(datagram) => {
+                self.forward_stray(arrival, datagram);
                 self.stats.on_dropped(DropReason::UnknownConnection);
                 for mailbox in self.shared.others(self.index) {
                     mailbox.push_foreign(*arrival, datagram, Reason::Stray);

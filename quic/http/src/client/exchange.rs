@@ -9,13 +9,13 @@ use tokio::{
 };
 
 use super::{
-    builder::Http3,
     connect::Shared,
     error::ClientError,
     failure::{Failure, Repeat},
     http3,
     origin::Origin,
     outgoing::Outgoing,
+    policy::Http3,
     pool::{Choice, Progress, Wanted},
     tcp::{Connection, Http1, Http2},
 };
@@ -92,6 +92,9 @@ impl Sender {
                 }
                 Err(failure) => {
                     tracing::debug!(origin = %self.origin, error = %failure.error, "a request failed");
+                    if let Some(error) = self.body.failed() {
+                        return Err(ClientError::Body(error));
+                    }
                     if !failure.may_repeat(&self.request.method) || !self.body.can_repeat() {
                         return Err(failure.error);
                     }
@@ -117,11 +120,13 @@ impl Sender {
             }
             // RFC 7838 §6: the alternative is not responsible.
             StatusCode::MISDIRECTED_REQUEST
-                if place.is_some_and(|place| place != self.origin)
-                    && self.http3 != Http3::Only
-                    && self.body.can_repeat() =>
+                if self.http3 != Http3::Only && self.body.can_repeat() =>
             {
-                self.shared.pool.on_misdirected(&self.origin);
+                let Some(place) = place.filter(|place| *place != self.origin) else {
+                    return false;
+                };
+                let now = Instant::now();
+                self.shared.pool.on_misdirected(&self.origin, &place, now);
                 self.leave_http3();
                 true
             }

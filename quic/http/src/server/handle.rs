@@ -89,6 +89,11 @@ impl Handle {
         self.0.endpoint.local_address()
     }
 
+    /// Returns the number of open connections, over TCP and over QUIC.
+    pub fn connections(&self) -> usize {
+        self.0.connections.count()
+    }
+
     /// Returns the endpoint of QUIC, for its counters.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint

@@ -96,6 +96,12 @@ impl Worker {
             Command::SetServer(setup) => {
                 self.endpoint.set_server(setup);
             }
+            Command::Lend(reply) => {
+                let _ = reply.send(self.sockets.lend());
+            }
+            Command::GiveWay(relay, reply) => self.give_way(relay, reply),
+            Command::GoOn => self.go_on(),
+            Command::Succeeded => self.on_succeeded(),
             Command::Release => self.release(),
             Command::Recheck => {}
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Body, Peer, Tls,
-    usage::{Ending, Exchange, Usage},
+    usage::{Exchange, Usage},
 };
 
 type Requests = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
@@ -107,6 +107,8 @@ pub(super) async fn start(
     let transport = transport.max_frame(new.header_list);
     let goaway = transport.goaway();
     let mut builder = h3::client::builder();
+    // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
+    builder.send_grease(false);
     let builder = builder.max_field_section_size(new.header_list);
     let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
     let usage = new.usage.clone();
@@ -123,16 +125,15 @@ pub(super) async fn start(
 
 /// Runs a connection until it ends, or is not used any more.
 async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
-    let usage = Ending(usage);
     tokio::select! {
         error = poll_fn(|cx| driver.poll_close(cx)) => {
             if !error.is_h3_no_error() {
                 tracing::debug!(%error, "an HTTP/3 connection failed");
             }
         }
-        () = usage.0.over(idle) => {}
+        () = usage.over(idle) => {}
     }
-    drop(usage);
+    usage.end();
     // Closes the connection with H3_NO_ERROR.
     drop(driver);
     drop(requests);

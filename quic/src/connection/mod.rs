@@ -34,8 +34,9 @@ use hybriq_proto::{
 /// A connection whose handshake is complete.
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
-/// the connection is closed with code 0. Data that was not acknowledged by then may be lost: wait for
-/// [`SendStream::acknowledged`], or for the peer to close.
+/// the connection is closed with code 0, but not before all streams that were
+/// [finished](SendStream::finish) have arrived; they have 30 seconds for that. [`Connection::close`]
+/// does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 #[derive(Clone)]
@@ -54,6 +55,12 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
+    /// Returns the handle behind this one.
+    #[cfg(test)]
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Makes a handle of a connection whose handshake is complete.
     pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
         Self {

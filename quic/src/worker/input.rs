@@ -72,7 +72,7 @@ impl Worker {
                 Some(routed) => routed,
                 None => match datagrams.next() {
                     Some(datagram) => self.endpoint.on_datagram(self.now, arrival, datagram),
-                    None => return,
+                    None => break,
                 },
             };
             let (slot, packets) = match routed {
@@ -100,6 +100,7 @@ impl Worker {
                 }
             }
         }
+        self.flush_forwarded();
     }
 
     /// Processes a datagram that another worker received.

@@ -9,7 +9,7 @@ use axum::{Extension, Router, routing::any};
 use http::Version;
 use hybriq::TransportConfig;
 use hybriq_http::{Client, ClientError, Http3, Peer};
-use tokio::net::UdpSocket;
+use tokio::{net::UdpSocket, time::Instant};
 
 use crate::{
     common::{bytes, client, client_with, config, get, offering, post, until_http3, uri},
@@ -20,7 +20,7 @@ use crate::{
 /// HTTP/3 is tried first, and gets no answer.
 #[tokio::test]
 async fn http2_is_used_where_udp_is_dead() {
-    let server = run(Router::new());
+    let server = run(offering("clear"));
     let front = Front::of(server.address()).await;
     front.cut_udp();
     let client = client(Http3::First);
@@ -28,32 +28,45 @@ async fn http2_is_used_where_udp_is_dead() {
         let response = post(&client, front.address, "x").await.unwrap();
         assert_eq!(response.version(), Version::HTTP_2);
     }
-    assert!(front.seen() > 0, "HTTP/3 was tried");
+    assert_eq!(front.connections(), 1, "HTTP/3 was tried");
 }
 
-/// A port that is closed for UDP is left at once, and not tried again.
+/// A place where HTTP/3 does not answer is tried once, whether an offer or the program named it.
 #[tokio::test]
-async fn http2_is_used_after_an_offer_that_does_not_hold() {
-    let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let offer = format!("h3=\":{}\"", nobody.local_addr().unwrap().port());
-    let server = run(offering(&offer));
-    let builder = Client::builder().connect_timeout(Duration::from_millis(200));
-    let client = client_with(builder, config());
-    let get = || get(&client, server.address());
-    assert_eq!(get().await.version(), Version::HTTP_2);
-    // The attempt goes on beside requests, and ends with the time to connect.
-    let mut datagram = [0; 2000];
-    assert_eq!(get().await.version(), Version::HTTP_2);
-    soon(nobody.recv(&mut datagram)).await.unwrap();
-    for _ in 0..10 {
-        assert_eq!(get().await.version(), Version::HTTP_2);
+async fn a_place_without_http3_is_tried_once() {
+    let server = run(offering("clear"));
+    let front = Front::of(server.address()).await;
+    front.cut_udp();
+    let offering = run(offering(&format!("h3=\":{}\"", front.address.port())));
+    for (http3, address) in [
+        (Http3::Discover, offering.address()),
+        (Http3::First, front.address),
+    ] {
+        let builder = Client::builder().http3(http3);
+        let builder = builder.connect_timeout(Duration::from_millis(100));
+        let builder = builder.attempt_delay(Duration::from_millis(10));
+        let client = client_with(builder, config());
+        front.forget_connections();
+        // The attempt goes on beside requests, and ends with the time to connect.
+        soon(async {
+            while front.connections() == 0 {
+                assert_eq!(get(&client, address).await.version(), Version::HTTP_2);
+            }
+        })
+        .await;
+        let end = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < end {
+            client.close_idle();
+            assert_eq!(get(&client, address).await.version(), Version::HTTP_2);
+        }
+        assert_eq!(front.connections(), 1, "{http3:?}");
     }
 }
 
 /// UDP dies under a connection that is used. The request is sent again over TCP, and so are the next.
 #[tokio::test]
 async fn http2_takes_over_when_udp_dies() {
-    let server = run(Router::new());
+    let server = run(offering("clear"));
     let front = Front::of(server.address()).await;
     let transport = TransportConfig::new().idle_timeout(Some(Duration::from_millis(300)));
     let builder = Client::builder().http3(Http3::First);

@@ -1,6 +1,13 @@
 //! Servers that refuse requests, or go away.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, routing::any};
 use bytes::Bytes;
@@ -309,7 +316,12 @@ async fn a_request_that_is_not_for_http3_is_sent_over_tcp() {
 #[tokio::test]
 async fn an_alternative_that_is_not_responsible_is_left() {
     // The alternative is another server, which knows nothing of the first one's pages.
-    let wrong = Router::new().fallback(async || StatusCode::MISDIRECTED_REQUEST);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let wrong = Router::new().fallback(move || {
+        count.fetch_add(1, Ordering::AcqRel);
+        std::future::ready(StatusCode::MISDIRECTED_REQUEST)
+    });
     let wrong = Server::bind("127.0.0.1:0", Certificate::shared().config()).map(|server| {
         let address = server.local_address();
         tokio::spawn(server.serve(wrong));
@@ -318,11 +330,21 @@ async fn an_alternative_that_is_not_responsible_is_left() {
     let offer = format!("h3=\":{}\"", wrong.unwrap().port());
     let server = run(offering(&offer));
     let client = client_with(Client::builder(), config());
-    for _ in 0..30 {
+    let ask = async || {
         let response = post(&client, server.address(), "x").await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.version(), Version::HTTP_2);
+    };
+    soon(async {
+        while asked.load(Ordering::Acquire) == 0 {
+            ask().await;
+        }
+    })
+    .await;
+    for _ in 0..30 {
+        ask().await;
     }
+    assert_eq!(asked.load(Ordering::Acquire), 1);
 }
 
 /// Interim responses are passed over, but not without end.

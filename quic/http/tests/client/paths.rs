@@ -78,6 +78,7 @@ async fn http2_takes_over_when_udp_dies() {
     let response = post(&client, front.address, "x").await.unwrap();
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(bytes(response).await, "x");
+    assert_eq!(front.connections(), 0, "HTTP/3 is left out for a while");
 }
 
 /// Addresses of the other family that do not answer hold a connection up for the delay only: over TCP the

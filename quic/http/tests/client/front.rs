@@ -21,6 +21,17 @@ pub(crate) struct Front {
     seen: Arc<AtomicUsize>,
 }
 
+/// Sockets for TCP and UDP on one port.
+pub(crate) async fn pair() -> (TcpListener, UdpSocket) {
+    loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        // The port may be taken for UDP.
+        if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()).await {
+            return (tcp, udp);
+        }
+    }
+}
+
 impl Front {
     pub(crate) async fn of(server: SocketAddr) -> Self {
         Self::between(server, server).await
@@ -28,13 +39,7 @@ impl Front {
 
     /// Forwards TCP to one server, and UDP to another.
     pub(crate) async fn between(server: SocketAddr, udp_server: SocketAddr) -> Self {
-        let (tcp, udp) = loop {
-            let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            // The port may be taken for UDP.
-            if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()).await {
-                break (tcp, udp);
-            }
-        };
+        let (tcp, udp) = pair().await;
         let front = Self {
             address: tcp.local_addr().unwrap(),
             cut: Arc::default(),

@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+use axum::{Extension, Router, routing::any};
 use http::Version;
 use hybriq::TransportConfig;
-use hybriq_http::{Client, Http3};
+use hybriq_http::{Client, ClientError, Http3, Peer};
 use tokio::net::UdpSocket;
 
 use crate::{
@@ -103,4 +103,70 @@ async fn the_network_may_change() {
     until_http3(&client, server.address()).await;
     let after = get(&client, server.address()).await;
     assert_ne!(after.headers()["x-peer"], before.headers()["x-peer"]);
+}
+
+/// Servers that take a connection and say nothing are given up in time, with an error for each way.
+#[tokio::test]
+async fn silent_servers_are_given_up() {
+    let (tcp, udp) = crate::front::pair().await;
+    let address = tcp.local_addr().unwrap();
+    for http3 in [Http3::Only, Http3::First, Http3::Off] {
+        let builder = Client::builder().http3(http3);
+        let builder = builder.connect_timeout(Duration::from_millis(100));
+        let builder = builder.attempt_delay(Duration::from_millis(10));
+        let client = client_with(builder, config());
+        // Those that wait share the attempt.
+        let asked = (0..10).map(|_| client.get(uri(address, "/")));
+        for error in soon(futures_util::future::join_all(asked)).await {
+            let error = error.unwrap_err();
+            let ClientError::Connect { quic, tcp, .. } = &error else {
+                panic!("{error}");
+            };
+            assert_eq!(quic.is_some(), http3 != Http3::Off, "{error}");
+            assert_eq!(tcp.is_some(), http3 != Http3::Only, "{error}");
+            assert!(error.to_string().contains("connect_timeout"), "{error}");
+        }
+    }
+    drop(udp);
+}
+
+/// An alternative on another host is used under the name of the server, and named in the requests.
+#[tokio::test]
+async fn alternatives_may_have_other_names() {
+    let show = async |fields: http::HeaderMap, Extension(peer): Extension<Peer>| {
+        let used = fields
+            .get("alt-used")
+            .map(|used| used.to_str().unwrap().to_owned());
+        format!("{:?} {:?} {used:?}", peer.version, peer.tls.server_name)
+    };
+    let alternative = run(Router::new().route("/", any(show)));
+    let port = alternative.address().port();
+    let server = run(offering(&format!("h3=\"other.test:{port}\"")));
+    let builder = Client::builder().resolve("other.test", [alternative.address()]);
+    let client = client_with(builder, config());
+    until_http3(&client, server.address()).await;
+    let page = bytes(get(&client, server.address()).await).await;
+    let expected = format!("HTTP/3.0 Some(\"localhost\") Some(\"other.test:{port}\")");
+    assert_eq!(page, expected);
+}
+
+/// A host that cannot be resolved, and one without an address.
+#[tokio::test]
+async fn hosts_without_addresses_are_named() {
+    let resolver = async |name: String, _| match name.as_str() {
+        "empty.test" => Ok(Vec::new()),
+        _ => Err(std::io::Error::other("no such name")),
+    };
+    for http3 in [Http3::Only, Http3::First, Http3::Off] {
+        let builder = Client::builder().http3(http3).resolver(resolver);
+        let client = builder.build(config()).unwrap();
+        for (uri, text) in [
+            ("https://empty.test/", "'empty.test' has no address"),
+            ("https://other.test/", "no such name"),
+        ] {
+            let error = soon(client.get(uri)).await.unwrap_err();
+            assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
 }

@@ -69,6 +69,7 @@
 //! offered for sending: its encoder writes stream id 0 whatever the stream is, and drops payload.
 
 mod bidi;
+mod bidis;
 mod connection;
 mod datagrams;
 mod error;
@@ -78,10 +79,14 @@ mod goaway;
 mod id;
 mod payload;
 mod priority;
+mod protocols;
 mod recv;
 mod send;
+mod settings;
 mod transport;
 mod uni;
+mod varint;
+pub mod webtransport;
 
 pub use bidi::BidiStream;
 pub use connection::{Connection, OpenStreams};
@@ -90,8 +95,10 @@ pub use error::is_clean;
 pub use goaway::Goaway;
 pub use payload::Payload;
 pub use priority::priority;
+pub use protocols::Protocols;
 pub use recv::RecvStream;
 pub use send::SendStream;
+pub use settings::PeerSettings;
 pub use transport::EarlyRequests;
 
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).

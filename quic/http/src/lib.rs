@@ -62,6 +62,11 @@
 //! A client sends requests early only with [`ClientConfig::offer_early_data`](hybriq::ClientConfig), only those
 //! methods, and only without a body. It sends a request that gets 425 again when the handshake is complete.
 //!
+//! # Other protocols
+//! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such
+//! as WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
+//! [`ServerBuilder::webtransport`] lets them open sessions of [`webtransport`].
+//!
 //! # Limits
 //! [`Limits`] bounds what a client may cost a server. A client that goes beyond one gets the error of its
 //! protocol (RFC 9114 §8.1), and no other client notices. [`ClientBuilder`] bounds what servers may cost a client.
@@ -75,10 +80,13 @@ mod client;
 mod limits;
 mod peer;
 mod server;
+mod upgrade;
 mod usage;
+pub mod webtransport;
 
 pub use body::{Body, BodyError};
 pub use client::{Client, ClientBuilder, ClientError, Http3, QuicError, ResponseFuture};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Server, ServerBuilder};
+pub use upgrade::{Upgrade, Upgraded};

@@ -5,6 +5,7 @@ mod buffers;
 mod control;
 #[cfg(test)]
 mod port;
+mod registered;
 mod relay;
 mod socket;
 mod steer;
@@ -34,6 +35,15 @@ pub(crate) struct Options {
     pub(crate) buffer_size: usize,
     /// Use of the address by one socket or by several.
     pub(crate) sharing: Sharing,
+}
+
+/// Purpose for which the runtime watches a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// Datagrams that wait, and room to send.
+    Both,
+    /// Room to send: another process receives.
+    Sending,
 }
 
 /// Use of an address by sockets.

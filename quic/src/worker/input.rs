@@ -4,6 +4,7 @@ use super::{
     Standing, State, Worker,
     gate::{Limit, TurnAway},
     mailbox::Passed,
+    refusal,
     shared::Turned,
     touch,
 };
@@ -71,7 +72,7 @@ impl Worker {
                 Some(routed) => routed,
                 None => match datagrams.next() {
                     Some(datagram) => self.endpoint.on_datagram(self.now, arrival, datagram),
-                    None => return,
+                    None => break,
                 },
             };
             let (slot, packets) = match routed {
@@ -99,6 +100,7 @@ impl Worker {
                 }
             }
         }
+        self.flush_forwarded();
     }
 
     /// Processes a datagram that another worker received.
@@ -131,7 +133,7 @@ impl Worker {
     pub(super) fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
-                self.refuse(*incoming);
+                self.refuse(*incoming, refusal::STOPPED);
             }
             Routed::Incoming(incoming) => {
                 // This client is among those of this worker.
@@ -145,7 +147,7 @@ impl Worker {
                 );
                 match queued {
                     Ok(()) => {}
-                    Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
+                    Err(Turned::Stopped(incoming)) => self.refuse(*incoming, refusal::STOPPED),
                     Err(Turned::Limited(answer, incoming)) => self.turn_away(answer, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
@@ -176,9 +178,9 @@ impl Worker {
     }
 
     /// Refuses a client that the application does not want.
-    pub(super) fn refuse(&mut self, incoming: Incoming) {
+    pub(super) fn refuse(&mut self, incoming: Incoming, reason: &'static str) {
         self.stats.refused_by_application += 1;
-        self.endpoint.refuse(incoming);
+        self.endpoint.refuse_because(incoming, reason);
     }
 
     /// Answers a client that the operator's limits do not admit.
@@ -191,11 +193,12 @@ impl Worker {
                 Err(incoming) => (limit, *incoming),
             },
         };
-        match limit {
-            Limit::Connections => self.stats.refused_too_many += 1,
-            Limit::Handshakes => self.stats.refused_too_busy += 1,
-            Limit::Rate => self.stats.refused_too_fast += 1,
-        }
-        self.endpoint.refuse(incoming);
+        let (count, reason) = match limit {
+            Limit::Connections => (&mut self.stats.refused_too_many, refusal::TOO_MANY),
+            Limit::Handshakes => (&mut self.stats.refused_too_busy, refusal::TOO_BUSY),
+            Limit::Rate => (&mut self.stats.refused_too_fast, refusal::TOO_FAST),
+        };
+        *count += 1;
+        self.endpoint.refuse_because(incoming, reason);
     }
 }

@@ -24,6 +24,7 @@ mod migrate;
 mod news;
 mod output;
 mod recovery;
+pub(crate) mod refusal;
 mod requests;
 mod shared;
 mod sockets;
@@ -341,6 +342,7 @@ impl Worker {
         entry.touched = false;
         let connection = entry.connection.clone();
         let mut state = connection.lock();
+        state.go_on_leaving(self.now, &mut self.wakes);
         if let Some((code, reason)) = state.take_close() {
             state.core.close(self.now, code, reason);
         }

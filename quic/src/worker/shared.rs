@@ -17,6 +17,7 @@ use super::{
     gate::{Address, Gate, Present, TurnAway},
     here,
     mailbox::{Command, Mailbox},
+    refusal,
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
@@ -335,7 +336,7 @@ impl Shared {
             std::mem::take(&mut arrivals.waiting)
         };
         for (worker, incoming) in waiting {
-            self.decide(worker, Command::Refuse(incoming));
+            self.decide(worker, Command::Refuse(incoming, refusal::STOPPED));
         }
     }
 

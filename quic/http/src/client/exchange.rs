@@ -279,11 +279,13 @@ impl Sender {
 
     /// Leaves out a connection that is over. If the path to the server is dead, so is HTTP/3 for a while.
     fn on_lost(&self, http3: &http3::Connection) {
-        use hybriq::ConnectionError::{NoAnswer, TimedOut};
+        use hybriq::ConnectionError::{HandshakeTimedOut, NoAnswer, TimedOut};
 
         if let Some(reason) = http3.close_reason() {
             http3.usage().end();
-            if matches!(reason, NoAnswer | TimedOut) && self.http3 != Http3::Only {
+            if matches!(reason, NoAnswer | HandshakeTimedOut | TimedOut)
+                && self.http3 != Http3::Only
+            {
                 self.shared.pool.on_broken(&http3.place, Instant::now());
             }
         }

@@ -107,6 +107,8 @@ pub(super) async fn start(
     let transport = transport.max_frame(new.header_list);
     let goaway = transport.goaway();
     let mut builder = h3::client::builder();
+    // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
+    builder.send_grease(false);
     let builder = builder.max_field_section_size(new.header_list);
     let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
     let usage = new.usage.clone();

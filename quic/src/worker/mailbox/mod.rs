@@ -81,8 +81,8 @@ pub(crate) enum Command {
     },
     /// Send a Retry, so that the client proves its address.
     Retry(Incoming),
-    /// Refuse a connection.
-    Refuse(Incoming),
+    /// Refuse a connection for this reason.
+    Refuse(Incoming, &'static str),
     /// Drop a ClientHello without an answer.
     Ignore(Incoming),
     /// Migrate a connection to a socket of its own.

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::udp::{self, Buffers, Handle, Socket};
+use crate::udp::{self, Buffers, Handle, Socket, Watched};
 use hybriq_proto::{
     endpoint::{Local, SocketId, Transmit},
     error::MigrateError,
@@ -105,6 +105,15 @@ impl Sockets {
         }
         let sockets = self.bound.iter().take(first).flatten();
         sockets.map(|bound| bound.socket.handle()).collect()
+    }
+
+    /// Sets what the runtime watches the sockets for.
+    pub(super) fn watch(&mut self, for_what: Watched) {
+        for bound in self.bound.iter_mut().flatten() {
+            if let Err(error) = bound.socket.watch(for_what) {
+                tracing::warn!(%error, "cannot change how a socket is watched");
+            }
+        }
     }
 
     /// Adds a socket that connections may move to. Returns it if there are too many.

@@ -65,7 +65,7 @@ pub trait Subscriber: Send + Sync {
 
 /// Chooses the connections whose events are of interest.
 ///
-/// It is asked once for each connection, by the thread that drives it. A connection without a
+/// The thread that drives a connection asks the sampler once. A connection without a
 /// subscriber costs nothing.
 pub trait Sampler: Send + Sync {
     /// Returns the subscriber to the events of a connection that begins with the peer at this

@@ -551,7 +551,7 @@ pub(crate) struct Parts {
     pub(crate) options: udp::Options,
 }
 
-/// What an endpoint accepts and starts connections with.
+/// Setups with which an endpoint accepts and starts connections.
 #[derive(Clone)]
 pub(crate) struct Setups {
     server: Option<Setup>,

@@ -235,7 +235,7 @@ impl TransportConfig {
     /// Sets the bytes held per stream until they are acknowledged, sent or not; a writer waits
     /// beyond it. At least [`send_buffer`](Self::send_buffer); default 16 MiB.
     ///
-    /// It bounds what one stream sends in a round trip.
+    /// This bounds the data that one stream sends in a round trip.
     #[must_use]
     pub const fn max_send_buffer(mut self, bytes: u64) -> Self {
         self.streams.max_send_buffer = bytes;

@@ -8,7 +8,7 @@ use std::{
 use aws_lc_rs::digest;
 use axum::{
     Extension, Router,
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
     response::Html,
     routing::{any, get, post},
 };
@@ -104,15 +104,12 @@ async fn codes(session: Session, told: Told) -> Result<(), StreamError> {
 fn router(page: String, told: &Told) -> Router {
     let (all_told, codes_told) = (told.clone(), told.clone());
     let (wait_told, report_told) = (told.clone(), told.clone());
-    let begin =
-        async move |peer: Extension<Peer>, request: Extension<WebTransport>, fields: HeaderMap| {
-            let draft = fields.contains_key("sec-webtransport-http3-draft02");
-            all_told.add(format!("draft-02: {draft}"));
-            all_told.add(format!("group: {}", peer.tls));
-            request
-                .0
-                .accept(async |session| all(session).await.unwrap())
-        };
+    let begin = async move |peer: Extension<Peer>, request: Extension<WebTransport>| {
+        all_told.add(format!("group: {}", peer.tls));
+        request
+            .0
+            .accept(async |session| all(session).await.unwrap())
+    };
     let codes = async move |Extension(request): Extension<WebTransport>| {
         request.accept(async move |session| codes(session, codes_told).await.unwrap())
     };
@@ -131,12 +128,12 @@ fn router(page: String, told: &Told) -> Router {
         .route("/refused", any(async || StatusCode::FORBIDDEN))
 }
 
-/// Version of WebTransport that Chromium speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Newest version of WebTransport that Chromium's SETTINGS offer.
+#[derive(Clone, Copy, Debug)]
 enum Draft {
-    /// The one that it speaks to everybody.
+    /// The one of a browser without switches.
     Draft02,
-    /// The one that is behind a switch.
+    /// The one behind a switch, which it prefers then.
     Draft07,
 }
 
@@ -199,7 +196,6 @@ async fn a_page_uses_sessions(draft: Draft) {
             "bidi: answered: asked by the page",
             "closed: 7 enough",
             "datagram: pong",
-            &format!("draft-02: {}", draft == Draft::Draft02),
             "group: X25519MLKEM768",
             "refused: session",
             "reset: 4294967295",

@@ -10,7 +10,7 @@ use std::{
 
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Handle, Opened, Options, codepoint, socket};
+use super::{Buffers, Handle, Opened, Options, Watched, codepoint, socket};
 use crate::error::EndpointError;
 use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
@@ -194,6 +194,13 @@ impl Socket {
         match self {
             Self::System(socket) => socket.handle(),
             Self::Port(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    pub(crate) fn watch(&mut self, for_what: Watched) -> io::Result<()> {
+        match self {
+            Self::System(socket) => socket.watch(for_what),
+            Self::Port(_) => Ok(()),
         }
     }
 

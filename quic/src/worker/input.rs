@@ -21,13 +21,11 @@ impl Worker {
     /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
     /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
-        if self.succession.has_sockets() {
-            for id in self.sockets.take_turns() {
-                self.receive_from(id);
-            }
-        } else {
-            self.receive_forwarded();
+        for id in self.sockets.take_turns() {
+            self.receive_from(id);
         }
+        self.receive_forwarded();
+        self.forward_held();
     }
 
     fn receive_from(&mut self, id: SocketId) {
@@ -72,7 +70,7 @@ impl Worker {
                 Some(routed) => routed,
                 None => match datagrams.next() {
                     Some(datagram) => self.endpoint.on_datagram(self.now, arrival, datagram),
-                    None => return,
+                    None => break,
                 },
             };
             let (slot, packets) = match routed {
@@ -100,6 +98,7 @@ impl Worker {
                 }
             }
         }
+        self.flush_forwarded();
     }
 
     /// Processes a datagram that another worker received.

@@ -1,11 +1,18 @@
 //! Processes that follow one another on the same sockets: the worker gives way to its successor, and
 //! forwards the datagrams of its predecessors.
 
-use std::{io, time::Duration};
+use std::{
+    io, mem,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::oneshot;
 
-use super::{Worker, inheritance::Claimed};
+use super::{
+    Worker,
+    held::{Flushed, Held},
+    inheritance::Claimed,
+};
 use crate::udp::{Handle, Inlet, Letter, Reason, Unsent};
 use hybriq_proto::endpoint::{Arrival, DropReason, Newcomers, Place, Routed};
 
@@ -16,6 +23,9 @@ const CLAIM: Duration = Duration::from_secs(60);
 /// Largest number of messages that are received from the successor in one turn.
 const MESSAGES: usize = 256;
 
+/// Largest number of bytes that are forwarded together.
+const TOGETHER: usize = 60 << 10;
+
 /// State of a worker towards the process that follows.
 #[derive(Default)]
 pub(super) struct Succession {
@@ -23,6 +33,42 @@ pub(super) struct Succession {
     inlet: Option<Inlet>,
     /// True while clients that came before the successor wait for a decision.
     deciding: bool,
+    outgoing: Outgoing,
+    /// Datagrams that earlier processes had no room for.
+    held: Held,
+}
+
+/// Datagrams of one message that are forwarded together.
+#[derive(Default)]
+struct Outgoing {
+    head: Option<(Place, Letter)>,
+    bytes: Vec<u8>,
+}
+
+impl Outgoing {
+    /// Returns true if a datagram may be forwarded behind the others.
+    fn takes(&self, to: Place, arrival: &Arrival, datagram: &[u8]) -> bool {
+        self.head.as_ref().is_some_and(|(place, letter)| {
+            let stride = usize::from(letter.stride);
+            let known = &letter.arrival;
+            *place == to
+                && (known.peer, known.local, known.ecn)
+                    == (arrival.peer, arrival.local, arrival.ecn)
+                // Only the last may be shorter.
+                && self.bytes.len() % stride == 0
+                && datagram.len() <= stride
+                && self.bytes.len() + datagram.len() <= TOGETHER
+        })
+    }
+
+    fn open(&mut self, to: Place, arrival: &Arrival, datagram: &[u8]) {
+        let letter = Letter {
+            arrival: *arrival,
+            reason: Reason::Id,
+            stride: datagram.len().max(1) as u16,
+        };
+        self.head = Some((to, letter));
+    }
 }
 
 impl Succession {
@@ -34,6 +80,11 @@ impl Succession {
     /// Returns true if datagrams come from the sockets.
     pub(super) const fn has_sockets(&self) -> bool {
         self.inlet.is_none()
+    }
+
+    /// Returns the time at which datagrams must be forwarded again.
+    pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        self.held.next_timeout(now)
     }
 
     /// Returns the treatment of new clients.
@@ -52,7 +103,10 @@ impl Worker {
     pub(super) fn give_way(&mut self, relay: Handle, reply: oneshot::Sender<Vec<Claimed>>) {
         // A reply that is dropped says that the worker has failed.
         match Inlet::register(relay) {
-            Ok(inlet) => self.succession.inlet = Some(inlet),
+            Ok(inlet) => {
+                self.succession.inlet = Some(inlet);
+                self.sockets.give_away();
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot give way to a successor");
                 return;
@@ -92,6 +146,7 @@ impl Worker {
     /// Receives from the sockets again: there is no successor, or none any more.
     pub(super) fn go_on(&mut self) {
         self.succession.inlet = None;
+        self.sockets.take_back();
         if !self.shared.has_successor() {
             self.endpoint.set_newcomers(Newcomers::Welcome);
         }
@@ -146,25 +201,61 @@ impl Worker {
         }
     }
 
-    /// Forwards a datagram to the earlier process that it belongs to.
-    pub(super) fn forward(&mut self, to: Place, arrival: &Arrival, datagram: &mut [u8]) {
-        let letter = Letter {
-            arrival: *arrival,
-            reason: Reason::Id,
-            stride: datagram.len() as u16,
+    /// Forwards a datagram to the earlier process that it belongs to, together with those of the same
+    /// message that follow: [`Worker::flush_forwarded`] must be called behind the last.
+    pub(super) fn forward(&mut self, to: Place, arrival: &Arrival, datagram: &[u8]) {
+        if !self.succession.outgoing.takes(to, arrival, datagram) {
+            self.flush_forwarded();
+            self.succession.outgoing.open(to, arrival, datagram);
+        }
+        self.succession.outgoing.bytes.extend_from_slice(datagram);
+    }
+
+    /// Forwards the datagrams that wait for others of their message.
+    pub(super) fn flush_forwarded(&mut self) {
+        let Some((to, letter)) = self.succession.outgoing.head.take() else {
+            return;
         };
-        match self.blueprint.inheritance.relays.send(to, letter, datagram) {
-            Ok(()) => self.stats.datagrams_forwarded += 1,
-            Err(Unsent::Full) => self.stats.forwards_dropped += 1,
+        let mut bytes = mem::take(&mut self.succession.outgoing.bytes);
+        let stride = usize::from(letter.stride);
+        let count = bytes.len().div_ceil(stride) as u64;
+        let relays = &self.blueprint.inheritance.relays;
+        let held = &mut self.succession.held;
+        let sent = if held.has(to) {
+            Err(Unsent::Full)
+        } else {
+            relays.send(to, letter, &bytes)
+        };
+        match sent {
+            Ok(()) => self.stats.datagrams_forwarded += count,
+            Err(Unsent::Full) if held.push(self.now, to, letter, &bytes) => {}
+            Err(Unsent::Full) => self.stats.forwards_dropped += count,
             Err(Unsent::Gone) => {
                 self.endpoint.forget_generation(to.generation);
-                let routed = self.endpoint.on_datagram(self.now, arrival, datagram);
-                // Nobody else can have it: the generation is forgotten.
-                if !matches!(routed, Routed::Earlier(..)) {
-                    self.on_unconnected(routed, arrival);
+                for datagram in bytes.chunks_mut(stride) {
+                    let routed = self
+                        .endpoint
+                        .on_datagram(self.now, &letter.arrival, datagram);
+                    // Nobody else can have it: the generation is forgotten.
+                    if !matches!(routed, Routed::Earlier(..)) {
+                        self.on_unconnected(routed, &letter.arrival);
+                    }
                 }
             }
         }
+        bytes.clear();
+        self.succession.outgoing.bytes = bytes;
+    }
+
+    /// Forwards datagrams that earlier processes had no room for.
+    pub(super) fn forward_held(&mut self) {
+        if self.succession.held.is_empty() {
+            return;
+        }
+        let relays = &self.blueprint.inheritance.relays;
+        let Flushed { sent, dropped } = self.succession.held.flush(self.now, relays);
+        self.stats.datagrams_forwarded += sent;
+        self.stats.forwards_dropped += dropped;
     }
 
     /// Shows a datagram to all workers of earlier processes: it may be a stateless reset.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Body, Peer, Tls,
-    usage::{Exchange, Usage},
+    usage::{Ending, Exchange, Usage},
 };
 
 type Requests = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
@@ -125,15 +125,16 @@ pub(super) async fn start(
 
 /// Runs a connection until it ends, or is not used any more.
 async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
+    let usage = Ending(usage);
     tokio::select! {
         error = poll_fn(|cx| driver.poll_close(cx)) => {
             if !error.is_h3_no_error() {
                 tracing::debug!(%error, "an HTTP/3 connection failed");
             }
         }
-        () = usage.over(idle) => {}
+        () = usage.0.over(idle) => {}
     }
-    usage.end();
+    drop(usage);
     // Closes the connection with H3_NO_ERROR.
     drop(driver);
     drop(requests);

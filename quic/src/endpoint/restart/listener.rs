@@ -4,11 +4,17 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::error::RestartError;
+
+/// Number of times that somebody must be found to listen at a path, and the time between them. A
+/// successor that dies may still listen when its predecessor notices.
+const LOOKS: u32 = 10;
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Path at which this process waits for a successor. The file is removed with it, unless the
 /// endpoint was handed over: the successor puts its own in the place.
@@ -20,8 +26,13 @@ pub(super) struct Listener {
 impl Listener {
     /// Listens at the path, and takes the place of a process that does not any more.
     pub(super) async fn new(path: &Path) -> Result<Self, RestartError> {
-        if UnixStream::connect(path).await.is_ok() {
-            return Err(RestartError::PathInUse);
+        let mut looks = LOOKS;
+        while UnixStream::connect(path).await.is_ok() {
+            looks -= 1;
+            if looks == 0 {
+                return Err(RestartError::PathInUse);
+            }
+            tokio::time::sleep(INTERVAL).await;
         }
         // Renamed once it is ready: at no time can another user connect, or anybody find nothing.
         let mut name = path.file_name().unwrap_or_default().to_owned();

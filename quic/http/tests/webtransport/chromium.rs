@@ -38,6 +38,10 @@ impl Told {
 }
 
 /// A certificate that a browser takes by its hash (W3C WebTransport §3.2.1), and the hash.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "browsers compare these times with their own clock"
+)]
 fn certificate() -> (ServerConfig, Vec<u8>) {
     let day = Duration::from_secs(24 * 60 * 60);
     let now = SystemTime::now();
@@ -185,7 +189,7 @@ async fn a_page_uses_sessions(draft: Draft) {
     let output = match output {
         Ok(Ok(output)) => output,
         Ok(Err(_)) => return println!("skipped: chromium is not installed"),
-        Err(_) => panic!("the page is not done: {:?}", told.lines.lock().unwrap()),
+        Err(late) => panic!("{late}: {:?}", told.lines.lock().unwrap()),
     };
     let mut lines = told.lines.lock().unwrap().clone();
     lines.sort();

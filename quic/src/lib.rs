@@ -197,7 +197,8 @@
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
-//! - The last handle of a connection, streams included, closes it with code 0.
+//! - The last handle of a connection, streams included, closes it with code 0, as soon as all
+//!   streams that were finished have arrived.
 //! - The last handle of an endpoint stops accepting; its connections live on.
 //! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
 //!
@@ -260,8 +261,10 @@ pub use connection::Connection;
 pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
+#[cfg(all(feature = "tokio", unix))]
+pub use endpoint::{ListenFds, ListenFdsError, ListenUdp};
 pub use error::{
-    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError,
+    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError, RestartError,
     SendDatagramError, WriteError,
 };
 /// The sans-IO core, for drivers other than tokio.

@@ -1,6 +1,9 @@
 //! Endpoints.
 
 mod builder;
+#[cfg(unix)]
+mod listen_fds;
+mod restart;
 pub(crate) mod sockets;
 
 use std::{
@@ -26,11 +29,28 @@ use hybriq_proto::endpoint::Setup;
 pub use builder::EndpointBuilder;
 #[cfg(test)]
 pub(crate) use builder::Setups;
+#[cfg(unix)]
+pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 
 /// A UDP socket that accepts connections, starts connections, or both.
 ///
 /// Clones are handles of the same endpoint. When the last handle is dropped, the endpoint accepts no
 /// new connections. Existing connections live on, and the socket is closed with the last of them.
+///
+/// # Dropping handles
+/// Endpoints, connections and streams may be dropped in any order; no drop waits for anything, and
+/// no task that waits is forgotten.
+///
+/// - After the last `Endpoint` is dropped, its connections and streams work as before. Clients that
+///   wait for [`Endpoint::accept`] or come later are refused; an [`Incoming`] that was taken counts as
+///   a handle of the endpoint.
+/// - A stream that was finished arrives as a whole, whatever is dropped afterwards. The connection is
+///   closed with code 0 when its last handle and its last stream are dropped and all finished streams
+///   have arrived, or after 30 seconds at most. The runtime must go on for so long: keep a clone of
+///   the endpoint for [`Endpoint::idle`] at the end of a program.
+/// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing: what was
+///   not acknowledged may be lost.
+/// - If the runtime ends before, all operations fail with an error that says so.
 ///
 /// # Examples
 /// ```no_run

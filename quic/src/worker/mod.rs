@@ -14,8 +14,10 @@ mod connections;
 mod drain;
 mod failure;
 mod gate;
+mod held;
 mod here;
 mod inbox;
+mod inheritance;
 mod input;
 mod mailbox;
 mod meter;
@@ -23,11 +25,13 @@ mod migrate;
 mod news;
 mod output;
 mod recovery;
+pub(crate) mod refusal;
 mod requests;
 mod shared;
 mod sockets;
 mod start;
 mod stats;
+mod succession;
 mod tasks;
 mod timers;
 mod trace;
@@ -44,7 +48,7 @@ use std::{
 
 use self::{
     batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    migrate::Rebinding, sockets::Sockets, timers::Timers, trim::Trim,
+    migrate::Rebinding, sockets::Sockets, succession::Succession, timers::Timers, trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -59,6 +63,7 @@ pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
+pub(crate) use inheritance::{Claimed, Inheritance};
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub(crate) use start::Start;
@@ -99,6 +104,7 @@ pub(crate) struct Worker {
     ended: usize,
     wakes: Vec<Waker>,
     standing: Standing,
+    succession: Succession,
     /// Close of the endpoint, while it has not reached every connection.
     closing: Option<Closing>,
     /// Move to another socket, while it has not reached every connection.
@@ -148,6 +154,7 @@ impl Worker {
             ended: 0,
             wakes: Vec::new(),
             standing: Standing::Open,
+            succession: Succession::default(),
             closing: None,
             rebinding: None,
             stats: EndpointStats::default(),
@@ -218,6 +225,7 @@ impl Worker {
     /// Publishes the counters, and then the number of connections that ended in this turn.
     fn publish(&mut self) {
         let stats = self.stats.with(self.endpoint.stats());
+        self.finish_deciding();
         self.meter.publish(self.now, &stats);
         self.inbox.set_stats(&stats);
         let unfinished = self.endpoint.unfinished();
@@ -251,7 +259,7 @@ impl Worker {
         poll_fn(|cx| {
             let next = self.next_timeout();
             let ready = self.inbox.poll_requests(cx).is_ready()
-                || self.sockets.poll_readable(cx).is_ready()
+                || self.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
                 || self.timers.poll_alarm(next, cx).is_ready();
             if ready {
@@ -264,6 +272,15 @@ impl Worker {
         if !slept {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Returns ready when datagrams may be waiting.
+    fn poll_readable(&self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        let forwarded = self.succession.inlet();
+        if forwarded.is_some_and(|inlet| inlet.poll_readable(cx).is_ready()) {
+            return Poll::Ready(());
+        }
+        self.sockets.poll_readable(cx)
     }
 
     /// Returns ready when the socket that the batch waits for may have room.
@@ -284,6 +301,7 @@ impl Worker {
             endpoint,
             self.trim.next_timeout(),
             self.meter.next_timeout(),
+            self.succession.next_timeout(self.now),
         ];
         all.into_iter().flatten().min()
     }
@@ -327,6 +345,7 @@ impl Worker {
         entry.touched = false;
         let connection = entry.connection.clone();
         let mut state = connection.lock();
+        state.go_on_leaving(self.now, &mut self.wakes);
         if let Some((code, reason)) = state.take_close() {
             state.core.close(self.now, code, reason);
         }

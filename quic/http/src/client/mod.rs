@@ -10,6 +10,7 @@ mod failure;
 mod http3;
 mod origin;
 mod outgoing;
+mod policy;
 mod pool;
 mod tcp;
 
@@ -27,13 +28,35 @@ use hybriq::{ClientConfig, ConfigError};
 use tower_service::Service;
 
 pub use self::{
-    builder::{ClientBuilder, Http3},
+    builder::ClientBuilder,
     error::{ClientError, QuicError},
+    policy::Http3,
 };
 use self::{connect::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
 use crate::Body;
 
 /// A client of HTTP/3, HTTP/2 and HTTP/1.1, which reuses connections. Clones share them.
+///
+/// It is a service of [`tower`](https://docs.rs/tower), so that layers add what it leaves out: redirects,
+/// cookies, timeouts of whole requests, compression. It belongs to the tokio runtime that sends its first
+/// request over QUIC.
+///
+/// # Versions
+/// [`Http3`] says how HTTP/3 is found. By default the first request to a server goes over HTTP/2 or HTTP/1.1. If
+/// the answer offers HTTP/3 by `alt-svc`, a connection over QUIC is made beside the next requests, and later
+/// ones use it. When there is no connection, QUIC is tried first, and TCP too when there is no answer after
+/// [`ClientBuilder::attempt_delay`]. Where HTTP/3 fails and TCP works, HTTP/3 is left out for 5 minutes, and
+/// longer with each failure.
+///
+/// # Requests that are sent again
+/// A request is sent again, up to three times, if the server has not processed it: the server refused it or
+/// announced its end (RFC 9114 §5.2), refused 0-RTT data, or answered 425 to early data (RFC 8470) or 421 in
+/// the place of an alternative (RFC 7838). If a connection is lost before the response, idempotent requests
+/// are sent again (RFC 9110 §9.2.2). A body can be sent again if at most its first 64 KiB were sent.
+///
+/// # Security
+/// With [`ClientConfig::offer_early_data`], requests with the methods GET, HEAD, OPTIONS and TRACE and without a
+/// body leave in 0-RTT packets. An attacker can replay them: a server must not change anything for them.
 ///
 /// # Examples
 /// ```no_run
@@ -47,6 +70,18 @@ use crate::Body;
 ///     println!("{} over {:?}, with {}", response.status(), peer.version, peer.tls);
 /// }
 /// let page = response.into_body().bytes(1 << 20).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With other settings:
+/// ```
+/// use hybriq::{ClientConfig, KeyExchange};
+/// use hybriq_http::{Client, Http3};
+///
+/// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new().key_exchange(KeyExchange::RequirePostQuantum);
+/// let client = Client::builder().http3(Http3::First).build(config)?;
 /// # Ok(())
 /// # }
 /// ```
@@ -84,17 +119,18 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.
-    pub async fn get(
-        &self,
-        uri: impl TryInto<Uri, Error: Into<http::Error>>,
-    ) -> Result<Response<Body>, ClientError> {
-        let uri = uri.try_into().map_err(|error| {
-            let error: http::Error = error.into();
-            ClientError::InvalidUri(error.to_string())
-        })?;
-        let mut request = Request::new(Empty::<Bytes>::new());
-        *request.uri_mut() = uri;
-        self.request(request).await
+    pub fn get(&self, uri: impl TryInto<Uri, Error: Into<http::Error>>) -> ResponseFuture {
+        match uri.try_into() {
+            Ok(uri) => {
+                let mut request = Request::new(Empty::<Bytes>::new());
+                *request.uri_mut() = uri;
+                self.request(request)
+            }
+            Err(error) => {
+                let error: http::Error = error.into();
+                ResponseFuture::failed(ClientError::InvalidUri(error.to_string()))
+            }
+        }
     }
 
     /// Sends a request. Its URI has the scheme https, host, port and path.
@@ -115,13 +151,15 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn request<B>(&self, request: Request<B>) -> Result<Response<Body>, ClientError>
+    pub fn request<B>(&self, request: Request<B>) -> ResponseFuture
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
-        let sender = Sender::new(self.0.clone(), parts, Outgoing::new(body))?;
-        sender.send().await
+        match Sender::new(self.0.clone(), parts, Outgoing::new(body)) {
+            Ok(sender) => ResponseFuture(Box::pin(sender.send())),
+            Err(error) => ResponseFuture::failed(error),
+        }
     }
 
     /// Closes connections that no request uses.
@@ -141,7 +179,8 @@ impl Client {
     }
 }
 
-/// Response that a [`Client`] waits for.
+/// Response that a [`Client`] waits for. Dropping it cancels the request.
+#[must_use = "the request is sent when this is polled"]
 pub struct ResponseFuture(
     Pin<Box<dyn Future<Output = Result<Response<Body>, ClientError>> + Send>>,
 );
@@ -149,6 +188,12 @@ pub struct ResponseFuture(
 impl fmt::Debug for ResponseFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+impl ResponseFuture {
+    fn failed(error: ClientError) -> Self {
+        Self(Box::pin(std::future::ready(Err(error))))
     }
 }
 
@@ -173,7 +218,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let client = self.clone();
-        ResponseFuture(Box::pin(async move { client.request(request).await }))
+        self.request(request)
     }
 }

@@ -4,80 +4,73 @@ use std::{pin::pin, time::Duration};
 
 use bytes::Buf;
 use h3::{error::Code, server::RequestResolver};
-use http::{
-    HeaderMap, HeaderValue, Method, Response, StatusCode, Version,
-    header::{self, CONTENT_LENGTH, DATE},
-};
+use http::{HeaderValue, Method, Response, StatusCode, Version, header::CONTENT_LENGTH};
 use http_body_util::BodyExt as _;
 use hybriq_h3::{Payload, SendStream};
 
 use super::{
     app::{App, BoxError},
-    clock,
+    fields,
     state::{Established, Quic},
+    tunnel::{Offer, Refusal},
 };
 use crate::{Body, EarlyMethods, Peer};
 
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
 
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-const CONNECTION_FIELDS: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
-];
-
 /// Reads a request, has it answered by the service, and sends the response.
 pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
     let limits = &quic.shared.limits;
     let resolved = Box::pin(resolver.resolve_request());
-    let (request, stream) = match tokio::time::timeout(limits.header_time, resolved).await {
+    let (mut request, stream) = match tokio::time::timeout(limits.header_time, resolved).await {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => return tracing::debug!(%error, "a request failed"),
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();
-    if is_malformed(request.headers()) {
+    if fields::is_malformed(request.headers()) {
         return send.stop_stream(Code::H3_MESSAGE_ERROR);
     }
+    let protocols = quic.protocols.as_ref();
+    let protocol = protocols.and_then(|all| all.take(send.send_id(), request.headers_mut()));
     let early = quic.is_replayable(send.send_id());
-    let established = if early {
+    // Other protocols begin after the handshake.
+    let established = if early && protocol.is_none() {
         None
     } else {
         quic.established().await
     };
-    let Some(peer) = peer(quic, established.as_deref(), early) else {
+    let established = established.as_deref();
+    let Some(peer) = peer(quic, established, early) else {
         return;
     };
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
-        let response = Response::builder().status(StatusCode::TOO_EARLY);
-        if let Ok(response) = response.body(()) {
-            // The client may be gone.
-            let _ = send.send_response(response).await;
-            let _ = send.finish().await;
-        }
-        return;
+        return refuse(&mut send, StatusCode::TOO_EARLY).await;
     }
     if let Some(field) = request.headers().get("priority") {
-        set_priority(established.as_deref(), &send, field);
+        set_priority(established, &send, field);
+    }
+    *request.version_mut() = Version::HTTP_3;
+    request.extensions_mut().insert(peer);
+    if let (Some(protocol), Some(established)) = (protocol, established) {
+        let mut request = request.map(|()| Body::empty());
+        match Offer::new(quic, established, &protocol, &mut request, recv) {
+            Ok(offer) => return tunnel(quic, established, send, offer, app.answer(request)).await,
+            Err(Refusal::Malformed) => return send.stop_stream(Code::H3_MESSAGE_ERROR),
+            Err(Refusal::Status(status)) => return refuse(&mut send, status).await,
+        }
     }
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let body = Body::of_quic(recv, length, limits.stall_time);
     let is_head = request.method() == Method::HEAD;
-    let mut request = request.map(|()| body);
-    *request.version_mut() = Version::HTTP_3;
-    request.extensions_mut().insert(peer);
-    let Some(response) =
-        respond(quic, established.as_deref(), &mut send, app.answer(request)).await
-    else {
+    let request = request.map(|()| body);
+    let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
     };
     if let Some(field) = response.headers().get("priority") {
-        set_priority(established.as_deref(), &send, field);
+        set_priority(established, &send, field);
     }
     let sent = send_response(quic, &mut send, response, is_head).await;
     if let Err(error) = sent {
@@ -85,15 +78,33 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
     }
 }
 
-/// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
-fn is_malformed(fields: &HeaderMap) -> bool {
-    let te = fields.get_all(header::TE);
-    CONNECTION_FIELDS
-        .iter()
-        .any(|field| fields.contains_key(*field))
-        || te
-            .iter()
-            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
+/// Has a request of extended CONNECT answered, and waits until its stream is over.
+async fn tunnel<B>(
+    quic: &Quic,
+    established: &Established,
+    mut send: Send,
+    offer: Offer,
+    answer: impl Future<Output = Result<Response<B>, BoxError>>,
+) where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let Some(response) = respond(quic, Some(established), &mut send, answer).await else {
+        return;
+    };
+    if let Err((mut send, response)) = offer.answered(quic, send, response).await {
+        if let Err(error) = send_response(quic, &mut send, response, false).await {
+            tracing::debug!(%error, "a response was not sent to its end");
+        }
+    }
+}
+
+/// Answers with a status alone.
+async fn refuse(send: &mut Send, status: StatusCode) {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    // The client may be gone.
+    let _ = send.send_response(response).await;
+    let _ = send.finish().await;
 }
 
 /// Returns the facts about the connection.
@@ -175,9 +186,7 @@ where
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     let headers = &mut parts.headers;
-    for field in CONNECTION_FIELDS {
-        headers.remove(field);
-    }
+    fields::complete(headers);
     if let (Some(length), false) = (
         body.size_hint().exact(),
         headers.contains_key(CONTENT_LENGTH),
@@ -186,10 +195,6 @@ where
             headers.insert(CONTENT_LENGTH, length.into());
         }
     }
-    if !headers.contains_key(DATE) {
-        headers.extend(clock::date().map(|date| (DATE, date)));
-    }
-    headers.remove(header::ALT_SVC);
     let is_empty = is_head || body.is_end_stream();
     let head = Response::from_parts(parts, ());
     tokio::time::timeout(stall_time, send.send_response(head)).await??;

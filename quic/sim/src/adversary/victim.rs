@@ -148,7 +148,11 @@ impl Victim {
                     this.connection = this.endpoint.accept(now, *incoming, None).ok();
                 }
                 Routed::Incoming(incoming) => this.endpoint.refuse(*incoming),
-                Routed::Foreign(..) | Routed::Stray(_) | Routed::Consumed | Routed::Dropped(_) => {}
+                Routed::Foreign(..)
+                | Routed::Earlier(..)
+                | Routed::Stray(_)
+                | Routed::Consumed
+                | Routed::Dropped(_) => {}
             }
         });
     }

@@ -1,18 +1,21 @@
-//! What is said about a forwarded datagram: its addresses, its mark, and why it is forwarded.
+//! Record of a forwarded datagram: its addresses, its mark, and the reason for forwarding it.
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
+use hybriq_proto::endpoint::Arrival;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 use hybriq_proto::{
-    endpoint::{Arrival, Local, SocketId},
+    endpoint::{Local, SocketId},
     space::Ecn,
 };
 
 /// Reason why a datagram is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It has an id of this worker.
+    /// The datagram has an id of this worker.
     Id,
-    /// It may be a stateless reset, for any of the workers.
+    /// The datagram may be a stateless reset, for any of the workers.
     Stray,
 }
 
@@ -25,6 +28,7 @@ pub(crate) struct Letter {
     pub(crate) stride: u16,
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 impl Letter {
     /// Length in bytes.
     pub(super) const LEN: usize = 48;
@@ -108,6 +112,7 @@ impl Letter {
     }
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 fn mapped(ip: IpAddr) -> Ipv6Addr {
     match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -26,6 +26,17 @@ pub async fn echo_stream(mut writer: Writer, reader: Reader) {
     }
 }
 
+/// Returns an error with its causes: what a stream reports is often "connection lost" alone.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
 /// Pseudo-random bytes without a period, the same for the same seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bulk {
@@ -135,7 +146,7 @@ impl Sender {
     async fn exchange(self, reader: Reader) -> Result<Receipt, Failure> {
         let (sent, received) = tokio::join!(self.finish(), receive(reader));
         let (bytes, received) =
-            received.map_err(|error| Failure::Other(format!("read: {error}")))?;
+            received.map_err(|error| Failure::Other(format!("read: {}", chain(&error))))?;
         let sent = sent.map_err(|error| write_failed(&error))?;
         Ok(Receipt {
             bytes,

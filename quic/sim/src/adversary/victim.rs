@@ -68,6 +68,9 @@ impl Victim {
     }
 
     /// Runs something of the victim, and counts the bytes that it allocates.
+    ///
+    /// Tests that count instructions find it by its name.
+    #[inline(never)]
     fn measured<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let count = |this: &Self| this.allocated.map_or(0, |allocated| allocated() as i128);
         let before = count(self);

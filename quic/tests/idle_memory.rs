@@ -21,7 +21,7 @@ use hybriq::{Connection, Endpoint, Placement, tls::Backend};
 const CONNECTIONS: i64 = 63;
 
 /// Most bytes of the heap that an idle connection may keep at the server.
-const MOST: i64 = 15 * 1024;
+const MOST: i64 = 13 * 1024;
 
 struct Counting;
 

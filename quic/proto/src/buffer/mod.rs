@@ -2,6 +2,7 @@
 //! data until it is acknowledged.
 
 mod range_set;
+mod rare;
 mod reassembler;
 mod run;
 mod send_buffer;
@@ -10,6 +11,7 @@ mod unordered;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use rare::Rare;
 pub(crate) use reassembler::Reassembler;
 pub(crate) use run::Exceeded;
 pub(crate) use send_buffer::SendBuffer;

@@ -1,6 +1,7 @@
 //! The handshake: passes CRYPTO data to and from the TLS session, and holds the keys of each level.
 
 mod crypto_stream;
+mod flights;
 mod key_update;
 mod keys;
 mod sealing;
@@ -13,14 +14,17 @@ use bytes::Bytes;
 
 use hybriq_tls::{
     Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage,
-    Negotiated, PerLevel, Session, Side, Status,
+    Negotiated, Session, Side, Status,
 };
 
 pub(crate) use key_update::{OneRtt, Violation};
 pub(crate) use keys::Keys;
 pub(crate) use unsealing::{opened_long, reserved_bits};
 
-use self::crypto_stream::{CryptoStream, Spread};
+use self::{
+    crypto_stream::{CryptoStream, Spread},
+    flights::Flights,
+};
 use super::{
     error::{Code, TransportError},
     frame::{Crypto, FrameType, FrameWriter, Owner, Timing},
@@ -95,7 +99,7 @@ impl Sent {
 pub(crate) struct Handshake {
     side: Side,
     session: Option<Box<dyn Session>>,
-    streams: PerLevel<CryptoStream>,
+    streams: Flights,
     exporter: Option<Exporter>,
     keys: Keys,
     requires_post_quantum: bool,
@@ -113,7 +117,8 @@ impl Owner for Handshake {
 
     #[inline]
     fn wants_to_send(&self, space: Space) -> bool {
-        self.streams[level(space)].has_pending() || (space == Space::Data && self.done_owed)
+        let stream = self.streams.get(level(space));
+        stream.is_some_and(CryptoStream::has_pending) || (space == Space::Data && self.done_owed)
     }
 
     /// Writes CRYPTO frames of the level, and HANDSHAKE_DONE if it is owed.
@@ -123,7 +128,9 @@ impl Owner for Handshake {
         } else {
             Spread::FillFirst
         };
-        self.streams[level(sent.space)].write_frames(out, &mut sent.crypto, spread);
+        if let Some(stream) = self.streams.get_mut(level(sent.space)) {
+            stream.write_frames(out, &mut sent.crypto, spread);
+        }
         if sent.space == Space::Data && self.done_owed && out.handshake_done() {
             self.done_owed = false;
             sent.done = true;
@@ -131,11 +138,15 @@ impl Owner for Handshake {
     }
 
     fn on_acked(&mut self, sent: &Sent) {
-        self.streams[level(sent.space)].on_acked(&sent.crypto);
+        if let Some(stream) = self.streams.get_mut(level(sent.space)) {
+            stream.on_acked(&sent.crypto);
+        }
     }
 
     fn on_lost(&mut self, sent: &Sent) {
-        self.streams[level(sent.space)].on_lost(&sent.crypto);
+        if let Some(stream) = self.streams.get_mut(level(sent.space)) {
+            stream.on_lost(&sent.crypto);
+        }
         self.done_owed |= sent.done;
     }
 }
@@ -152,7 +163,7 @@ impl Handshake {
         Self {
             side,
             session: Some(session),
-            streams: PerLevel::default(),
+            streams: Flights::default(),
             exporter: None,
             keys: Keys::new(version, initial),
             requires_post_quantum: policy.requires_post_quantum(),
@@ -245,13 +256,13 @@ impl Handshake {
         if self.session.is_none() {
             return self.on_late_frame(level, frame);
         }
-        self.streams[level].receive(frame)
+        self.streams.begin(level).receive(frame)
     }
 
     /// Handles CRYPTO data after the TLS session was released, for which the rules still apply (RFC
     /// 9001 §4.1.3, §4.4, §6).
     fn on_late_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
-        let stream = &mut self.streams[level];
+        let stream = self.streams.begin(level);
         if level != Level::OneRtt {
             stream.receive(frame)?;
             return if stream.has_input() {
@@ -280,10 +291,7 @@ impl Handshake {
 
     /// Returns true if TLS has bytes to read.
     pub(crate) fn has_input(&self) -> bool {
-        self.session.is_some()
-            && (self.streams.initial.has_input()
-                || self.streams.handshake.has_input()
-                || self.streams.one_rtt.has_input())
+        self.session.is_some() && self.streams.has_input()
     }
 
     /// Passes received data to TLS, queues its output, and installs new keys.
@@ -291,11 +299,7 @@ impl Handshake {
         let Some(session) = self.session.as_mut() else {
             return Ok(Progress::default());
         };
-        let mut input = PerLevel {
-            initial: self.streams.initial.take_input(),
-            handshake: self.streams.handshake.take_input(),
-            one_rtt: self.streams.one_rtt.take_input(),
-        };
+        let mut input = self.streams.take_input();
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let mut flight = Flight::default();
         let driven = session.drive(&mut input, &mut flight);
@@ -333,9 +337,7 @@ impl Handshake {
             progress.completed = true;
         }
         let ticket_came = had_ticket_bytes && input.one_rtt.is_empty();
-        self.streams.initial.put_back(input.initial);
-        self.streams.handshake.put_back(input.handshake);
-        self.streams.one_rtt.put_back(input.one_rtt);
+        self.streams.put_back(input);
         self.collect(flight);
         if ticket_came && self.complete {
             self.session = None;
@@ -351,7 +353,7 @@ impl Handshake {
                 if level == Level::OneRtt {
                     self.tickets = bytes.clone();
                 }
-                self.streams[level].send(bytes);
+                self.streams.begin(level).send(bytes);
             }
         }
         if let Some(secret) = flight.exporter.take() {
@@ -388,14 +390,11 @@ impl Handshake {
     /// Drops everything but the keys, which are still needed to send the close.
     pub(crate) fn on_closed(&mut self) {
         self.session = None;
-        let mut streams = PerLevel::default();
         if self.has_last_flight() {
-            std::mem::swap(
-                &mut streams[Level::Handshake],
-                &mut self.streams[Level::Handshake],
-            );
+            self.streams.keep_handshake();
+        } else {
+            self.streams = Flights::default();
         }
-        self.streams = streams;
     }
 
     /// Returns true for a client whose Finished the server may still be missing. Until it arrives,
@@ -406,7 +405,9 @@ impl Handshake {
 
     /// Writes the last flight of a client again. Returns true if all of it fits.
     pub(crate) fn repeat_last_flight(&mut self, out: &mut FrameWriter<'_>) -> bool {
-        let stream = &mut self.streams.handshake;
+        let Some(stream) = self.streams.get_mut(Level::Handshake) else {
+            return true;
+        };
         stream.send_again();
         let sent = &mut crypto_stream::Sent::default();
         stream.write_frames(out, sent, Spread::FillFirst);
@@ -416,19 +417,18 @@ impl Handshake {
     /// Drops the state of a level whose keys were discarded.
     pub(crate) fn discard(&mut self, level: Level) {
         self.keys.discard(level);
-        self.streams[level] = CryptoStream::default();
+        self.streams.discard(level);
     }
 
     /// Releases memory that nothing uses now.
     pub(crate) fn release_memory(&mut self) {
-        for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
-            self.streams[level].release_memory();
-        }
+        self.streams.release_memory();
     }
 
     /// Returns true if the rest of a client's first flight needs more than one datagram.
     pub(crate) fn fills_datagrams(&self) -> bool {
-        self.streams.initial.fills_datagrams()
+        let stream = self.streams.get(Level::Initial);
+        stream.is_some_and(CryptoStream::fills_datagrams)
     }
 
     /// Queues HANDSHAKE_DONE on a server, for the first time or again (RFC 9000 §19.20).
@@ -438,8 +438,7 @@ impl Handshake {
 
     /// Queues the unacknowledged flights of the handshake again.
     pub(crate) fn repeat_flights(&mut self) {
-        self.streams.initial.send_again();
-        self.streams.handshake.send_again();
+        self.streams.send_again();
     }
 }
 

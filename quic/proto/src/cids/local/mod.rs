@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use arrayvec::ArrayVec;
+use smallvec::SmallVec;
 
 use super::Sent;
 use crate::wire::ResetToken;
 use crate::{
+    buffer::Rare,
     error::{Code, TransportError},
     frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
     limits,
@@ -53,8 +54,9 @@ pub type Issued = (Cid, ResetToken);
 /// [`limits::CIDS_ISSUED_INTERVAL`]: each costs a place in the routing table and a token.
 #[derive(Debug)]
 pub struct Local {
-    /// Active ids sorted by sequence number, including those the peer was asked to retire.
-    active: ArrayVec<Entry, { 2 * limits::LOCAL_CIDS }>,
+    /// Active ids sorted by sequence number, including those the peer was asked to retire: at most
+    /// twice [`limits::LOCAL_CIDS`].
+    active: SmallVec<[Entry; limits::LOCAL_CIDS]>,
     next_sequence: u64,
     /// Largest sequence number that the peer can know.
     largest_sent: u64,
@@ -66,7 +68,7 @@ pub struct Local {
     budget: Budget,
     /// Changes of the routing table. There is room for every active id to come and go between two
     /// polls.
-    events: ArrayVec<CidEvent, { 3 * limits::LOCAL_CIDS }>,
+    events: Rare<CidEvent, { 3 * limits::LOCAL_CIDS }>,
 }
 
 /// Number of ids that may still be issued in the current interval.
@@ -142,7 +144,7 @@ impl Local {
     /// Starts with the id of our first packet, sequence number 0, which the caller already routes.
     pub fn new(first: Cid) -> Self {
         let mut local = Self {
-            active: ArrayVec::new(),
+            active: SmallVec::new(),
             next_sequence: 0,
             largest_sent: 0,
             is_zero_length: first.is_empty(),
@@ -152,7 +154,7 @@ impl Local {
                 left: limits::CIDS_ISSUED_AT_ONCE,
                 since: None,
             },
-            events: ArrayVec::new(),
+            events: Rare::new(),
         };
         local.insert((first, ResetToken::new([0; 16])), Told::Known);
         local
@@ -163,7 +165,7 @@ impl Local {
     pub fn issue_preferred(&mut self, issued: Issued) {
         debug_assert!(self.next_sequence == 1, "the id after the first");
         self.largest_sent = self.insert(issued, Told::Known);
-        self.events.push(CidEvent::Issued(issued.0));
+        self.queue(CidEvent::Issued(issued.0));
     }
 
     fn insert(&mut self, (cid, reset_token): Issued, told: Told) -> u64 {
@@ -195,11 +197,7 @@ impl Local {
             return 0;
         }
         // Each needs room for two events, and each active one keeps room for its end.
-        let room = self
-            .events
-            .remaining_capacity()
-            .saturating_sub(self.active.len())
-            / 2;
+        let room = self.events.room().saturating_sub(self.active.len()) / 2;
         let kept = self.active.iter().filter(|entry| self.is_kept(entry));
         self.limit.saturating_sub(kept.count()).min(room)
     }
@@ -215,7 +213,7 @@ impl Local {
             let issued = issue();
             self.budget.left = self.budget.left.saturating_sub(1);
             self.insert(issued, Told::Pending);
-            self.events.push(CidEvent::Issued(issued.0));
+            self.queue(CidEvent::Issued(issued.0));
         }
     }
 
@@ -289,14 +287,18 @@ impl Local {
         self.budget.renew(now);
         let retired = CidEvent::Retired(self.active.remove(index).cid);
         // `wanted` left room for it when the id was issued.
-        let queued = self.events.try_push(retired);
-        debug_assert!(queued.is_ok(), "an event for every id that comes or goes");
+        self.queue(retired);
         Ok(())
+    }
+
+    fn queue(&mut self, event: CidEvent) {
+        let queued = self.events.try_push(event);
+        debug_assert!(queued.is_ok(), "an event for every id that comes or goes");
     }
 
     /// Returns the next change for the routing table, oldest first.
     pub fn poll_event(&mut self) -> Option<CidEvent> {
-        self.events.pop_at(0)
+        self.events.pop_first()
     }
 
     /// Returns the length of every id in bytes.

@@ -5,6 +5,7 @@ use arrayvec::ArrayVec;
 use super::Sent;
 use crate::wire::ResetToken;
 use crate::{
+    buffer::Rare,
     error::{Code, TransportError},
     frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
     limits,
@@ -39,13 +40,13 @@ struct Retirement {
 pub struct Peer {
     active: Entry,
     /// Ids of other paths.
-    lent: ArrayVec<Entry, { limits::PEER_CIDS }>,
+    lent: Rare<Entry, { limits::PEER_CIDS }>,
     /// Spare ids, sorted by sequence number.
     spare: ArrayVec<Entry, { limits::PEER_CIDS }>,
     seen: Seen,
     retire_prior_to: u64,
     /// Pending retirements, sorted by sequence number.
-    retirements: ArrayVec<Retirement, { limits::PENDING_RETIREMENTS }>,
+    retirements: Rare<Retirement, { limits::PENDING_RETIREMENTS }>,
 }
 
 impl Owner for Peer {
@@ -106,14 +107,14 @@ impl Peer {
                 cid,
                 reset_token: None,
             },
-            lent: ArrayVec::new(),
+            lent: Rare::new(),
             spare: ArrayVec::new(),
             seen: Seen {
                 largest: 0,
                 window: 1,
             },
             retire_prior_to: 0,
-            retirements: ArrayVec::new(),
+            retirements: Rare::new(),
         }
     }
 
@@ -156,7 +157,7 @@ impl Peer {
     }
 
     fn in_use(&self) -> impl Iterator<Item = &Entry> {
-        [&self.active].into_iter().chain(&self.lent)
+        [&self.active].into_iter().chain(self.lent.iter())
     }
 
     /// Returns the tokens that end the connection: those of all ids in use on any path (RFC 9000
@@ -280,7 +281,9 @@ impl Peer {
             self.spare.remove(0);
         }
         while let Some(place) = self.lent.iter().position(|old| old.sequence < sequence) {
-            let old = self.lent.remove(place);
+            let Some(old) = self.lent.remove(place) else {
+                break;
+            };
             self.queue_retirement(old.sequence)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! WebTransport: with our own client, with Chromium, and with aioquic.
+//! WebTransport: with our own client and with Chromium.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod chromium;

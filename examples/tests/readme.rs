@@ -63,7 +63,7 @@ impl NewCrate {
         if names.contains(&"http") {
             for dependency in ["axum = \"0.8\"", "hybriq-http = \"0.1\""] {
                 assert!(readme.contains(&format!("`{dependency}`")));
-                dependencies += &format!("{dependency}\n");
+                dependencies.extend([dependency, "\n"]);
             }
         }
         for (name, place) in [("hybriq", "quic"), ("hybriq-http", "quic/http")] {

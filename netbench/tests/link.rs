@@ -1,6 +1,6 @@
 //! `netbench link` measured against its own settings, over real sockets.
 //!
-//! What is asserted of time is only that nothing is too early or too fast; the rest is printed
+//! Of times, the tests assert only that nothing is too early or too fast; the rest is printed
 //! (`--nocapture`). No test sends more at once than the smallest default socket buffer holds.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -88,8 +88,8 @@ fn a_full_queue_drops_its_tail() {
     assert_eq!(summary["up"]["held"], 10);
 }
 
-/// How often the server received each of [`COUNT`] numbered datagrams, and, under the number
-/// `COUNT`, how many in which a bit was flipped.
+/// Sends [`COUNT`] numbered datagrams. Returns the number of times that each arrived, and, under
+/// the number `COUNT`, the number of those in which a bit was flipped.
 fn fortune(seed: &str, args: &[&str]) -> (BTreeMap<u64, u64>, Value) {
     let server = socket("127.0.0.1:0");
     let relay = Relay::start(&server, &[&["--seed", seed], args].concat());

@@ -11,7 +11,7 @@ fn schema() -> Validator {
     jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
 }
 
-/// What the schema says against it.
+/// Returns the errors that the schema finds in the results.
 fn errors(results: &Value) -> Vec<String> {
     let schema = schema();
     let errors = schema.iter_errors(results);
@@ -72,7 +72,7 @@ fn objects(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether names in that object are free: labels, crates, parameters.
+/// Returns true if the names in that object are free: labels, crates, parameters.
 fn is_map(path: &str) -> bool {
     let free = [
         "crates", "params", "kinds", "outcomes", "details", "requests",

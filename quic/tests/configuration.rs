@@ -31,7 +31,7 @@ fn sources() -> Vec<String> {
         .map(|directory| root.join(directory))
         .to_vec();
     let mut sources = vec![
-        read("src/endpoint/builder.rs"),
+        read("src/endpoint/builder/mod.rs"),
         read("src/qlog/builder.rs"),
         read("proto/src/datagrams/config.rs"),
     ];

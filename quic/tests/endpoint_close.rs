@@ -1,4 +1,4 @@
-//! How connections and endpoints end, and what dropping a handle does.
+//! Ends of connections and endpoints, and the effects of dropping a handle.
 
 mod endpoint_support;
 

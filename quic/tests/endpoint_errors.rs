@@ -1,4 +1,4 @@
-//! What users are told when something cannot work: one line that says how to mend it.
+//! Errors that users see when something cannot work: one line that says how to mend it.
 
 mod endpoint_support;
 

@@ -1,4 +1,4 @@
-//! What handles tell and how they are polled by hand.
+//! Information that handles give, and polling them by hand.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

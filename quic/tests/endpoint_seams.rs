@@ -1,4 +1,4 @@
-//! What an application plugs in of its own, with nothing but `hybriq` in its `Cargo.toml`: keys
+//! Parts that an application plugs in, with nothing but `hybriq` in its `Cargo.toml`: keys
 //! elsewhere, checks of certificates, revocation lists, stores of sessions, options of rustls.
 #![cfg(feature = "rustls")]
 

@@ -1,4 +1,4 @@
-//! How streams end other than by finishing, and limits that change, through the public API.
+//! Ends of streams other than by finishing, and limits that change, through the public API.
 
 mod endpoint_support;
 

@@ -1,4 +1,4 @@
-//! What the handles of streams promise beside carrying bytes.
+//! Promises of stream handles, besides carrying bytes.
 
 mod endpoint_support;
 

@@ -231,7 +231,7 @@ impl Drop for Folder {
     }
 }
 
-/// What the clients have seen.
+/// Observations of the clients.
 #[derive(Default)]
 struct Seen {
     done: AtomicBool,

@@ -52,7 +52,7 @@ static ALLOCATOR: Counting = Counting;
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
-/// How often the application pauses, and everything is counted.
+/// Number of times that the application pauses, and everything is counted.
 const EVERY: Duration = Duration::from_secs(300);
 
 /// Streams under way at once, and the bytes that go there and back on each.
@@ -214,7 +214,7 @@ fn resume(world: &mut World, load: &Load) {
 /// Pauses until every queue has had its longest burst: they keep some of their room.
 const WARM: usize = 3;
 
-/// What hash tables and queues may differ by from one pause to the next.
+/// Largest difference of hash tables and queues from one pause to the next.
 const NOISE: usize = 24 * 1024;
 
 #[test]

@@ -5,7 +5,7 @@
 //! - SIGTERM or SIGINT refuses new clients, asks the others to finish, and ends after the last
 //!   connection or at the deadline. A second one closes all connections at once.
 //!
-//! It takes its sockets from systemd where there are any, and says there when it is ready. The
+//! Its sockets come from systemd where there are any; systemd is told when it is ready. The
 //! service is an echo; a unidirectional stream with `goaway` asks clients to open no more streams.
 
 use std::io;

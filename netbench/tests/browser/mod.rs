@@ -31,7 +31,8 @@ onload = () => {
 };
 </script>"#;
 
-/// What Chromium makes of a page, and what it said; `None`: it is not installed.
+/// Opens a page in Chromium. Returns what the page told and Chromium's output, or `None` if it is
+/// not installed.
 pub(crate) fn browse(page: &Path) -> Option<(Value, String)> {
     let frames = page.with_extension("frames.html");
     let name = page.file_name()?.to_str()?;

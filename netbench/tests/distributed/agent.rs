@@ -9,7 +9,7 @@ use crate::processes::{PATIENCE, read_to_end};
 
 pub(crate) const NETBENCH: &str = env!("CARGO_BIN_EXE_netbench");
 
-/// What netbench takes from the environment.
+/// Variables that netbench reads from the environment.
 const VARIABLES: [&str; 6] = [
     "CLIENT_ID",
     "NETBENCH_TOKEN",
@@ -89,7 +89,7 @@ impl Drop for Agent {
     }
 }
 
-/// What netbench complained about, which is one line.
+/// Returns netbench's complaint, which is one line.
 pub(crate) fn only_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     assert_eq!(text.lines().count(), 1, "{text}");

@@ -28,7 +28,7 @@ pub(crate) struct Client {
     complaints: Receiver<String>,
 }
 
-/// What a client left.
+/// Output of a client that ended.
 pub(crate) struct Ran {
     pub(crate) is_success: bool,
     pub(crate) stderr: String,
@@ -87,13 +87,13 @@ impl Drop for Client {
 }
 
 impl Ran {
-    /// What was measured.
+    /// Returns the results.
     pub(crate) fn results(&self) -> Value {
         assert!(self.is_success, "{}", self.stderr);
         read(&self.json)
     }
 
-    /// What was measured before something failed.
+    /// Returns the results up to the failure.
     pub(crate) fn partial(&self) -> Value {
         assert!(!self.is_success, "{}", self.stderr);
         read(&self.json)

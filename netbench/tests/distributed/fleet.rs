@@ -105,7 +105,7 @@ fn is_the_sum(merged: &Value, of_each: &[&Value]) {
     assert_eq!(count(at(merged, "/server/traffic/received_bytes")), sent);
 }
 
-/// What `netbench merge` says, and writes.
+/// Runs `netbench merge`, and returns its output and the file that it wrote.
 pub(crate) fn merge(
     name: &str,
     files: &[&std::path::PathBuf],

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take: no measure, only an end to waiting.
+/// Longest time that anything may take. It measures nothing and only ends waiting.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Asks until there is an answer.
@@ -43,7 +43,7 @@ pub(crate) fn child(parent: u32, part: &str) -> u32 {
     })
 }
 
-/// Whether a process of that number is there and plays this part.
+/// Returns true if a process with this id exists and plays this part.
 pub(crate) fn plays(pid: u32, part: &str) -> bool {
     let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split('\0').nth(1) == Some(part)

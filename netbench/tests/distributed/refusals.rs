@@ -57,7 +57,7 @@ fn a_fleet_of_another_size() {
     assert!(ran.refusal().contains("--fleet"));
 }
 
-/// What a client makes of a server that says this line first.
+/// Runs a client against a server that says this line first, and returns the client's complaint.
 fn greeted_with(name: &str, greeting: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -7,7 +7,7 @@ use crate::client::{Client, number, repetition, succeeded};
 
 const SMALL: [&str; 4] = ["--connections", "10", "--repetitions", "2"];
 
-/// What is in a JSON value, without the values themselves.
+/// Lists the names and types in a JSON value, without the values themselves.
 fn shape(value: &Value, path: &str, all: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

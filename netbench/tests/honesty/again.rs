@@ -14,7 +14,7 @@ const RUN: [&str; 7] = [
     "5",
 ];
 
-/// What depends on the scenario alone, of each repetition.
+/// Returns the counts of each repetition that depend on the scenario alone.
 fn certain(results: &Value) -> Vec<(u64, u64, u64, u64)> {
     let repetitions = list(&cells(results)[0]["repetitions"]).iter();
     let counts = repetitions.map(|repetition| {
@@ -29,7 +29,8 @@ fn certain(results: &Value) -> Vec<(u64, u64, u64, u64)> {
     counts.collect()
 }
 
-/// Whether a median of the second lies where the first says that a repeat's would.
+/// Returns true if a median of the second run lies in the range that the first predicts for a
+/// repetition.
 fn lies_within(first: &Value, second: &Value, name: &str) -> bool {
     let summary = |results: &Value| cells(results)[0]["summary"][name].clone();
     let (stated, again) = (summary(first), number(&summary(second)["median"]));

@@ -67,7 +67,7 @@ fn seconds(time: &str) -> f64 {
     minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
 }
 
-/// What was last seen of a process.
+/// Figures of a process when it was last seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     cpu_seconds: f64,

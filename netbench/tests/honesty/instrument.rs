@@ -25,7 +25,7 @@ pub(crate) fn scenario(name: &str, ops: &Value) -> String {
 /// Flags of one repetition without a warm-up: all that happens is measured.
 pub(crate) const ALL_MEASURED: [&str; 4] = ["--warm-up", "0", "--repetitions", "1"];
 
-/// What a run reports, which has to succeed.
+/// Runs netbench, which must succeed, and returns its report.
 pub(crate) fn run(name: &str, args: &[&str]) -> Value {
     let (mut command, path) = command(name, args);
     let output = command.output().unwrap();
@@ -33,7 +33,8 @@ pub(crate) fn run(name: &str, args: &[&str]) -> Value {
     read(&path)
 }
 
-/// What a run reports some of whose connections fail, which is told and makes the run fail too.
+/// Runs netbench with connections that fail, checks that it says so and fails, and returns its
+/// report.
 pub(crate) fn run_with_failures(name: &str, args: &[&str], told: &str) -> Value {
     let (mut command, path) = command(name, args);
     let output = command.output().unwrap();
@@ -133,7 +134,7 @@ impl Distribution {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// How many lasted so many milliseconds or longer.
+    /// Returns the number of values of so many milliseconds or more.
     pub(crate) fn at_least_ms(&self, millis: u64) -> u64 {
         let long = self
             .0

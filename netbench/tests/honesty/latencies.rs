@@ -12,12 +12,13 @@ use crate::instrument::{
     scenario,
 };
 
-/// How long a round trip takes at least over a link with this delay: so long that a busy machine
-/// is not taken for one more of them.
+/// Link whose shortest round trip is [`ROUND_TRIP_MS`]. It is so long that a delay by a busy
+/// machine is not taken for another round trip.
 const LINK: &str = "--delay 150ms";
 const ROUND_TRIP_MS: u64 = 300;
 
-/// How many round trips the fastest took. The slower ones may have waited for the machine too.
+/// Returns the number of round trips of the fastest. The slower ones may have waited for the
+/// machine too.
 fn round_trips(kind: &Value, what: &str) -> u64 {
     let all = Distribution::of(&kind[what]);
     assert_eq!(all.count(), 3, "{what}: {kind}");

@@ -26,7 +26,7 @@ fn assert_valid(schema: &Validator, value: &Value, what: &str) {
     assert_eq!(errors, [""; 0], "{what}");
 }
 
-/// What a histogram says beside its buckets.
+/// Checks the figures of a histogram against its buckets.
 fn check_histogram(histogram: &Value) {
     let own = Distribution::of(histogram);
     assert_eq!(count(&histogram["count"]), own.count());
@@ -208,7 +208,7 @@ fn expected<'a>(repetition: &Value, sums: &Sums) -> Vec<(&'a str, f64)> {
 /// of values: 2 and 3.
 const SPREAD: [(f64, f64); 2] = [(12.706, 0.5), (4.303, 0.4487)];
 
-/// Where so few values are, the median of as many others lies no farther away.
+/// Returns the largest distance of the median of as many other values, by Student's t.
 fn half_width(values: &[f64]) -> f64 {
     let n = values.len();
     if n == 1 {

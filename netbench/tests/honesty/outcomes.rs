@@ -17,7 +17,8 @@ fn well(connections: u64) -> Value {
     asking(connections, &json!(["receive_all", {"send": 2}, "finish"]))
 }
 
-/// What a scenario's connections came to, after checking what follows from that.
+/// Returns the outcomes of a scenario's connections, after checking the figures that follow from
+/// them.
 fn outcomes(name: &str, ops: &Value, told: &str) -> Value {
     let flags = [&scenario(name, ops), "--repetitions", "1"];
     let results = run_with_failures(name, &flags, told);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::instrument::{ALL_MEASURED, command, count, figure, kind, only, read};
 
-/// What a kernel counted in a network, by names as `Udp.InDatagrams`.
+/// Counters of a kernel for a network, by names such as `Udp.InDatagrams`.
 struct Counters(BTreeMap<String, u64>);
 
 impl Counters {

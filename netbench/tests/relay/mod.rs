@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use serde_json::Value;
 
-/// How long anything may take before the test fails.
+/// Longest time that anything may take before the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Relay {

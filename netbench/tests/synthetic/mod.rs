@@ -9,7 +9,7 @@
 use hybriq_sim::Rng;
 use serde_json::{Map, Value, json};
 
-/// What a cell is like. Everything else follows from it.
+/// Properties of a cell. Everything else follows from them.
 #[derive(Clone, Copy)]
 pub struct Character {
     pub rate: f64,

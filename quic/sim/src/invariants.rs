@@ -108,7 +108,7 @@ struct Traffic {
     unacknowledged: u64,
 }
 
-/// What one end received and sent, and when.
+/// Bytes that one end received and sent, and the times.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     bounds: Bounds,

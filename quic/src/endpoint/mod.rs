@@ -76,7 +76,7 @@ pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
     blueprint: Arc<Blueprint>,
     client: Option<Setup>,
-    /// How sockets are opened.
+    /// Options with which sockets are opened.
     ports: Ports,
 }
 

@@ -87,7 +87,7 @@ fn all_who_open_get_a_stream_in_turn() {
     });
 }
 
-/// What is sent makes room for more, before the peer acknowledges it.
+/// Data that is sent makes room for more, before the peer acknowledges it.
 #[test]
 fn a_writer_is_woken_when_there_is_room() {
     let transport = TransportConfig::new().send_buffer(1000);

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::{Standing, Worker, touch};
+use super::{Standing, Worker};
 
 /// Largest number of connections that are closed in one turn.
 const SHARE: usize = 512;
@@ -23,7 +23,7 @@ impl Worker {
             return;
         }
         self.standing = Standing::Closed;
-        self.closing = Some(Closing {
+        self.walks.closing = Some(Closing {
             code,
             reason,
             next: 0,
@@ -33,7 +33,7 @@ impl Worker {
 
     /// Closes this turn's share of the connections.
     pub(super) fn go_on_closing(&mut self) {
-        let Some(mut closing) = self.closing.take() else {
+        let Some(mut closing) = self.walks.closing.take() else {
             return;
         };
         for _ in 0..SHARE {
@@ -46,8 +46,8 @@ impl Worker {
                 .connection
                 .lock()
                 .close(closing.code, reason, &mut self.wakes);
-            touch(&mut self.touched, entry);
+            self.queues.touch(entry);
         }
-        self.closing = Some(closing);
+        self.walks.closing = Some(closing);
     }
 }

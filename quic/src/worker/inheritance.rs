@@ -1,4 +1,4 @@
-//! What earlier processes, which serve the same address, have left.
+//! Workers and connection ids of earlier processes that serve the same address.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::clock;
 use crate::udp::Relays;
 use hybriq_proto::endpoint::{Claim, Endpoint, Place};
 
-/// What earlier processes, which serve the same address, have left.
+/// Workers and connection ids of earlier processes that serve the same address.
 #[derive(Debug, Default)]
 pub(crate) struct Inheritance {
     /// Generation of this process.

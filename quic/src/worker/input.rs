@@ -6,7 +6,6 @@ use super::{
     mailbox::Passed,
     refusal,
     shared::Turned,
-    touch,
 };
 use crate::{
     sync::MutexGuard,
@@ -83,7 +82,7 @@ impl Worker {
             let Some(entry) = self.connections.get(slot) else {
                 continue;
             };
-            touch(&mut self.touched, entry);
+            self.queues.touch(entry);
             let mut state: MutexGuard<'_, State> = entry.connection.lock();
             state.core.on_packets(self.now, arrival, packets);
             for datagram in datagrams.by_ref() {
@@ -121,7 +120,7 @@ impl Worker {
     pub(super) fn process_stray(&mut self, arrival: &Arrival, datagram: &mut [u8]) {
         if let Routed::Connection(slot, packets) = self.endpoint.on_stray(datagram) {
             if let Some(entry) = self.connections.get(slot) {
-                touch(&mut self.touched, entry);
+                self.queues.touch(entry);
                 let mut state = entry.connection.lock();
                 state.core.on_packets(self.now, arrival, packets);
             }
@@ -135,7 +134,10 @@ impl Worker {
             }
             Routed::Incoming(incoming) => {
                 // This client is among those of this worker.
-                let elsewhere = self.shared.unfinished().saturating_sub(self.unfinished);
+                let elsewhere = self
+                    .shared
+                    .unfinished()
+                    .saturating_sub(self.published.unfinished);
                 let others = elsewhere + self.endpoint.unfinished().saturating_sub(1);
                 let queued = self.shared.on_incoming(
                     self.index,

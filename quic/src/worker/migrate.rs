@@ -6,7 +6,6 @@ use std::{net::SocketAddr, sync::Arc};
 use super::{
     Worker,
     connection::{Migration, SharedConnection, State},
-    touch,
 };
 use crate::udp::{Opened, Socket};
 use hybriq_proto::endpoint::SocketId;
@@ -35,7 +34,7 @@ impl Worker {
         if !Arc::ptr_eq(&entry.connection, connection) {
             return;
         }
-        touch(&mut self.touched, entry);
+        self.queues.touch(entry);
         let mut state = connection.lock();
         if !state.moving.is_current(request) {
             return;
@@ -74,10 +73,10 @@ impl Worker {
             old: vec![old],
             next: 0,
         };
-        if let Some(unfinished) = self.rebinding.take() {
+        if let Some(unfinished) = self.walks.rebinding.take() {
             rebinding.old.extend(unfinished.old);
         }
-        self.rebinding = Some(rebinding);
+        self.walks.rebinding = Some(rebinding);
         if self.index == 0 {
             self.shared.set_addresses(self.sockets.addresses());
         }
@@ -86,7 +85,7 @@ impl Worker {
 
     /// Moves this turn's share of the connections.
     pub(super) fn go_on_rebinding(&mut self) {
-        let Some(mut rebinding) = self.rebinding.take() else {
+        let Some(mut rebinding) = self.walks.rebinding.take() else {
             return;
         };
         for _ in 0..SHARE {
@@ -100,7 +99,7 @@ impl Worker {
             let connection = entry.connection.clone();
             self.rebind_one(&connection, (rebinding.socket, rebinding.address));
         }
-        self.rebinding = Some(rebinding);
+        self.walks.rebinding = Some(rebinding);
     }
 
     fn rebind_one(
@@ -118,7 +117,7 @@ impl Worker {
             let core = &state.core;
             self.sockets
                 .recount(&mut entry.sockets, |socket| core.uses(socket));
-            touch(&mut self.touched, entry);
+            self.queues.touch(entry);
         }
     }
 }

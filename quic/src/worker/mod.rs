@@ -24,6 +24,7 @@ mod meter;
 mod migrate;
 mod news;
 mod output;
+mod queues;
 mod recovery;
 pub(crate) mod refusal;
 mod requests;
@@ -39,7 +40,6 @@ mod trim;
 mod waiters;
 
 use std::{
-    collections::VecDeque,
     future::poll_fn,
     sync::Arc,
     task::{Poll, Waker},
@@ -48,7 +48,8 @@ use std::{
 
 use self::{
     batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    migrate::Rebinding, sockets::Sockets, succession::Succession, timers::Timers, trim::Trim,
+    migrate::Rebinding, queues::Queues, sockets::Sockets, succession::Succession, timers::Timers,
+    trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -96,26 +97,49 @@ pub(crate) struct Worker {
     endpoint: Endpoint,
     connections: Connections,
     timers: Timers,
-    /// Time at which the core last learned the time of day.
-    clock_set: Option<Instant>,
     /// Time now, read at the start of a turn and after applications ran.
     now: Instant,
-    touched: Vec<Slot>,
-    sending: VecDeque<Slot>,
-    /// Connections that ended in this turn.
-    ended: usize,
+    queues: Queues,
     wakes: Vec<Waker>,
     standing: Standing,
     succession: Succession,
-    /// Close of the endpoint, while it has not reached every connection.
-    closing: Option<Closing>,
-    /// Move to another socket, while it has not reached every connection.
-    rebinding: Option<Rebinding>,
+    walks: Walks,
     stats: EndpointStats,
     meter: Meter,
+    chores: Chores,
+    published: Published,
+}
+
+/// Changes of the whole endpoint that have not reached every connection.
+#[derive(Default)]
+struct Walks {
+    /// Close of the endpoint.
+    closing: Option<Closing>,
+    /// Move to another socket.
+    rebinding: Option<Rebinding>,
+}
+
+impl Walks {
+    const fn are_under_way(&self) -> bool {
+        self.closing.is_some() || self.rebinding.is_some()
+    }
+}
+
+/// Work that is due now and then, whatever the connections do.
+#[derive(Default)]
+struct Chores {
+    /// Time at which the core last learned the time of day.
+    clock_set: Option<Instant>,
     trim: Trim,
+}
+
+/// Numbers of this worker that others read, and their changes.
+#[derive(Default)]
+struct Published {
     /// Clients with an unfinished handshake that [`Shared`] knows of.
     unfinished: usize,
+    /// Connections that ended and are not published.
+    ended: usize,
 }
 
 /// State of the endpoint towards the application.
@@ -149,19 +173,15 @@ impl Worker {
             blueprint,
             connections: Connections::default(),
             timers: Timers::default(),
-            clock_set: None,
             now: clock::now(),
-            touched: Vec::new(),
-            sending: VecDeque::new(),
-            ended: 0,
+            queues: Queues::default(),
             wakes: Vec::new(),
             standing: Standing::Open,
             succession: Succession::default(),
-            closing: None,
-            rebinding: None,
+            walks: Walks::default(),
             stats: EndpointStats::default(),
-            trim: Trim::default(),
-            unfinished: 0,
+            chores: Chores::default(),
+            published: Published::default(),
         }
     }
 
@@ -183,7 +203,10 @@ impl Worker {
         self.meter.begin_turn(self.now);
         self.inbox.begin_turn();
         self.set_clock();
-        let elsewhere = self.shared.unfinished().saturating_sub(self.unfinished);
+        let elsewhere = self
+            .shared
+            .unfinished()
+            .saturating_sub(self.published.unfinished);
         self.endpoint.set_unfinished_elsewhere(elsewhere);
         self.receive();
         self.on_timeouts();
@@ -211,15 +234,15 @@ impl Worker {
         self.publish();
         waiters::wake(&mut self.wakes);
         self.meter.end_turn();
-        if self.trim.is_due(self.now, self.connections.len()) {
+        if self.chores.trim.is_due(self.now, self.connections.len()) {
             trim::give_back();
         }
     }
 
     fn set_clock(&mut self) {
         let due = |set: Instant| self.now.saturating_duration_since(set) >= CLOCK_INTERVAL;
-        if self.clock_set.is_none_or(due) {
-            self.clock_set = Some(self.now);
+        if self.chores.clock_set.is_none_or(due) {
+            self.chores.clock_set = Some(self.now);
             self.endpoint.set_clock(self.now, clock::time_of_day());
         }
     }
@@ -231,12 +254,13 @@ impl Worker {
         self.meter.publish(self.now, &stats);
         self.inbox.set_stats(&stats);
         let unfinished = self.endpoint.unfinished();
-        self.shared.set_unfinished(self.unfinished, unfinished);
-        self.unfinished = unfinished;
-        if self.ended > 0 {
-            self.inbox.on_ended(self.ended);
-            self.shared.on_ended(self.ended, &mut self.wakes);
-            self.ended = 0;
+        self.shared
+            .set_unfinished(self.published.unfinished, unfinished);
+        self.published.unfinished = unfinished;
+        if self.published.ended > 0 {
+            self.inbox.on_ended(self.published.ended);
+            self.shared.on_ended(self.published.ended, &mut self.wakes);
+            self.published.ended = 0;
         }
     }
 
@@ -245,16 +269,15 @@ impl Worker {
         self.standing != Standing::Open
             && self.connections.is_empty()
             && self.batch.is_empty()
-            && self.touched.is_empty()
+            && self.queues.touched.is_empty()
             && !self.inbox.has_waiting()
             && (self.shared.workers() == 1 || self.shared.is_idle())
     }
 
     /// Waits until there is something to do.
     async fn wait(&mut self) {
-        let may_send = !self.sending.is_empty() && self.batch.is_empty();
-        let walks = self.closing.is_some() || self.rebinding.is_some();
-        if may_send || walks || self.inbox.has_waiting() {
+        let may_send = !self.queues.sending.is_empty() && self.batch.is_empty();
+        if may_send || self.walks.are_under_way() || self.inbox.has_waiting() {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
@@ -301,7 +324,7 @@ impl Worker {
         let all = [
             self.timers.next(),
             endpoint,
-            self.trim.next_timeout(),
+            self.chores.trim.next_timeout(),
             self.meter.next_timeout(),
             self.succession.next_timeout(self.now),
         ];
@@ -322,7 +345,7 @@ impl Worker {
             };
             if self.timers.is_due(slot, &mut entry.deadline, now) {
                 entry.connection.lock().core.on_timeout(now);
-                touch(&mut self.touched, entry);
+                self.queues.touch(entry);
             } else if entry.deadline.is_quiet(now) {
                 let again = entry.connection.lock().core.release_memory(now);
                 self.timers.look_again(slot, &mut entry.deadline, again);
@@ -333,11 +356,11 @@ impl Worker {
     /// Services every connection that was touched: tells the peer that it was closed, supplies
     /// connection ids, takes its events.
     fn service(&mut self) {
-        let mut touched = std::mem::take(&mut self.touched);
+        let mut touched = std::mem::take(&mut self.queues.touched);
         for slot in touched.drain(..) {
             self.service_one(slot);
         }
-        self.touched = touched;
+        self.queues.touched = touched;
     }
 
     fn service_one(&mut self, slot: Slot) {
@@ -394,19 +417,10 @@ impl Worker {
         if !alive {
             self.timers.remove(slot, &entry.deadline);
             self.connections.remove(slot);
-            self.ended += 1;
-        } else if !entry.sending {
-            entry.sending = true;
-            self.sending.push_back(slot);
+            self.published.ended += 1;
+        } else {
+            self.queues.let_send(entry);
         }
-    }
-}
-
-/// Adds a connection to those to be serviced.
-fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
-    if !entry.touched {
-        entry.touched = true;
-        touched.push(entry.connection.slot);
     }
 }
 
@@ -414,10 +428,10 @@ fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
 impl Drop for Worker {
     fn drop(&mut self) {
         let mut wakes = std::mem::take(&mut self.wakes);
-        self.ended += self.inbox.end();
+        self.published.ended += self.inbox.end();
         self.end_all(failure::RUNTIME, &mut wakes);
         self.meter.finish(&self.stats.with(self.endpoint.stats()));
-        self.shared.on_ended(self.ended, &mut wakes);
+        self.shared.on_ended(self.published.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);
         waiters::wake(&mut wakes);
     }

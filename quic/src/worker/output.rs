@@ -42,18 +42,18 @@ impl Worker {
             }
         }
         let mut room = TURN_BYTES;
-        for _ in 0..self.sending.len() {
+        for _ in 0..self.queues.sending.len() {
             if room == 0 {
                 break;
             }
-            let Some(slot) = self.sending.pop_front() else {
+            let Some(slot) = self.queues.sending.pop_front() else {
                 break;
             };
             match self.fill(slot, &mut room) {
                 Filled::All => {}
-                Filled::More => self.sending.push_back(slot),
+                Filled::More => self.queues.sending.push_back(slot),
                 Filled::Blocked => {
-                    self.sending.push_front(slot);
+                    self.queues.sending.push_front(slot);
                     return;
                 }
             }

@@ -41,15 +41,14 @@ impl Worker {
         let mut wakes = mem::take(&mut self.wakes);
         self.end_all(failure::PANIC, &mut wakes);
         // The request that was being handled is lost. Its promise tells the task that waits.
-        self.ended = self.inbox.begun();
+        self.published.ended = self.inbox.begun();
         self.endpoint = self.blueprint.endpoint(self.index);
         self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();
         self.timers = Timers::default();
-        self.clock_set = None;
-        self.touched.clear();
-        self.sending.clear();
-        self.closing = None;
+        self.chores.clock_set = None;
+        self.queues.clear();
+        self.walks.closing = None;
         self.go_on_rebinding();
         self.batch = SendBatch::new();
         self.buffers = Buffers::new();
@@ -71,7 +70,7 @@ impl Worker {
             if let Some(promise) = entry.promise.take() {
                 promise.keep(Err(error.clone().into()), wakes);
             }
-            self.ended += 1;
+            self.published.ended += 1;
         }
     }
 }

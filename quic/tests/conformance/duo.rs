@@ -92,7 +92,7 @@ pub(crate) fn early_server(transport: TransportConfig) -> Setup {
     }
 }
 
-/// How a connection ended for whom something was sent to.
+/// Error with which the receiver of something ended the connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// The code on the wire: what the other end was told.
@@ -165,8 +165,8 @@ impl Duo {
         }
     }
 
-    /// How `victim` ended the connection for a violation, as its peer read it. `None` while it
-    /// goes on.
+    /// Returns the error with which `victim` ended the connection, as its peer read it; `None`
+    /// while it goes on.
     pub(crate) fn verdict(&self, victim: Side) -> Option<Verdict> {
         let told = match self.reason(victim.peer())? {
             &ConnectionError::Transport {
@@ -198,14 +198,15 @@ impl Duo {
     }
 }
 
-/// What becomes of a connection when `from` sends raw frames in a 1-RTT packet.
+/// Sends raw frames in a 1-RTT packet, and returns the error with which their receiver ended the
+/// connection.
 pub(crate) fn verdict_on(from: Side, frames: &[u8]) -> Option<Verdict> {
     let mut duo = Duo::new();
     duo.send_raw(from, frames);
     duo.verdict(from.peer())
 }
 
-/// What becomes of a connection when both ends send raw frames in 1-RTT packets: nothing.
+/// Sends raw frames in 1-RTT packets from both ends, and checks that the connections go on.
 pub(crate) fn assert_harmless(frames: &[u8]) {
     for from in [Side::Client, Side::Server] {
         let mut duo = Duo::new();

@@ -108,7 +108,7 @@ pub(crate) fn replaced(hello: &[u8], what: &[u8], by: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// Where the extensions of a ClientHello stand: type, and the bytes from its type to its end.
+/// Returns the extensions of a ClientHello: type, and the range of bytes from the type to the end.
 pub(crate) fn extensions(hello: &[u8]) -> Vec<(u16, std::ops::Range<usize>)> {
     let two = |at: usize| u16::from_be_bytes([hello[at], hello[at + 1]]);
     let mut at = extension_list(hello) + 2;
@@ -121,7 +121,7 @@ pub(crate) fn extensions(hello: &[u8]) -> Vec<(u16, std::ops::Range<usize>)> {
     list
 }
 
-/// Where the length of the extensions of a ClientHello stands.
+/// Returns the offset of the length of a ClientHello's extensions.
 fn extension_list(hello: &[u8]) -> usize {
     // Type, length, version and random; then the session id, the suites and the compression.
     let session = 4 + 2 + 32;

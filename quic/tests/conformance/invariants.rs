@@ -20,7 +20,7 @@ pub(crate) fn long(version: u32, dcid: &[u8], scid: &[u8], size: usize) -> Vec<u
     packet
 }
 
-/// What a long header says.
+/// Fields of a long header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Long {
     pub(crate) version: u32,
@@ -44,7 +44,7 @@ impl Long {
     }
 }
 
-/// What a server that knows nothing of the sender answers to a datagram.
+/// Returns the answer to a datagram of a server that knows nothing of the sender.
 pub(crate) fn answers(payload: Vec<u8>) -> Vec<Vec<u8>> {
     let mut world = World::new(Network::new(1), server(TransportConfig::new()));
     let source = ([198, 51, 100, 1], 4000).into();

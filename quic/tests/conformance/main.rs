@@ -1,5 +1,6 @@
-//! What the RFCs demand of a wire, one file per chapter. `docs/conformance.md` says which test
-//! proves which requirement; the lists are in `requirements/`.
+//! Requirements of the RFCs that are visible on the wire, one file per chapter.
+//! `docs/conformance.md` says which test proves which requirement; the lists are in
+//! `requirements/`.
 #![expect(
     clippy::unwrap_used,
     reason = "a scenario that cannot go on has failed"

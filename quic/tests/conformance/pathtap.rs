@@ -47,7 +47,7 @@ pub(crate) struct Sighting {
 }
 
 impl Sighting {
-    /// Whether it has probing frames only (RFC 9000 §9.1).
+    /// True if all its frames are probing frames (RFC 9000 §9.1).
     pub(crate) fn is_probing(&self) -> bool {
         self.frames.iter().all(|frame| frame.is_probing())
     }

@@ -44,7 +44,7 @@ fn ids_of_any_length_come_back_swapped() {
     }
 }
 
-/// How a client ended that got such an answer to its first flight and no other.
+/// Returns the end of a client whose first flight got this answer and no other.
 fn answered(
     change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>, &mut Vec<u8>),
 ) -> Option<ConnectionError> {

@@ -18,7 +18,7 @@ const FRAME_ENCODING_ERROR: u64 = 0x07;
 const RESET: u64 = 0x04;
 const STREAM_AT_OFFSET: u64 = 0x0c;
 
-/// What a stream may carry with the usual configuration.
+/// Bytes that a stream may carry with the usual configuration.
 const STREAM_WINDOW: u64 = 1024 * 1024;
 
 fn uni(index: u64) -> StreamId {
@@ -43,7 +43,7 @@ fn reset(out: &mut FrameWriter<'_>, index: u64, final_size: u64) {
     }));
 }
 
-/// What the server does about two packets of a client, the first of which is fine.
+/// Returns the server's verdict on two packets of a client, the first of which is valid.
 fn verdict(
     first: impl FnOnce(&mut FrameWriter<'_>),
     second: impl FnOnce(&mut FrameWriter<'_>),

@@ -80,7 +80,7 @@ impl HalfWay {
         self.duo.assert_alive();
     }
 
-    /// Where the CRYPTO stream of an end has come to at a level.
+    /// Returns the end of the CRYPTO stream that this end wrote at a level.
     fn end_of_crypto(&self, writer: Side, kind: PacketKind) -> u64 {
         let packets = self.tap.packets();
         let sent = packets

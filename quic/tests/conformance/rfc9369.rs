@@ -7,7 +7,7 @@ use hybriq_sim::{Ask, Network, Record, World, ms, open_initials};
 
 use crate::duo::{client, server};
 
-/// What the client, or both, sent in version 2 from the first datagram on.
+/// Returns a finished exchange in which both ends speak version 2 alone.
 fn exchange() -> World {
     let only = || TransportConfig::new().versions([Version::V2]);
     let mut world = World::new(Network::new(1).delay(ms(10)), server(only()));

@@ -18,7 +18,7 @@ pub(crate) fn ping(out: &mut FrameWriter<'_>) {
     assert!(out.ping());
 }
 
-/// What the server sends is lost, all of it or all but the Initial packets.
+/// A filter that loses the server's datagrams: all of them, or all but the Initial packets.
 struct Filter {
     initials: bool,
     forged: Arc<AtomicBool>,

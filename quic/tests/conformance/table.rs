@@ -65,7 +65,7 @@ const LISTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Where tests are, from the workspace's root.
+/// Folders with tests, from the workspace's root.
 const SOURCES: &[&str] = &[
     "quic/src",
     "quic/proto/src",
@@ -82,7 +82,7 @@ type Key = (String, String);
 
 /// The requirements and what proves them.
 pub(crate) struct Proofs {
-    /// Where each is proved: file and function.
+    /// Proofs of each requirement: file and function.
     proofs: BTreeMap<Key, BTreeSet<(String, String)>>,
     /// Tags that name no requirement of the lists: where they stand and what they say.
     pub(crate) unknown: Vec<String>,

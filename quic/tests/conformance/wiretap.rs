@@ -1,4 +1,4 @@
-//! What both ends put into packets and found in them.
+//! Records of packets as both ends sealed and opened them.
 
 use std::sync::{Arc, Mutex};
 

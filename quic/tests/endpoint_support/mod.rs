@@ -101,7 +101,8 @@ impl Pair {
     }
 }
 
-/// Where an endpoint can be reached that may be bound to all addresses: over IPv4 then.
+/// Returns an address at which the endpoint can be reached: that of the loopback if it is bound to
+/// all.
 pub fn reachable(endpoint: &Endpoint) -> SocketAddr {
     let mut address = endpoint.local_address();
     if address.ip().is_unspecified() {

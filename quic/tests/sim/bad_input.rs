@@ -1,4 +1,5 @@
-//! What anybody on the Internet can send: it is dropped and counted, and nothing grows.
+//! Datagrams that anybody on the Internet can send: they are dropped and counted, and nothing
+//! grows.
 
 use std::net::SocketAddr;
 
@@ -28,7 +29,7 @@ fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a client sent in a whole exchange, handshake packets only.
+/// Returns the handshake packets that a client sent in a whole exchange.
 fn recorded() -> Vec<Record> {
     let (client, server) = pair();
     let world = exchange(plain(1), &client, &server);

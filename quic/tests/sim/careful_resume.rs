@@ -119,14 +119,14 @@ fn wide() -> TransportConfig {
         .send_buffer(most)
 }
 
-/// Who sends.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Down,
     Up,
 }
 
-/// What one transfer was like for its sender.
+/// Figures of one transfer, seen by its sender.
 #[derive(Debug)]
 struct Report {
     took: Duration,
@@ -209,7 +209,7 @@ impl Scene {
     }
 }
 
-/// What an application kept of a path to this server: its bytes are those of version 1.
+/// A path to this server as an application kept it, in the bytes of version 1.
 fn knowing(peer: Ipv4Addr, capacity: u64) -> CarefulResume {
     let mut bytes = vec![1];
     for number in [RTT.as_micros() as u64, capacity, 1_800_000_000] {

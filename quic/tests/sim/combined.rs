@@ -44,7 +44,7 @@ fn message(when: When, number: u64) -> Bytes {
     data.into()
 }
 
-/// What a message says.
+/// Content of a message.
 fn read(data: &Bytes) -> (When, u64) {
     let when = [When::Early, When::Late][usize::from(data[0])];
     let number = u64::from_be_bytes(data[1..9].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! What congestion control owes on paths whose capacity is known. Bounds are ratios of what the
+//! Duties of congestion control on paths whose capacity is known. Bounds are ratios of what the
 //! link allows. Every controller is held to those that do not name one.
 
 use std::time::Duration;

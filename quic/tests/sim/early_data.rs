@@ -123,7 +123,7 @@ fn come_again(world: &mut World, client: &Setup, app: Ask) {
     );
 }
 
-/// What it takes a client from its first datagram to its answer.
+/// Returns the time from a client's first datagram to its answer.
 fn answered_after(world: &World, index: usize) -> Duration {
     let client = world.client(index);
     let done_at = client.done_at.expect("the client got its answer");
@@ -136,7 +136,7 @@ fn early_data(world: &World, index: usize) -> [EarlyData; 2] {
     [client.early_data, server.early_data]
 }
 
-/// What the second client sent, in order.
+/// Returns the datagrams of the second client, in order.
 fn second_sent(world: &World) -> impl Iterator<Item = &Record> {
     let sent = world.trace().sent(Side::Server);
     sent.filter(|record| record.client == SECOND)

@@ -1,4 +1,4 @@
-//! What a subscriber hears of a connection is what happened.
+//! Events that a subscriber gets of a connection: they tell what happened.
 
 use std::{
     net::SocketAddr,
@@ -18,7 +18,7 @@ use hybriq_sim::{Ask, Network, ms, one_in};
 
 use crate::support::{LIMIT, check, client_with, plain, server_with, transport, world};
 
-/// What was heard, counted or kept.
+/// Events that were received, counted or kept.
 #[derive(Default)]
 struct Heard {
     started: usize,

@@ -1,4 +1,4 @@
-//! What the first datagrams of a post-quantum handshake look like on the wire.
+//! The first datagrams of a post-quantum handshake on the wire.
 
 use hybriq::tls::{Backend, Group, KeyExchange, Side};
 use hybriq_proto::packet::{Cid, PacketNumber};

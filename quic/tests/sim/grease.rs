@@ -5,7 +5,7 @@ use hybriq_sim::{Ask, PacketKind, World, one_in};
 
 use crate::support::{LIMIT, check, client_with, plain, server_with, transport, world};
 
-/// How many packets of each end came with the bit and how many without, long headers first.
+/// Counts the packets of each end with the bit and without it, long headers first.
 fn bits(world: &World, to: Side) -> [[usize; 2]; 2] {
     let mut counts = [[0; 2]; 2];
     for packet in world.trace().sent(to).flat_map(|record| &record.packets) {

@@ -1,4 +1,4 @@
-//! How connections end: closed, refused, forgotten, given up.
+//! Ends of connections: closed, refused, forgotten, given up.
 
 use std::{
     sync::{

@@ -14,7 +14,7 @@ use crate::support::{
     DELAY, LIMIT, check, client_with, exchange, pair, plain, server_with, transport, world,
 };
 
-/// What the client sends: enough for every search here.
+/// Bytes that the client sends: enough for every search here.
 const BYTES: usize = 1 << 20;
 
 /// A transfer to the server and back over this network. The client's path and counters at the end.

@@ -1,4 +1,4 @@
-//! How what may be in flight is spread over the round trip (RFC 9002 §7.7).
+//! Pacing: a window's datagrams are spread over the round trip (RFC 9002 §7.7).
 
 use std::{collections::BTreeMap, time::Duration};
 

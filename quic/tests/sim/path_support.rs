@@ -1,4 +1,4 @@
-//! What scenarios about paths share: a download, addresses, attackers.
+//! Parts that scenarios about paths share: a download, addresses, attackers.
 
 use std::{
     net::SocketAddr,
@@ -49,7 +49,7 @@ pub(crate) fn start_download(
     assert!(world.run_until(LIMIT, confirmed));
 }
 
-/// Where the server believes the client to be.
+/// Returns the client's address as the server knows it.
 pub(crate) fn server_sees(world: &World) -> Option<SocketAddr> {
     let connection = world.accepted(0).connection.as_ref();
     connection.map(Connection::peer_address)
@@ -67,7 +67,7 @@ pub(crate) fn finish(world: &mut World) {
     );
 }
 
-/// What happens to the datagrams of an address.
+/// A switch that decides whether the datagrams of an address arrive.
 #[derive(Clone, Default)]
 pub(crate) struct Switch(Arc<AtomicBool>);
 

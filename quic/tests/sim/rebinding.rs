@@ -49,9 +49,9 @@ fn a_transfer_goes_on_when_the_address_changes() {
     }
 }
 
-/// What comes back to a client in ten seconds of an echo over 20 Mbit/s while its address changes
-/// every second, as a part of what the link carries. A client that sent nothing could not be
-/// followed.
+/// Returns the share of the link's capacity that an echo over 20 Mbit/s uses while the client's
+/// address changes every second for ten seconds. The server could not follow a client that sent
+/// nothing.
 fn goodput(address: impl Fn(u8) -> SocketAddr) -> f64 {
     const RATE: u64 = 20_000_000;
     let network = Network::new(1).delay(ms(20)).bandwidth(RATE, 100_000);

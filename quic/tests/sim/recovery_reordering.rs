@@ -53,7 +53,7 @@ fn sender(network: Network) -> World {
     world
 }
 
-/// What became of a transfer once its sender knows the path.
+/// Figures of a transfer once its sender knows the path.
 struct Adapted {
     /// The sender's counters after three and after five seconds.
     before: ConnectionStats,

@@ -1,4 +1,4 @@
-//! What is lost at the end, where nothing behind it tells (RFC 9002 §6.2).
+//! Losses at the end of a transfer, which no later packet reveals (RFC 9002 §6.2).
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn data_places(world: &World) -> Vec<usize> {
         .collect()
 }
 
-/// How much later the answer comes when the last `count` datagrams of data are lost.
+/// Returns the delay of the answer when the last `count` datagrams of data are lost.
 fn repaired_after(count: usize) -> Duration {
     let whole = transfer(plain(1));
     let places = data_places(&whole);

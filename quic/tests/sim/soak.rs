@@ -11,7 +11,8 @@ use hybriq_sim::{
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
-/// What one flow may hold at any time: what a second of the fastest link carries, and some.
+/// Most packets that one flow may hold at any time: a little more than a second of the fastest link
+/// carries.
 const MOST_HELD: usize = 2000;
 
 /// A link whose rate is another one every few seconds, that goes dark now and then, and loses,

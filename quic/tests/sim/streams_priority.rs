@@ -1,4 +1,4 @@
-//! Who goes first where streams share a narrow link.
+//! The order of streams that share a narrow link.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What the scenarios share: identities, setups, and what every finished exchange must satisfy.
+//! Parts that the scenarios share: identities, setups, and checks of every finished exchange.
 
 use std::{
     sync::{Arc, OnceLock},

@@ -405,7 +405,7 @@ fn many_clients_are_served_side_by_side() {
     assert_eq!(world.server().stats().connections, 0);
 }
 
-/// How often the keys of both ends were updated.
+/// Returns the number of key updates at both ends.
 fn key_updates(world: &World) -> [u64; 2] {
     [world.client(0), world.accepted(0)]
         .map(|peer| peer.connection.as_ref().map_or(0, Connection::key_updates))

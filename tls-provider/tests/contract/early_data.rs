@@ -23,7 +23,7 @@ fn early_options() -> (ClientOptions, ServerOptions) {
     (client, server.early_data(EarlyDataPolicy::On))
 }
 
-/// What one handshake starts from at both ends.
+/// Conditions of one handshake at both ends.
 #[derive(Clone, Copy)]
 struct Starts<'a> {
     client: EarlyDataPolicy,
@@ -63,7 +63,7 @@ fn pair(client: &dyn Provider, server: &dyn Provider, starts: Starts<'_>) -> Pai
     }
 }
 
-/// What became of it at both ends, once they are done.
+/// Returns the outcome of the early data, which must be the same at both ends.
 #[track_caller]
 fn outcome(pair: &Pair) -> EarlyDataStatus {
     let status = pair.client.session.early_data();

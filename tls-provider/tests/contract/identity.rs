@@ -1,4 +1,4 @@
-//! Who believes whom.
+//! Identities: which certificates each end accepts.
 
 use std::path::PathBuf;
 

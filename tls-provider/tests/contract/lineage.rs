@@ -1,4 +1,4 @@
-//! What a chain of tickets goes back to: a session first made classically is resumed by nobody who
+//! The first session of a chain of tickets: if it was made classically, no end resumes it that
 //! requires a post-quantum exchange.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ struct Ends {
     prefer: Arc<dyn Provider>,
     require: Arc<dyn Provider>,
     classical: Arc<dyn Provider>,
-    /// Whether clients go on with the chain: s2n-tls issues no ticket on a resumed connection, and
+    /// True if clients go on with the chain: s2n-tls issues no ticket on a resumed connection, and
     /// rustls uses a ticket once.
     renews: bool,
 }

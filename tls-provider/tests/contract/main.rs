@@ -1,4 +1,4 @@
-//! What every provider promises, over all pairings of the providers in `support::CONTENDERS`.
+//! Promises of every provider, over all pairings of the providers in `support::CONTENDERS`.
 #![cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 
 mod bytes;

@@ -7,7 +7,7 @@ use hybriq_tls::{ClientOptions, ConfigError, MemorySessions, SessionStore};
 
 use crate::support::{CONTENDERS, HOST, Pair, options, pairings};
 
-/// Whether sessions of this library can be stored.
+/// Returns true if sessions of this library can be stored.
 fn stores(name: &str) -> bool {
     name == "s2n-tls"
 }

@@ -25,7 +25,7 @@ pub(crate) struct Contender {
     pub(crate) name: &'static str,
     /// The groups it does alone, with a certificate of ECDSA over P-256.
     pub(crate) groups: &'static [Group],
-    /// Whether it has 0-RTT.
+    /// True if it has 0-RTT.
     pub(crate) early_data: bool,
     pub(crate) client: fn(&ClientOptions) -> Result<Arc<dyn Provider>, ConfigError>,
     pub(crate) server: fn(&ServerOptions) -> Result<Arc<dyn Provider>, ConfigError>,
@@ -205,7 +205,7 @@ pub(crate) fn exactly(group: Group) -> KeyExchange {
     KeyExchange::Exactly(vec![group])
 }
 
-/// How handshake bytes travel between the two ends.
+/// Way in which handshake bytes travel between the two ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Slices {
     Whole,
@@ -297,7 +297,7 @@ pub(crate) struct Pair {
     pub(crate) server: End,
 }
 
-/// Where a handshake failed.
+/// Failure of a handshake, and the end that found it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) side: Side,

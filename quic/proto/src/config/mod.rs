@@ -1,6 +1,7 @@
 //! Configuration of the transport: plain owned values with setters by value.
 
 mod address_validation;
+mod flow;
 mod groups;
 mod memory;
 mod transport;

@@ -33,7 +33,7 @@ pub(super) struct Observer {
 }
 
 struct Watch {
-    /// That of the configuration, and that of its sampler.
+    /// Subscriber of the configuration, and that of its sampler.
     subscribers: SmallVec<[Arc<dyn Subscriber>; 2]>,
     meta: Meta,
     /// Frames of the packet that is being sealed.

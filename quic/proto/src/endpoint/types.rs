@@ -17,10 +17,10 @@ pub enum DropReason {
     UnknownVersion,
     /// No connection has its id, and no stateless reset was due.
     UnknownConnection,
-    /// It belongs to a ClientHello to which it adds nothing: it is not authentic, repeats what is
-    /// known, or is too small.
+    /// The datagram belongs to a ClientHello and adds nothing to it: it is not authentic, repeats
+    /// what is known, or is too small.
     UselessHello,
-    /// It came before its connection exists, and is not kept.
+    /// The datagram came before its connection exists, and is not kept.
     TooEarly,
     /// Too many clients wait, or too many answers.
     Overload,

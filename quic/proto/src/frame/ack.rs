@@ -145,7 +145,7 @@ impl Iterator for AckRanges<'_> {
 
 /// An ACK frame to be written (RFC 9000 §19.3).
 ///
-/// It writes all its ranges; [`FrameWriter::ack`](super::FrameWriter::ack) limits them to those
+/// Encoding writes all ranges; [`FrameWriter::ack`](super::FrameWriter::ack) limits them to those
 /// that fit.
 #[derive(Clone, Debug)]
 pub struct AckEncoder<R> {

@@ -478,44 +478,4 @@ impl<R> Recovery<R> {
     pub fn time_threshold(&self) -> Duration {
         self.reordering.delay(self.rtt.larger())
     }
-
-    /// Returns the round-trip estimate.
-    pub const fn rtt(&self) -> &Rtt {
-        &self.rtt
-    }
-
-    /// Returns the bytes that may be in flight.
-    pub fn window(&self) -> u64 {
-        self.controller.window()
-    }
-
-    /// Returns the bytes in flight in all spaces.
-    pub const fn bytes_in_flight(&self) -> u64 {
-        self.bytes_in_flight
-    }
-
-    /// Returns the number of packets sent.
-    pub const fn packets_sent(&self) -> u64 {
-        self.totals.packets_sent
-    }
-
-    /// Returns the number of packets declared lost.
-    pub const fn packets_lost(&self) -> u64 {
-        self.totals.packets_lost
-    }
-
-    /// Returns the number of packets declared lost that were acknowledged later.
-    pub const fn spurious_losses(&self) -> u64 {
-        self.totals.spurious_losses
-    }
-
-    /// Returns the number of probe timeouts.
-    pub const fn ptos(&self) -> u64 {
-        self.totals.ptos
-    }
-
-    /// Returns the number of probe timeouts since the last progress.
-    pub const fn pto_count(&self) -> u32 {
-        self.pto_count
-    }
 }

@@ -1,6 +1,6 @@
 //! Statistics of loss detection and congestion control.
 
-use super::Recovery;
+use super::{Recovery, Rtt};
 use crate::{
     congestion::{Controller, Phase},
     frame::EcnCounts,
@@ -50,5 +50,45 @@ impl<R> Recovery<R> {
     /// Returns true if the timer is set for packets that may be lost by time, not for a probe.
     pub fn awaits_loss(&self) -> bool {
         self.loss_time().is_some()
+    }
+
+    /// Returns the round-trip estimate.
+    pub const fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// Returns the bytes that may be in flight.
+    pub fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    /// Returns the bytes in flight in all spaces.
+    pub const fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// Returns the number of packets sent.
+    pub const fn packets_sent(&self) -> u64 {
+        self.totals.packets_sent
+    }
+
+    /// Returns the number of packets declared lost.
+    pub const fn packets_lost(&self) -> u64 {
+        self.totals.packets_lost
+    }
+
+    /// Returns the number of packets declared lost that were acknowledged later.
+    pub const fn spurious_losses(&self) -> u64 {
+        self.totals.spurious_losses
+    }
+
+    /// Returns the number of probe timeouts.
+    pub const fn ptos(&self) -> u64 {
+        self.totals.ptos
+    }
+
+    /// Returns the number of probe timeouts since the last progress.
+    pub const fn pto_count(&self) -> u32 {
+        self.pto_count
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 /// A stateless reset token, which ends the connection it was issued for (RFC 9000 §10.3).
 ///
-/// It is a secret of the two ends: `Debug` does not show it, and comparing takes constant time.
+/// The token is a secret of the two ends: `Debug` does not show it, and comparing takes constant
+/// time.
 #[derive(Clone, Copy)]
 pub struct ResetToken([u8; 16]);
 

@@ -57,7 +57,7 @@ pub enum Move {
     Drip,
     /// A key update, if the victim followed the last one.
     UpdateKeys,
-    /// What only servers send: `HANDSHAKE_DONE` again, tokens, session tickets without end.
+    /// Frames that only servers send: `HANDSHAKE_DONE` again, tokens, session tickets without end.
     Tell,
 }
 

@@ -1,6 +1,6 @@
 //! A model of one direction of a network link: the fate of a datagram, and its times.
 //!
-//! It consists of pure functions: no sockets, no clock, no lock, and no randomness except an
+//! The model consists of pure functions: no sockets, no clock, no lock, and no randomness except an
 //! [`Rng`](crate::Rng) that is passed in. The nodes of the simulated [`Network`](crate::Network)
 //! and the relay of `netbench link` are both made of these parts. [`Direction`] combines them:
 //!

@@ -227,7 +227,7 @@ fn is_shared(given: &Given) -> bool {
 fn address(given: &Given) -> Result<SocketAddr, ListenFdsError> {
     let unsuitable = ListenFdsError::Address { place: given.place };
     let local = given.socket.local_addr().ok();
-    let family = local.as_ref().map(|address| address.domain());
+    let family = local.as_ref().map(socket2::SockAddr::domain);
     if !matches!(family, Some(Domain::IPV4 | Domain::IPV6)) {
         return Err(unsuitable);
     }

@@ -40,7 +40,7 @@ const SAMPLES: u8 = 4;
 /// Largest number of clients in one record.
 pub(super) const CLAIMS: usize = 4096;
 
-/// What both processes must agree on.
+/// Properties on which both processes must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) workers: u8,

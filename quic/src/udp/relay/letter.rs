@@ -1,4 +1,4 @@
-//! What is said about a forwarded datagram: its addresses, its mark, and why it is forwarded.
+//! Record of a forwarded datagram: its addresses, its mark, and the reason for forwarding it.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -13,9 +13,9 @@ use hybriq_proto::{
 /// Reason why a datagram is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It has an id of this worker.
+    /// The datagram has an id of this worker.
     Id,
-    /// It may be a stateless reset, for any of the workers.
+    /// The datagram may be a stateless reset, for any of the workers.
     Stray,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Command, Promise, Standing, Worker, clock, connection::SharedConnection, refusal, touch, trace,
+    Command, Promise, Standing, Worker, clock, connection::SharedConnection, refusal, trace,
 };
 use crate::error::ConnectError;
 use hybriq_proto::{
@@ -47,7 +47,7 @@ impl Worker {
         connection.clear_dirty();
         if let Some(entry) = self.connections.get(connection.slot) {
             if Arc::ptr_eq(&entry.connection, connection) {
-                touch(&mut self.touched, entry);
+                self.queues.touch(entry);
             }
         }
     }
@@ -112,7 +112,7 @@ impl Worker {
     fn is_wanted(&mut self, promise: &Promise) -> bool {
         let wanted = self.standing != Standing::Closed && !promise.is_left();
         if !wanted {
-            self.ended += 1;
+            self.published.ended += 1;
         }
         wanted
     }
@@ -131,12 +131,12 @@ impl Worker {
                 promise.on_started(&connection, &mut self.wakes);
                 self.connections.insert(connection, promise, life);
                 if let Some(entry) = self.connections.get(slot) {
-                    touch(&mut self.touched, entry);
+                    self.queues.touch(entry);
                 }
             }
             Err(error) => {
                 promise.keep(Err(error), &mut self.wakes);
-                self.ended += 1;
+                self.published.ended += 1;
             }
         }
     }

@@ -130,7 +130,7 @@ fn worker_with(connections: usize) -> (Worker, Arc<Mailbox>) {
         worker.inbox.begin_turn();
         worker.take_requests();
     }
-    worker.touched.clear();
+    worker.queues.touched.clear();
     for entry in worker.connections.iter_mut() {
         entry.touched = false;
     }
@@ -148,16 +148,19 @@ async fn many_connections_are_closed_over_several_turns() {
     let (mut worker, mailbox) = worker_with(600);
     assert!(mailbox.push(Command::Close(7, Bytes::new())));
     worker.take_requests();
-    assert_eq!((closed(&mut worker), worker.touched.len()), (512, 512));
-    assert!(worker.closing.is_some(), "the worker must not sleep");
+    assert_eq!(
+        (closed(&mut worker), worker.queues.touched.len()),
+        (512, 512)
+    );
+    assert!(worker.walks.closing.is_some(), "the worker must not sleep");
     worker.go_on_closing();
     assert_eq!(closed(&mut worker), 600);
     worker.go_on_closing();
-    assert!(worker.closing.is_none());
+    assert!(worker.walks.closing.is_none());
     // A second close changes nothing.
     assert!(mailbox.push(Command::Close(8, Bytes::new())));
     worker.take_requests();
-    assert!(worker.closing.is_none());
+    assert!(worker.walks.closing.is_none());
 }
 
 #[tokio::test]
@@ -168,13 +171,13 @@ async fn many_connections_that_the_application_touches_are_serviced_over_several
     }
     worker.inbox.begin_turn();
     worker.take_requests();
-    assert_eq!(worker.touched.len(), 512);
+    assert_eq!(worker.queues.touched.len(), 512);
     worker.take_requests();
-    assert_eq!(worker.touched.len(), 512, "it is the same turn");
+    assert_eq!(worker.queues.touched.len(), 512, "it is the same turn");
     assert!(worker.inbox.has_waiting(), "the worker must not sleep");
     worker.inbox.begin_turn();
     worker.take_requests();
-    assert_eq!(worker.touched.len(), worker.connections.len());
+    assert_eq!(worker.queues.touched.len(), worker.connections.len());
     assert!(!worker.inbox.has_waiting());
 }
 
@@ -189,14 +192,14 @@ async fn many_timers_are_handled_over_several_turns() {
             .set(Slot(slot), &mut entry.deadline, Some(now));
     }
     worker.on_timeouts();
-    assert_eq!(worker.touched.len(), 512);
+    assert_eq!(worker.queues.touched.len(), 512);
     assert_eq!(
         worker.next_timeout(),
         Some(now),
         "the worker must not sleep"
     );
     worker.on_timeouts();
-    assert_eq!(worker.touched.len(), 600);
+    assert_eq!(worker.queues.touched.len(), 600);
 }
 
 /// Returns the number of connections that were told to move to the socket new ones start from.
@@ -218,8 +221,14 @@ async fn many_connections_move_to_another_socket_over_several_turns() {
     };
     rebind(&mailbox);
     worker.take_requests();
-    assert_eq!((moving(&mut worker), worker.touched.len()), (512, 512));
-    assert!(worker.rebinding.is_some(), "the worker must not sleep");
+    assert_eq!(
+        (moving(&mut worker), worker.queues.touched.len()),
+        (512, 512)
+    );
+    assert!(
+        worker.walks.rebinding.is_some(),
+        "the worker must not sleep"
+    );
     assert!(
         worker.sockets.get(first).is_some(),
         "connections still use the old socket"
@@ -227,7 +236,7 @@ async fn many_connections_move_to_another_socket_over_several_turns() {
     worker.go_on_rebinding();
     assert_eq!(moving(&mut worker), 600);
     worker.go_on_rebinding();
-    assert!(worker.rebinding.is_none());
+    assert!(worker.walks.rebinding.is_none());
 
     // One that comes before the other has reached everybody takes its place.
     rebind(&mailbox);
@@ -235,7 +244,7 @@ async fn many_connections_move_to_another_socket_over_several_turns() {
     rebind(&mailbox);
     worker.take_requests();
     assert_eq!(moving(&mut worker), 512);
-    while worker.rebinding.is_some() {
+    while worker.walks.rebinding.is_some() {
         worker.go_on_rebinding();
     }
     assert_eq!(moving(&mut worker), 600);

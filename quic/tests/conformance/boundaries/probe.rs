@@ -48,7 +48,7 @@ pub(super) fn byte(stream: u64, end: u64) -> Vec<u8> {
     frame(0x0e, &[stream, end - 1, 1], &[7])
 }
 
-/// What became of the receiver of something.
+/// Returns the outcome for an end that received something.
 fn outcome(duo: &Duo, receiver: Side) -> Outcome {
     let (client, server) = (duo.world.client(0), duo.world.accepted(0));
     if [client, server]

@@ -82,9 +82,10 @@ struct Retreat {
 
 /// Controller of a path, wrapped in Careful Resume.
 ///
-/// It works on windows, so every controller that accepts one ([`Controller::on_resume`]) can
-/// resume. BBR starts from that window and the rate it gives, and otherwise keeps to its model: it
-/// measures the jump like any other delivery, and keeps its measurements after a retreat.
+/// Careful resume works on windows, so every controller that accepts one
+/// ([`Controller::on_resume`]) can resume. BBR starts from that window and the rate it gives, and
+/// otherwise keeps to its model: it measures the jump like any other delivery, and keeps its
+/// measurements after a retreat.
 #[derive(Debug)]
 pub struct Resuming {
     inner: Box<dyn Controller>,

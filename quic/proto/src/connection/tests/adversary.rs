@@ -46,7 +46,7 @@ enum Character {
     Gaps,
 }
 
-/// What the adversary got out of the server, and what it gave.
+/// Bytes that the adversary received from the server and sent to it.
 #[derive(Default)]
 struct Ledger {
     received: u64,

@@ -28,6 +28,8 @@
 //! let config = TransportConfig::new().subscriber(Arc::new(Losses));
 //! ```
 
+mod packet;
+
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
@@ -37,14 +39,13 @@ use std::{
 
 use hybriq_tls::Side;
 
+pub use self::packet::{FrameInfo, Frames, FramesIter, Packet};
 use crate::{
     agreement::Handshake,
     error::{By, ConnectionError},
-    frame::{Frame, FrameType},
     params::Params,
     path::Address,
     stats::PathStats,
-    wire::Reader,
 };
 pub use crate::{
     congestion::Phase,
@@ -52,7 +53,7 @@ pub use crate::{
     packet::{Cid, Kind as PacketKind, PacketNumber, Space, Version},
 };
 
-/// Hears of what happens.
+/// A receiver of events.
 ///
 /// The subscriber is called in the middle of processing, by the thread that drives the connection:
 /// it should take note and return, and must not call the handles of that connection, whose lock is
@@ -65,7 +66,7 @@ pub trait Subscriber: Send + Sync {
 
 /// Chooses the connections whose events are of interest.
 ///
-/// It is asked once for each connection, by the thread that drives it. A connection without a
+/// The thread that drives a connection asks the sampler once. A connection without a
 /// subscriber costs nothing.
 pub trait Sampler: Send + Sync {
     /// Returns the subscriber to the events of a connection that begins with the peer at this
@@ -210,138 +211,6 @@ pub enum ConnectionState {
     Draining,
     /// The connection is gone.
     Closed,
-}
-
-/// A packet that was sent or received.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Packet<'a> {
-    /// Type of the packet.
-    pub kind: PacketKind,
-    /// Packet number.
-    pub number: PacketNumber,
-    /// Bytes of the packet, header and tag included.
-    pub size: usize,
-    /// The ECN mark of its datagram.
-    pub ecn: Option<Ecn>,
-    /// Frames that the packet carries.
-    pub frames: Frames<'a>,
-}
-
-impl<'a> Packet<'a> {
-    pub(crate) fn new(
-        kind: PacketKind,
-        number: PacketNumber,
-        size: usize,
-        payload: &'a [u8],
-    ) -> Self {
-        Self {
-            kind,
-            number,
-            size,
-            ecn: None,
-            frames: Frames::new(payload),
-        }
-    }
-
-    pub(crate) const fn marked(mut self, ecn: Option<Ecn>) -> Self {
-        self.ecn = ecn;
-        self
-    }
-}
-
-/// Frames of a packet, decoded on demand.
-#[derive(Clone, Copy)]
-pub struct Frames<'a> {
-    payload: &'a [u8],
-}
-
-impl<'a> Frames<'a> {
-    /// Creates the frames of a packet from its payload without header and tag.
-    pub const fn new(payload: &'a [u8]) -> Self {
-        Self { payload }
-    }
-
-    /// Returns the bytes of the frames, without header and tag.
-    pub const fn payload(&self) -> &'a [u8] {
-        self.payload
-    }
-
-    /// Returns an iterator over the frames. It ends early at a frame that breaks a rule, which
-    /// closes the connection.
-    pub const fn iter(&self) -> FramesIter<'a> {
-        FramesIter {
-            payload: self.payload,
-        }
-    }
-}
-
-impl<'a> IntoIterator for &Frames<'a> {
-    type Item = FrameInfo;
-    type IntoIter = FramesIter<'a>;
-
-    fn into_iter(self) -> FramesIter<'a> {
-        self.iter()
-    }
-}
-
-/// Reads the frames of a packet.
-#[derive(Clone)]
-pub struct FramesIter<'a> {
-    payload: &'a [u8],
-}
-
-/// One frame of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FrameInfo {
-    /// Type of the frame (RFC 9000 §19).
-    pub ty: FrameType,
-    /// Name that qlog gives the type.
-    pub name: &'static str,
-    /// Bytes of the frame, type included; for PADDING, those of the whole run.
-    pub size: usize,
-    /// Stream that the frame refers to.
-    pub stream: Option<u64>,
-}
-
-impl<'a> FramesIter<'a> {
-    /// Returns the next frame with all its fields, and its size in bytes.
-    pub fn next_frame(&mut self) -> Option<(Frame<'a>, usize)> {
-        if self.payload.is_empty() {
-            return None;
-        }
-        let mut reader = Reader::new(self.payload);
-        let Ok(frame) = Frame::decode(&mut reader) else {
-            self.payload = &[];
-            return None;
-        };
-        let rest = reader.rest();
-        let size = self.payload.len() - rest.len();
-        self.payload = rest;
-        Some((frame, size))
-    }
-}
-
-impl Iterator for FramesIter<'_> {
-    type Item = FrameInfo;
-
-    fn next(&mut self) -> Option<FrameInfo> {
-        let (frame, size) = self.next_frame()?;
-        let (name, stream) = frame.in_qlog();
-        Some(FrameInfo {
-            ty: frame.frame_type(),
-            name,
-            size,
-            stream,
-        })
-    }
-}
-
-impl fmt::Debug for Frames<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self).finish()
-    }
 }
 
 /// A datagram or packet that was not processed.

@@ -1,37 +1,29 @@
 //! Builder of endpoints.
 
-use std::{
-    net::{SocketAddr, ToSocketAddrs, UdpSocket},
-    sync::Arc,
-};
+mod binding;
 
-use tokio::runtime::Handle;
+use std::{net::SocketAddr, sync::Arc};
 
-use super::{
-    Endpoint,
-    sockets::{self, Ports},
-};
 use crate::{
     config::{
         ClientConfig, FleetKeys, Ids, Limits, NetworkRate, Placement, ServerConfig, TokenKeys,
         Workers,
     },
-    error::EndpointError,
-    sync::Mutex,
-    udp::{self, Opened, Sharing},
-    worker::{self, Blueprint, Inheritance, Mailbox, Shared, Watcher},
+    udp,
+    worker::Watcher,
 };
 use hybriq_proto::{
     cids::{CidGenerator, ResetKey},
     config::AddressValidation,
-    endpoint::{Setup, StatelessReset},
+    endpoint::StatelessReset,
     limits,
 };
 
-/// Largest number of sockets that an endpoint is made with. Connections that migrate need more.
-const ADDRESSES: usize = limits::SOCKETS / 2;
+#[cfg(test)]
+pub(crate) use self::binding::Setups;
 
-/// Builder of an [`Endpoint`]. Start from [`Endpoint::builder`].
+/// Builder of an [`Endpoint`](crate::Endpoint). Start from
+/// [`Endpoint::builder`](crate::Endpoint::builder).
 ///
 /// # Examples
 /// ```no_run
@@ -95,7 +87,7 @@ impl EndpointBuilder {
     }
 
     /// Sets the configuration that connections are started with. Default: none; only
-    /// [`Endpoint::connect_with`] starts connections.
+    /// [`Endpoint::connect_with`](crate::Endpoint::connect_with) starts connections.
     pub fn client(mut self, config: ClientConfig) -> Self {
         self.client = Some(config);
         self
@@ -341,221 +333,6 @@ impl EndpointBuilder {
         self.watcher = Watcher(Some(qlog.sampler()));
         self
     }
-
-    /// Opens the sockets and starts the endpoint.
-    ///
-    /// If the address resolves to several, the first one that can be bound is used.
-    ///
-    /// # Errors
-    /// A setting or an address cannot be used, the TLS configuration is invalid, or there is no tokio
-    /// runtime, which workers need unless their [`placement`](Self::placement) is a thread. Each
-    /// [`EndpointError`] says what to do.
-    ///
-    /// # Panics
-    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
-    pub fn bind(self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
-        let (count, ports) = self.check()?;
-        let mut sockets = vec![sockets::open(address, &ports, count)?];
-        for address in &self.also {
-            sockets.push(sockets::open(address, &ports, count)?);
-        }
-        let setups = self.setups()?;
-        self.start(sockets, setups, (ports, Inheritance::default()))
-    }
-
-    /// Starts the endpoint on sockets that are open and bound: of a parent process, of systemd
-    /// (`ListenFds`), or with options of your own.
-    ///
-    /// Connections start from the first. With several workers there must be a socket for each on
-    /// every address, and all must have been bound with `SO_REUSEPORT`. The sockets keep their
-    /// buffers; [`socket_buffers`](Self::socket_buffers) does not apply. They are made non-blocking.
-    ///
-    /// # Errors
-    /// As for [`bind`](Self::bind); and if the sockets are too few for the workers.
-    ///
-    /// # Panics
-    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
-    ///
-    /// # Examples
-    /// ```no_run
-    /// use std::net::UdpSocket;
-    ///
-    /// use hybriq::{Endpoint, Identity, ServerConfig};
-    ///
-    /// # fn run(inherited: UdpSocket) -> Result<(), Box<dyn std::error::Error>> {
-    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
-    /// let server = Endpoint::builder()
-    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
-    ///     .bind_sockets([inherited])?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn bind_sockets(
-        self,
-        given: impl IntoIterator<Item = UdpSocket>,
-    ) -> Result<Endpoint, EndpointError> {
-        let (count, ports) = self.check()?;
-        let mut sockets: Vec<Vec<Opened>> = Vec::new();
-        for socket in given {
-            let socket = Opened::adopt(socket, ports.options)?;
-            let address = socket.local_address();
-            let same = |group: &&mut Vec<Opened>| {
-                let first = group.first();
-                first.is_some_and(|first| first.local_address() == address)
-            };
-            match sockets.iter_mut().find(same) {
-                Some(group) => group.push(socket),
-                None => sockets.push(vec![socket]),
-            }
-        }
-        for address in &self.also {
-            sockets.push(sockets::open(address, &ports, count)?);
-        }
-        for group in &sockets {
-            let first = group.first().map(Opened::local_address);
-            if let Some(address) = first.filter(|_| group.len() != count) {
-                return Err(EndpointError::Sockets {
-                    address,
-                    sockets: group.len(),
-                    workers: count,
-                });
-            }
-        }
-        if sockets.is_empty() {
-            let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "no socket was given");
-            return Err(EndpointError::Address(nothing));
-        }
-        let setups = self.setups()?;
-        self.start(sockets, setups, (ports, Inheritance::default()))
-    }
-
-    /// Checks the settings. Returns the number of workers, and the way in which sockets are opened.
-    pub(super) fn check(&self) -> Result<(usize, Ports), EndpointError> {
-        if self.placement == Placement::Runtime {
-            Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
-            // Panics here without a time driver, not later in the worker's task.
-            drop(tokio::time::sleep(std::time::Duration::ZERO));
-        }
-        let count = self.workers.count();
-        if !(1..=Workers::MOST).contains(&count) {
-            return Err(EndpointError::Workers(count));
-        }
-        self.ids.check(self.server.as_ref())?;
-        if self.also.len() >= ADDRESSES {
-            return Err(EndpointError::Addresses(self.also.len() + 1));
-        }
-        let ports = Ports {
-            options: self.socket,
-            accepts: self.server.is_some(),
-            has_ids: !self.ids.are_empty(),
-        };
-        Ok((count, ports))
-    }
-
-    /// Starts the workers. `sockets` has a socket of each worker for each address.
-    pub(super) fn start(
-        self,
-        sockets: Vec<Vec<Opened>>,
-        setups: Setups,
-        (ports, inheritance): (Ports, Inheritance),
-    ) -> Result<Endpoint, EndpointError> {
-        let (placement, by_id) = (self.placement, self.steering == Steered::ById);
-        let addresses = sockets.iter().filter_map(|group| group.first());
-        let addresses = addresses.map(Opened::local_address).collect();
-        let count = sockets.first().map_or(0, Vec::len);
-        let parts = self.assemble(addresses, setups, (count, ports, inheritance));
-        let steering = parts.blueprint.ids.steering();
-        if let Some(steering) = steering.filter(|_| by_id && count > 1) {
-            for first in sockets.iter().filter_map(|group| group.first()) {
-                if !first.steer(steering, count as u8) {
-                    tracing::debug!("the system chooses workers by address");
-                }
-            }
-        }
-        let mut sockets: Vec<_> = sockets.into_iter().map(Vec::into_iter).collect();
-        for (index, mailbox) in parts.mailboxes.iter().enumerate() {
-            let own = sockets.iter_mut().filter_map(Iterator::next).collect();
-            let start = worker::Start {
-                index: index as u8,
-                shared: parts.endpoint.shared.clone(),
-                mailbox: mailbox.clone(),
-                sockets: (own, parts.options),
-                blueprint: parts.blueprint.clone(),
-            };
-            // Dropped in case of an error, the endpoint ends the workers that have started.
-            start.run(placement)?;
-        }
-        Ok(parts.endpoint)
-    }
-
-    /// Builds the TLS providers of the configurations.
-    pub(crate) fn setups(&self) -> Result<Setups, EndpointError> {
-        Ok(Setups {
-            server: self.server.as_ref().map(ServerConfig::setup).transpose()?,
-            client: self.client.as_ref().map(ClientConfig::setup).transpose()?,
-        })
-    }
-
-    /// Makes an endpoint with these addresses, and all that its workers are made with.
-    pub(crate) fn assemble(
-        mut self,
-        addresses: Vec<SocketAddr>,
-        setups: Setups,
-        (count, ports, inheritance): (usize, Ports, Inheritance),
-    ) -> Parts {
-        self.ids.draw_reset_key();
-        let Setups { server, client } = setups;
-        let drain = Arc::new(worker::Drain::default());
-        let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new(drain.clone())).collect();
-        let shared = Shared::new(
-            mailboxes.clone(),
-            addresses,
-            (self.accept_backlog, self.limits),
-            drain,
-        );
-        let blueprint = Arc::new(Blueprint {
-            server: Mutex::new(server),
-            ids: self.ids,
-            workers: count,
-            token_keys: self.token_keys.unwrap_or_else(TokenKeys::random),
-            address_validation: self.address_validation,
-            accept_backlog: self.accept_backlog,
-            spent: worker::Spent::default(),
-            inheritance,
-            watcher: self.watcher,
-            name: self.name,
-        });
-        Parts {
-            endpoint: Endpoint {
-                shared,
-                blueprint: blueprint.clone(),
-                client,
-                ports,
-            },
-            mailboxes,
-            blueprint,
-            options: udp::Options {
-                sharing: Sharing::Alone,
-                ..self.socket
-            },
-        }
-    }
-}
-
-/// Parts of an endpoint whose workers do not run yet.
-pub(crate) struct Parts {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) mailboxes: Box<[Arc<Mailbox>]>,
-    pub(crate) blueprint: Arc<Blueprint>,
-    /// Options of further sockets.
-    pub(crate) options: udp::Options,
-}
-
-/// What an endpoint accepts and starts connections with.
-#[derive(Clone)]
-pub(crate) struct Setups {
-    server: Option<Setup>,
-    client: Option<Setup>,
 }
 
 /// Way in which the system chooses the worker of a datagram.

@@ -49,7 +49,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Violation {
-    fn on_connection(code: Code, reason: &str) -> Self {
+    pub(crate) fn on_connection(code: Code, reason: &str) -> Self {
         Self {
             scope: Scope::Connection,
             code: code.value(),
@@ -152,6 +152,11 @@ impl Frames {
     /// Tells about the server's GOAWAY frames.
     pub(crate) fn telling(self, goaway: Goaway) -> Self {
         Self { goaway, ..self }
+    }
+
+    /// Returns true for the stream of a request or a response.
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self.stream, Stream::Request | Stream::Response)
     }
 
     /// Returns true in the middle of the fields of a request.

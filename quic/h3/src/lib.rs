@@ -78,6 +78,7 @@ mod frames;
 mod goaway;
 mod id;
 mod payload;
+mod pieces;
 mod priority;
 mod protocols;
 mod recv;

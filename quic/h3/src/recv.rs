@@ -6,12 +6,17 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use h3::quic::{self, StreamErrorIncoming, StreamId};
+use h3::{
+    error::Code,
+    quic::{self, StreamErrorIncoming, StreamId},
+};
 
 use crate::{
     H3_REQUEST_CANCELLED, error, fields,
     frames::{Frames, Notice, Scope, Violation},
-    id, priority,
+    id,
+    pieces::{End, Pieces},
+    priority,
     protocols::Protocols,
     settings::Arrival,
     transport::Transport,
@@ -32,8 +37,10 @@ pub(crate) struct Extensions {
 /// Dropping it before its end was read stops the stream with H3_REQUEST_CANCELLED.
 pub struct RecvStream {
     stream: hybriq::RecvStream,
-    /// Bytes that were read before `h3` had the stream, and the number of those of its type.
-    unread: Option<(Bytes, usize)>,
+    /// Bytes that were read and `h3` has not got yet.
+    pieces: Pieces,
+    /// Number of bytes of the stream's type at the start of those.
+    type_len: usize,
     frames: Frames,
     transport: Transport,
     extensions: Option<Arc<Extensions>>,
@@ -49,7 +56,12 @@ impl RecvStream {
     pub(crate) fn new(stream: hybriq::RecvStream, frames: Frames, transport: Transport) -> Self {
         Self {
             stream,
-            unread: None,
+            pieces: if frames.is_message() {
+                Pieces::of_message()
+            } else {
+                Pieces::uncut()
+            },
+            type_len: 0,
             frames,
             transport,
             extensions: None,
@@ -61,7 +73,8 @@ impl RecvStream {
 
     /// Sets bytes that were read already, and the number of those of the type.
     pub(crate) fn with_unread(mut self, head: Bytes, type_len: usize) -> Self {
-        self.unread = Some((head, type_len));
+        self.pieces.push(head);
+        self.type_len = type_len;
         self
     }
 
@@ -133,42 +146,50 @@ impl RecvStream {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
-            let (read, behind) = if let Some((head, type_len)) = self.unread.take() {
-                (Some(head), type_len)
-            } else {
-                let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
-                (
-                    read.map_err(|error| Fault::Transport(error::read(error)))?,
-                    0,
-                )
-            };
+            while let Some(piece) = self.pieces.next() {
+                let behind = std::mem::take(&mut self.type_len);
+                if let Err(violation) = self.follow(piece.get(behind..).unwrap_or_default()) {
+                    return Poll::Ready(Err(self.end(violation)));
+                }
+                if let Some(data) = self.rename(piece) {
+                    return Poll::Ready(Ok(Some(data)));
+                }
+            }
+            let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
+            let read = read.map_err(|error| Fault::Transport(error::read(error)))?;
             let Some(data) = read else {
-                // The end in the middle of the fields, which `h3` finds.
-                let held = (!self.held.is_empty()).then(|| self.held.remove(0));
-                return Poll::Ready(Ok(held));
+                return Poll::Ready(self.at_end());
             };
             if self.stream.is_early() {
                 if let Some(requests) = self.transport.early_requests() {
                     requests.insert(self.stream.id());
                 }
             }
-            if let Err(violation) = self.follow(data.get(behind..).unwrap_or_default()) {
-                self.end(&violation);
-                return Poll::Ready(Err(Fault::Peer(violation)));
-            }
-            if let Some(data) = self.rename(data) {
-                return Poll::Ready(Ok(Some(data)));
+            self.pieces.push(data);
+        }
+    }
+
+    /// Returns what `h3` gets last, for it finds most ends in the middle of a frame.
+    fn at_end(&mut self) -> Result<Option<Bytes>, Fault> {
+        match self.pieces.end() {
+            End::Clean if self.held.is_empty() => Ok(None),
+            End::Clean => Ok(Some(self.held.remove(0))),
+            End::InHeader(start) => Ok(Some(start)),
+            End::InData => {
+                let reason = "the stream ends in the middle of a DATA frame";
+                Err(self.end(Violation::on_connection(Code::H3_FRAME_ERROR, reason)))
             }
         }
     }
 
     /// Ends the stream or the connection for a fault of the peer.
-    fn end(&mut self, violation: &Violation) {
+    fn end(&mut self, violation: Violation) -> Fault {
         self.stream.stop(violation.code);
         if violation.scope == Scope::Connection {
             let reason = violation.reason.as_bytes();
             self.transport.close(violation.code, reason);
         }
+        Fault::Peer(violation)
     }
 
     /// Returns true if data that was read so far came in 0-RTT packets, which can be replayed: see

@@ -87,6 +87,18 @@ const CASES: &[Case] = &[
         expected: Closes(FRAME_ERROR),
     },
     Case {
+        name: "a DATA frame that ends with the stream in its middle (§7.1)",
+        streams: &[
+            CONTROL,
+            (
+                Bidi,
+                &[1, 8, 0, 0, 0xd4, 0xd7, 0xc1, 0x50, 1, b'a', 0, 9, b'x'],
+            ),
+        ],
+        end: End::Finish,
+        expected: Closes(FRAME_ERROR),
+    },
+    Case {
         name: "CANCEL_PUSH on a request stream (§7.2.3)",
         streams: &[CONTROL, (Bidi, &[3, 1, 0])],
         end: End::Open,

@@ -1,6 +1,13 @@
 //! HTTP/1.1 and HTTP/2 over TCP.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use http::{
     HeaderValue, Request, Response,
@@ -60,7 +67,10 @@ async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Resul
     let limits = &shared.limits;
     let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
+    let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let asked = AtomicBool::new(false);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
+        asked.store(true, Ordering::Relaxed);
         let peer = Peer {
             address,
             local_address,
@@ -71,7 +81,13 @@ async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Resul
         let alt_svc = shared.alt_svc.clone();
         answer(app.clone(), request, peer, alt_svc)
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // The version is known: looking for it in the first bytes would wait for them without a limit.
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = if is_h2 {
+        builder.http2_only()
+    } else {
+        builder.http1_only()
+    };
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -86,8 +102,15 @@ async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Resul
     }
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
+    let silent = async {
+        tokio::time::sleep(limits.header_time).await;
+        if asked.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
     tokio::select! {
         ended = connection.as_mut() => return ended,
+        () = silent => return Err("no request came in time".into()),
         () = shared.phase(Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {

@@ -1,0 +1,173 @@
+//! Clients that try to make a server hold or do much.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::time::Duration;
+
+use axum::{Router, body::Body, extract::Request, http::StatusCode, routing::post as on_post};
+use hybriq::{RecvStream, SendStream};
+use hybriq_http::{Limits, Server};
+use support::{Certificate, Http3, Running, client_config, post, run, run_with, soon};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_rustls::{TlsConnector, client::TlsStream, rustls};
+
+/// HEADERS of `POST / HTTP/3` for the authority `a`.
+const POST: &[u8] = &[1, 8, 0, 0, 0xd4, 0xd7, 0xc1, 0x50, 1, b'a'];
+
+fn with_limits(change: impl FnOnce(&mut Limits)) -> Running {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    let config = Certificate::shared().config();
+    run_with(Server::builder().limits(limits), config, Router::new())
+}
+
+/// Opens a stream and sends bytes.
+async fn send(client: &Http3, bytes: &[u8]) -> (SendStream, RecvStream) {
+    let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+    soon(send.write_all(bytes)).await.unwrap();
+    (send, recv)
+}
+
+#[tokio::test]
+async fn an_empty_data_frame_does_not_end_a_body() {
+    let server = run(Router::new());
+    let client = Http3::connect(server.address()).await;
+    let body = [POST, &[0, 0, 0, 2, b'h', b'e', 0, 0, 0, 3], b"llo", &[0, 0]].concat();
+    let (mut send, mut recv) = send(&client, &body).await;
+    send.finish();
+    let response = soon(recv.read_to_end(10_000)).await.unwrap();
+    let body = [&[0, 5], &b"hello"[..]].concat();
+    assert!(
+        response.windows(7).any(|seven| seven == body),
+        "{response:?}"
+    );
+    assert_eq!(client.connection.close_reason(), None);
+}
+
+/// The service must not take the part that came for the whole body (RFC 9114 §7.1).
+#[tokio::test]
+async fn a_body_that_ends_in_the_middle_of_a_frame_is_an_error() {
+    let echo = async |request: Request| Body::new(request.into_body());
+    let server = run(Router::new().route("/", on_post(echo)));
+    let client = Http3::connect(server.address()).await;
+    let (mut send, mut recv) = send(&client, &[POST, &[0, 10, b'z']].concat()).await;
+    // The service has read everything that came.
+    let mut response = Vec::new();
+    while !response.contains(&b'z') {
+        let data = soon(recv.read_chunk(1000)).await.unwrap().unwrap();
+        response.extend_from_slice(&data);
+    }
+    send.finish();
+    let reason = soon(client.connection.closed()).await;
+    let hybriq::ConnectionError::Application { code, .. } = reason else {
+        panic!("{reason}");
+    };
+    assert_eq!(code, 0x106, "H3_FRAME_ERROR");
+}
+
+#[tokio::test]
+async fn a_body_that_nobody_reads_is_stopped_without_an_error() {
+    let ignore = async || StatusCode::NO_CONTENT;
+    let server = run(Router::new().route("/", on_post(ignore)));
+    let mut client = Http3::connect(server.address()).await;
+    let (mut send, _recv) = send(&client, &[POST, &[0, 0x80, 0x10, 0, 0]].concat()).await;
+    assert_eq!(soon(send.stopped()).await, Ok(Some(0x100)), "H3_NO_ERROR");
+    assert_eq!(client.ask(post("/x", "fine")).await.unwrap().body(), "fine");
+}
+
+/// A field section that is short on the wire and long in memory ends its stream alone.
+#[tokio::test]
+async fn fields_that_grow_by_decoding_are_refused() {
+    let server = with_limits(|limits| limits.header_list = 16 << 10);
+    let mut client = Http3::connect(server.address()).await;
+    let get = [0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
+    // `content-security-policy`, entry 85 of the static table, a thousand times.
+    let many = [0xff, 85 - 63].repeat(1000);
+    let len = u16::try_from(get.len() + many.len()).unwrap() | 0x4000;
+    let headers = [&[1][..], &len.to_be_bytes(), &get, &many].concat();
+    let (mut send, mut recv) = send(&client, &headers).await;
+    send.finish();
+    // `h3` answers with 431, but gives the stream up at once, so that it is reset.
+    match soon(recv.read_to_end(10_000)).await {
+        Ok(response) => assert!(String::from_utf8_lossy(&response).contains("431")),
+        Err(error) => assert_eq!(error, hybriq::ReadError::Reset(0x10c)),
+    }
+    assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
+}
+
+/// Streams of unknown types are stopped, and give their credit back.
+#[tokio::test]
+async fn unknown_unidirectional_streams_cost_nothing() {
+    let server = run(Router::new());
+    let mut client = Http3::connect(server.address()).await;
+    for _ in 0..2_000 {
+        let mut send = soon(client.connection.open_uni()).await.unwrap();
+        // The server may have stopped it.
+        let _ = send.write_all(&[0x21, 1, 2, 3]).await;
+        send.finish();
+    }
+    assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
+}
+
+async fn over_tcp(server: &Running, alpn: &str) -> TlsStream<tokio::net::TcpStream> {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(Certificate::shared().der()).unwrap();
+    let tls = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(provider));
+    let tls = tls.with_safe_default_protocol_versions().unwrap();
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![alpn.into()];
+    let stream = tokio::net::TcpStream::connect(server.address())
+        .await
+        .unwrap();
+    let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(std::sync::Arc::new(tls));
+    soon(connector.connect(name, stream)).await.unwrap()
+}
+
+/// A connection on which no request comes is closed, however its client goes about it.
+#[tokio::test]
+async fn connections_over_tcp_without_a_request_are_closed() {
+    let server = with_limits(|limits| limits.header_time = Duration::from_millis(200));
+    let settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let cases: [(&str, &[u8]); 6] = [
+        ("http/1.1", b""),
+        ("http/1.1", b"P"),
+        ("http/1.1", b"GET / HTTP/1.1\r\nhost: a\r\nx: "),
+        ("h2", b""),
+        ("h2", b"PRI * HTTP"),
+        ("h2", settings),
+    ];
+    for (alpn, bytes) in cases {
+        let mut stream = over_tcp(&server, alpn).await;
+        stream.write_all(bytes).await.unwrap();
+        stream.flush().await.unwrap();
+        // A response is read to its end; an end without close_notify is one, too.
+        let _ = soon(stream.read_to_end(&mut Vec::new())).await;
+    }
+}
+
+/// A field section of HTTP/2 that does not end is cut off at the limit (CVE-2024-27316).
+#[tokio::test]
+async fn endless_continuation_frames_are_cut_off() {
+    let server = with_limits(|limits| limits.header_list = 16 << 10);
+    let mut stream = over_tcp(&server, "h2").await;
+    let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\0\0\0\0\x01\x82";
+    stream.write_all(start).await.unwrap();
+    // CONTINUATION with literal fields of 1,000 bytes.
+    let mut frame = vec![0, 3, 0xee, 9, 0, 0, 0, 0, 1, 0, 1, b'x', 0x7f, 0xe9, 0x06];
+    frame.resize(9 + 0x3ee, b'y');
+    let (mut read, mut write) = tokio::io::split(stream);
+    let flood = async { while write.write_all(&frame).await.is_ok() {} };
+    let ended = async { read.read_to_end(&mut Vec::new()).await };
+    soon(async {
+        tokio::select! {
+            () = flood => {}
+            _ = ended => {}
+        }
+    })
+    .await;
+    let mut client = Http3::with(server.address(), client_config(&Certificate::shared())).await;
+    assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
+}

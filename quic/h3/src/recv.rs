@@ -68,8 +68,8 @@ impl RecvStream {
             )
         };
         if let Some(data) = &read {
-            if self.stream.is_early() {
-                if let Some(requests) = self.transport.early_requests() {
+            if let Some(requests) = self.transport.early_requests() {
+                if self.stream.is_early() {
                     requests.insert(self.stream.id());
                 }
             }

@@ -172,6 +172,14 @@ impl Connection {
         poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
+    /// Returns the number of bidirectional streams on which this end has not finished, or the peer has not
+    /// acknowledged everything. Closing the connection loses what is left of these.
+    ///
+    /// It looks at every open stream: it is for the end of a connection.
+    pub fn undelivered_streams(&self) -> usize {
+        self.handle.lock().core.streams().undelivered_bidi()
+    }
+
     fn steer(&self, act: impl FnOnce(&mut Streams)) {
         let mut state = self.handle.lock();
         act(state.core.streams());

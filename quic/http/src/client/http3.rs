@@ -230,8 +230,16 @@ impl Connection {
         let stream: Stream = stream.map_err(|error| self.failure(error, Repeat::Any))?;
         let (mut send, mut recv) = stream.split();
         if body.is_end_stream() {
-            let finished = send.finish().await;
-            finished.map_err(|error| self.failure(error, Repeat::Idempotent))?;
+            match send.finish().await {
+                // The server needs no more of the request, and answers it (RFC 9114 §4.1).
+                Err(StreamError::RemoteTerminate {
+                    code: Code::H3_NO_ERROR,
+                    ..
+                }) => {}
+                finished => {
+                    finished.map_err(|error| self.failure(error, Repeat::Idempotent))?;
+                }
+            }
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
         }

@@ -1,20 +1,25 @@
 //! One request over HTTP/3.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use h3::{error::Code, server::RequestResolver};
 use http::{
-    HeaderMap, HeaderValue, Method, Response, StatusCode, Version,
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{self, CONTENT_LENGTH, DATE},
+    response,
 };
+use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Payload, SendStream};
+use hybriq_h3::{Follows, Payload, SendStream};
 
 use super::{
     app::{App, BoxError},
-    clock,
-    state::{Established, Quic},
+    clock::{self, poll_once, within},
+    state::{Established, Quic, Running},
 };
 use crate::{Body, EarlyMethods, Peer};
 
@@ -22,19 +27,26 @@ type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
 
 /// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-const CONNECTION_FIELDS: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
+static CONNECTION_FIELDS: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
 ];
 
+static PRIORITY: HeaderName = HeaderName::from_static("priority");
+
 /// Reads a request, has it answered by the service, and sends the response.
-pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
+pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A) {
+    let quic = &*running.0;
     let limits = &quic.shared.limits;
-    let resolved = Box::pin(resolver.resolve_request());
-    let (request, stream) = match tokio::time::timeout(limits.header_time, resolved).await {
+    // The block ends the future, whose place others take then.
+    let resolved = {
+        let resolving = pin!(resolver.resolve_request());
+        within(limits.header_time, resolving).await
+    };
+    let (request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => return tracing::debug!(%error, "a request failed"),
         Err(_) => return tracing::debug!("a request took too long to come"),
@@ -56,12 +68,12 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
         let response = Response::builder().status(StatusCode::TOO_EARLY);
         if let Ok(response) = response.body(()) {
             // The client may be gone.
-            let _ = send.send_response(response).await;
-            let _ = send.finish().await;
+            let _ = Box::pin(send.send_response(response)).await;
+            let _ = Box::pin(send.finish()).await;
         }
         return;
     }
-    if let Some(field) = request.headers().get("priority") {
+    if let Some(field) = request.headers().get(&PRIORITY) {
         set_priority(established.as_deref(), &send, field);
     }
     let length = request.headers().get(CONTENT_LENGTH);
@@ -76,7 +88,7 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
     else {
         return;
     };
-    if let Some(field) = response.headers().get("priority") {
+    if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established.as_deref(), &send, field);
     }
     let sent = send_response(quic, &mut send, response, is_head).await;
@@ -87,10 +99,13 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
 
 /// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
 fn is_malformed(fields: &HeaderMap) -> bool {
+    if fields.is_empty() {
+        return false;
+    }
     let te = fields.get_all(header::TE);
     CONNECTION_FIELDS
         .iter()
-        .any(|field| fields.contains_key(*field))
+        .any(|field| fields.contains_key(field))
         || te
             .iter()
             .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
@@ -162,7 +177,7 @@ async fn respond<B>(
     }
 }
 
-/// Sends a response.
+/// Sends a response. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
@@ -174,38 +189,116 @@ where
 {
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
-    let headers = &mut parts.headers;
-    for field in CONNECTION_FIELDS {
-        headers.remove(field);
-    }
-    if let (Some(length), false) = (
-        body.size_hint().exact(),
-        headers.contains_key(CONTENT_LENGTH),
-    ) {
-        if has_length(parts.status) && (length > 0 || !is_head) {
-            headers.insert(CONTENT_LENGTH, length.into());
+    complete(&mut parts, body.size_hint().exact(), is_head);
+    let mut body = pin!((!is_head).then_some(body));
+    let first = match body.as_mut().as_pin_mut() {
+        Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
+            Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
+            Some(None) => Some(None),
+            None => None,
+        },
+        _ => Some(None),
+    };
+    let is_over = (body.as_ref().as_pin_ref()).is_none_or(|body| body.is_end_stream());
+    let begun = first.map(|frame| begin(frame, is_over)).transpose();
+    let (data, rest) = match begun {
+        Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
+        Err(error) => {
+            send.stop_stream(Code::H3_INTERNAL_ERROR);
+            return Err(error);
+        }
+    };
+    let follows = if matches!(rest, Rest::Nothing) {
+        Follows::Nothing
+    } else {
+        Follows::More
+    };
+    match Payload::response(parts.status, &parts.headers, data.clone(), follows) {
+        Some(payload) => {
+            within(stall_time, pin!(send.send_data(payload))).await??;
+            if follows == Follows::Nothing {
+                return Ok(());
+            }
+        }
+        None => {
+            let head = Response::from_parts(parts, ());
+            within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
+            if !data.is_empty() {
+                within(stall_time, Box::pin(send.send_data(data.into())).as_mut()).await??;
+            }
         }
     }
-    if !headers.contains_key(DATE) {
-        headers.extend(clock::date().map(|date| (DATE, date)));
+    match rest {
+        Rest::Nothing => {}
+        Rest::Frames => {
+            if let Some(body) = body.as_pin_mut() {
+                Box::pin(send_body(send, body, stall_time)).await?;
+            }
+        }
+        Rest::Trailers(None) => {}
+        Rest::Trailers(Some(trailers)) => {
+            within(stall_time, Box::pin(send.send_trailers(trailers)).as_mut()).await??;
+        }
     }
-    headers.remove(header::ALT_SVC);
-    let is_empty = is_head || body.is_end_stream();
-    let head = Response::from_parts(parts, ());
-    tokio::time::timeout(stall_time, send.send_response(head)).await??;
-    if !is_empty {
-        send_body(send, body, stall_time).await?;
-    }
-    tokio::time::timeout(stall_time, send.finish()).await??;
+    within(stall_time, Box::pin(send.finish()).as_mut()).await??;
     Ok(())
 }
 
+/// Part of a response that is sent after its first write.
+enum Rest {
+    Nothing,
+    /// Frames of the body.
+    Frames,
+    /// Nothing but trailers.
+    Trailers(Option<HeaderMap>),
+}
+
+/// Returns the data of the first frame of a body, and what comes after it.
+fn begin<D: Buf>(
+    frame: Option<Result<Frame<D>, BoxError>>,
+    is_over: bool,
+) -> Result<(Bytes, Rest), BoxError> {
+    let Some(frame) = frame else {
+        return Ok((Bytes::new(), Rest::Nothing));
+    };
+    Ok(match frame?.into_data() {
+        Ok(mut data) => {
+            let rest = if is_over { Rest::Nothing } else { Rest::Frames };
+            (data.copy_to_bytes(data.remaining()), rest)
+        }
+        Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
+    })
+}
+
+/// Completes the fields of a response.
+fn complete(parts: &mut response::Parts, length: Option<u64>, is_head: bool) {
+    let fields = &mut parts.headers;
+    if !fields.is_empty() {
+        for field in &CONNECTION_FIELDS {
+            fields.remove(field);
+        }
+        fields.remove(header::ALT_SVC);
+    }
+    if let Some(length) = length {
+        let is_told = has_length(parts.status) && (length > 0 || !is_head);
+        if is_told && !fields.contains_key(CONTENT_LENGTH) {
+            fields.insert(CONTENT_LENGTH, length.into());
+        }
+    }
+    if !fields.contains_key(DATE) {
+        fields.extend(clock::date().map(|date| (DATE, date)));
+    }
+}
+
 /// Sends the body of a response, and its trailers.
-async fn send_body<B>(send: &mut Send, body: B, stall_time: Duration) -> Result<(), BoxError>
+async fn send_body<B>(
+    send: &mut Send,
+    mut body: Pin<&mut B>,
+    stall_time: Duration,
+) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let mut body = pin!(body);
     loop {
         let frame = match body.frame().await {
             Some(Ok(frame)) => frame,
@@ -219,12 +312,12 @@ where
             Ok(mut data) if data.has_remaining() => {
                 let len = data.remaining();
                 let data = Payload::from(data.copy_to_bytes(len));
-                tokio::time::timeout(stall_time, send.send_data(data)).await??;
+                within(stall_time, pin!(send.send_data(data))).await??;
             }
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    tokio::time::timeout(stall_time, send.send_trailers(trailers)).await??;
+                    within(stall_time, pin!(send.send_trailers(trailers))).await??;
                 }
                 return Ok(());
             }

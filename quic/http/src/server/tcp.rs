@@ -12,7 +12,9 @@ use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStre
 
 use super::{
     app::{App, BoxError},
+    connections::Served,
     handle::{Phase, Shared},
+    linger::Lingering,
 };
 use crate::{Body, Peer, Tls};
 
@@ -41,16 +43,20 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
         let served = shared.connections.add();
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            if let Err(error) = serve(&shared, stream, app).await {
+            if let Err(error) = serve(&shared, stream, app, served).await {
                 tracing::debug!(%error, "a connection over TCP failed");
             }
-            drop(served);
         });
     }
 }
 
 /// Serves a connection.
-async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Result<(), BoxError> {
+async fn serve<A: App>(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    app: A,
+    served: Served,
+) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
@@ -77,7 +83,8 @@ async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Resul
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX));
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let connection = builder
+        .serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream, served)), service);
     tokio::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,

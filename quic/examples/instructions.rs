@@ -329,7 +329,11 @@ impl Machine {
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None)?);
             }
-            Routed::Foreign(..) | Routed::Stray(_) | Routed::Consumed | Routed::Dropped(_) => {}
+            Routed::Foreign(..)
+            | Routed::Earlier(..)
+            | Routed::Stray(_)
+            | Routed::Consumed
+            | Routed::Dropped(_) => {}
         }
         Ok(())
     }

@@ -244,6 +244,59 @@ pub enum ExportError {
     Unavailable,
 }
 
+/// Error of handing an endpoint over from one process to the next. Its text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestartError {
+    /// The system has no means for it. Linux and Android have.
+    #[error("endpoints cannot be handed over on this system; drain, and start again")]
+    Unsupported,
+    /// No process waits for a successor at the path.
+    #[error("no process waits for a successor at this path: {0}; bind the address")]
+    NoPredecessor(io::Error),
+    /// Another process waits for a successor at the path.
+    #[error("another process waits for a successor at this path; take over from it instead")]
+    PathInUse,
+    /// The path cannot be used.
+    #[error("cannot use this path: {0}; choose one in a folder of the service")]
+    Path(io::Error),
+    /// The other process has a release of this crate that hands over in another way.
+    #[error("the other process hands over in another way; drain it, and start the new release")]
+    Release,
+    /// The other process belongs to another user.
+    #[error("the other process belongs to another user; run both as the same one")]
+    User,
+    /// Both processes have different keys.
+    #[error("the other process has other keys of tokens or resets; give both the same FleetKeys")]
+    Keys,
+    /// Connection ids of one process tell the other nothing.
+    #[error("the other process has other connection ids; give both the same generator and keys")]
+    Ids,
+    /// Both processes have different numbers of workers.
+    #[error("the other process has {other} workers and this one {own}; use the same number")]
+    Workers {
+        /// Number of workers of the other process.
+        other: u8,
+        /// Number of workers of this process.
+        own: u8,
+    },
+    /// As many processes still have connections as connection ids can tell apart.
+    #[error("too many earlier processes still have connections; wait until one of them ends")]
+    Generations,
+    /// The endpoint has moved to other sockets than it was made with.
+    #[error("the endpoint was moved by rebind; drain it, and start again")]
+    Moved,
+    /// The endpoint has empty connection ids.
+    #[error("without connection ids processes cannot share a port; drop zero_length_cids")]
+    ZeroLengthCids,
+    /// The endpoint is closed.
+    #[error("the endpoint is closed; make a new one")]
+    Closed,
+    /// The other process ended, or did not answer in time.
+    #[error("the other process is gone: {0}; try again")]
+    Lost(io::Error),
+}
+
 /// Error of making or moving an endpoint. Its text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -295,6 +348,9 @@ pub enum EndpointError {
     /// The number of addresses is too large.
     #[error("{0} addresses are too many; bind to 8 at most")]
     Addresses(usize),
+    /// The endpoint of another process could not be taken over.
+    #[error(transparent)]
+    Restart(#[from] RestartError),
     /// The endpoint is closed.
     #[error("the endpoint is closed; make a new one")]
     Closed,
@@ -329,7 +385,12 @@ impl From<EndpointError> for io::Error {
             EndpointError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
             EndpointError::Address(source)
             | EndpointError::Thread(source)
-            | EndpointError::Socket { source, .. } => source.kind(),
+            | EndpointError::Socket { source, .. }
+            | EndpointError::Restart(
+                RestartError::NoPredecessor(source)
+                | RestartError::Path(source)
+                | RestartError::Lost(source),
+            ) => source.kind(),
             EndpointError::Tls(_)
             | EndpointError::Workers(_)
             | EndpointError::SharedPort
@@ -337,9 +398,10 @@ impl From<EndpointError> for io::Error {
             | EndpointError::Addresses(_)
             | EndpointError::ZeroLengthCids
             | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,
-            EndpointError::NoRuntime | EndpointError::Closed | EndpointError::NoServerConfig => {
-                io::ErrorKind::Other
-            }
+            EndpointError::NoRuntime
+            | EndpointError::Closed
+            | EndpointError::NoServerConfig
+            | EndpointError::Restart(_) => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }

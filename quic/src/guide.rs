@@ -15,6 +15,9 @@ pub mod tuning {}
 #[doc = include_str!("../docs/guide/deployment.md")]
 pub mod deployment {}
 
+#[doc = include_str!("../docs/guide/restart.md")]
+pub mod restart {}
+
 #[doc = include_str!("../docs/operations.md")]
 pub mod operations {}
 

@@ -12,7 +12,7 @@ use crate::{
     config::ServerConfig,
     connecting::Connecting,
     error::ConnectError,
-    worker::{Command, Shared},
+    worker::{Command, Shared, refusal},
 };
 
 /// A client that wants to connect: its complete ClientHello, before any TLS object was made or any
@@ -211,7 +211,8 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
-            self.shared.decide(self.worker, Command::Refuse(core));
+            self.shared
+                .decide(self.worker, Command::Refuse(core, refusal::BY_APPLICATION));
         }
         self.shared.on_handle_dropped();
     }

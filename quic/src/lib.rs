@@ -197,7 +197,8 @@
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
-//! - The last handle of a connection, streams included, closes it with code 0.
+//! - The last handle of a connection, streams included, closes it with code 0, as soon as all
+//!   streams that were finished have arrived.
 //! - The last handle of an endpoint stops accepting; its connections live on.
 //! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
 //!
@@ -261,7 +262,7 @@ pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError,
+    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError, RestartError,
     SendDatagramError, WriteError,
 };
 /// The sans-IO core, for drivers other than tokio.

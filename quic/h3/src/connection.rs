@@ -2,10 +2,11 @@
 
 use std::{
     marker::PhantomData,
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use h3::{
     error::Code,
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming},
@@ -15,12 +16,17 @@ use hybriq::{EarlyConnection, Side};
 use crate::{
     H3_NO_ERROR, MAX_FRAME,
     bidi::BidiStream,
+    bidis::{Bidis, Request},
     error,
     frames::{Frames, Stream},
-    recv::RecvStream,
+    goaway::Goaway,
+    protocols::Protocols,
+    recv::{Extensions, RecvStream},
     send::SendStream,
+    settings::{self, Arrival, PeerSettings, Settings},
     transport::{EarlyRequests, Transport},
     uni::Unis,
+    webtransport::{self, Sessions},
 };
 
 /// A connection for `h3`. Dropping it closes the connection with H3_NO_ERROR.
@@ -39,7 +45,12 @@ use crate::{
 pub struct Connection {
     transport: Transport,
     unis: Unis,
+    bidis: Bidis,
     max_frame: u64,
+    settings: Arc<Settings>,
+    extensions: Option<Arc<Extensions>>,
+    sessions: Option<Sessions>,
+    goaway: Goaway,
 }
 
 /// Opens streams for `h3`.
@@ -71,7 +82,12 @@ impl Connection {
         Self {
             transport,
             unis: Unis::default(),
+            bidis: Bidis::default(),
             max_frame: MAX_FRAME,
+            settings: Arc::default(),
+            extensions: None,
+            sessions: None,
+            goaway: Goaway::default(),
         }
     }
 
@@ -83,6 +99,49 @@ impl Connection {
         self
     }
 
+    /// Allows clients to send requests of extended CONNECT (RFC 9220), on a server. Call it before `h3`
+    /// gets the connection.
+    pub fn extended_connect(&mut self) -> Protocols {
+        self.set(settings::ENABLE_CONNECT_PROTOCOL, 1);
+        let protocols = Protocols::default();
+        self.extend(|on| on.protocols = Some(protocols.clone()));
+        protocols
+    }
+
+    /// Speaks WebTransport. Returns the sessions, to which the adapter gives their streams and datagrams
+    /// instead of giving them to `h3`. Call it before `h3` gets the connection.
+    ///
+    /// A server calls [`extended_connect`](Self::extended_connect) as well. The HTTP Datagrams of the
+    /// connection go to the sessions: do not use [`Datagrams::recv`](crate::Datagrams::recv) beside them.
+    pub fn webtransport(&mut self, limits: webtransport::Limits) -> Sessions {
+        self.set(settings::ENABLE_CONNECT_PROTOCOL, 1);
+        self.set(settings::H3_DATAGRAM, 1);
+        self.set(webtransport::ENABLE, 1);
+        self.set(webtransport::MAX_SESSIONS, limits.sessions as u64);
+        let sessions = Sessions::new(limits);
+        self.sessions = Some(sessions.clone());
+        sessions
+    }
+
+    /// Returns the settings of the peer, once they have come. Call it before `h3` gets the connection.
+    pub fn peer_settings(&mut self) -> PeerSettings {
+        let arrival = Arrival::default();
+        let settings = arrival.subscribe();
+        self.extend(|on| on.settings = Some(arrival));
+        settings
+    }
+
+    fn set(&mut self, id: u64, value: u64) {
+        Arc::make_mut(&mut self.settings).set(id, value);
+    }
+
+    fn extend(&mut self, change: impl FnOnce(&mut Extensions)) {
+        // No stream has a clone before `h3` has the connection.
+        if let Some(extensions) = Arc::get_mut(self.extensions.get_or_insert_default()) {
+            change(extensions);
+        }
+    }
+
     /// Returns the requests whose data may have been replayed. There are none on a connection whose
     /// handshake was complete.
     pub fn early_requests(&self) -> EarlyRequests {
@@ -90,11 +149,20 @@ impl Connection {
         requests.cloned().unwrap_or_default()
     }
 
-    fn bidi<B: Buf>(
-        &self,
-        (send, recv): (hybriq::SendStream, hybriq::RecvStream),
-    ) -> BidiStream<B> {
-        bidi((send, recv), &self.transport, self.max_frame)
+    /// Returns the GOAWAY of the server, for clients.
+    pub fn goaway(&self) -> Goaway {
+        self.goaway.clone()
+    }
+
+    fn bidi<B: Buf>(&self, request: Request) -> BidiStream<B> {
+        let Request { send, recv, head } = request;
+        let frames = Frames::new(kind(&self.transport), self.max_frame);
+        let mut recv = RecvStream::new(recv, frames, self.transport.clone())
+            .with_extensions(self.extensions.clone());
+        if !head.is_empty() {
+            recv = recv.with_unread(head, 0);
+        }
+        BidiStream::new(SendStream::new(send), recv)
     }
 }
 
@@ -114,10 +182,13 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        let accepted = self.unis.poll_accept(&mut self.transport, cx);
+        let sessions = self.sessions.as_ref();
+        let accepted = self.unis.poll_accept(&mut self.transport, sessions, cx);
         accepted.map_ok(|opened| {
             let frames = Frames::new(opened.kind, self.max_frame);
+            let frames = frames.telling(self.goaway.clone());
             RecvStream::opened(opened, frames, self.transport.clone())
+                .with_extensions(self.extensions.clone())
         })
     }
 
@@ -125,8 +196,17 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
-        let accepted = self.transport.poll_accept_bidi(cx);
-        accepted.map_ok(|ends| self.bidi(ends))
+        let accepted = if let Some(sessions) = &self.sessions {
+            self.bidis.poll_accept(&mut self.transport, sessions, cx)
+        } else {
+            let accepted = self.transport.poll_accept_bidi(cx);
+            accepted.map_ok(|(send, recv)| Request {
+                send,
+                recv,
+                head: Bytes::new(),
+            })
+        };
+        accepted.map_ok(|request| self.bidi(request))
     }
 
     fn opener(&self) -> Self::OpenStreams {
@@ -153,7 +233,9 @@ impl<B: Buf + 'static> quic::OpenStreams<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::SendStream, StreamErrorIncoming>> {
+        let settings = &self.settings;
         open_send(&mut self.transport, cx)
+            .map_ok(|stream: SendStream<B>| stream.with_settings(settings.clone()))
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
@@ -199,12 +281,17 @@ fn bidi<B: Buf>(
     transport: &Transport,
     max_frame: u64,
 ) -> BidiStream<B> {
-    let stream = match transport.side() {
+    let frames = Frames::new(kind(transport), max_frame);
+    let recv = RecvStream::new(recv, frames, transport.clone());
+    BidiStream::new(SendStream::new(send), recv)
+}
+
+/// Returns what a bidirectional stream carries to this end.
+fn kind(transport: &Transport) -> Stream {
+    match transport.side() {
         Side::Server => Stream::Request,
         Side::Client => Stream::Response,
-    };
-    let recv = RecvStream::new(recv, Frames::new(stream, max_frame), transport.clone());
-    BidiStream::new(SendStream::new(send), recv)
+    }
 }
 
 fn open_bidi<B: Buf>(

@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use h3::quic::StreamId;
 use hybriq::{Connection, ConnectionError, SendDatagramError};
 
-use crate::frames::read_integer;
+use crate::varint;
 
 /// Largest number of a stream divided by four (RFC 9297 §2.1).
 const MAX_QUARTER: u64 = (1 << 60) - 1;
@@ -47,7 +47,7 @@ impl Datagrams {
     /// `None` if the peer takes no datagrams.
     pub fn max_size(&self, stream: StreamId) -> Option<usize> {
         let max = self.0.max_datagram_size()?;
-        max.checked_sub(len(quarter(stream)))
+        max.checked_sub(varint::len(quarter(stream)))
     }
 
     /// Sends a datagram that belongs to the stream of a request. The payload is copied.
@@ -57,8 +57,8 @@ impl Datagrams {
     /// over.
     pub fn send(&self, stream: StreamId, payload: &[u8]) -> Result<(), SendDatagramError> {
         let quarter = quarter(stream);
-        let mut datagram = BytesMut::with_capacity(len(quarter) + payload.len());
-        put(quarter, &mut datagram);
+        let mut datagram = BytesMut::with_capacity(varint::len(quarter) + payload.len());
+        varint::put(quarter, &mut datagram);
         datagram.put_slice(payload);
         self.0.send_datagram(datagram.freeze())
     }
@@ -93,29 +93,10 @@ fn quarter(stream: StreamId) -> u64 {
     stream.into_inner() / 4
 }
 
-/// Returns the number of bytes of a variable-length integer (RFC 9000 §16).
-const fn len(value: u64) -> usize {
-    match value {
-        0..=0x3f => 1,
-        0x40..=0x3fff => 2,
-        0x4000..=0x3fff_ffff => 4,
-        _ => 8,
-    }
-}
-
-fn put(value: u64, out: &mut BytesMut) {
-    match len(value) {
-        1 => out.put_u8(value as u8),
-        2 => out.put_u16(value as u16 | 0x4000),
-        4 => out.put_u32(value as u32 | 0x8000_0000),
-        _ => out.put_u64(value | 0xc000_0000_0000_0000),
-    }
-}
-
 /// Returns the stream and the payload of a datagram.
 fn decode(mut datagram: Bytes) -> Option<(StreamId, Bytes)> {
     let mut rest = &datagram[..];
-    let quarter = read_integer(&mut rest)?;
+    let quarter = varint::read(&mut rest)?;
     let len = datagram.len() - rest.len();
     if quarter > MAX_QUARTER {
         return None;

@@ -27,7 +27,9 @@ pub(crate) fn connection(error: ConnectionError) -> ConnectionErrorIncoming {
         } => ConnectionErrorIncoming::ApplicationClose {
             error_code: H3_NO_ERROR,
         },
-        ConnectionError::TimedOut | ConnectionError::NoAnswer => ConnectionErrorIncoming::Timeout,
+        ConnectionError::TimedOut
+        | ConnectionError::HandshakeTimedOut
+        | ConnectionError::NoAnswer => ConnectionErrorIncoming::Timeout,
         error => ConnectionErrorIncoming::Undefined(Arc::new(error)),
     }
 }

@@ -30,6 +30,23 @@ enum Name {
     Ordinary,
 }
 
+/// First bytes of the name `:protocol`, plain and in Huffman code, and those of `xprotocol`, which is as
+/// long in both.
+const RENAMED: [(u8, u8); 2] = [(b':', b'x'), (0xb9, 0xf3)];
+
+/// Name of the ordinary field that [`rename`] makes of `:protocol`.
+pub(crate) const PROTOCOL: &str = "xprotocol";
+
+/// Makes an ordinary field of `:protocol`, the first byte of whose name this is.
+pub(crate) fn rename(first: &mut u8) {
+    for (colon, letter) in RENAMED {
+        if *first == colon {
+            *first = letter;
+            return;
+        }
+    }
+}
+
 /// The five names, and their only Huffman codes (RFC 7541 Appendix B).
 const LITERALS: [(Pseudo, &[u8], &[u8]); 5] = [
     (
@@ -47,11 +64,30 @@ const LITERALS: [(Pseudo, &[u8], &[u8]); 5] = [
     ),
 ];
 
-/// Returns true if the pseudo-header fields of an encoded section (RFC 9204 §4.5) are those of a
-/// request: each at most once, before all other fields, and none of responses (RFC 9114 §4.3).
+/// Findings of a look at a field section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// True if the pseudo-header fields are those of a request: each at most once, before all other
+    /// fields, and none of responses (RFC 9114 §4.3).
+    pub(crate) well_formed: bool,
+    /// Position of the name `:protocol` in the section.
+    pub(crate) protocol: Option<usize>,
+}
+
+/// Looks at an encoded section (RFC 9204 §4.5) of a request.
 ///
-/// A section that cannot be read returns true: `h3` finds its fault.
-pub(crate) fn is_well_formed(mut section: &[u8]) -> bool {
+/// A section that cannot be read is called well-formed: `h3` finds its fault.
+pub(crate) fn inspect(whole: &[u8]) -> Findings {
+    let mut protocol = None;
+    let well_formed = is_well_formed(whole, &mut protocol);
+    Findings {
+        well_formed,
+        protocol,
+    }
+}
+
+fn is_well_formed(whole: &[u8], protocol: &mut Option<usize>) -> bool {
+    let mut section = whole;
     // The prefix: Required Insert Count, and Base.
     if integer(&mut section, 8).is_none() || integer(&mut section, 7).is_none() {
         return true;
@@ -59,6 +95,7 @@ pub(crate) fn is_well_formed(mut section: &[u8]) -> bool {
     let mut seen = [false; LITERALS.len()];
     let mut ordinary = false;
     while !section.is_empty() {
+        let mut start = section;
         match line(&mut section) {
             None => return true,
             Some(Name::Ordinary) => ordinary = true,
@@ -71,6 +108,10 @@ pub(crate) fn is_well_formed(mut section: &[u8]) -> bool {
                     return false;
                 }
                 *seen = true;
+                if pseudo == Pseudo::Protocol {
+                    let name = string(&mut start, 3).map_or(0, <[u8]>::len);
+                    *protocol = Some(whole.len() - start.len() - name);
+                }
             }
         }
     }
@@ -169,6 +210,10 @@ fn integer(section: &mut &[u8], bits: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn well_formed(section: &[u8]) -> bool {
+        inspect(section).well_formed
+    }
+
     /// `:method`, `:scheme`, `:path` from the static table, `:authority` with a value.
     const GET: [u8; 8] = [0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
 
@@ -178,17 +223,17 @@ mod tests {
 
     #[test]
     fn requests_are_well_formed() {
-        assert!(is_well_formed(&GET));
+        assert!(well_formed(&GET));
         // `accept: */*`, a literal name, a name with Huffman code.
-        assert!(is_well_formed(&with(&[
+        assert!(well_formed(&with(&[
             0xdd, 0x21, b'x', 1, b'y', 0x2a, 0x9d, 0x7f, 0
         ])));
         // `:protocol` as it is, and in Huffman code.
         let plain = [&[0x27, 2][..], b":protocol", &[0]].concat();
-        assert!(is_well_formed(&with(&plain)));
+        assert!(well_formed(&with(&plain)));
         let huffman = [&[0x2f, 0][..], LITERALS[4].2, &[0]].concat();
-        assert!(is_well_formed(&with(&huffman)));
-        assert!(!is_well_formed(&with(&[&plain[..], &huffman].concat())));
+        assert!(well_formed(&with(&huffman)));
+        assert!(!well_formed(&with(&[&plain[..], &huffman].concat())));
     }
 
     #[test]
@@ -201,13 +246,13 @@ mod tests {
                 } else {
                     [&[0x2f, len - 7][..], huffman, &[0]].concat()
                 };
-                assert!(!is_well_formed(&with(&line)), "twice");
+                assert!(!well_formed(&with(&line)), "twice");
             }
         }
-        assert!(!is_well_formed(&with(&[0xd1])), "`:method` twice");
-        assert!(!is_well_formed(&with(&[0xd9])), "`:status`");
-        assert!(!is_well_formed(&with(&[0x22, b':', b'x', 0])), "unknown");
-        assert!(!is_well_formed(&[0, 0, 0xdd, 0xd1]), "after a field");
+        assert!(!well_formed(&with(&[0xd1])), "`:method` twice");
+        assert!(!well_formed(&with(&[0xd9])), "`:status`");
+        assert!(!well_formed(&with(&[0x22, b':', b'x', 0])), "unknown");
+        assert!(!well_formed(&[0, 0, 0xdd, 0xd1]), "after a field");
     }
 
     /// Whatever comes, there is an answer.
@@ -215,8 +260,8 @@ mod tests {
     fn any_bytes_are_read() {
         for first in 0..=255 {
             for second in 0..=255 {
-                let _ = is_well_formed(&[0, 0, first, second, 0xff, 0xff, 0xff]);
-                let _ = is_well_formed(&[first, second]);
+                let _ = well_formed(&[0, 0, first, second, 0xff, 0xff, 0xff]);
+                let _ = well_formed(&[first, second]);
             }
         }
     }

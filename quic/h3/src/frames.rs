@@ -8,13 +8,14 @@ use std::fmt;
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 
-use crate::fields;
+use crate::{fields, goaway::Goaway, varint};
 
 /// Types of frames (RFC 9114 §7.2).
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 const CANCEL_PUSH: u64 = 3;
 const SETTINGS: u64 = 4;
+const GOAWAY: u64 = 7;
 const MAX_PUSH_ID: u64 = 0xd;
 /// Type of the signal that the rest of a stream belongs to a WebTransport session.
 const WEBTRANSPORT: u64 = 0x41;
@@ -66,6 +67,14 @@ pub(crate) struct PriorityUpdate {
     pub(crate) field: Bytes,
 }
 
+/// Frames that are of interest to the connection.
+pub(crate) enum Notice {
+    /// A PRIORITY_UPDATE frame.
+    Priority(PriorityUpdate),
+    /// The settings of the peer: identifiers and values.
+    Settings(Vec<(u64, u64)>),
+}
+
 /// Stream whose frames are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -92,8 +101,13 @@ pub(crate) struct Frames {
     have: usize,
     /// True once the field section of a request was seen.
     seen_fields: bool,
+    /// Position in the stream of the name `:protocol` of the request.
+    protocol: Option<u64>,
+    /// Number of bytes that were followed.
+    offset: u64,
     /// Value of the last MAX_PUSH_ID frame.
     max_push: u64,
+    goaway: Goaway,
 }
 
 #[derive(Debug)]
@@ -128,20 +142,40 @@ impl Frames {
             integer: [0; 8],
             have: 0,
             seen_fields: false,
+            protocol: None,
+            offset: 0,
             max_push: 0,
+            goaway: Goaway::default(),
         }
     }
 
-    /// Follows the next bytes of the stream. Calls `update` for each whole PRIORITY_UPDATE frame.
+    /// Tells about the server's GOAWAY frames.
+    pub(crate) fn telling(self, goaway: Goaway) -> Self {
+        Self { goaway, ..self }
+    }
+
+    /// Returns true in the middle of the fields of a request.
+    pub(crate) fn is_in_fields(&self) -> bool {
+        matches!(self.at, At::Collected { kind: HEADERS, .. })
+    }
+
+    /// Takes the position in the stream of the name `:protocol` of the request.
+    pub(crate) fn take_protocol(&mut self) -> Option<u64> {
+        self.protocol.take()
+    }
+
+    /// Follows the next bytes of the stream. Calls `notice` for each whole frame of interest.
     ///
     /// # Errors
     /// The peer breaks a rule, or a frame other than DATA is longer than the limit.
     pub(crate) fn follow(
         &mut self,
         mut data: &[u8],
-        mut update: impl FnMut(PriorityUpdate),
+        mut notice: impl FnMut(Notice),
     ) -> Result<(), Violation> {
+        let end = self.offset + data.len() as u64;
         while !data.is_empty() {
+            self.offset = end - data.len() as u64;
             match &mut self.at {
                 At::Raw => return Ok(()),
                 At::Payload(left) => {
@@ -169,10 +203,12 @@ impl Frames {
                     self.at = At::Type;
                     if payload.is_empty() {
                         // A frame that came as a whole is read where it is.
-                        self.read(kind, part, &mut update)?;
+                        self.offset = end - (data.len() + part.len()) as u64;
+                        self.read(kind, part, &mut notice)?;
                     } else {
                         payload.extend_from_slice(part);
-                        self.read(kind, &payload, &mut update)?;
+                        self.offset = end - (data.len() + payload.len()) as u64;
+                        self.read(kind, &payload, &mut notice)?;
                     }
                 }
                 At::Type | At::Length(_) => {
@@ -183,6 +219,7 @@ impl Frames {
                 }
             }
         }
+        self.offset = end;
         Ok(())
     }
 
@@ -228,22 +265,24 @@ impl Frames {
                 let known = [CANCEL_PUSH, SETTINGS, MAX_PUSH_ID, PRIORITY_UPDATE];
                 known.contains(&kind) && len <= LONGEST_CONTROL
             }
-            Stream::ControlOfServer => kind == SETTINGS && len <= LONGEST_CONTROL,
+            Stream::ControlOfServer => [SETTINGS, GOAWAY].contains(&kind) && len <= LONGEST_CONTROL,
             Stream::Response | Stream::Raw => false,
         }
     }
 
-    /// Looks into a frame.
+    /// Looks into a frame, whose payload starts at the offset.
     fn read(
         &mut self,
         kind: u64,
         mut payload: &[u8],
-        update: &mut impl FnMut(PriorityUpdate),
+        notice: &mut impl FnMut(Notice),
     ) -> Result<(), Violation> {
         match kind {
             HEADERS => {
                 self.seen_fields = true;
-                if !fields::is_well_formed(payload) {
+                let findings = fields::inspect(payload);
+                self.protocol = findings.protocol.map(|at| self.offset + at as u64);
+                if !findings.well_formed {
                     return Err(Violation {
                         scope: Scope::Stream,
                         code: Code::H3_MESSAGE_ERROR.value(),
@@ -257,16 +296,25 @@ impl Frames {
                 return Err(Violation::on_connection(Code::H3_ID_ERROR, reason));
             }
             SETTINGS => {
+                let mut settings = Vec::new();
                 while !payload.is_empty() {
-                    let pair = (read_integer(&mut payload), read_integer(&mut payload));
-                    if let (_, None) = pair {
+                    let pair = (varint::read(&mut payload), varint::read(&mut payload));
+                    let (Some(id), Some(value)) = pair else {
                         let reason = "the SETTINGS frame ends in the middle of a setting";
                         return Err(Violation::on_connection(Code::H3_FRAME_ERROR, reason));
-                    }
+                    };
+                    settings.push((id, value));
+                }
+                notice(Notice::Settings(settings));
+            }
+            GOAWAY => {
+                // `h3` judges ids that are malformed.
+                if let Some(first) = varint::read(&mut payload) {
+                    self.goaway.announce(first);
                 }
             }
             MAX_PUSH_ID => {
-                let id = read_integer(&mut payload).unwrap_or_default();
+                let id = varint::read(&mut payload).unwrap_or_default();
                 if id < self.max_push {
                     let reason = "MAX_PUSH_ID is less than before";
                     return Err(Violation::on_connection(Code::H3_ID_ERROR, reason));
@@ -274,14 +322,14 @@ impl Frames {
                 self.max_push = id;
             }
             _ => {
-                let stream = read_integer(&mut payload);
+                let stream = varint::read(&mut payload);
                 // RFC 9218 §7.1: the stream of a request.
                 let Some(stream) = stream.filter(|stream| stream % 4 == 0) else {
                     let reason = "PRIORITY_UPDATE for a stream that carries no request";
                     return Err(Violation::on_connection(Code::H3_ID_ERROR, reason));
                 };
                 let field = Bytes::copy_from_slice(payload);
-                update(PriorityUpdate { stream, field });
+                notice(Notice::Priority(PriorityUpdate { stream, field }));
             }
         }
         Ok(())
@@ -295,27 +343,13 @@ impl Frames {
             }
             self.have += 1;
             let mut so_far = self.integer.get(..self.have).unwrap_or_default();
-            if let Some(value) = read_integer(&mut so_far) {
+            if let Some(value) = varint::read(&mut so_far) {
                 self.have = 0;
                 return Some(value);
             }
         }
         None
     }
-}
-
-/// Reads a variable-length integer (RFC 9000 §16) if it is whole.
-pub(crate) fn read_integer(data: &mut &[u8]) -> Option<u64> {
-    let first = *data.first()?;
-    let bytes = data.get(..1 << (first >> 6))?;
-    let value = bytes
-        .iter()
-        .skip(1)
-        .fold(u64::from(first & 0x3f), |value, byte| {
-            value << 8 | u64::from(*byte)
-        });
-    data.advance(bytes.len());
-    Some(value)
 }
 
 #[cfg(test)]
@@ -326,7 +360,10 @@ mod tests {
     fn follow(frames: &mut Frames, stream: &[u8], size: usize) -> Result<usize, Violation> {
         let mut updates = 0;
         for piece in stream.chunks(size) {
-            frames.follow(piece, |update| {
+            frames.follow(piece, |notice| {
+                let Notice::Priority(update) = notice else {
+                    return;
+                };
                 assert_eq!(update.stream, 4);
                 assert_eq!(update.field, "u=1");
                 updates += 1;
@@ -367,6 +404,22 @@ mod tests {
     }
 
     #[test]
+    fn the_lowest_goaway_counts() {
+        let goaway = Goaway::default();
+        let refuses = |id: u64| goaway.refuses(id.try_into().expect("a stream"));
+        let mut frames = Frames::new(Stream::ControlOfServer, 100).telling(goaway.clone());
+        assert_eq!(follow(&mut frames, &[4, 0], 1), Ok(0));
+        assert!(!goaway.is_announced());
+        assert!(!refuses(1 << 60));
+        for (frame, first) in [([7, 2, 0x40, 8], 8), ([7, 2, 0x40, 4], 4)] {
+            assert_eq!(follow(&mut frames, &frame, 1), Ok(0));
+            assert!(goaway.is_announced());
+            assert!(refuses(first));
+            assert!(!refuses(first - 4));
+        }
+    }
+
+    #[test]
     fn other_streams_have_no_frames() {
         assert_eq!(
             follow(&mut Frames::new(Stream::Raw, 5), &[0xff; 100], 7),
@@ -378,22 +431,5 @@ mod tests {
             follow(&mut Frames::new(Stream::Request, 5), &session, 7),
             Ok(0)
         );
-    }
-
-    #[test]
-    fn integers_are_read_as_in_rfc_9000() {
-        let values: [(&[u8], u64); 4] = [
-            (&[0x25], 37),
-            (&[0x7b, 0xbd], 15_293),
-            (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
-            (
-                &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c],
-                151_288_809_941_952_652,
-            ),
-        ];
-        for (mut bytes, value) in values {
-            assert_eq!(read_integer(&mut bytes), Some(value));
-            assert!(bytes.is_empty());
-        }
     }
 }

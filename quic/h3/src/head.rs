@@ -178,7 +178,7 @@ mod tests {
             let mut out = BytesMut::new();
             put_data_header(&mut out, len);
             let mut rest = &out[1..];
-            assert_eq!(crate::frames::read_integer(&mut rest), Some(len));
+            assert_eq!(crate::varint::read(&mut rest), Some(len));
             assert!(rest.is_empty());
         }
     }

@@ -74,28 +74,37 @@
 //! offered for sending: its encoder writes stream id 0 whatever the stream is, and drops payload.
 
 mod bidi;
+mod bidis;
 mod connection;
 mod datagrams;
 mod error;
 mod fields;
 mod frames;
+mod goaway;
 mod head;
 mod id;
 mod payload;
 mod priority;
+mod protocols;
 mod recv;
 mod send;
+mod settings;
 mod transport;
 mod uni;
+mod varint;
+pub mod webtransport;
 
 pub use bidi::BidiStream;
 pub use connection::{Connection, OpenStreams};
 pub use datagrams::{DatagramError, Datagrams};
 pub use error::is_clean;
+pub use goaway::Goaway;
 pub use payload::{Follows, Payload};
 pub use priority::priority;
+pub use protocols::Protocols;
 pub use recv::RecvStream;
 pub use send::SendStream;
+pub use settings::PeerSettings;
 pub use transport::EarlyRequests;
 
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).

@@ -1,17 +1,31 @@
 //! Receiving ends of streams.
 
-use std::task::{Context, Poll, ready};
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use h3::quic::{self, StreamErrorIncoming, StreamId};
 
 use crate::{
-    H3_REQUEST_CANCELLED, error,
-    frames::{Frames, PriorityUpdate, Scope, Violation},
+    H3_REQUEST_CANCELLED, error, fields,
+    frames::{Frames, Notice, Scope, Violation},
     id, priority,
+    protocols::Protocols,
+    settings::Arrival,
     transport::Transport,
     uni::Opened,
 };
+
+/// Parts of HTTP/3 that are not always on.
+#[derive(Debug, Default)]
+pub(crate) struct Extensions {
+    /// Streams of extended CONNECT.
+    pub(crate) protocols: Option<Protocols>,
+    /// The settings of the peer.
+    pub(crate) settings: Option<Arrival>,
+}
 
 /// The receiving end of a stream.
 ///
@@ -22,6 +36,13 @@ pub struct RecvStream {
     unread: Option<(Bytes, usize)>,
     frames: Frames,
     transport: Transport,
+    extensions: Option<Arc<Extensions>>,
+    /// Data that was read while the fields of the request were not whole.
+    held: Vec<Bytes>,
+    /// Number of bytes that `h3` got, or gets next.
+    passed: u64,
+    /// True if the field `:protocol` was renamed.
+    renamed: bool,
 }
 
 impl RecvStream {
@@ -31,26 +52,79 @@ impl RecvStream {
             unread: None,
             frames,
             transport,
+            extensions: None,
+            held: Vec::new(),
+            passed: 0,
+            renamed: false,
         }
+    }
+
+    /// Sets bytes that were read already, and the number of those of the type.
+    pub(crate) fn with_unread(mut self, head: Bytes, type_len: usize) -> Self {
+        self.unread = Some((head, type_len));
+        self
+    }
+
+    /// Sets the parts of HTTP/3 that are on.
+    pub(crate) fn with_extensions(mut self, extensions: Option<Arc<Extensions>>) -> Self {
+        self.extensions = extensions;
+        self
     }
 
     /// Returns a unidirectional stream whose type is known.
     pub(crate) fn opened(opened: Opened, frames: Frames, transport: Transport) -> Self {
-        Self {
-            stream: opened.stream,
-            unread: Some((opened.head, opened.type_len)),
-            frames,
-            transport,
-        }
+        Self::new(opened.stream, frames, transport).with_unread(opened.head, opened.type_len)
     }
 
     /// Follows the frames in received data.
     fn follow(&mut self, data: &[u8]) -> Result<(), Violation> {
-        let transport = &self.transport;
-        let update = |update: PriorityUpdate| {
-            transport.set_priority(hybriq::StreamId(update.stream), priority(&update.field));
+        let (transport, extensions) = (&self.transport, self.extensions.as_deref());
+        let notice = |notice| match notice {
+            Notice::Priority(update) => {
+                let priority = priority(&update.field);
+                transport.set_priority(hybriq::StreamId(update.stream), priority);
+            }
+            Notice::Settings(settings) => {
+                if let Some(arrival) = extensions.and_then(|on| on.settings.as_ref()) {
+                    arrival.set(settings);
+                }
+            }
         };
-        self.frames.follow(data, update)
+        self.frames.follow(data, notice)
+    }
+
+    /// Renames the field `:protocol`, for which the fields must be whole: returns `None` before that.
+    fn rename(&mut self, data: Bytes) -> Option<Bytes> {
+        let protocols = self
+            .extensions
+            .as_deref()
+            .and_then(|on| on.protocols.as_ref());
+        let Some(protocols) = protocols else {
+            return Some(data);
+        };
+        if self.frames.is_in_fields() {
+            self.held.push(data);
+            return None;
+        }
+        let at = self.frames.take_protocol();
+        let start = self.passed;
+        let held: usize = self.held.iter().map(Bytes::len).sum();
+        self.passed += (held + data.len()) as u64;
+        if at.is_none() && held == 0 {
+            return Some(data);
+        }
+        let mut whole = BytesMut::with_capacity(held + data.len());
+        self.held
+            .drain(..)
+            .for_each(|part| whole.extend_from_slice(&part));
+        whole.extend_from_slice(&data);
+        let at = at.and_then(|at| usize::try_from(at - start).ok());
+        if let Some(first) = at.and_then(|at| whole.get_mut(at)) {
+            fields::rename(first);
+            self.renamed = true;
+            protocols.insert(self.stream.id());
+        }
+        Some(whole.freeze())
     }
 
     /// Returns the next data, or the peer's fault in it.
@@ -58,16 +132,21 @@ impl RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Fault>> {
-        let (read, behind) = if let Some((head, type_len)) = self.unread.take() {
-            (Some(head), type_len)
-        } else {
-            let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
-            (
-                read.map_err(|error| Fault::Transport(error::read(error)))?,
-                0,
-            )
-        };
-        if let Some(data) = &read {
+        loop {
+            let (read, behind) = if let Some((head, type_len)) = self.unread.take() {
+                (Some(head), type_len)
+            } else {
+                let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
+                (
+                    read.map_err(|error| Fault::Transport(error::read(error)))?,
+                    0,
+                )
+            };
+            let Some(data) = read else {
+                // The end in the middle of the fields, which `h3` finds.
+                let held = (!self.held.is_empty()).then(|| self.held.remove(0));
+                return Poll::Ready(Ok(held));
+            };
             if let Some(requests) = self.transport.early_requests() {
                 if self.stream.is_early() {
                     requests.insert(self.stream.id());
@@ -77,8 +156,10 @@ impl RecvStream {
                 self.end(&violation);
                 return Poll::Ready(Err(Fault::Peer(violation)));
             }
+            if let Some(data) = self.rename(data) {
+                return Poll::Ready(Ok(Some(data)));
+            }
         }
-        Poll::Ready(Ok(read))
     }
 
     /// Ends the stream or the connection for a fault of the peer.
@@ -140,6 +221,12 @@ impl quic::RecvStream for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        let extensions = self.extensions.as_deref();
+        if let Some(protocols) = extensions.and_then(|on| on.protocols.as_ref()) {
+            if self.renamed {
+                protocols.forget(self.stream.id());
+            }
+        }
         // Without effect after the end of the stream.
         self.stream.stop(H3_REQUEST_CANCELLED);
     }

@@ -1,6 +1,9 @@
 //! Sending ends of streams.
 
-use std::task::{Context, Poll, ready};
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use bytes::{Buf, Bytes};
 use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
@@ -8,6 +11,7 @@ use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 use crate::{
     H3_REQUEST_CANCELLED, error, id,
     payload::{Follows, is_payload, take},
+    settings::Settings,
 };
 
 /// The sending end of a stream.
@@ -16,6 +20,8 @@ use crate::{
 pub struct SendStream<B: Buf> {
     stream: hybriq::SendStream,
     waiting: Waiting<B>,
+    /// Settings that are sent if this is the control stream, until its start was sent.
+    settings: Option<Arc<Settings>>,
 }
 
 /// Data that `h3` has handed over and the transport has not taken yet.
@@ -32,7 +38,14 @@ impl<B: Buf> SendStream<B> {
         Self {
             stream,
             waiting: Waiting::Nothing,
+            settings: None,
         }
+    }
+
+    /// Sends these settings if the stream turns out to be the control stream.
+    pub(crate) fn with_settings(mut self, settings: Arc<Settings>) -> Self {
+        self.settings = (!settings.is_empty()).then_some(settings);
+        self
     }
 
     /// Abandons the stream. Without effect after its end.
@@ -74,6 +87,12 @@ impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
             ));
         }
         let mut frame = data.into();
+        if let Some(settings) = self.settings.take() {
+            let start = frame.copy_to_bytes(frame.remaining());
+            let merged = settings.merge(&start).unwrap_or(start);
+            self.waiting = Waiting::Chunks(vec![merged], Follows::More);
+            return Ok(());
+        }
         self.waiting = if is_payload::<B>() {
             let (chunks, follows) = take(&mut frame);
             Waiting::Chunks(chunks, follows)

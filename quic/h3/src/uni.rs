@@ -10,8 +10,10 @@ use h3::{error::Code, quic::ConnectionErrorIncoming};
 use hybriq::{RecvStream, Side};
 
 use crate::{
-    frames::{Stream, read_integer},
+    frames::Stream,
     transport::Transport,
+    varint,
+    webtransport::{Arrived, Sessions, UNI},
 };
 
 /// Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2).
@@ -48,6 +50,7 @@ impl Unis {
     pub(crate) fn poll_accept(
         &mut self,
         transport: &mut Transport,
+        sessions: Option<&Sessions>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Opened, ConnectionErrorIncoming>> {
         loop {
@@ -57,7 +60,7 @@ impl Unis {
                 Poll::Pending => break,
             }
         }
-        let polled = self.poll_opening(transport.side(), cx);
+        let polled = self.poll_opening(transport.side(), sessions, cx);
         let fault = match polled.and_then(|opened| match opened {
             Some(opened) => Ok(Some(opened)),
             None => self.poll_qpack(cx).map(|()| None),
@@ -74,7 +77,12 @@ impl Unis {
     }
 
     /// Reads the types of new streams.
-    fn poll_opening(&mut self, side: Side, cx: &mut Context<'_>) -> Result<Option<Opened>, Fault> {
+    fn poll_opening(
+        &mut self,
+        side: Side,
+        sessions: Option<&Sessions>,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Opened>, Fault> {
         let mut index = 0;
         while let Some((stream, head)) = self.opening.get_mut(index) {
             match stream.poll_read_chunk(cx, usize::MAX) {
@@ -90,10 +98,18 @@ impl Unis {
                 continue;
             };
             let mut rest = &head[..];
-            let Some(kind) = read_integer(&mut rest) else {
+            let Some(kind) = varint::read(&mut rest) else {
                 continue;
             };
             let type_len = head.len() - rest.len();
+            if let (UNI, Some(sessions)) = (kind, sessions) {
+                if let Some(session) = varint::read(&mut rest) {
+                    let len = head.len() - rest.len();
+                    let (stream, head) = self.opening.remove(index);
+                    on_session(sessions, session, stream, head.freeze().split_off(len))?;
+                }
+                continue;
+            }
             let (stream, head) = self.opening.swap_remove(index);
             let head = head.freeze();
             match kind {
@@ -171,6 +187,16 @@ impl Unis {
         }
         Ok(())
     }
+}
+
+/// Gives a stream to its session of WebTransport.
+fn on_session(sessions: &Sessions, id: u64, stream: RecvStream, head: Bytes) -> Result<(), Fault> {
+    if id % 4 != 0 {
+        let reason = "a session of a stream that carries no request";
+        return Err((Code::H3_ID_ERROR, reason));
+    }
+    sessions.on_stream(id, Arrived::Uni(stream, head));
+    Ok(())
 }
 
 /// Checks instructions of the peer's encoder (RFC 9204 §4.3). The table of this end has no capacity, so

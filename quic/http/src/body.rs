@@ -22,6 +22,7 @@ use crate::usage::Exchange;
 pub struct Body(Kind);
 
 enum Kind {
+    Empty,
     Tcp(hyper::body::Incoming, Option<Exchange>),
     Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
     Response(Box<Quic<h3::client::RequestStream<RecvStream, Payload>>>),
@@ -147,6 +148,11 @@ impl Body {
         Ok(whole.freeze())
     }
 
+    /// Returns the body of a request whose stream goes on as that of another protocol.
+    pub(crate) fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
     pub(crate) fn of_tcp(body: hyper::body::Incoming) -> Self {
         Self(Kind::Tcp(body, None))
     }
@@ -205,6 +211,7 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().0 {
+            Kind::Empty => Poll::Ready(None),
             Kind::Tcp(body, exchange) => {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 if matches!(frame, None | Some(Err(_))) {
@@ -219,6 +226,7 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
+            Kind::Empty => true,
             Kind::Tcp(body, _) => body.is_end_stream(),
             Kind::Request(body) => body.part == Part::Nothing,
             Kind::Response(body) => body.part == Part::Nothing,
@@ -227,6 +235,7 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
             Kind::Tcp(body, _) => body.size_hint(),
             Kind::Request(body) => body.size_hint(),
             Kind::Response(body) => body.size_hint(),

@@ -37,6 +37,11 @@
 //! OPTIONS and TRACE get the answer 425 then (RFC 8470 §5.2), so that the client asks again, unless
 //! [`Limits::early_methods`] says otherwise. [`Peer::early`] is true for a request that may be a replay.
 //!
+//! # Other protocols
+//! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such
+//! as WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
+//! [`ServerBuilder::webtransport`] lets them open sessions of [`webtransport`].
+//!
 //! # Limits
 //! [`Limits`] bounds what a client may cost. A client that goes beyond one gets the error of its protocol
 //! (RFC 9114 §8.1), and no other client notices.
@@ -46,10 +51,13 @@ mod client;
 mod limits;
 mod peer;
 mod server;
+mod upgrade;
 mod usage;
+pub mod webtransport;
 
 pub use body::{Body, BodyError};
 pub use client::{Client, ClientBuilder, ClientError, Http3, QuicError, ResponseFuture};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Server, ServerBuilder};
+pub use upgrade::{Upgrade, Upgraded};

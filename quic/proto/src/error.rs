@@ -125,6 +125,43 @@ impl From<Eof> for TransportError {
 }
 
 /// Reason why a connection ended.
+///
+/// Every operation on the connection and its streams returns the same error from then on, and so do
+/// `Connection::closed` and `Connection::close_reason`. [`ConnectionError::by`] tells who ended it,
+/// [`ConnectionError::is_clean`] if that was a normal end.
+///
+/// # Every way to end
+///
+/// "This end" is the one where it happens. `Application { Local, code }` is short for
+/// [`ConnectionError::Application`] with `by: By::Local`, the code and the reason. "-" stands for an
+/// end that has no connection, or nobody to tell.
+///
+/// | what happens | this end sees | the peer sees |
+/// |---|---|---|
+/// | `Connection::close` | `Application { Local, code }` | `Application { Peer, code }` |
+/// | `Endpoint::close` | `Application { Local, code }` | `Application { Peer, code }` |
+/// | the deadline of `Endpoint::drain` | `Application { Local, code }` | `Application { Peer, code }` |
+/// | the last handle of the connection is dropped, and finished streams have arrived | - | `Application { Peer, 0 }` without a reason |
+/// | the application closes during the handshake (RFC 9000 §10.2.3) | `Application { Local, code }` | `Transport { Peer, APPLICATION_ERROR }` without the application's code and reason |
+/// | the peer breaks a rule of QUIC | `Transport { Local, code, frame }`, the reason names the rule | `Transport { Peer, code, frame }` with that reason |
+/// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] tells the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
+/// | the key exchange does not satisfy the policy of this end | `KeyExchangeRefused { Local }` | `KeyExchangeRefused { Peer }` |
+/// | the limit of an AEAD or of forged packets is reached (RFC 9001 §6.6) | `Transport { Local, AEAD_LIMIT_REACHED }` | `Transport { Peer, AEAD_LIMIT_REACHED }` |
+/// | the application refuses a client, or drops its `Incoming` | - | `Transport { Peer, CONNECTION_REFUSED }`, "the application refused the connection" |
+/// | a limit of the endpoint refuses a client | - | `Transport { Peer, CONNECTION_REFUSED }`, the reason names the limit: "too many connections", "too many handshakes", "too many connections from this network" |
+/// | a client comes after `Endpoint::stop_accepting`, `drain`, `close` or the drop of the endpoint | - | `Transport { Peer, CONNECTION_REFUSED }`, "the server accepts no more connections" |
+/// | the server does not accept the token of a Retry | - | `Transport { Peer, INVALID_TOKEN }` |
+/// | nothing arrives for the idle timeout | `TimedOut` | `TimedOut` |
+/// | the only path breaks, and none is left to return to | `TimedOut` | `TimedOut` |
+/// | the handshake is not complete in time, although the peer answered | `HandshakeTimedOut` | `HandshakeTimedOut` |
+/// | the server never answers | `NoAnswer` | - |
+/// | the server speaks none of the client's versions | `VersionMismatch` | - |
+/// | the peer lost its state: it was restarted with the same reset key | `Reset` | - |
+/// | a worker of the endpoint panics | `Transport { Local, INTERNAL_ERROR }`, "the worker of the connection failed" | `Reset`, as soon as it sends |
+/// | the runtime of the endpoint ends before its connections | `Transport { Local, INTERNAL_ERROR }`, "the endpoint's task ended" | `TimedOut`, or `Reset` after a restart |
+///
+/// Dropping the `Endpoint` ends no connection. A connection that never existed because its endpoint was
+/// closed is `ConnectError::EndpointClosed`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
@@ -170,9 +207,13 @@ pub enum ConnectionError {
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
     Reset,
-    /// The peer answered and then fell silent for the idle timeout, or the handshake took too long.
+    /// The peer fell silent for the idle timeout, or the only path to it broke.
     #[error("timed out: the peer fell silent; it stopped, or the path to it broke")]
     TimedOut,
+    /// The peer answered, but the handshake was not complete in time: within the handshake timeout, or
+    /// before a silence as long as the idle timeout.
+    #[error("the handshake timed out: the peer stopped, or the path to it loses large datagrams")]
+    HandshakeTimedOut,
     /// The server never answered.
     #[error(
         "no answer: check the server's address and port, that it runs, and that UDP gets there"
@@ -217,6 +258,18 @@ fn remedy(by: By, code: Code) -> String {
 }
 
 impl ConnectionError {
+    /// Returns the end that ended the connection; `None` if neither did, and one of them noticed that
+    /// the other was gone.
+    pub const fn by(&self) -> Option<By> {
+        match self {
+            Self::Application { by, .. }
+            | Self::Transport { by, .. }
+            | Self::KeyExchangeRefused { by, .. } => Some(*by),
+            Self::Reset | Self::VersionMismatch => Some(By::Peer),
+            Self::TimedOut | Self::HandshakeTimedOut | Self::NoAnswer => None,
+        }
+    }
+
     /// Returns true for a normal end: an application closed with code 0, or a transport without an
     /// error.
     pub fn is_clean(&self) -> bool {
@@ -234,7 +287,9 @@ impl ConnectionError {
 impl From<ConnectionError> for io::Error {
     fn from(error: ConnectionError) -> Self {
         let kind = match error {
-            ConnectionError::TimedOut | ConnectionError::NoAnswer => io::ErrorKind::TimedOut,
+            ConnectionError::TimedOut
+            | ConnectionError::HandshakeTimedOut
+            | ConnectionError::NoAnswer => io::ErrorKind::TimedOut,
             ConnectionError::Reset => io::ErrorKind::ConnectionReset,
             ConnectionError::Application { .. } | ConnectionError::Transport { .. } => {
                 io::ErrorKind::ConnectionAborted

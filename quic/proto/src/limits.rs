@@ -170,7 +170,8 @@ pub const TOKEN_KEYS: usize = 4;
 /// too little room.
 pub const TOKEN_LEN: usize = 512;
 
-/// Time without a packet of the server after which a client that waits for data sends a PING.
+/// Time without a packet of the server after which a client that waits for data sends a PING. It
+/// doubles with each further one.
 pub const SILENCE: Duration = Duration::from_secs(1);
 
 /// Time without a packet after which a connection releases memory that it kept for the next ones.

@@ -314,7 +314,7 @@ impl Host {
                 Ok(())
             }
             Routed::Incoming(incoming) => self.answer(clock, *incoming),
-            Routed::Foreign(..) | Routed::Stray(_) => {
+            Routed::Foreign(..) | Routed::Earlier(..) | Routed::Stray(_) => {
                 self.foreign += 1;
                 Ok(())
             }

@@ -1,6 +1,6 @@
-//! Invariants that hold for a server whatever its peer does: bounds on everything held and sent.
+//! Invariants that hold for an end whatever its peer does: bounds on everything held and sent.
 //!
-//! A [`Ledger`] is told what one server received and sent. [`Ledger::check`] compares it, and the
+//! A [`Ledger`] is told what one end received and sent. [`Ledger::check`] compares it, and the
 //! tables of the connection, with [`Bounds`] and with the constants of [`hybriq_proto::limits`]. An
 //! [`Attack`](super::adversary::Attack) does this after every step; a harness of your own can use it
 //! in the same way.
@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 
 use hybriq_proto::{connection::Connection, endpoint::EndpointCounters, limits};
 
-/// Promises of a server.
+/// Promises of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
     /// Bytes held are in proportion to the bytes received.
@@ -108,7 +108,7 @@ struct Traffic {
     unacknowledged: u64,
 }
 
-/// What one server received and sent, and when.
+/// What one end received and sent, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     bounds: Bounds,
@@ -169,7 +169,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the peer acknowledged something: windows open again.
+    /// Notes that the peer acknowledged something for the first time: windows open again.
     pub fn on_acknowledged(&mut self) {
         for traffic in self.addresses.values_mut() {
             traffic.unacknowledged = 0;

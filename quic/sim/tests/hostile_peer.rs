@@ -1,4 +1,5 @@
-//! Hostile peers against a server, with every byte counted that the server allocates.
+//! Hostile peers against a server, and hostile servers against a client, with every byte counted that
+//! the victim allocates.
 //!
 //! These tests find each of the following bounds if it is taken out. Steps are those of the day on
 //! which it was tried, of the first configuration that shows it; "seeds" is the first of the peers
@@ -177,6 +178,57 @@ fn peers_of_seeds_that_found_something_stay_within_every_bound() {
     run_seeds([53_162, 73_377, 78_006, 123_951, 124_968, 148_867].into_iter());
 }
 
+/// Runs drawn peers of all moves against a server and against a client, and returns the number of
+/// their steps.
+fn run_seeds_with_all(seeds: impl Iterator<Item = u64>) -> u64 {
+    let run = |seed: u64| {
+        let transport = configurations()[(seed % 3) as usize].clone();
+        let character = Character::of_seed_with_all(seed);
+        let of_client = attack_client(seed, &character, transport.clone(), 300).steps();
+        of_client + attack(seed, &character, transport, 300).steps()
+    };
+    seeds.map(run).sum()
+}
+
+/// Runs an attack of a server on its client.
+fn attack_client(
+    seed: u64,
+    character: &Character,
+    transport: TransportConfig,
+    steps: u64,
+) -> Attack {
+    let providers = providers();
+    let client = Setup {
+        provider: providers.client.clone(),
+        transport: Arc::new(transport),
+    };
+    let make = || {
+        let character = character.clone();
+        let mut attack = Attack::on_client(seed, character, &client, &providers.server).unwrap();
+        attack.measure(allocated);
+        attack
+    };
+    search(steps, make).unwrap_or_else(|found| panic!("a client: {found}"))
+}
+
+/// Proves: security 2 pieces-cost-memory-in-proportion
+/// Proves: security 4 wide-gaps-get-small-acks
+/// Proves: security 8 path-challenge-floods-are-bounded
+#[test]
+fn servers_that_do_the_same_find_their_clients_within_every_bound() {
+    for character in Character::known() {
+        for (seed, transport) in (0..).zip(configurations()) {
+            attack_client(seed, &character, transport, 300);
+        }
+    }
+}
+
+#[test]
+fn peers_of_all_moves_stay_within_every_bound_at_both_ends() {
+    let steps = run_seeds_with_all(0..48);
+    assert!(steps > 2 * 48 * 100, "{steps} steps");
+}
+
 #[test]
 fn of_the_datagrams_of_an_attack_those_that_do_harm_are_found() {
     let providers = providers();
@@ -217,4 +269,5 @@ fn of_the_datagrams_of_an_attack_those_that_do_harm_are_found() {
 #[ignore = "takes minutes"]
 fn peers_of_thousands_of_seeds_stay_within_every_bound() {
     run_seeds(64..4096);
+    run_seeds_with_all(48..4096);
 }

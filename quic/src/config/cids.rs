@@ -8,6 +8,7 @@ use hybriq_proto::{
     cids::{CidGenerator, RandomCids, ResetKey, Steering, ZeroLength},
     endpoint::{Endpoint, StatelessReset},
     limits,
+    random::Random as _,
 };
 
 /// Generator of an endpoint's connection ids, and its settings for stateless resets.
@@ -57,6 +58,21 @@ impl Ids {
     /// Returns the function with which the system can find the worker of an id, if there is one.
     pub(crate) fn steering(&self) -> Option<Steering> {
         self.generator().steering()
+    }
+
+    /// Returns the number that was written into an id, if the id tells.
+    pub(crate) fn number(&self, cid: &[u8]) -> Option<u8> {
+        let generator = self.generator();
+        (cid.len() == generator.len()).then(|| generator.worker(cid))?
+    }
+
+    /// Generates an id with a number.
+    pub(crate) fn sample(&self, number: u8) -> Vec<u8> {
+        let generator = self.generator();
+        let mut cid = vec![0; generator.len()];
+        SystemRandom::new().fill(&mut cid);
+        generator.generate(number, &mut cid);
+        cid
     }
 
     /// Returns true if ids are empty.

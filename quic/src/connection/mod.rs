@@ -5,6 +5,7 @@ use std::{
     future::poll_fn,
     net::{Ipv6Addr, SocketAddr},
     sync::Arc,
+    task::Waker,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -33,8 +34,9 @@ use hybriq_proto::{
 /// A connection whose handshake is complete.
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
-/// the connection is closed with code 0. Data that was not acknowledged by then may be lost: wait for
-/// [`SendStream::acknowledged`], or for the peer to close.
+/// the connection is closed with code 0, but not before all streams that were
+/// [finished](SendStream::finish) have arrived; they have 30 seconds for that. [`Connection::close`]
+/// does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 #[derive(Clone)]
@@ -53,6 +55,12 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
+    /// Returns the handle behind this one.
+    #[cfg(test)]
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Makes a handle of a connection whose handshake is complete.
     pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
         Self {
@@ -178,6 +186,38 @@ impl Connection {
     /// It looks at every open stream: it is for the end of a connection.
     pub fn undelivered_streams(&self) -> usize {
         self.handle.lock().core.streams().undelivered_bidi()
+    }
+
+    /// Resets the sending part of a stream with the application's code, if it is still open, but
+    /// delivers its first `reliable_size` bytes if the peer supports that: for code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as that of a session which ends
+    /// with all its streams. See [`SendStream::reset_at`](crate::SendStream::reset_at).
+    pub fn reset_stream(&self, stream: StreamId, code: u64, reliable_size: u64) {
+        let code = wire_code(code);
+        let mut state = self.handle.lock();
+        let streams = state.core.streams();
+        if reliable_size == 0 || streams.reset_at(stream, code, reliable_size).is_err() {
+            // A closed stream has nothing left to reset.
+            let _ = streams.reset(stream, code);
+        }
+        let writer = state.sends.get_mut(&stream);
+        let writer = writer.and_then(|side| side.writer.take());
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+        self.handle.touch();
+    }
+
+    /// Asks the peer to stop sending on a stream, with the application's code, and drops unread data:
+    /// for code that has the stream's id but not its [`RecvStream`](crate::RecvStream). See
+    /// [`RecvStream::stop`](crate::RecvStream::stop).
+    pub fn stop_stream(&self, stream: StreamId, code: u64) {
+        let mut state = self.handle.lock();
+        // A stream that has ended has nothing left to stop.
+        let _ = state.core.streams().stop(stream, wire_code(code));
+        let reader = state.recvs.get_mut(&stream).and_then(Option::take);
+        drop(state);
+        reader.into_iter().for_each(Waker::wake);
+        self.handle.touch();
     }
 
     fn steer(&self, act: impl FnOnce(&mut Streams)) {

@@ -19,7 +19,7 @@ use crate::{
     error::EndpointError,
     sync::Mutex,
     udp::{self, Opened, Sharing},
-    worker::{self, Blueprint, Mailbox, Shared, Watcher},
+    worker::{self, Blueprint, Inheritance, Mailbox, Shared, Watcher},
 };
 use hybriq_proto::{
     cids::{CidGenerator, ResetKey},
@@ -55,12 +55,12 @@ pub struct EndpointBuilder {
     placement: Placement,
     steering: Steered,
     socket: udp::Options,
-    token_keys: Option<TokenKeys>,
+    pub(super) token_keys: Option<TokenKeys>,
     address_validation: AddressValidation,
     also: Vec<SocketAddr>,
     accept_backlog: usize,
     limits: Limits,
-    ids: Ids,
+    pub(super) ids: Ids,
     watcher: Watcher,
     name: Option<Arc<str>>,
 }
@@ -359,7 +359,8 @@ impl EndpointBuilder {
         for address in &self.also {
             sockets.push(sockets::open(address, &ports, count)?);
         }
-        self.start(sockets, ports)
+        let setups = self.setups()?;
+        self.start(sockets, setups, (ports, Inheritance::default()))
     }
 
     /// Starts the endpoint on sockets that are open and bound: of a parent process, of systemd
@@ -424,11 +425,12 @@ impl EndpointBuilder {
             let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "no socket was given");
             return Err(EndpointError::Address(nothing));
         }
-        self.start(sockets, ports)
+        let setups = self.setups()?;
+        self.start(sockets, setups, (ports, Inheritance::default()))
     }
 
     /// Checks the settings. Returns the number of workers, and the way in which sockets are opened.
-    fn check(&self) -> Result<(usize, Ports), EndpointError> {
+    pub(super) fn check(&self) -> Result<(usize, Ports), EndpointError> {
         if self.placement == Placement::Runtime {
             Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
             // Panics here without a time driver, not later in the worker's task.
@@ -451,13 +453,17 @@ impl EndpointBuilder {
     }
 
     /// Starts the workers. `sockets` has a socket of each worker for each address.
-    fn start(self, sockets: Vec<Vec<Opened>>, ports: Ports) -> Result<Endpoint, EndpointError> {
-        let setups = self.setups()?;
+    pub(super) fn start(
+        self,
+        sockets: Vec<Vec<Opened>>,
+        setups: Setups,
+        (ports, inheritance): (Ports, Inheritance),
+    ) -> Result<Endpoint, EndpointError> {
         let (placement, by_id) = (self.placement, self.steering == Steered::ById);
         let addresses = sockets.iter().filter_map(|group| group.first());
         let addresses = addresses.map(Opened::local_address).collect();
         let count = sockets.first().map_or(0, Vec::len);
-        let parts = self.assemble(addresses, setups, (count, ports));
+        let parts = self.assemble(addresses, setups, (count, ports, inheritance));
         let steering = parts.blueprint.ids.steering();
         if let Some(steering) = steering.filter(|_| by_id && count > 1) {
             for first in sockets.iter().filter_map(|group| group.first()) {
@@ -495,7 +501,7 @@ impl EndpointBuilder {
         mut self,
         addresses: Vec<SocketAddr>,
         setups: Setups,
-        (count, ports): (usize, Ports),
+        (count, ports, inheritance): (usize, Ports, Inheritance),
     ) -> Parts {
         self.ids.draw_reset_key();
         let Setups { server, client } = setups;
@@ -515,6 +521,7 @@ impl EndpointBuilder {
             address_validation: self.address_validation,
             accept_backlog: self.accept_backlog,
             spent: worker::Spent::default(),
+            inheritance,
             watcher: self.watcher,
             name: self.name,
         });

@@ -1,6 +1,7 @@
 //! Endpoints.
 
 mod builder;
+mod restart;
 pub(crate) mod sockets;
 
 use std::{
@@ -31,6 +32,21 @@ pub(crate) use builder::Setups;
 ///
 /// Clones are handles of the same endpoint. When the last handle is dropped, the endpoint accepts no
 /// new connections. Existing connections live on, and the socket is closed with the last of them.
+///
+/// # Dropping handles
+/// Endpoints, connections and streams may be dropped in any order; no drop waits for anything, and
+/// no task that waits is forgotten.
+///
+/// - After the last `Endpoint` is dropped, its connections and streams work as before. Clients that
+///   wait for [`Endpoint::accept`] or come later are refused; an [`Incoming`] that was taken counts as
+///   a handle of the endpoint.
+/// - A stream that was finished arrives as a whole, whatever is dropped afterwards. The connection is
+///   closed with code 0 when its last handle and its last stream are dropped and all finished streams
+///   have arrived, or after 30 seconds at most. The runtime must go on for so long: keep a clone of
+///   the endpoint for [`Endpoint::idle`] at the end of a program.
+/// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing: what was
+///   not acknowledged may be lost.
+/// - If the runtime ends before, all operations fail with an error that says so.
 ///
 /// # Examples
 /// ```no_run
@@ -338,8 +354,10 @@ impl Endpoint {
     /// Waits until no connection is left.
     ///
     /// After a connection was closed, the endpoint answers late packets of the peer for three times
-    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. If the
-    /// runtime ends earlier, the peer may notice the end only by its idle timeout.
+    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. The wait is
+    /// over at once when the peer answers with a close or a stateless reset, which it may leave out
+    /// (RFC 9000 §10.2.2), as this implementation does. If the runtime ends earlier, the peer may
+    /// notice the end only by its idle timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.

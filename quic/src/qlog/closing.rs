@@ -69,6 +69,10 @@ pub(super) fn closed(sheet: &mut Sheet<'_>, error: &ConnectionError) {
             ConnectionError::Reset => ("stateless_reset", String::new()),
             ConnectionError::VersionMismatch => ("version_mismatch", String::new()),
             ConnectionError::TimedOut => ("idle_timeout", String::new()),
+            ConnectionError::HandshakeTimedOut => match schema {
+                Schema::V03 => ("handshake_timeout", String::new()),
+                Schema::Draft13 => ("idle_timeout", "handshake timeout".to_owned()),
+            },
             ConnectionError::NoAnswer => match schema {
                 Schema::V03 => ("handshake_timeout", String::new()),
                 Schema::Draft13 => ("idle_timeout", "no answer".to_owned()),

@@ -23,8 +23,8 @@ const COPY: usize = 256 * 1024;
 /// The sending end of a stream.
 ///
 /// Dropping it before [`finish`](Self::finish) resets the stream with code 0, so that the peer
-/// never takes truncated data for complete. After `finish`, the data is still delivered for as long
-/// as the connection lives.
+/// never takes truncated data for complete. After `finish`, the data is still delivered, even if all
+/// handles of the connection are dropped as well; only a close of the connection ends that.
 pub struct SendStream {
     handle: Handle,
     id: StreamId,

@@ -5,12 +5,13 @@ use std::{
     pin::pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Wake, Waker},
+    time::Duration,
 };
 
 use shuttle::future::spawn;
 
-use super::world::{Settings, World, abandon, check, pause};
-use crate::{Connection, RecvStream, SendStream};
+use super::world::{Settings, World, abandon, check, client_config, pause, server_config};
+use crate::{Connection, RecvStream, SendStream, TransportConfig, sync::time};
 
 /// The last handle goes while the worker has something to tell it.
 #[test]
@@ -42,6 +43,61 @@ fn the_last_handle_closes_the_connection() {
         assert!(server.closed().await.is_clean());
         writer.await.unwrap();
         answer.await.unwrap();
+    });
+}
+
+/// Finished streams arrive although every handle goes while they are on their way, in any order.
+#[test]
+fn what_was_finished_arrives_after_the_last_handle_is_gone() {
+    check(
+        Settings::default().in_time(),
+        |world: Arc<World>| async move {
+            let (server, client) = world.connect().await;
+            let writer = spawn(async move {
+                let mut send = client.open_uni().await.unwrap();
+                send.write_all(&vec![1; 20_000]).await.unwrap();
+                send.finish();
+                let tasks = [
+                    spawn(async move { drop(send) }),
+                    spawn(async move { drop(client) }),
+                ];
+                for task in tasks {
+                    task.await.unwrap();
+                }
+            });
+            let mut recv = server.accept_uni().await.unwrap().unwrap();
+            assert_eq!(recv.read_to_end(30_000).await.unwrap().len(), 20_000);
+            assert!(server.closed().await.is_clean());
+            writer.await.unwrap();
+        },
+    );
+}
+
+/// A peer that takes no data keeps a connection without handles for a limited time.
+#[test]
+fn finished_streams_that_do_not_arrive_are_given_up() {
+    let small = TransportConfig::new()
+        .receive_window(10_000)
+        .stream_receive_window(10_000);
+    let settings = Settings::new(server_config().transport(small), client_config());
+    check(settings, |world: Arc<World>| async move {
+        let (server, client) = world.connect().await;
+        let mut send = client.open_uni().await.unwrap();
+        send.write_all(&vec![1; 20_000]).await.unwrap();
+        send.finish();
+        let now = time::now().unwrap();
+        let mut state = client.handle().lock();
+        assert!(state.leave(), "half of the data is still here");
+        let mut wakes = Vec::new();
+        state.go_on_leaving(now, &mut wakes);
+        let until = state.next_timeout().unwrap();
+        assert!(until <= now + Duration::from_secs(30));
+        state.go_on_leaving(now + Duration::from_millis(29_999), &mut wakes);
+        assert_eq!(state.closed, None);
+        state.go_on_leaving(now + Duration::from_secs(30), &mut wakes);
+        assert!(state.closed.is_some());
+        drop(state);
+        drop(server);
     });
 }
 

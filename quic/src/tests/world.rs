@@ -25,7 +25,7 @@ use crate::{
     endpoint::{Setups, sockets::Ports},
     sync::{Model, time},
     udp::{Network, Options},
-    worker::Worker,
+    worker::{Inheritance, Worker},
 };
 
 /// Number of schedules of each scenario and scheduler.
@@ -136,9 +136,11 @@ impl World {
                 accepts: true,
                 has_ids: true,
             };
-            let parts = builder
-                .clone()
-                .assemble(vec![address], setups.clone(), (1, ports));
+            let parts = builder.clone().assemble(
+                vec![address],
+                setups.clone(),
+                (1, ports, Inheritance::default()),
+            );
             let shared = parts.endpoint.shared.clone();
             let mailbox = parts.mailboxes[0].clone();
             let sockets = (vec![network.bind(address)], parts.options);

@@ -5,6 +5,8 @@ mod buffers;
 mod control;
 #[cfg(test)]
 mod port;
+mod registered;
+mod relay;
 mod socket;
 mod steer;
 
@@ -17,6 +19,9 @@ use hybriq_proto::space::Ecn;
 pub(crate) use buffers::Buffers;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use relay::pair;
+pub(crate) use relay::{Handle, Inlet, Letter, Reason, Relays, Unsent};
 pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;
@@ -30,6 +35,15 @@ pub(crate) struct Options {
     pub(crate) buffer_size: usize,
     /// Use of the address by one socket or by several.
     pub(crate) sharing: Sharing,
+}
+
+/// Purpose for which the runtime watches a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// Datagrams that wait, and room to send.
+    Both,
+    /// Room to send: another process receives.
+    Sending,
 }
 
 /// Use of an address by sockets.

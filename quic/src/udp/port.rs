@@ -10,7 +10,7 @@ use std::{
 
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Opened, Options, codepoint, socket};
+use super::{Buffers, Handle, Opened, Options, Watched, codepoint, socket};
 use crate::error::EndpointError;
 use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
@@ -188,6 +188,20 @@ impl Socket {
 
     pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
         socket::Socket::register(opened).map(Self::System)
+    }
+
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        match self {
+            Self::System(socket) => socket.handle(),
+            Self::Port(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    pub(crate) fn watch(&mut self, for_what: Watched) -> io::Result<()> {
+        match self {
+            Self::System(socket) => socket.watch(for_what),
+            Self::Port(_) => Ok(()),
+        }
     }
 
     pub(crate) fn local_address(&self) -> SocketAddr {

@@ -7,9 +7,12 @@ use std::{
 };
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
-use tokio::{io::Interest, net::UdpSocket};
+use tokio::io::Interest;
 
-use super::{Buffers, Options, bind, canonical, codepoint, control, steer};
+use super::{
+    Buffers, Handle, Options, Watched, bind, canonical, codepoint, control, registered::Registered,
+    steer,
+};
 use crate::error::EndpointError;
 use hybriq_proto::{cids::Steering, endpoint::Transmit};
 
@@ -19,7 +22,7 @@ const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"
 
 /// A UDP socket. Its methods take and return IPv4 addresses as such, also on a dual-stack socket.
 pub(crate) struct Socket {
-    pub(super) io: UdpSocket,
+    io: Registered,
     state: UdpSocketState,
     local_address: SocketAddr,
     gso: bool,
@@ -95,7 +98,7 @@ impl Socket {
     pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
         let address = opened.local_address;
         let io =
-            UdpSocket::from_std(opened.io.into()).map_err(|error| bind::explain(address, error))?;
+            Registered::both(opened.io.into()).map_err(|error| bind::explain(address, error))?;
         Ok(Self {
             io,
             state: opened.state,
@@ -109,6 +112,41 @@ impl Socket {
         canonical(self.local_address)
     }
 
+    /// Returns another handle of the socket, for another process.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        self.io.handle()
+    }
+
+    /// Sets what the runtime watches the socket for.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn watch(&mut self, for_what: Watched) -> io::Result<()> {
+        let other = self.handle()?.into();
+        self.io = match for_what {
+            Watched::Both => Registered::both(other)?,
+            Watched::Sending => Registered::sending(other)?,
+        };
+        Ok(())
+    }
+
+    /// Fails: other systems cannot hand sockets over.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        let _ = &self.io;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Does nothing: other systems cannot hand sockets over.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[expect(
+        clippy::unnecessary_wraps,
+        clippy::unused_self,
+        reason = "it can fail on Linux"
+    )]
+    pub(crate) fn watch(&mut self, _: Watched) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns the number of datagrams that one call may send.
     pub(crate) fn max_datagrams(&self) -> usize {
         if self.gso {
@@ -120,12 +158,12 @@ impl Socket {
 
     /// Returns ready when datagrams may be waiting.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_recv_ready(cx).map(|_| ())
+        self.io.poll_readable(cx)
     }
 
     /// Returns ready when there may be room to send.
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.io.poll_send_ready(cx).map(|_| ())
+        self.io.poll_writable(cx)
     }
 
     /// Receives a batch and returns the number of messages, or an error of kind `WouldBlock` if none
@@ -133,9 +171,8 @@ impl Socket {
     pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
         let mut received = 0;
         let result = self.io.try_io(Interest::READABLE, || {
-            received = buffers.fill(|messages, meta| {
-                self.state.recv(UdpSockRef::from(&self.io), messages, meta)
-            })?;
+            received = buffers
+                .fill(|messages, meta| self.state.recv(self.io.reference(), messages, meta))?;
             if EDGE_TRIGGERED && received < Buffers::MESSAGES {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
@@ -158,7 +195,7 @@ impl Socket {
             src_ip: transmit.local.ip.map(|ip| self.mapped_ip(ip)),
         };
         self.io.try_io(Interest::WRITABLE, || {
-            self.state.try_send(UdpSockRef::from(&self.io), &transmit)
+            self.state.try_send(self.io.reference(), &transmit)
         })
     }
 

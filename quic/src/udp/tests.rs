@@ -213,14 +213,14 @@ async fn no_router_has_a_say_in_the_size_of_datagrams() {
             libc::IPV6_PMTUDISC_PROBE,
         ),
     ] {
-        let socket = socket(address);
+        let handle = socket(address).handle().expect("a handle");
         let mut value: libc::c_int = 0;
         let mut len = size_of_val(&value) as libc::socklen_t;
         // SAFETY: both pointers are valid for the size given, and the system writes no more.
         #[expect(unsafe_code, reason = "this socket option has no safe interface")]
         let result = unsafe {
             libc::getsockopt(
-                socket.io.as_raw_fd(),
+                handle.as_raw_fd(),
                 level,
                 option,
                 (&raw mut value).cast(),

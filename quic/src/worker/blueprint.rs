@@ -14,7 +14,7 @@ use hybriq_proto::{
     token::{Kind, SEED_LEN},
 };
 
-use super::waiters::lock;
+use super::{inheritance::Inheritance, waiters::lock};
 
 /// Everything that the workers of an endpoint are made with, and made with again after a failure.
 pub(crate) struct Blueprint {
@@ -34,6 +34,8 @@ pub(crate) struct Blueprint {
     pub(crate) spent: Spent,
     /// Name of the endpoint in metrics and traces.
     pub(crate) name: Option<Arc<str>>,
+    /// Sockets and connections of earlier processes.
+    pub(crate) inheritance: Inheritance,
     /// Watcher of connections whose configuration has none.
     pub(crate) watcher: Watcher,
 }
@@ -97,6 +99,7 @@ impl Blueprint {
         endpoint.set_address_validation(self.token_keys.clone(), self.address_validation);
         endpoint.set_token_record(self.spent.clone());
         endpoint.set_accept_backlog(self.accept_backlog);
+        self.inheritance.apply(&mut endpoint);
         endpoint
     }
 }

@@ -3,11 +3,15 @@
 use super::{
     Standing, State, Worker,
     gate::{Limit, TurnAway},
-    mailbox::{Passed, Reason},
+    mailbox::Passed,
+    refusal,
     shared::Turned,
     touch,
 };
-use crate::{sync::MutexGuard, udp::Buffers};
+use crate::{
+    sync::MutexGuard,
+    udp::{Buffers, Reason},
+};
 use hybriq_proto::endpoint::{Arrival, DropReason, Incoming, Routed, SocketId};
 
 /// Largest number of batches received from a socket in one turn.
@@ -17,8 +21,12 @@ impl Worker {
     /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
     /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
-        for id in self.sockets.take_turns() {
-            self.receive_from(id);
+        if self.succession.has_sockets() {
+            for id in self.sockets.take_turns() {
+                self.receive_from(id);
+            }
+        } else {
+            self.receive_forwarded();
         }
     }
 
@@ -64,7 +72,7 @@ impl Worker {
                 Some(routed) => routed,
                 None => match datagrams.next() {
                     Some(datagram) => self.endpoint.on_datagram(self.now, arrival, datagram),
-                    None => return,
+                    None => break,
                 },
             };
             let (slot, packets) = match routed {
@@ -92,6 +100,7 @@ impl Worker {
                 }
             }
         }
+        self.flush_forwarded();
     }
 
     /// Processes a datagram that another worker received.
@@ -106,22 +115,25 @@ impl Worker {
                 let len = datagram.len();
                 self.process_message(&arrival, &mut datagram, len.max(1));
             }
-            Reason::Stray => {
-                if let Routed::Connection(slot, packets) = self.endpoint.on_stray(&mut datagram) {
-                    if let Some(entry) = self.connections.get(slot) {
-                        touch(&mut self.touched, entry);
-                        let mut state = entry.connection.lock();
-                        state.core.on_packets(self.now, &arrival, packets);
-                    }
-                }
+            Reason::Stray => self.process_stray(&arrival, &mut datagram),
+        }
+    }
+
+    /// Processes a datagram that may be the stateless reset of a connection here.
+    pub(super) fn process_stray(&mut self, arrival: &Arrival, datagram: &mut [u8]) {
+        if let Routed::Connection(slot, packets) = self.endpoint.on_stray(datagram) {
+            if let Some(entry) = self.connections.get(slot) {
+                touch(&mut self.touched, entry);
+                let mut state = entry.connection.lock();
+                state.core.on_packets(self.now, arrival, packets);
             }
         }
     }
 
-    fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
+    pub(super) fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
-                self.refuse(*incoming);
+                self.refuse(*incoming, refusal::STOPPED);
             }
             Routed::Incoming(incoming) => {
                 // This client is among those of this worker.
@@ -135,7 +147,7 @@ impl Worker {
                 );
                 match queued {
                     Ok(()) => {}
-                    Err(Turned::Stopped(incoming)) => self.refuse(*incoming),
+                    Err(Turned::Stopped(incoming)) => self.refuse(*incoming, refusal::STOPPED),
                     Err(Turned::Limited(answer, incoming)) => self.turn_away(answer, *incoming),
                     Err(Turned::Full(incoming)) => {
                         self.stats.incoming_ignored += 1;
@@ -153,7 +165,9 @@ impl Worker {
                     None => self.stats.on_dropped(DropReason::UnknownConnection),
                 }
             }
+            Routed::Earlier(place, datagram) => self.forward(place, arrival, datagram),
             Routed::Stray(datagram) => {
+                self.forward_stray(arrival, datagram);
                 self.stats.on_dropped(DropReason::UnknownConnection);
                 for mailbox in self.shared.others(self.index) {
                     mailbox.push_foreign(*arrival, datagram, Reason::Stray);
@@ -164,9 +178,9 @@ impl Worker {
     }
 
     /// Refuses a client that the application does not want.
-    pub(super) fn refuse(&mut self, incoming: Incoming) {
+    pub(super) fn refuse(&mut self, incoming: Incoming, reason: &'static str) {
         self.stats.refused_by_application += 1;
-        self.endpoint.refuse(incoming);
+        self.endpoint.refuse_because(incoming, reason);
     }
 
     /// Answers a client that the operator's limits do not admit.
@@ -179,11 +193,12 @@ impl Worker {
                 Err(incoming) => (limit, *incoming),
             },
         };
-        match limit {
-            Limit::Connections => self.stats.refused_too_many += 1,
-            Limit::Handshakes => self.stats.refused_too_busy += 1,
-            Limit::Rate => self.stats.refused_too_fast += 1,
-        }
-        self.endpoint.refuse(incoming);
+        let (count, reason) = match limit {
+            Limit::Connections => (&mut self.stats.refused_too_many, refusal::TOO_MANY),
+            Limit::Handshakes => (&mut self.stats.refused_too_busy, refusal::TOO_BUSY),
+            Limit::Rate => (&mut self.stats.refused_too_fast, refusal::TOO_FAST),
+        };
+        *count += 1;
+        self.endpoint.refuse_because(incoming, reason);
     }
 }

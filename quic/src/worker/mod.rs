@@ -16,6 +16,7 @@ mod failure;
 mod gate;
 mod here;
 mod inbox;
+mod inheritance;
 mod input;
 mod mailbox;
 mod meter;
@@ -23,11 +24,13 @@ mod migrate;
 mod news;
 mod output;
 mod recovery;
+pub(crate) mod refusal;
 mod requests;
 mod shared;
 mod sockets;
 mod start;
 mod stats;
+mod succession;
 mod tasks;
 mod timers;
 mod trace;
@@ -44,7 +47,7 @@ use std::{
 
 use self::{
     batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    migrate::Rebinding, sockets::Sockets, timers::Timers, trim::Trim,
+    migrate::Rebinding, sockets::Sockets, succession::Succession, timers::Timers, trim::Trim,
 };
 use crate::{
     error::ConnectError,
@@ -59,6 +62,7 @@ pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
+pub(crate) use inheritance::{Claimed, Inheritance};
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub(crate) use start::Start;
@@ -99,6 +103,7 @@ pub(crate) struct Worker {
     ended: usize,
     wakes: Vec<Waker>,
     standing: Standing,
+    succession: Succession,
     /// Close of the endpoint, while it has not reached every connection.
     closing: Option<Closing>,
     /// Move to another socket, while it has not reached every connection.
@@ -148,6 +153,7 @@ impl Worker {
             ended: 0,
             wakes: Vec::new(),
             standing: Standing::Open,
+            succession: Succession::default(),
             closing: None,
             rebinding: None,
             stats: EndpointStats::default(),
@@ -218,6 +224,7 @@ impl Worker {
     /// Publishes the counters, and then the number of connections that ended in this turn.
     fn publish(&mut self) {
         let stats = self.stats.with(self.endpoint.stats());
+        self.finish_deciding();
         self.meter.publish(self.now, &stats);
         self.inbox.set_stats(&stats);
         let unfinished = self.endpoint.unfinished();
@@ -251,7 +258,7 @@ impl Worker {
         poll_fn(|cx| {
             let next = self.next_timeout();
             let ready = self.inbox.poll_requests(cx).is_ready()
-                || self.sockets.poll_readable(cx).is_ready()
+                || self.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
                 || self.timers.poll_alarm(next, cx).is_ready();
             if ready {
@@ -263,6 +270,14 @@ impl Worker {
         .await;
         if !slept {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Returns ready when datagrams may be waiting.
+    fn poll_readable(&self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        match self.succession.inlet() {
+            None => self.sockets.poll_readable(cx),
+            Some(inlet) => inlet.poll_readable(cx),
         }
     }
 
@@ -327,6 +342,7 @@ impl Worker {
         entry.touched = false;
         let connection = entry.connection.clone();
         let mut state = connection.lock();
+        state.go_on_leaving(self.now, &mut self.wakes);
         if let Some((code, reason)) = state.take_close() {
             state.core.close(self.now, code, reason);
         }

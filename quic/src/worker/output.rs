@@ -78,7 +78,7 @@ impl Worker {
             let max_datagrams = self.sockets.max_datagrams(state.core.local().socket);
             let space = self.batch.space();
             let transmit = state.core.poll_transmit(self.now, space, max_datagrams);
-            let wanted = state.core.next_timeout();
+            let wanted = state.next_timeout();
             // Sending made room in the send buffers, so writers may continue.
             state.take_stream_events(&mut self.wakes);
             drop(state);

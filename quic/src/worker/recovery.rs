@@ -43,6 +43,7 @@ impl Worker {
         // The request that was being handled is lost. Its promise tells the task that waits.
         self.ended = self.inbox.begun();
         self.endpoint = self.blueprint.endpoint(self.index);
+        self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();
         self.timers = Timers::default();
         self.clock_set = None;

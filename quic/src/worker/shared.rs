@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use super::{
     attempt::Promise,
@@ -16,6 +17,7 @@ use super::{
     gate::{Address, Gate, Present, TurnAway},
     here,
     mailbox::{Command, Mailbox},
+    refusal,
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
@@ -45,6 +47,12 @@ pub(crate) struct Shared {
     /// Number of ClientHellos that may wait for the application.
     backlog: usize,
     drain: Arc<Drain>,
+    /// True once another process has taken over.
+    succeeded: AtomicBool,
+    /// True while this process receives from the sockets.
+    receives: watch::Sender<bool>,
+    /// Number of workers with clients that came before the successor and wait for a decision.
+    deciding: AtomicUsize,
 }
 
 /// Reason why a ClientHello is not queued for the application.
@@ -111,6 +119,9 @@ impl Shared {
             unfinished: AtomicUsize::new(0),
             backlog: backlog.min(WAITING_INCOMING),
             drain,
+            succeeded: AtomicBool::new(false),
+            receives: watch::Sender::new(true),
+            deciding: AtomicUsize::new(0),
         })
     }
 
@@ -325,7 +336,7 @@ impl Shared {
             std::mem::take(&mut arrivals.waiting)
         };
         for (worker, incoming) in waiting {
-            self.decide(worker, Command::Refuse(incoming));
+            self.decide(worker, Command::Refuse(incoming, refusal::STOPPED));
         }
     }
 
@@ -351,6 +362,50 @@ impl Shared {
             .iter()
             .map(set)
             .fold(true, |all, one| all & one)
+    }
+
+    /// Returns true if another process has the sockets.
+    pub(crate) fn has_successor(&self) -> bool {
+        self.succeeded.load(Ordering::Acquire)
+    }
+
+    /// Records that this process receives from the sockets, or that another one does.
+    pub(crate) fn set_receives(&self, receives: bool) {
+        self.receives.send_replace(receives);
+    }
+
+    /// Waits until this process receives from the sockets.
+    pub(crate) async fn receives(&self) {
+        // The sender lives as long as `self`.
+        let _ = self
+            .receives
+            .subscribe()
+            .wait_for(|receives| *receives)
+            .await;
+    }
+
+    /// Leaves new clients to a successor. Those that came before it can still be accepted.
+    pub(crate) fn on_succeeded(&self) {
+        if self.succeeded.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.deciding.fetch_add(self.workers(), Ordering::AcqRel);
+        for mailbox in &self.mailboxes {
+            mailbox.push(Command::Succeeded);
+        }
+    }
+
+    /// Accepts no more clients once all workers have decided on those that came before the successor.
+    pub(super) fn on_decided(&self, wakes: &mut Vec<Waker>) {
+        if self.deciding.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.stop_accepting(wakes);
+        }
+    }
+
+    /// Sends each worker a command, in order. Returns false if a worker has ended.
+    pub(crate) fn tell(&self, mut command: impl FnMut() -> Command) -> bool {
+        let mut mailboxes = self.mailboxes.iter();
+        mailboxes.all(|mailbox| mailbox.push(command()))
     }
 
     /// Asks the applications of all connections to finish.

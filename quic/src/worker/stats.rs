@@ -32,6 +32,12 @@ pub struct EndpointStats {
     pub drops: DatagramDrops,
     /// Datagrams that a worker received for another one, and passed on to it.
     pub datagrams_passed_on: u64,
+    /// Datagrams received for connections of earlier processes, and forwarded to them.
+    pub datagrams_forwarded: u64,
+    /// Such datagrams that were dropped because the earlier process was too slow to take them.
+    pub forwards_dropped: u64,
+    /// Datagrams that a later process received and forwarded to this one.
+    pub forwards_received: u64,
     /// Times that a worker failed by a panic, lost its connections, and was started again.
     pub worker_failures: u64,
     /// Partial ClientHellos held now.
@@ -113,6 +119,9 @@ impl AddAssign for EndpointStats {
         self.datagrams_dropped += other.datagrams_dropped;
         self.drops += other.drops;
         self.datagrams_passed_on += other.datagrams_passed_on;
+        self.datagrams_forwarded += other.datagrams_forwarded;
+        self.forwards_dropped += other.forwards_dropped;
+        self.forwards_received += other.forwards_received;
         self.worker_failures += other.worker_failures;
         self.waiting_incoming += other.waiting_incoming;
         self.partial_hellos += other.partial_hellos;

@@ -123,7 +123,7 @@ fn a_client_that_vanishes_costs_the_server_at_most_three_times_what_it_sent() {
     world.run(10 * LIMIT);
     assert_eq!(
         world.accepted(0).close_reason(),
-        Some(&ConnectionError::TimedOut)
+        Some(&ConnectionError::HandshakeTimedOut)
     );
     assert_eq!(world.server().stats().connections, 0);
 }

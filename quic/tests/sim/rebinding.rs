@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use hybriq::{ConnectionError, tls::Side};
-use hybriq_sim::{Ask, Network, Progress, World, ms, one_in};
+use hybriq_proto::streams::Direction;
+use hybriq_sim::{Answer, Ask, Idle, Network, Progress, World, ms, one_in};
 
 use crate::{
     path_support::{
@@ -125,7 +126,7 @@ fn a_client_that_waits_for_data_is_found_again_by_default() {
             .delay(ms(20))
             .bandwidth(20_000_000, 100_000);
         let mut world = World::new(network, server_with(transport()));
-        start_download(&mut world, &client_with(transport()), 4 * MIB);
+        start_download(&mut world, &client_with(transport()), 16 * MIB);
         let mut number = 0;
         while world.client(0).closed.is_none() {
             world.run_for(Duration::from_secs(3));
@@ -134,6 +135,42 @@ fn a_client_that_waits_for_data_is_found_again_by_default() {
             world.rebind(0, elsewhere(number));
         }
         finish(&mut world);
+        assert!(world.accepted(0).moves.len() >= 2, "seed {seed}");
+    }
+}
+
+/// The answer takes long, and meanwhile the NAT forgets the client, whose request was acknowledged
+/// long ago. The silence before a PING doubles, so the answer comes at most as late again as it took.
+///
+/// Proves: rfc9000 9.3 data-follows-the-migration
+#[test]
+fn a_client_that_waits_long_for_an_answer_is_found_again_by_default() {
+    for (before, moves_after, answered_after) in
+        [(0, 1500, 2000), (10_000, 4000, 5000), (300, 8000, 13_000)]
+    {
+        let (client, server) = pair();
+        let mut world = World::new(Network::new(1).delay(ms(20)), server);
+        let server = world.server_mut();
+        server.on_incoming(|_| Answer::Accept(None, Box::new(Idle)));
+        world.connect(&client, Idle);
+        world.run_for(ms(500 + before));
+        let streams = world.client_connection(0).streams();
+        let id = streams.open(Direction::Bidi).unwrap();
+        streams.write(id, b"request").unwrap();
+        world.run_for(ms(moves_after));
+        world.rebind(0, elsewhere(1));
+        world.run_for(ms(answered_after - moves_after));
+        let streams = world.accepted_connection(0).streams();
+        assert_eq!(streams.accept(Direction::Bidi), Some(id));
+        streams.write(id, b"answer").unwrap();
+        world.run_for(ms(answered_after + 1000));
+        let streams = world.client_connection(0).streams();
+        let read = streams.read(id, &mut [0; 10]);
+        assert_eq!(
+            read,
+            Ok(6),
+            "asked after {before} ms, answered after {answered_after} ms"
+        );
     }
 }
 

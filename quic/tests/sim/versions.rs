@@ -429,7 +429,7 @@ fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
         let network = plain(1).node(Reseal::new(Side::Server, version));
         let world = failed(network, &pair().0, &server_with(server));
         let reason = world.client(0).close_reason();
-        assert_eq!(reason, Some(&ConnectionError::TimedOut));
+        assert_eq!(reason, Some(&ConnectionError::HandshakeTimedOut));
     }
 }
 
@@ -460,7 +460,7 @@ fn version_information_cannot_be_stripped() {
             .all(|(_, version)| *version == V1)
     );
     let reason = world.client(0).close_reason();
-    assert_eq!(reason, Some(&ConnectionError::TimedOut));
+    assert_eq!(reason, Some(&ConnectionError::HandshakeTimedOut));
 }
 
 /// A setup that goes on with what another one's provider remembers.

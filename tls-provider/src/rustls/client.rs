@@ -57,7 +57,7 @@ impl Client {
         refuse_store(options)?;
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
-        let mut config = config(options, crypto)?;
+        let mut config = config(options, &crypto)?;
         // The transport relies on everything from here on.
         config.check_selected_alpn = true;
         config.enable_early_data = false;
@@ -96,17 +96,17 @@ impl Client {
 /// Returns a configuration with the trust and the certificate of the options, over TLS 1.3.
 pub(super) fn config(
     options: &ClientOptions,
-    crypto: Arc<CryptoProvider>,
+    crypto: &Arc<CryptoProvider>,
 ) -> Result<ClientConfig, ConfigError> {
     let builder = ClientConfig::builder_with_provider(crypto.clone())
         .with_protocol_versions(&[&version::TLS13])
         .map_err(|error| unsupported(error.to_string()))?
         .dangerous()
-        .with_custom_certificate_verifier(verify::of_servers(&options.trust, &crypto)?);
+        .with_custom_certificate_verifier(verify::of_servers(&options.trust, crypto)?);
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let resolver = SingleCertAndKey::from(keys::load(identity, &crypto)?);
+            let resolver = SingleCertAndKey::from(keys::load(identity, crypto)?);
             builder.with_client_cert_resolver(Arc::new(resolver))
         }
     };

@@ -75,7 +75,7 @@ impl TcpClient {
     ) -> Result<Self, ConfigError> {
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = suites::crypto(options.suites.as_deref(), &groups)?;
-        let mut config = client::config(options, Arc::new(crypto))?;
+        let mut config = client::config(options, &Arc::new(crypto))?;
         config.enable_early_data = false;
         config.alpn_protocols = names(alpn);
         config.key_log = key_log(&options.key_log)?;

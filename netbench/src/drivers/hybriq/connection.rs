@@ -352,7 +352,9 @@ fn ended(error: ConnectionError) -> Failed {
         ConnectionError::Transport { code, .. } => failures::transport(code.0, error),
         ConnectionError::KeyExchangeRefused { .. } => failures::alert(40, error),
         ConnectionError::Reset => Failed::new(Kind::Reset, error),
-        ConnectionError::TimedOut | ConnectionError::NoAnswer => Failed::new(Kind::Timeout, error),
+        ConnectionError::TimedOut
+        | ConnectionError::HandshakeTimedOut
+        | ConnectionError::NoAnswer => Failed::new(Kind::Timeout, error),
         _ => Failed::other(error),
     }
 }

@@ -16,10 +16,10 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     addresses::{Lookup, first},
-    builder::Http3,
     error::{ClientError, QuicError},
     http3::{self, Established, Handshake},
     origin::Origin,
+    policy::Http3,
     pool::{Pool, Progress},
     tcp,
 };

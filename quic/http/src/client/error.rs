@@ -1,6 +1,6 @@
 //! Errors of the client.
 
-use std::{error::Error, fmt, io, sync::Arc, time::Duration};
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use http::{Method, Uri};
 use hybriq::ConnectError;
@@ -25,7 +25,7 @@ pub enum ClientError {
     #[error("this client sends no {0} requests; it is no client of proxies")]
     Method(Method),
     /// No connection could be made.
-    #[error("no connection to {server}{}", causes(quic.as_deref(), tcp.as_deref()))]
+    #[error("no connection to {server}: {}", causes(quic.as_deref(), tcp.as_deref()))]
     Connect {
         /// Host and port.
         server: String,
@@ -94,17 +94,10 @@ pub enum QuicError {
     TimedOut(Duration),
 }
 
-fn causes(quic: Option<&QuicError>, tcp: Option<&io::Error>) -> impl fmt::Display {
-    let mut text = String::new();
-    let over = [
-        ("QUIC", quic.map(ToString::to_string)),
-        ("TCP", tcp.map(ToString::to_string)),
-    ];
-    for (protocol, cause) in over {
-        if let Some(cause) = cause {
-            text.push_str(if text.is_empty() { ": " } else { "; " });
-            text.push_str(&format!("over {protocol}: {cause}"));
-        }
-    }
-    text
+/// Returns the reasons why there is no connection.
+fn causes(quic: Option<&QuicError>, tcp: Option<&io::Error>) -> String {
+    let quic = quic.map(|cause| format!("over QUIC: {cause}"));
+    let tcp = tcp.map(|cause| format!("over TCP: {cause}"));
+    let causes: Vec<_> = quic.into_iter().chain(tcp).collect();
+    causes.join("; ")
 }

@@ -9,13 +9,13 @@ use tokio::{
 };
 
 use super::{
-    builder::Http3,
     connect::Shared,
     error::ClientError,
     failure::{Failure, Repeat},
     http3,
     origin::Origin,
     outgoing::Outgoing,
+    policy::Http3,
     pool::{Choice, Progress, Wanted},
     tcp::{Connection, Http1, Http2},
 };
@@ -92,6 +92,9 @@ impl Sender {
                 }
                 Err(failure) => {
                     tracing::debug!(origin = %self.origin, error = %failure.error, "a request failed");
+                    if let Some(error) = self.body.failed() {
+                        return Err(ClientError::Body(error));
+                    }
                     if !failure.may_repeat(&self.request.method) || !self.body.can_repeat() {
                         return Err(failure.error);
                     }
@@ -117,11 +120,13 @@ impl Sender {
             }
             // RFC 7838 §6: the alternative is not responsible.
             StatusCode::MISDIRECTED_REQUEST
-                if place.is_some_and(|place| place != self.origin)
-                    && self.http3 != Http3::Only
-                    && self.body.can_repeat() =>
+                if self.http3 != Http3::Only && self.body.can_repeat() =>
             {
-                self.shared.pool.on_misdirected(&self.origin);
+                let Some(place) = place.filter(|place| *place != self.origin) else {
+                    return false;
+                };
+                let now = Instant::now();
+                self.shared.pool.on_misdirected(&self.origin, &place, now);
                 self.leave_http3();
                 true
             }
@@ -274,11 +279,13 @@ impl Sender {
 
     /// Leaves out a connection that is over. If the path to the server is dead, so is HTTP/3 for a while.
     fn on_lost(&self, http3: &http3::Connection) {
-        use hybriq::ConnectionError::{NoAnswer, TimedOut};
+        use hybriq::ConnectionError::{HandshakeTimedOut, NoAnswer, TimedOut};
 
         if let Some(reason) = http3.close_reason() {
             http3.usage().end();
-            if matches!(reason, NoAnswer | TimedOut) && self.http3 != Http3::Only {
+            if matches!(reason, NoAnswer | HandshakeTimedOut | TimedOut)
+                && self.http3 != Http3::Only
+            {
                 self.shared.pool.on_broken(&http3.place, Instant::now());
             }
         }

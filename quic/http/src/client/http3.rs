@@ -6,7 +6,7 @@ use h3::error::{Code, ConnectionError, StreamError};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{BidiStream, OpenStreams, Payload, RecvStream, SendStream};
+use hybriq_h3::{BidiStream, Goaway, OpenStreams, Payload, RecvStream, SendStream};
 use tokio::sync::{oneshot, watch};
 
 use super::{
@@ -45,7 +45,7 @@ pub(super) struct Connection {
     handshake: watch::Receiver<Handshake>,
     /// Place of the server, which may be an alternative one.
     pub(super) place: Origin,
-    header_list: u64,
+    goaway: Goaway,
 }
 
 /// Progress of a handshake, for requests in 0-RTT packets. If its sender is gone before it is complete, the
@@ -105,7 +105,10 @@ pub(super) async fn start(
     idle: Duration,
 ) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), ConnectionError> {
     let transport = transport.max_frame(new.header_list);
+    let goaway = transport.goaway();
     let mut builder = h3::client::builder();
+    // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
+    builder.send_grease(false);
     let builder = builder.max_field_section_size(new.header_list);
     let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
     let usage = new.usage.clone();
@@ -115,7 +118,7 @@ pub(super) async fn start(
         usage: new.usage,
         handshake: new.handshake,
         place: new.place,
-        header_list: new.header_list,
+        goaway,
     });
     Ok((connection, drive(driver, requests, usage, idle)))
 }
@@ -139,6 +142,9 @@ async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: 
 impl Connection {
     /// Begins a request. Returns `None` if the connection takes no more.
     pub(super) fn begin(&self) -> Option<Exchange> {
+        if self.goaway.is_announced() {
+            self.usage.end();
+        }
         self.usage.begin()
     }
 
@@ -176,7 +182,7 @@ impl Connection {
             Early::No => asked.await,
             Early::Yes => tokio::select! {
                 biased;
-                asked = asked => asked.map_err(Failure::anyway),
+                asked = self.unless_refused(asked) => asked,
                 () = self.not_accepted() => return Err(self.refused()),
             },
         }?;
@@ -188,6 +194,17 @@ impl Connection {
         let length = length.filter(|_| has_body);
         response.extensions_mut().insert(established.peer(early));
         Ok(response.map(|()| Body::of_response(stream, length, exchange)))
+    }
+
+    /// Returns the outcome of an early request. A failure is that of the early data if these were refused.
+    async fn unless_refused<T>(
+        &self,
+        asked: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match asked.await {
+            Err(_) if self.established().await.is_none() => Err(self.refused()),
+            asked => asked,
+        }
     }
 
     /// Waits until it is clear that early data did not arrive, or not in time.
@@ -226,20 +243,11 @@ impl Connection {
         body: Sending,
     ) -> Result<(Response<()>, Download, Exchange), Failure> {
         let stream = self.requests.clone().send_request(head).await;
-        // The server processes no fields that are not whole.
-        let stream: Stream = stream.map_err(|error| self.failure(error, Repeat::Any))?;
+        let stream: Stream = stream.map_err(|error| self.failure(error, Stage::Fields))?;
         let (mut send, mut recv) = stream.split();
         if body.is_end_stream() {
-            match send.finish().await {
-                // The server needs no more of the request, and answers it (RFC 9114 §4.1).
-                Err(StreamError::RemoteTerminate {
-                    code: Code::H3_NO_ERROR,
-                    ..
-                }) => {}
-                finished => {
-                    finished.map_err(|error| self.failure(error, Repeat::Idempotent))?;
-                }
-            }
+            // An error is told with the response.
+            let _ = send.finish().await;
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
         }
@@ -280,7 +288,11 @@ impl Connection {
     async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
         for _ in 0..INTERIM {
             let response = recv.recv_response().await;
-            let response = response.map_err(|error| self.failure(error, Repeat::Idempotent))?;
+            let response = response.map_err(|error| {
+                let refused = self.goaway.refuses(recv.id());
+                let failure = self.failure(error, Stage::Response);
+                if refused { failure.anyway() } else { failure }
+            })?;
             if !response.status().is_informational() {
                 return Ok(response);
             }
@@ -291,38 +303,38 @@ impl Connection {
         Err(Failure::new(error, Repeat::Never))
     }
 
-    /// Returns the failure of a request whose connection or stream ended, which may be repeated so if the
-    /// connection is lost.
-    fn failure(&self, error: StreamError, lost: Repeat) -> Failure {
+    /// Returns the failure of a request whose connection or stream ended.
+    fn failure(&self, error: StreamError, stage: Stage) -> Failure {
         let server = self.place.to_string();
-        let (error, repeat) = match error {
-            StreamError::RemoteClosing
-            | StreamError::RemoteTerminate {
-                code: Code::H3_REQUEST_REJECTED,
-            } => {
-                // The server takes no more here.
+        let (error, repeat) = match (error, stage) {
+            (StreamError::RemoteClosing, _) => {
                 self.usage.end();
                 (ClientError::Refused { server }, Repeat::Any)
             }
-            StreamError::RemoteTerminate { code } => match code {
+            (StreamError::RemoteTerminate { code }, _) => match code {
+                Code::H3_REQUEST_REJECTED => {
+                    // The server takes no more here.
+                    self.usage.end();
+                    (ClientError::Refused { server }, Repeat::Any)
+                }
                 Code::H3_VERSION_FALLBACK => (ClientError::Refused { server }, Repeat::OverTcp),
                 code => (ClientError::Reset(code), Repeat::Never),
             },
-            StreamError::HeaderTooBig {
-                actual_size,
-                max_size,
-            } => {
-                let error = if max_size == self.header_list {
-                    ClientError::ResponseFields(max_size)
-                } else {
-                    let (size, most) = (actual_size, max_size);
-                    ClientError::Fields { size, most }
-                };
-                (error, Repeat::Never)
+            (StreamError::HeaderTooBig { max_size, .. }, Stage::Response) => {
+                (ClientError::ResponseFields(max_size), Repeat::Never)
             }
-            error => {
-                let repeat = match error {
-                    StreamError::ConnectionError(_) => lost,
+            (
+                StreamError::HeaderTooBig {
+                    actual_size: size,
+                    max_size: most,
+                },
+                Stage::Fields,
+            ) => (ClientError::Fields { size, most }, Repeat::Never),
+            (error, stage) => {
+                let repeat = match (&error, stage) {
+                    // The server processes no fields that are not whole.
+                    (StreamError::ConnectionError(_), Stage::Fields) => Repeat::Any,
+                    (StreamError::ConnectionError(_), Stage::Response) => Repeat::Idempotent,
                     _ => Repeat::Never,
                 };
                 let source = Arc::new(error);
@@ -331,6 +343,15 @@ impl Connection {
         };
         Failure::new(error, repeat)
     }
+}
+
+/// Part of an exchange that failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The sending of the request's fields.
+    Fields,
+    /// The wait for the response.
+    Response,
 }
 
 /// Sends the body of a request.

@@ -10,6 +10,7 @@ mod failure;
 mod http3;
 mod origin;
 mod outgoing;
+mod policy;
 mod pool;
 mod tcp;
 
@@ -27,8 +28,9 @@ use hybriq::{ClientConfig, ConfigError};
 use tower_service::Service;
 
 pub use self::{
-    builder::{ClientBuilder, Http3},
+    builder::ClientBuilder,
     error::{ClientError, QuicError},
+    policy::Http3,
 };
 use self::{connect::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
 use crate::Body;
@@ -84,17 +86,18 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.
-    pub async fn get(
-        &self,
-        uri: impl TryInto<Uri, Error: Into<http::Error>>,
-    ) -> Result<Response<Body>, ClientError> {
-        let uri = uri.try_into().map_err(|error| {
-            let error: http::Error = error.into();
-            ClientError::InvalidUri(error.to_string())
-        })?;
-        let mut request = Request::new(Empty::<Bytes>::new());
-        *request.uri_mut() = uri;
-        self.request(request).await
+    pub fn get(&self, uri: impl TryInto<Uri, Error: Into<http::Error>>) -> ResponseFuture {
+        match uri.try_into() {
+            Ok(uri) => {
+                let mut request = Request::new(Empty::<Bytes>::new());
+                *request.uri_mut() = uri;
+                self.request(request)
+            }
+            Err(error) => {
+                let error: http::Error = error.into();
+                ResponseFuture::failed(ClientError::InvalidUri(error.to_string()))
+            }
+        }
     }
 
     /// Sends a request. Its URI has the scheme https, host, port and path.
@@ -115,13 +118,15 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn request<B>(&self, request: Request<B>) -> Result<Response<Body>, ClientError>
+    pub fn request<B>(&self, request: Request<B>) -> ResponseFuture
     where
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
-        let sender = Sender::new(self.0.clone(), parts, Outgoing::new(body))?;
-        sender.send().await
+        match Sender::new(self.0.clone(), parts, Outgoing::new(body)) {
+            Ok(sender) => ResponseFuture(Box::pin(sender.send())),
+            Err(error) => ResponseFuture::failed(error),
+        }
     }
 
     /// Closes connections that no request uses.
@@ -141,7 +146,8 @@ impl Client {
     }
 }
 
-/// Response that a [`Client`] waits for.
+/// Response that a [`Client`] waits for. Dropping it cancels the request.
+#[must_use = "the request is sent when this is polled"]
 pub struct ResponseFuture(
     Pin<Box<dyn Future<Output = Result<Response<Body>, ClientError>> + Send>>,
 );
@@ -149,6 +155,12 @@ pub struct ResponseFuture(
 impl fmt::Debug for ResponseFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+impl ResponseFuture {
+    fn failed(error: ClientError) -> Self {
+        Self(Box::pin(std::future::ready(Err(error))))
     }
 }
 
@@ -173,7 +185,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        let client = self.clone();
-        ResponseFuture(Box::pin(async move { client.request(request).await }))
+        self.request(request)
     }
 }

@@ -1,6 +1,7 @@
 //! Bodies of requests, which can be sent again as long as their beginning is kept.
 
 use std::{
+    error::Error,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
@@ -29,6 +30,7 @@ struct Source {
     /// Size of the whole body.
     size: SizeHint,
     ended: bool,
+    failed: Option<Failed>,
     /// True once a response came, so that no other attempt follows.
     settled: bool,
     /// Number of the attempt that reads.
@@ -67,6 +69,7 @@ impl Outgoing {
             kept_bytes: 0,
             size,
             ended: false,
+            failed: None,
             settled: false,
             attempt: 0,
         }))))
@@ -89,11 +92,17 @@ impl Outgoing {
         }
         locked.attempt += 1;
         Some(Sending {
-            size: locked.size.clone(),
+            size: locked.size,
             attempt: locked.attempt,
             at: 0,
             source: Some(source.clone()),
         })
+    }
+
+    /// Returns the error of the body, if it had one.
+    pub(super) fn failed(&self) -> Option<Arc<dyn Error + Send + Sync>> {
+        let source = lock(self.0.as_ref()?);
+        source.failed.as_ref().map(|failed| failed.0.clone())
     }
 
     /// Returns true if the body can be sent again.
@@ -121,6 +130,11 @@ pub(super) struct Sending {
     at: usize,
     size: SizeHint,
 }
+
+/// Error of the body, which the application and the transport get.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failed(Arc<dyn Error + Send + Sync>);
 
 /// Error of an attempt that was replaced by another.
 #[derive(Debug, thiserror::Error)]
@@ -152,13 +166,22 @@ impl Body for Sending {
             return Poll::Ready(None);
         }
         let frame = ready!(source.body.as_mut().poll_frame(cx));
-        match &frame {
-            Some(Ok(frame)) => source.keep(frame),
-            Some(Err(_)) => source.kept = None,
-            None => source.ended = true,
-        }
         this.at += 1;
-        Poll::Ready(frame)
+        Poll::Ready(match frame {
+            Some(Ok(frame)) => {
+                source.keep(&frame);
+                Some(Ok(frame))
+            }
+            Some(Err(error)) => {
+                source.kept = None;
+                let failed = source.failed.insert(Failed(error.into()));
+                Some(Err(failed.clone().into()))
+            }
+            None => {
+                source.ended = true;
+                None
+            }
+        })
     }
 
     fn is_end_stream(&self) -> bool {
@@ -167,7 +190,7 @@ impl Body for Sending {
 
     fn size_hint(&self) -> SizeHint {
         match self.source {
-            Some(_) => self.size.clone(),
+            Some(_) => self.size,
             None => SizeHint::with_exact(0),
         }
     }

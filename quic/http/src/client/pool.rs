@@ -13,10 +13,10 @@ use tokio::{
 
 use super::{
     alt_svc::AltSvc,
-    builder::Http3,
     error::ClientError,
     http3,
     origin::Origin,
+    policy::Http3,
     tcp::{Connection, Http1, Http2},
 };
 use crate::usage::Exchange;
@@ -148,7 +148,7 @@ impl Server {
     fn choose_http1(
         &mut self,
         permit: Option<OwnedSemaphorePermit>,
-        place: &Option<Origin>,
+        place: Option<&Origin>,
     ) -> Option<Choice> {
         let permit = permit.or_else(|| self.http1_slots.clone().try_acquire_owned().ok());
         let Some(permit) = permit else {
@@ -156,7 +156,7 @@ impl Server {
         };
         while let Some(http1) = self.http1.pop() {
             if let Some(exchange) = http1.begin() {
-                let place = self.upgrade(place.clone());
+                let place = self.upgrade(place.cloned());
                 return Some(Choice::Http1(Box::new((http1, exchange, permit)), place));
             }
         }
@@ -214,7 +214,7 @@ impl Pool {
             }
             server.http2 = None;
             if server.is_http1 {
-                if let Some(choice) = server.choose_http1(permit, &place) {
+                if let Some(choice) = server.choose_http1(permit, place.as_ref()) {
                     return choice;
                 }
             }
@@ -322,10 +322,12 @@ impl Pool {
         self.lock().alt_svc.on_failure(place, now);
     }
 
-    /// Notes that the alternatives of a server are not responsible for it.
-    pub(super) fn on_misdirected(&self, origin: &Origin) {
+    /// Notes that an alternative of a server is not responsible for it.
+    pub(super) fn on_misdirected(&self, origin: &Origin, place: &Origin, now: Instant) {
         let mut state = self.lock();
         state.alt_svc.forget(origin);
+        // The server may go on offering it.
+        state.alt_svc.on_failure(place, now);
         if let Some(server) = state.servers.get_mut(origin) {
             if let Some(http3) = server.http3.take() {
                 http3.usage().end();

@@ -10,8 +10,11 @@ use http::HeaderValue;
 use hybriq::{Endpoint, EndpointError, ServerConfig, tls::rustls::TcpServer};
 use tokio::sync::watch;
 
-use super::{ALPN_TCP, connections::Connections};
+use super::{ALPN_TCP, Features, connections::Connections};
 use crate::Limits;
+
+/// Turns of other tasks after the end of a server.
+const TURNS: usize = 4;
 
 /// A handle of a server, which works from any task and thread. Clones are handles of the same server.
 #[derive(Clone)]
@@ -21,6 +24,7 @@ pub struct Handle(Arc<Shared>);
 pub(super) struct Shared {
     pub(super) endpoint: Endpoint,
     pub(super) limits: Limits,
+    pub(super) features: Features,
     pub(super) connections: Connections,
     /// Value of `Alt-Svc`, if clients are told about HTTP/3.
     pub(super) alt_svc: Option<HeaderValue>,
@@ -59,6 +63,7 @@ impl Shared {
         Self {
             endpoint,
             limits,
+            features: Features::default(),
             connections: Connections::default(),
             alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
             settings: Mutex::new(Settings { tls, early }),
@@ -87,6 +92,11 @@ impl Handle {
     /// Returns the address that the server listens on.
     pub fn local_address(&self) -> SocketAddr {
         self.0.endpoint.local_address()
+    }
+
+    /// Returns the number of open connections, over TCP and over QUIC.
+    pub fn connections(&self) -> usize {
+        self.0.connections.count()
     }
 
     /// Returns the endpoint of QUIC, for its counters.
@@ -134,5 +144,9 @@ impl Handle {
         self.0.endpoint.close(hybriq_h3::H3_NO_ERROR, b"");
         self.0.connections.ended().await;
         self.0.endpoint.idle().await;
+        // A worker beside this task closes its socket in its next turn: the port is free then.
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
     }
 }

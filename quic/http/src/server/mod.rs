@@ -3,6 +3,7 @@
 mod app;
 mod clock;
 mod connections;
+mod fields;
 mod handle;
 mod linger;
 mod quic;
@@ -10,6 +11,7 @@ mod request;
 mod sockets;
 mod state;
 mod tcp;
+mod tunnel;
 
 use std::{
     error::Error,
@@ -24,7 +26,7 @@ use hybriq::{ConfigError, EndpointBuilder, EndpointError, ServerConfig};
 use tower_service::Service;
 
 use self::{app::Tower, handle::Shared};
-use crate::{Body, Limits};
+use crate::{Body, Limits, webtransport};
 
 pub use handle::Handle;
 
@@ -50,6 +52,22 @@ pub struct ServerBuilder {
     limits: Limits,
     protocols: Protocols,
     alt_svc_age: Option<Duration>,
+    features: Features,
+}
+
+/// Protocols on the streams of requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Features {
+    connect: Connect,
+    webtransport: Option<webtransport::Limits>,
+}
+
+/// Requests of extended CONNECT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Connect {
+    #[default]
+    Refused,
+    Extended,
 }
 
 /// Protocols that a server speaks.
@@ -186,6 +204,23 @@ impl ServerBuilder {
         self
     }
 
+    /// Allows requests of extended CONNECT over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service finds
+    /// an [`Upgrade`](crate::Upgrade) in them. Browsers then send WebSockets over HTTP/2, so the service
+    /// must know them. Default: not allowed.
+    #[must_use]
+    pub fn extended_connect(mut self) -> Self {
+        self.features.connect = Connect::Extended;
+        self
+    }
+
+    /// Allows sessions of WebTransport over HTTP/3, within these limits: the service finds a
+    /// [`WebTransport`](webtransport::WebTransport) in requests for one. Default: not allowed.
+    #[must_use]
+    pub fn webtransport(mut self, limits: webtransport::Limits) -> Self {
+        self.features.webtransport = Some(limits);
+        self
+    }
+
     /// Makes the server: see [`Server::bind`].
     ///
     /// # Errors
@@ -206,7 +241,8 @@ impl ServerBuilder {
         let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
         let port = endpoint.local_address().port();
         let alt_svc = (age > 0).then(|| format!("h3=\":{port}\"; ma={age}"));
-        let shared = Shared::new(endpoint, (tls, early), self.limits, alt_svc);
+        let mut shared = Shared::new(endpoint, (tls, early), self.limits, alt_svc);
+        shared.features = self.features;
         Ok(Server {
             shared: Arc::new(shared),
             tcp,

@@ -42,8 +42,8 @@ async fn start<A: App>(
     let connecting = if shared.settings().early {
         match connecting.early().await {
             Ok(early) => {
-                let transport = hybriq_h3::Connection::early(early.clone());
-                let quic = Quic::new(shared, transport.early_requests());
+                let mut transport = hybriq_h3::Connection::early(early.clone());
+                let quic = Quic::new(shared, &mut transport);
                 quic.begin(early.clone());
                 tokio::spawn(serve(quic.clone(), transport, app, served));
                 let (connection, _) = early.complete().await?;
@@ -56,8 +56,8 @@ async fn start<A: App>(
         connecting
     };
     let connection = connecting.await?;
-    let transport = hybriq_h3::Connection::new(connection.clone());
-    let quic = Quic::new(shared, transport.early_requests());
+    let mut transport = hybriq_h3::Connection::new(connection.clone());
+    let quic = Quic::new(shared, &mut transport);
     quic.establish(connection.clone());
     connection.spawn(serve(quic, transport, app, served));
     Ok(())
@@ -84,6 +84,7 @@ async fn serve<A: App>(
         }
         Err(error) => tracing::debug!(%error, "an HTTP/3 connection did not start"),
     }
+    drop(quic);
     drop(served);
 }
 

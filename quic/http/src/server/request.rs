@@ -9,8 +9,7 @@ use bytes::{Buf, Bytes};
 use h3::{error::Code, server::RequestResolver};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
-    header::{self, CONTENT_LENGTH, DATE},
-    response,
+    header::CONTENT_LENGTH, response,
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
@@ -18,22 +17,15 @@ use hybriq_h3::{Follows, Payload, SendStream};
 
 use super::{
     app::{App, BoxError},
-    clock::{self, poll_once, within},
+    clock::{poll_once, within},
+    fields,
     state::{Established, Quic, Running},
+    tunnel::{Offer, Refusal},
 };
 use crate::{Body, EarlyMethods, Peer};
 
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
-
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-static CONNECTION_FIELDS: [HeaderName; 5] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
 
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
@@ -46,50 +38,57 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         let resolving = pin!(resolver.resolve_request());
         within(limits.header_time, resolving).await
     };
-    let (request, stream) = match resolved {
+    let (mut request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => return tracing::debug!(%error, "a request failed"),
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();
-    if is_malformed(request.headers()) {
+    if fields::is_malformed(request.headers()) {
         return send.stop_stream(Code::H3_MESSAGE_ERROR);
     }
+    let protocols = quic.protocols.as_ref();
+    let protocol = protocols.and_then(|all| all.take(send.send_id(), request.headers_mut()));
     let early = quic.is_replayable(send.send_id());
-    let established = if early {
+    // Other protocols begin after the handshake.
+    let established = if early && protocol.is_none() {
         None
     } else {
         quic.established().await
     };
-    let Some(peer) = peer(quic, established.as_deref(), early) else {
+    let established = established.as_deref();
+    let Some(peer) = peer(quic, established, early) else {
         return;
     };
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
-        let response = Response::builder().status(StatusCode::TOO_EARLY);
-        if let Ok(response) = response.body(()) {
-            // The client may be gone.
-            let _ = Box::pin(send.send_response(response)).await;
-            let _ = Box::pin(send.finish()).await;
-        }
-        return;
+        return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
     }
     if let Some(field) = request.headers().get(&PRIORITY) {
-        set_priority(established.as_deref(), &send, field);
+        set_priority(established, &send, field);
+    }
+    *request.version_mut() = Version::HTTP_3;
+    request.extensions_mut().insert(peer);
+    if let (Some(protocol), Some(established)) = (protocol, established) {
+        let mut request = request.map(|()| Body::empty());
+        match Offer::new(quic, established, &protocol, &mut request, recv) {
+            Ok(offer) => {
+                let answer = app.answer(request);
+                return Box::pin(tunnel(quic, established, send, offer, answer)).await;
+            }
+            Err(Refusal::Malformed) => return send.stop_stream(Code::H3_MESSAGE_ERROR),
+            Err(Refusal::Status(status)) => return refuse(&mut send, status).await,
+        }
     }
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let body = Body::of_quic(recv, length, limits.stall_time);
     let is_head = request.method() == Method::HEAD;
-    let mut request = request.map(|()| body);
-    *request.version_mut() = Version::HTTP_3;
-    request.extensions_mut().insert(peer);
-    let Some(response) =
-        respond(quic, established.as_deref(), &mut send, app.answer(request)).await
-    else {
+    let request = request.map(|()| body);
+    let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
     };
     if let Some(field) = response.headers().get(&PRIORITY) {
-        set_priority(established.as_deref(), &send, field);
+        set_priority(established, &send, field);
     }
     let sent = send_response(quic, &mut send, response, is_head).await;
     if let Err(error) = sent {
@@ -97,18 +96,33 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     }
 }
 
-/// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
-fn is_malformed(fields: &HeaderMap) -> bool {
-    if fields.is_empty() {
-        return false;
+/// Has a request of extended CONNECT answered, and waits until its stream is over.
+async fn tunnel<B>(
+    quic: &Quic,
+    established: &Established,
+    mut send: Send,
+    offer: Offer,
+    answer: impl Future<Output = Result<Response<B>, BoxError>>,
+) where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let Some(response) = respond(quic, Some(established), &mut send, answer).await else {
+        return;
+    };
+    if let Err((mut send, response)) = offer.answered(quic, send, response).await {
+        if let Err(error) = send_response(quic, &mut send, response, false).await {
+            tracing::debug!(%error, "a response was not sent to its end");
+        }
     }
-    let te = fields.get_all(header::TE);
-    CONNECTION_FIELDS
-        .iter()
-        .any(|field| fields.contains_key(field))
-        || te
-            .iter()
-            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Answers with a status alone.
+async fn refuse(send: &mut Send, status: StatusCode) {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    // The client may be gone.
+    let _ = Box::pin(send.send_response(response)).await;
+    let _ = Box::pin(send.finish()).await;
 }
 
 /// Returns the facts about the connection.
@@ -272,21 +286,12 @@ fn begin<D: Buf>(
 
 /// Completes the fields of a response.
 fn complete(parts: &mut response::Parts, length: Option<u64>, is_head: bool) {
-    let fields = &mut parts.headers;
-    if !fields.is_empty() {
-        for field in &CONNECTION_FIELDS {
-            fields.remove(field);
-        }
-        fields.remove(header::ALT_SVC);
-    }
+    fields::complete(&mut parts.headers);
     if let Some(length) = length {
         let is_told = has_length(parts.status) && (length > 0 || !is_head);
-        if is_told && !fields.contains_key(CONTENT_LENGTH) {
-            fields.insert(CONTENT_LENGTH, length.into());
+        if is_told && !parts.headers.contains_key(CONTENT_LENGTH) {
+            parts.headers.insert(CONTENT_LENGTH, length.into());
         }
-    }
-    if !fields.contains_key(DATE) {
-        fields.extend(clock::date().map(|date| (DATE, date)));
     }
 }
 

@@ -11,10 +11,10 @@ use std::{
 
 use h3::{error::Code, quic::StreamId};
 use hybriq::{Connection, EarlyConnection};
-use hybriq_h3::EarlyRequests;
+use hybriq_h3::{EarlyRequests, Protocols, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 
-use super::{clock, handle::Shared};
+use super::{Connect, Features, clock, handle::Shared};
 use crate::Tls;
 
 /// Time in which [`Limits::cancelled`](crate::Limits::cancelled) requests may be cancelled.
@@ -35,6 +35,10 @@ pub(super) struct Quic {
     /// What is known before that.
     early: OnceLock<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
+    /// Requests of extended CONNECT, if they are allowed.
+    pub(super) protocols: Option<Protocols>,
+    /// Sessions of WebTransport, if they are allowed.
+    pub(super) sessions: Option<Sessions>,
     /// Requests that are being answered.
     running: AtomicU64,
     /// Told whenever one of them ends.
@@ -56,9 +60,20 @@ pub(super) struct Running(pub(super) Arc<Quic>);
 struct Cancelled(std::sync::Mutex<VecDeque<Instant>>);
 
 impl Quic {
-    pub(super) fn new(shared: Arc<Shared>, replayable: EarlyRequests) -> Arc<Self> {
+    /// Makes the state of a connection, and turns on what the server allows.
+    pub(super) fn new(shared: Arc<Shared>, transport: &mut hybriq_h3::Connection) -> Arc<Self> {
+        let Features {
+            connect,
+            webtransport,
+        } = shared.features;
+        let extended = connect == Connect::Extended || webtransport.is_some();
+        let protocols = extended.then(|| transport.extended_connect());
+        let sessions = webtransport.map(|limits| transport.webtransport(limits));
+        let replayable = transport.early_requests();
         Arc::new(Self {
             shared,
+            protocols,
+            sessions,
             established: watch::Sender::new(None),
             early: OnceLock::new(),
             replayable,

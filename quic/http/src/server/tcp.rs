@@ -2,7 +2,10 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use http::{HeaderValue, Request, Response, header::ALT_SVC};
+use http::{
+    HeaderValue, Request, Response,
+    header::{ALT_SVC, UPGRADE},
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
@@ -11,12 +14,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStream};
 
 use super::{
+    Connect,
     app::{App, BoxError},
     connections::Served,
     handle::{Phase, Shared},
     linger::Lingering,
 };
-use crate::{Body, Peer, Tls};
+use crate::{Body, Peer, Tls, Upgrade};
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -43,9 +47,13 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
         let served = shared.connections.add();
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            if let Err(error) = serve(&shared, stream, app, served).await {
+            let lingering = shared.connections.add();
+            if let Err(error) = serve(&shared, stream, app, lingering).await {
                 tracing::debug!(%error, "a connection over TCP failed");
             }
+            // Who waits for the last connection may need the port.
+            drop(shared);
+            drop(served);
         });
     }
 }
@@ -55,7 +63,7 @@ async fn serve<A: App>(
     shared: &Arc<Shared>,
     stream: TcpStream,
     app: A,
-    served: Served,
+    lingering: Served,
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
@@ -83,8 +91,11 @@ async fn serve<A: App>(
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX));
+    if shared.features.connect == Connect::Extended {
+        builder.http2().enable_connect_protocol();
+    }
     let connection = builder
-        .serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream, served)), service);
+        .serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream, lingering)), service);
     tokio::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
@@ -115,9 +126,22 @@ async fn answer<A: App>(
 ) -> Result<Response<A::Body>, BoxError> {
     let mut request = request.map(Body::of_tcp);
     request.extensions_mut().insert(peer);
+    if let Some(upgrade) = upgrade(&request) {
+        request.extensions_mut().insert(upgrade);
+    }
     let mut response = app.answer(request).await?;
     if let Some(alt_svc) = alt_svc {
         response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
     }
     Ok(response)
+}
+
+/// Returns what a request asks to upgrade to, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
+fn upgrade(request: &Request<Body>) -> Option<Upgrade> {
+    let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
+    let protocol = match request.extensions().get::<hyper::ext::Protocol>() {
+        Some(protocol) => protocol.as_str(),
+        None => request.headers().get(UPGRADE)?.to_str().ok()?,
+    };
+    Some(Upgrade::over_tcp(protocol, pending.clone()))
 }

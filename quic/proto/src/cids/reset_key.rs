@@ -63,6 +63,20 @@ impl ResetKey {
 }
 
 impl ResetKey {
+    /// Returns a value by which two processes find out that they have the same key. It reveals nothing
+    /// else, and no token: the signed text is longer than any id.
+    #[doc(hidden)]
+    pub fn fingerprint(&self) -> [u8; 16] {
+        let tag = hmac::sign(&self.0, b"by this two processes know the same key");
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Returns a key derived from this one, for the mask of [`super::QuicLb`].
+    pub(super) fn mask(&self) -> [u8; 16] {
+        let tag = hmac::sign(&self.0, b"how the worker of an unencrypted id is hidden");
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
     /// Returns words derived from the key, for [`super::Steering`]. The signed text is longer than
     /// any id, so no token reveals them.
     pub(super) fn words(&self) -> [u32; 2] {

@@ -278,8 +278,9 @@ impl TransportConfig {
 
     /// Keeps the connection from going idle: after this time without a packet, the peer is asked
     /// for a sign of life (RFC 9000 §10.1.2). The default is none: an idle connection ends, and NATs
-    /// may forget it earlier. A client that waits for data on a stream sends one PING after a second
-    /// of silence in any case, so that a server finds it again behind a NAT that forgot it.
+    /// may forget it earlier. A client that waits for an answer on a stream that it opened sends a PING
+    /// after 1, 2, 4, 8 and more seconds of silence in any case, so that a server finds it again behind
+    /// a NAT that forgot it. One that only waits on streams of the server sends the first of them.
     ///
     /// At most half the idle timeout, to which longer intervals are lowered; zero disables it. NATs
     /// and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end

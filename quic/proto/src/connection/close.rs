@@ -204,6 +204,8 @@ impl Connection {
         let unanswered = self.side.is_client() && self.observer.stats.datagrams_received == 0;
         let error = if unanswered {
             ConnectionError::NoAnswer
+        } else if self.state.is_handshaking() {
+            ConnectionError::HandshakeTimedOut
         } else {
             ConnectionError::TimedOut
         };

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use hybriq_tls::Side;
+
 use super::Connection;
 use crate::{
     config::TransportConfig,
@@ -10,7 +12,11 @@ use crate::{
     packet::Space,
     recovery::Timeout,
     space::AckEliciting,
+    streams::Awaited,
 };
+
+/// Largest number of times that the silence of a client doubles between two of its PINGs.
+const MOST_DOUBLINGS: u32 = 16;
 
 /// Timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the duration of
 /// the handshake.
@@ -23,12 +29,12 @@ pub(super) struct Timers {
     /// Minimum of the idle timeout, for the path as it was at `idle_since`.
     floor: Duration,
     keep_alive: Option<Duration>,
-    /// Time of the last keep-alive.
+    /// Time of the last PING, if nothing arrived or left since.
     asked_at: Option<Instant>,
     /// True if a PING must be sent to keep the connection alive, or to be found by the peer.
     asks: bool,
-    /// Time at which the last ack-eliciting packet arrived, if no PING has followed it.
-    heard_at: Option<Instant>,
+    /// PINGs since the last ack-eliciting packet arrived or another one left, keep-alives included.
+    asked: u32,
     /// True if an ack-eliciting packet was sent since the last packet arrived.
     sent_since_received: bool,
     handshake_until: Option<Instant>,
@@ -47,7 +53,7 @@ impl Timers {
             keep_alive: config.timeouts.keep_alive,
             asked_at: None,
             asks: false,
-            heard_at: None,
+            asked: 0,
             sent_since_received: false,
             handshake_until: now.checked_add(config.timeouts.handshake_timeout),
             tickets_until: None,
@@ -74,16 +80,19 @@ impl Timers {
     pub(super) fn on_received(&mut self, now: Instant, pto: Duration, eliciting: AckEliciting) {
         self.sent_since_received = false;
         if eliciting == AckEliciting::Yes {
-            self.heard_at = Some(now);
+            self.asked = 0;
         }
         self.restart(now, pto);
     }
 
     /// Restarts the idle timeout at the first ack-eliciting packet after one was received.
     pub(super) fn on_sent(&mut self, now: Instant, pto: Duration) {
-        self.asks = false;
+        let is_ping = std::mem::take(&mut self.asks);
         if !self.sent_since_received {
             self.sent_since_received = true;
+            if !is_ping {
+                self.asked = 0;
+            }
             self.restart(now, pto);
         }
     }
@@ -118,20 +127,28 @@ impl Timers {
         since.checked_add(interval)
     }
 
-    /// Returns the time at which a client that waits for data sends one PING, because its server may
+    /// Returns the time at which a client that waits for data sends a PING, because its server may
     /// have lost it: a NAT that gave it another port takes what the server sends to the old one, and
     /// only a packet of the client shows the new one (RFC 9000 §9.3).
-    fn makes_itself_heard_at(&self) -> Option<Instant> {
-        let at = self
-            .heard_at?
-            .checked_add(limits::SILENCE.max(self.floor))?;
-        // The minimum changes with the path: a time that is past by the new one is due now.
-        Some(at.max(self.idle_since))
+    ///
+    /// The server may take long to answer a request, and the NAT may forget the client at any time
+    /// meanwhile: the time doubles with each PING, so that they are few. A client that only waits for
+    /// news sends one, and then ends with its idle timeout.
+    fn makes_itself_heard_at(&self, awaited: Awaited) -> Option<Instant> {
+        let doublings = match (awaited, self.asked) {
+            (Awaited::Nothing, _) | (Awaited::News, 1..) => return None,
+            (_, asked) => asked.min(MOST_DOUBLINGS),
+        };
+        let silence = limits::SILENCE
+            .max(self.floor)
+            .saturating_mul(1 << doublings);
+        let since = self.asked_at.unwrap_or(self.idle_since);
+        since.checked_add(silence)
     }
 
     fn on_asks(&mut self, now: Instant) {
         self.asked_at = Some(now);
-        self.heard_at = None;
+        self.asked = self.asked.saturating_add(1);
         self.asks = true;
     }
 }
@@ -166,8 +183,11 @@ impl Connection {
         if !self.state.is_confirmed() {
             return None;
         }
-        let waits = self.side.is_client() && self.streams.may_receive_more();
-        let heard = self.timers.makes_itself_heard_at().filter(|_| waits);
+        let awaited = match self.side {
+            Side::Client => self.streams.awaited(),
+            Side::Server => Awaited::Nothing,
+        };
+        let heard = self.timers.makes_itself_heard_at(awaited);
         self.timers.asks_at().into_iter().chain(heard).min()
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Endpoint;
+use super::{Endpoint, Generations, Place};
 use crate::config::TransportConfig;
 use crate::wire::ResetToken;
 use crate::{
@@ -18,12 +18,27 @@ const DRAWS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Ids {
     worker: u8,
+    /// Generation of this process.
+    generation: u8,
+    /// Number written into ids: that of the worker, counted over the workers of all generations.
+    lane: u8,
+    /// Generations of earlier processes that still have connections.
+    earlier: Generations,
     /// Number of workers, if it is known.
     workers: Option<u8>,
     generator: Arc<dyn CidGenerator>,
     len: usize,
     reset_key: ResetKey,
     resets: StatelessReset,
+}
+
+/// Owner of a connection id that is not this worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// Another worker of this process.
+    Worker(u8),
+    /// A worker of an earlier process.
+    Earlier(Place),
 }
 
 /// Policy on stateless resets, for packets of unknown connections.
@@ -40,6 +55,9 @@ impl Ids {
         let generator = RandomCids::default();
         Self {
             worker,
+            generation: 0,
+            lane: worker,
+            earlier: Generations::default(),
             workers: None,
             len: generator.len(),
             generator: Arc::new(generator),
@@ -58,14 +76,35 @@ impl Ids {
         self.len == 0
     }
 
-    /// Returns the worker for which the id was made, if it is another existing one.
-    pub(super) fn other_worker(&self, cid: &Cid) -> Option<u8> {
+    /// Returns the other worker for which the id was made, if there is one.
+    pub(super) fn other_owner(&self, cid: &Cid) -> Option<Owner> {
         if cid.len() != self.len {
             return None;
         }
-        let worker = self.generator.worker(cid.as_bytes())?;
-        let exists = self.workers.is_none_or(|workers| worker < workers);
-        (worker != self.worker && exists).then_some(worker)
+        let lane = self.generator.worker(cid.as_bytes())?;
+        if lane == self.lane {
+            return None;
+        }
+        let Some(workers) = self.workers else {
+            return Some(Owner::Worker(lane));
+        };
+        let generation = lane.checked_div(workers)?;
+        let worker = lane.checked_rem(workers)?;
+        if generation == self.generation {
+            return Some(Owner::Worker(worker));
+        }
+        let lives = self.earlier.contains(generation);
+        lives.then_some(Owner::Earlier(Place { generation, worker }))
+    }
+
+    /// Returns true if packets may belong to earlier processes.
+    pub(super) const fn has_earlier(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
+    fn set_lane(&mut self) {
+        let before = self.generation.wrapping_mul(self.workers.unwrap_or(0));
+        self.lane = before.wrapping_add(self.worker);
     }
 
     /// Returns true if the endpoint has more workers than this one.
@@ -101,6 +140,23 @@ impl Endpoint {
     /// Sets the number of workers: nothing is passed to others.
     pub fn set_workers(&mut self, count: u8) {
         self.ids.workers = Some(count);
+        self.ids.set_lane();
+    }
+
+    /// Sets the generation of this process, which is written into its connection ids together with the
+    /// worker, and those of earlier processes that still have connections. All have the same number of
+    /// workers; the generation is less than [`Generations::possible`] allows for it.
+    pub fn set_generation(&mut self, generation: u8, earlier: Generations) {
+        self.ids.generation = generation;
+        self.ids.earlier = earlier;
+        self.ids.set_lane();
+    }
+
+    /// Forgets an earlier process, which has ended: packets of its connections are answered with
+    /// stateless resets from now on.
+    pub fn forget_generation(&mut self, generation: u8) {
+        self.ids.earlier.remove(generation);
+        self.claims.forget(generation);
     }
 
     /// Draws an id that no connection uses.
@@ -110,7 +166,7 @@ impl Endpoint {
         for draw in 0..=DRAWS {
             self.random.fill(bytes);
             if draw < DRAWS {
-                self.ids.generator.generate(self.ids.worker, bytes);
+                self.ids.generator.generate(self.ids.lane, bytes);
             }
             let cid = Cid::new(bytes).unwrap_or(Cid::EMPTY);
             if self.routing.find(&cid).is_none() {

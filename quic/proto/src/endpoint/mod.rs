@@ -3,7 +3,9 @@
 
 mod admission;
 mod answers;
+mod claims;
 mod early_packets;
+mod generations;
 mod hello_table;
 mod hellos;
 mod ids;
@@ -29,6 +31,7 @@ use slab::Slab;
 use self::{
     admission::Admission,
     answers::Answers,
+    claims::{Claims, is_first_flight},
     early_packets::EarlyPackets,
     hello_table::HelloTable,
     ids::Ids,
@@ -37,6 +40,8 @@ use self::{
     routing::{Routing, Target},
 };
 pub use self::{
+    claims::{Claim, Newcomers},
+    generations::{Generations, Place},
     hello_table::Incoming,
     ids::StatelessReset,
     replay::{SpentTokens, TokenRecord},
@@ -66,8 +71,10 @@ pub enum Routed<'d> {
     Incoming(Box<Incoming>),
     /// The datagram belongs to the worker with this index, if it exists.
     Foreign(u8, &'d mut [u8]),
+    /// The datagram belongs to a worker of an earlier process.
+    Earlier(Place, &'d mut [u8]),
     /// The datagram, without an id of ours, may be the stateless reset of a connection of any other
-    /// worker: show it to all of them ([`Endpoint::on_stray`]).
+    /// worker, of earlier processes too: show it to all of them ([`Endpoint::on_stray`]).
     Stray(&'d mut [u8]),
     /// The datagram was processed; there may be something to transmit.
     Consumed,
@@ -127,6 +134,9 @@ pub struct Endpoint {
     stats: EndpointCounters,
     /// Clients with an unfinished handshake at other endpoints of the same address.
     unfinished_elsewhere: usize,
+    /// Clients whose handshake an earlier process finishes.
+    claims: Claims,
+    newcomers: Newcomers,
 }
 
 impl Endpoint {
@@ -139,6 +149,7 @@ impl Endpoint {
             key
         };
         let (routing, known_tokens, early) = (key(), key(), EarlyPackets::new(key()));
+        let claims = Claims::new(key());
         Self {
             ids: Ids::new(worker, ResetKey::derived(known_tokens)),
             random,
@@ -157,6 +168,8 @@ impl Endpoint {
             answers: Answers::default(),
             stats: EndpointCounters::default(),
             unfinished_elsewhere: 0,
+            claims,
+            newcomers: Newcomers::Welcome,
         }
     }
 
@@ -236,6 +249,9 @@ impl Endpoint {
             // Packets coalesced with an Initial are dropped too: a client repeats its whole first
             // flight.
             (Some(_), _) => self.keep_early(now, arrival, dcid, packets),
+            (None, _) if self.claims.has(now, dcid, arrival.peer) && is_first_flight(kind) => {
+                self.claimed(dcid, arrival.peer, packets)
+            }
             (None, Some(fields)) if !self.accepts(fields.version) => {
                 let ids = [fields.dcid.as_bytes(), fields.scid.as_bytes()];
                 self.on_unknown_version(arrival, packets.bytes().len(), ids)
@@ -271,13 +287,16 @@ impl Endpoint {
 
     /// Returns true if an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
     fn may_be_ours(&self, dcid: &Cid, len: usize) -> bool {
-        self.server.is_some() && dcid.len() >= 8 && len >= limits::MIN_DATAGRAM
+        self.server.is_some()
+            && self.newcomers == Newcomers::Welcome
+            && dcid.len() >= 8
+            && len >= limits::MIN_DATAGRAM
     }
 
-    /// Returns the other worker to which an unknown id may belong.
+    /// Routes a packet of an unknown id to the worker that it may belong to.
     fn elsewhere<'d>(&self, dcid: &Cid, packets: Packets<'d>) -> Routed<'d> {
-        match self.ids.other_worker(dcid) {
-            Some(worker) => Routed::Foreign(worker, packets.into_bytes()),
+        match self.ids.other_owner(dcid) {
+            Some(owner) => owner.routed(packets),
             None => Routed::Dropped(DropReason::UnknownConnection),
         }
     }

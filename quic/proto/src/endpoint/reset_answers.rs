@@ -36,8 +36,8 @@ impl ResetLimit {
 }
 
 impl Endpoint {
-    /// Handles a packet with a short header for an unknown id: of another worker, or of a
-    /// connection that was lost.
+    /// Handles a packet with a short header for an unknown id: of another worker, of an earlier
+    /// process, or of a connection that was lost.
     pub(super) fn on_stranger<'d>(
         &mut self,
         now: Instant,
@@ -45,15 +45,16 @@ impl Endpoint {
         packets: Packets<'d>,
         dcid: &Cid,
     ) -> Routed<'d> {
-        if let Some(worker) = self.ids.other_worker(dcid) {
-            return Routed::Foreign(worker, packets.into_bytes());
+        if let Some(owner) = self.ids.other_owner(dcid) {
+            return owner.routed(packets);
         }
         let answered = self
             .reset(now, arrival, packets.bytes().len(), dcid)
             .is_some();
         self.stats.stateless_resets += u64::from(answered);
         // The ids of resets are random: the system may have given it to any worker.
-        if self.ids.has_others() && packets.reset_token().is_some() && self.stray_limit.take(now) {
+        let has_others = self.ids.has_others() || self.ids.has_earlier();
+        if has_others && packets.reset_token().is_some() && self.stray_limit.take(now) {
             return Routed::Stray(packets.into_bytes());
         }
         if answered {

@@ -72,7 +72,7 @@ impl Endpoint {
         setup: Option<&Setup>,
     ) -> Result<(Slot, Connection), AcceptError> {
         let Some(setup) = setup.or(self.server.as_ref()).cloned() else {
-            self.refuse(incoming);
+            self.refuse_because(incoming, ACCEPTS_NONE);
             return Err(AcceptError::Refused(refused_locally()));
         };
         self.waiting = self.waiting.saturating_sub(1);
@@ -122,7 +122,13 @@ impl Endpoint {
                 connection
             }
             Err(error) => {
-                self.reject(&hello, &TransportError::new(Code::INTERNAL_ERROR, ""));
+                self.reject(
+                    &hello,
+                    &TransportError::new(
+                        Code::INTERNAL_ERROR,
+                        "the server cannot begin a TLS handshake",
+                    ),
+                );
                 return Err(error.into());
             }
         };
@@ -141,10 +147,15 @@ impl Endpoint {
 
     /// Refuses a connection with CONNECTION_REFUSED; [`Endpoint::poll_transmit`] returns the
     /// answer.
-    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn refuse(&mut self, incoming: Incoming) {
+        self.refuse_because(incoming, "");
+    }
+
+    /// Refuses a connection with CONNECTION_REFUSED and tells the client the reason.
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
+    pub fn refuse_because(&mut self, incoming: Incoming, reason: &'static str) {
         self.waiting = self.waiting.saturating_sub(1);
-        let error = TransportError::new(Code::CONNECTION_REFUSED, "");
+        let error = TransportError::new(Code::CONNECTION_REFUSED, reason);
         self.reject(&incoming.hello, &error);
     }
 
@@ -164,11 +175,14 @@ fn key_exchange_error() -> TransportError {
     .in_frame(FrameType::CRYPTO)
 }
 
+/// Reason of an endpoint without a configuration for connections that it accepts.
+const ACCEPTS_NONE: &str = "this endpoint accepts no connections";
+
 fn refused_locally() -> ConnectionError {
     ConnectionError::Transport {
         by: By::Local,
         code: Code::CONNECTION_REFUSED,
         frame: None,
-        reason: bytes::Bytes::from_static(b"this endpoint accepts no connections"),
+        reason: bytes::Bytes::from_static(ACCEPTS_NONE.as_bytes()),
     }
 }

@@ -190,6 +190,11 @@ impl Streams {
         self.sends.get(id).is_none_or(Send::is_terminal)
     }
 
+    /// Returns true if a stream was finished, and some of its data or its end is not acknowledged.
+    pub fn is_delivering(&self) -> bool {
+        self.sends.iter().any(Send::is_delivering)
+    }
+
     /// Returns the code with which the peer stopped the sending part, while the stream exists.
     pub fn stop_code(&self, id: StreamId) -> Option<u64> {
         self.sends.get(id)?.stop_code()

@@ -32,7 +32,9 @@ use flow::{ReceiveCredit, SendCredit};
 use halves::Halves;
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
-pub use outcome::{Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError};
+pub use outcome::{
+    Awaited, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError,
+};
 pub use priority::Priority;
 use recv::Recv;
 use schedule::Schedule;
@@ -147,6 +149,8 @@ pub struct Streams {
     peer_limits: PeerLimits,
     sends: Halves<Send>,
     recvs: Halves<Recv>,
+    /// Receiving parts of streams that we opened.
+    unanswered: usize,
     local: PerDirection<LocalStreams>,
     peer: PerDirection<PeerStreams>,
     send_credit: SendCredit,
@@ -167,6 +171,7 @@ impl Streams {
             peer_limits: PeerLimits::default(),
             sends: Halves::new(),
             recvs: Halves::new(),
+            unanswered: 0,
             local: PerDirection::default(),
             peer: PerDirection {
                 bidi: PeerStreams::new(limits.max_bidi),
@@ -209,6 +214,7 @@ impl Streams {
     pub fn on_early_data_rejected(&mut self) {
         self.sends = Halves::new();
         self.recvs = Halves::new();
+        self.unanswered = 0;
         self.local = PerDirection::default();
         self.send_credit = SendCredit::default();
         self.peer_limits = PeerLimits::default();
@@ -303,6 +309,7 @@ impl Streams {
         if self.may_receive(id) {
             self.recvs
                 .insert(id, Recv::new(self.limits.stream_window()));
+            self.unanswered += usize::from(id.initiator() == self.side);
         }
     }
 
@@ -338,6 +345,7 @@ impl Streams {
         }
         debug_assert_eq!(recv.credit.pieces(), 0, "nothing is held any more");
         self.recvs.remove(id);
+        self.unanswered -= usize::from(id.initiator() == self.side);
         self.on_half_closed(id);
     }
 

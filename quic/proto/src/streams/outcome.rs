@@ -29,6 +29,17 @@ pub enum StreamEvent {
     Available(Direction),
 }
 
+/// Data that an application waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// Nothing: every stream was received to its end.
+    Nothing,
+    /// Whatever the peer sends on streams that it opened.
+    News,
+    /// The peer's part of a stream that we opened.
+    Answers,
+}
+
 /// End of a receiving part, as far as the peer told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvEnd {

@@ -1,7 +1,7 @@
 //! Sending of stream frames.
 
 use super::{
-    Direction, Sent, StreamEvent, StreamId, Streams,
+    Awaited, Direction, Sent, StreamEvent, StreamId, Streams,
     marks::Mark,
     schedule::{Control, Turn},
     sent::SentFrame,
@@ -46,10 +46,16 @@ impl Owner for Streams {
 
 /// Packet filling.
 impl Streams {
-    /// Returns true if there is a receiving part whose end is not known to the application.
+    /// Returns what the application waits for, on streams whose end it does not know.
     #[inline]
-    pub fn may_receive_more(&self) -> bool {
-        !self.recvs.is_empty()
+    pub fn awaited(&self) -> Awaited {
+        if self.unanswered > 0 {
+            Awaited::Answers
+        } else if self.recvs.is_empty() {
+            Awaited::Nothing
+        } else {
+            Awaited::News
+        }
     }
 
     /// Returns true if [`Owner::write_frames`] would write something into an empty packet.

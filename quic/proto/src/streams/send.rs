@@ -250,6 +250,11 @@ impl Send {
         self.state.is_terminal()
     }
 
+    /// Returns true if the application finished the stream, and some of it is not acknowledged.
+    pub(super) const fn is_delivering(&self) -> bool {
+        self.state.is_sending() && self.has_fin()
+    }
+
     /// Returns true if this half is done.
     pub(super) const fn is_spent(&self) -> bool {
         self.is_terminal() && (self.marks.has(Mark::Released) || self.marks.has(Mark::Ended))

@@ -196,6 +196,17 @@ impl Ring {
         self.keys.insert(place.min(self.keys.len()), key);
     }
 
+    /// Returns the public name of the key that seals, by which two processes find out that they have the
+    /// same.
+    pub fn sealing_key(&self) -> [u8; 8] {
+        let mut name = [0; 8];
+        let id = self.keys.first().map(|key| key.id).unwrap_or_default();
+        for (to, from) in name.iter_mut().zip(id) {
+            *to = from;
+        }
+        name
+    }
+
     /// Creates a token. `seed` must be random and used only once.
     pub fn seal(
         &self,

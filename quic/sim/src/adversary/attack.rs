@@ -1,31 +1,24 @@
-//! One hostile peer against one server, step by step.
+//! One hostile peer against one victim, step by step.
 
 use std::{
     collections::BTreeSet,
     mem,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use hybriq_proto::{
-    TransportConfig,
-    connection::{Connection, Event},
-    endpoint::{Arrival, Endpoint, Local, Routed, Setup, StartError},
-    packet::{Cid, Decoded, DirectionKeys, Kind, Packets, Version},
-    params::Params,
+    connection::Connection,
+    endpoint::{Setup, StartError},
 };
-use hybriq_tls::{Provider, Side};
+use hybriq_tls::Provider;
 
 use super::{
-    Arrived, Character,
-    disguise::{Disguise, Secrets},
-    frames::Frames,
-    peer::HostilePeer,
-    victim::Victim,
+    Addresses, Arrived, Character, handshake::Handshake, peer::HostilePeer, victim::Victim,
 };
 use crate::{
-    Chance, Datagram, Rng, SERVER_ADDRESS, SeededRandom,
-    host::SERVER_NAME,
+    Chance, Datagram, Rng,
     invariants::{Bounds, Ledger, Violation},
     ms,
 };
@@ -34,14 +27,15 @@ use crate::{
 const DELAY: Duration = ms(10);
 /// Round trips of the handshake, losses of nothing included.
 const ROUNDS: usize = 50;
-/// Bytes that the server's application always has to send.
+/// Bytes that the victim's application always has to send.
 const TO_SEND: usize = 512 * 1024;
 /// A long silence: more than anything without a connection lives.
 const SILENCE: Duration = Duration::from_secs(7);
-/// Address of the client during its handshake.
-const OWN: ([u8; 4], u16) = ([192, 0, 2, 77], 50_000);
+/// Address of the client during the handshake.
+const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 77], 50_000);
 
-/// A server under attack by one authenticated client, in virtual time.
+/// A server under attack by one authenticated client, or a client under attack by its server, in
+/// virtual time.
 ///
 /// The same seed and character do the same, except that TLS messages may differ by some bytes.
 pub struct Attack {
@@ -51,6 +45,8 @@ pub struct Attack {
     now: Instant,
     elapsed: Duration,
     peer: Option<HostilePeer>,
+    /// Address of the peer during the handshake.
+    validated: SocketAddr,
     pause: Duration,
     silence: Chance,
     read: Chance,
@@ -76,8 +72,41 @@ impl Attack {
         client: &Arc<dyn Provider>,
         server: Setup,
     ) -> Result<Self, StartError> {
-        #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
-        let now = Instant::now();
+        let now = base();
+        let own = CLIENT.into();
+        let honest = Handshake::of_client(now, own, seed, &character, client)?;
+        let victim = Victim::server(seed, server);
+        Ok(Self::between(seed, now, character, honest, victim))
+    }
+
+    /// Attacks a client: lets the hostile server do its handshake, and the client's application begin
+    /// to send. A client takes packets from the address of its server only, so the server stays there,
+    /// unless it comes from anywhere ([`Addresses::Any`]).
+    ///
+    /// # Errors
+    /// The client cannot begin a handshake.
+    pub fn on_client(
+        seed: u64,
+        mut character: Character,
+        client: &Setup,
+        server: &Arc<dyn Provider>,
+    ) -> Result<Self, StartError> {
+        if character.addresses != Addresses::Any {
+            character.addresses = Addresses::Own;
+        }
+        let now = base();
+        let honest = Handshake::of_server(seed, &character, server);
+        let victim = Victim::client(seed, now, CLIENT.into(), client)?;
+        Ok(Self::between(seed, now, character, honest, victim))
+    }
+
+    fn between(
+        seed: u64,
+        now: Instant,
+        character: Character,
+        honest: Handshake,
+        victim: Victim,
+    ) -> Self {
         let mut attack = Self {
             seed,
             name: character.name,
@@ -85,22 +114,23 @@ impl Attack {
             now,
             elapsed: Duration::ZERO,
             peer: None,
+            validated: honest.address(),
             pause: character.pause,
             silence: character.silence,
             read: character.read,
-            victim: Victim::new(seed, server),
+            victim,
             ledger: Ledger::new(Bounds::default()),
             steps: 0,
             lost: BTreeSet::new(),
             arrived: Vec::new(),
             buffer: vec![0; 65_536],
         };
-        attack.shake_hands(character, client)?;
+        attack.shake_hands(character, honest);
         attack.victim.write(TO_SEND);
-        Ok(attack)
+        attack
     }
 
-    /// Counts the bytes that the server holds from now on. `allocated` returns the bytes that the
+    /// Counts the bytes that the victim holds from now on. `allocated` returns the bytes that the
     /// thread, or the program if nothing else runs, holds at present.
     pub fn measure(&mut self, allocated: fn() -> usize) {
         self.victim.allocated = Some(allocated);
@@ -109,11 +139,11 @@ impl Attack {
     /// Replaces the bounds, before the first step.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.ledger = Ledger::new(bounds);
-        self.ledger.on_answered(OWN.into());
+        self.ledger.on_answered(self.validated);
     }
 
     /// Loses the datagrams that the peer sends in these steps, counted from 1. The peer draws them
-    /// all the same, so the others stay as they are, unless they depend on what the server answers.
+    /// all the same, so the others stay as they are, unless they depend on what the victim answers.
     pub fn lose(&mut self, steps: impl IntoIterator<Item = u64>) {
         self.lost.extend(steps);
     }
@@ -133,19 +163,19 @@ impl Attack {
         self.elapsed
     }
 
-    /// Returns the bytes that the server holds more than at the beginning, if they are counted.
+    /// Returns the bytes that the victim holds more than at the beginning, if they are counted.
     pub fn held(&self) -> Option<u64> {
         self.victim.held()
     }
 
-    /// Returns the server's connection while it exists.
-    pub fn server(&self) -> Option<&Connection> {
+    /// Returns the victim's connection while it exists.
+    pub fn victim(&self) -> Option<&Connection> {
         self.victim.connection()
     }
 
     /// Returns true if the connection has ended, because the peer broke a rule or timed out.
     pub fn is_over(&self) -> bool {
-        self.peer.is_none() || self.server().is_none()
+        self.peer.is_none() || self.victim().is_none()
     }
 
     /// Takes this many steps, or fewer if the connection ends.
@@ -275,89 +305,32 @@ impl Attack {
         self.ledger.check_work(self.victim.calls)
     }
 
-    /// Does an honest handshake with extreme parameters, and hands its keys to the hostile peer.
-    fn shake_hands(
-        &mut self,
-        character: Character,
-        client: &Arc<dyn Provider>,
-    ) -> Result<(), StartError> {
-        let secrets = Secrets::default();
-        let setup = Setup {
-            provider: Arc::new(Disguise {
-                inner: client.clone(),
-                extremes: character.extremes.clone(),
-                secrets: secrets.clone(),
-            }),
-            // One version has one set of labels for the keys.
-            transport: Arc::new(TransportConfig::new().versions([Version::V1])),
-        };
-        let random = Box::new(SeededRandom::new(self.seed));
-        let mut endpoint = Endpoint::new(0, random, None);
-        let (slot, mut client) = endpoint.connect(self.now, &setup, SERVER_ADDRESS, SERVER_NAME)?;
-        let (mut confirmed, mut from_server) = (false, Vec::new());
+    /// Does an honest handshake, and lets the hostile peer take over.
+    fn shake_hands(&mut self, character: Character, mut honest: Handshake) {
         for _ in 0..ROUNDS {
-            endpoint.service(slot, &mut client);
-            let mut sent = 0;
-            while let Some(out) = client.poll_transmit(self.now, &mut self.buffer, 65_507) {
-                let bytes = self.buffer.get(..out.size).unwrap_or_default();
-                for datagram in bytes.chunks(out.segment_size.unwrap_or(out.size)) {
-                    let mut datagram = datagram.to_vec();
-                    self.victim
-                        .receive(self.now + DELAY, OWN.into(), &mut datagram);
-                    sent += 1;
-                }
+            let datagrams = honest.transmit(self.now);
+            let mut sent = datagrams.len();
+            for mut datagram in datagrams {
+                self.victim
+                    .receive(self.now + DELAY, honest.address(), &mut datagram);
             }
             let mut answers = self.idle(DELAY);
             answers.append(&mut self.victim.drain(self.now));
             answers.append(&mut self.idle(DELAY));
+            sent += answers.len();
             for answer in answers {
-                let mut datagram = answer.payload;
-                from_server.push(datagram.clone());
-                let arrival = Arrival {
-                    peer: SERVER_ADDRESS,
-                    local: Local::default(),
-                    ecn: None,
-                };
-                let routed = endpoint.on_datagram(self.now, &arrival, &mut datagram);
-                if let Routed::Connection(_, packets) = routed {
-                    client.on_packets(self.now, &arrival, packets);
-                }
-                sent += 1;
-            }
-            while let Some(event) = client.poll_event() {
-                confirmed |= event == Event::HandshakeConfirmed;
+                honest.receive(self.now, answer.source, answer.payload);
             }
             if sent == 0 {
                 break;
             }
         }
-        let keys = [Side::Client, Side::Server].map(|side| secrets.of(side));
-        if let ([Some(own), Some(server)], true) = (keys, confirmed) {
-            let keys = [own, server].map(|it| DirectionKeys::from_secret(Version::V1, &it));
-            let params = Params::decode(&secrets.params(), Side::Server).unwrap_or_default();
-            let frames = Frames::new(params, server_id(&from_server).unwrap_or(Cid::EMPTY));
-            let rng = Rng::nth(self.seed, 2);
-            let mut peer = HostilePeer::new(character, rng, OWN.into(), keys, frames);
-            for datagram in &from_server {
-                peer.read(OWN.into(), datagram);
-            }
-            self.peer = Some(peer);
-        }
-        self.ledger.on_answered(OWN.into());
-        Ok(())
+        self.ledger.on_answered(honest.address());
+        self.peer = honest.hand_over(character, Rng::nth(self.seed, 2));
     }
 }
 
-/// Returns the connection id that the server gave itself in its first packet with an id of its own.
-fn server_id(datagrams: &[Vec<u8>]) -> Option<Cid> {
-    let mut datagrams = datagrams.iter();
-    datagrams.find_map(|datagram| {
-        let mut datagram = datagram.clone();
-        let packets = Packets::new(&mut datagram, 8);
-        let mut handshake = packets.filter_map(|packet| match packet.ok()? {
-            Decoded::Protected(packet) if packet.kind == Kind::Handshake => Some(packet.scid),
-            _ => None,
-        });
-        handshake.next()
-    })
+#[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
+fn base() -> Instant {
+    Instant::now()
 }

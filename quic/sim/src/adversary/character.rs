@@ -51,11 +51,19 @@ pub enum Move {
     EarlyPacket,
     /// No packet of the connection, but noise from a spoofed address.
     Noise,
+    /// `RESET_STREAM_AT`.
+    ResetAt,
+    /// The next byte of a stream, in a frame of its own.
+    Drip,
+    /// A key update, if the victim followed the last one.
+    UpdateKeys,
+    /// What only servers send: `HANDSHAKE_DONE` again, tokens, session tickets without end.
+    Tell,
 }
 
 impl Move {
     /// All moves.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Ping,
         Self::Challenge,
         Self::Challenges,
@@ -77,7 +85,15 @@ impl Move {
         Self::Rude,
         Self::EarlyPacket,
         Self::Noise,
+        Self::ResetAt,
+        Self::Drip,
+        Self::UpdateKeys,
+        Self::Tell,
     ];
+
+    /// Number of moves from which [`Character::of_seed`] draws, the first of [`Move::ALL`]: with more
+    /// of them the seeds that found something would draw another peer.
+    const OF_SEEDS: usize = 21;
 }
 
 /// Places that a hostile peer sends from.
@@ -121,7 +137,7 @@ pub struct Character {
     pub pause: Duration,
     /// Chance of a long silence before a datagram.
     pub silence: Chance,
-    /// Chance that the server's application reads everything before a datagram.
+    /// Chance that the victim's application reads everything before a datagram.
     pub read: Chance,
     /// Transport parameters.
     pub extremes: Extremes,
@@ -219,9 +235,19 @@ impl Character {
 
     /// Draws a peer that does everything, within what it likes; one in eight does only one thing.
     pub fn of_seed(seed: u64) -> Self {
-        let rng = &mut Rng::nth(seed, 0xc4a2);
+        let (moves, _) = Move::ALL.split_at(Move::OF_SEEDS);
+        Self::drawn(&mut Rng::nth(seed, 0xc4a2), moves)
+    }
+
+    /// Draws a peer as [`of_seed`](Self::of_seed) does, from all moves.
+    pub fn of_seed_with_all(seed: u64) -> Self {
+        Self::drawn(&mut Rng::nth(seed, 0xa113), &Move::ALL)
+    }
+
+    fn drawn(rng: &mut Rng, all: &[Move]) -> Self {
         let mut moves: Vec<Move> = (0..2 + rng.below(12))
-            .map(|_| Move::ALL[rng.below(Move::ALL.len() as u64) as usize])
+            .filter_map(|_| all.get(rng.below(all.len() as u64) as usize))
+            .copied()
             .collect();
         // One rude frame ends it: not at once.
         moves.retain(|it| *it != Move::Rude || rng.below(4) == 0);
@@ -301,7 +327,7 @@ pub struct Extremes {
     pub ack_delay_exponent: Option<u8>,
     /// All windows for data, in bytes.
     pub windows: Option<u64>,
-    /// Streams that the server may open, per kind.
+    /// Streams that the victim may open, per kind.
     pub streams: Option<u64>,
     /// `active_connection_id_limit`, 2 at least.
     pub active_connection_id_limit: Option<u64>,

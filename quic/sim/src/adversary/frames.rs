@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use hybriq_proto::{
     frame::{
         AckFrequency, DataBlocked, Frame, FrameWriter, MaxData, MaxStreamData, MaxStreams,
-        NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, RetireConnectionId,
-        StopSending, Stream, StreamDataBlocked, StreamHeader, StreamId, StreamsBlocked,
+        NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, ResetStreamAt,
+        RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamHeader, StreamId,
+        StreamsBlocked,
     },
     packet::Cid,
     params::Params,
@@ -20,48 +21,61 @@ use crate::{Raw, Rng};
 
 /// Largest index of a stream that is used.
 const STREAMS: u64 = 200;
-/// Connection ids that the honest handshake has issued to the server.
+/// Connection ids that the honest handshake has issued to the victim.
 const ISSUED: u64 = 4;
 /// Room in a packet for one more frame of fixed size.
 const ROOM: usize = 64;
 /// Ports and challenges aside, what may be said of the largest value of a variable-length integer.
 const LARGEST: u64 = (1 << 62) - 1;
 
-/// Knowledge of a hostile peer about the limits of the server, and about what it said itself.
+/// Largest token of a NEW_TOKEN frame.
+const TOKEN: u64 = 600;
+/// Largest part of a session ticket in one packet.
+const TICKET: usize = 200;
+
+/// Knowledge of a hostile peer about the limits of its victim, and about what it said itself.
 pub(super) struct Frames {
-    server: Params,
+    /// Its own role.
+    side: Side,
+    victim: Params,
     /// End of what was sent on each stream, and true if it is final.
     ends: BTreeMap<StreamId, (u64, bool)>,
-    /// Streams that the server opened.
+    /// Streams that the victim opened.
     opened: Vec<StreamId>,
-    /// Ids of the server, with their sequence numbers.
+    /// Ids of the victim, with their sequence numbers.
     pub(super) ids: Vec<(u64, Cid)>,
     next_id: u64,
     next_frequency: u64,
+    /// End of the CRYPTO data of a server in 1-RTT packets.
+    crypto_end: u64,
 }
 
 impl Frames {
-    pub(super) fn new(server: Params, first: Cid) -> Self {
+    /// Starts with the victim's parameters and its first id, and with the end of the CRYPTO data that
+    /// honest code sent in 1-RTT packets.
+    pub(super) fn new(side: Side, victim: Params, first: Cid, crypto_end: u64) -> Self {
         Self {
-            server,
+            side,
+            victim,
             ends: BTreeMap::new(),
             opened: Vec::new(),
             ids: vec![(0, first)],
             next_id: ISSUED,
             next_frequency: 0,
+            crypto_end,
         }
     }
 
-    /// Learns from a frame of the server.
+    /// Learns from a frame of the victim.
     pub(super) fn learn(&mut self, frame: &Frame<'_>) {
         match frame {
             Frame::MaxData(MaxData { max }) => {
-                self.server.initial_max_data = self.server.initial_max_data.max(*max);
+                self.victim.initial_max_data = self.victim.initial_max_data.max(*max);
             }
             Frame::MaxStreams(MaxStreams { direction, max }) => {
                 let known = match direction {
-                    Direction::Bidi => &mut self.server.initial_max_streams_bidi,
-                    Direction::Uni => &mut self.server.initial_max_streams_uni,
+                    Direction::Bidi => &mut self.victim.initial_max_streams_bidi,
+                    Direction::Uni => &mut self.victim.initial_max_streams_uni,
                 };
                 *known = (*known).max(*max);
             }
@@ -70,7 +84,7 @@ impl Frames {
                 self.ids.push((frame.sequence, frame.cid));
             }
             Frame::Stream(frame)
-                if frame.id.initiator() == Side::Server && !self.opened.contains(&frame.id) =>
+                if frame.id.initiator() == self.side.peer() && !self.opened.contains(&frame.id) =>
             {
                 self.opened.push(frame.id);
             }
@@ -78,22 +92,22 @@ impl Frames {
         }
     }
 
-    /// Draws a stream of the client that is not at its end.
+    /// Draws a stream of its own that is not at its end.
     fn stream(&self, rng: &mut Rng) -> Option<StreamId> {
         let direction = if rng.below(2) == 0 {
             Direction::Bidi
         } else {
             Direction::Uni
         };
-        let id = StreamId::new(Side::Client, direction, rng.below(self.streams(direction)));
+        let id = StreamId::new(self.side, direction, rng.below(self.streams(direction)));
         let is_open = self.ends.get(&id).is_none_or(|(_, done)| !done);
         (self.streams(direction) > 0 && is_open).then_some(id)
     }
 
     fn streams(&self, direction: Direction) -> u64 {
         let most = match direction {
-            Direction::Bidi => self.server.initial_max_streams_bidi,
-            Direction::Uni => self.server.initial_max_streams_uni,
+            Direction::Bidi => self.victim.initial_max_streams_bidi,
+            Direction::Uni => self.victim.initial_max_streams_uni,
         };
         most.min(STREAMS)
     }
@@ -101,13 +115,13 @@ impl Frames {
     /// Takes credit for bytes of a stream, if there is enough.
     fn take(&mut self, id: StreamId, end: u64) -> bool {
         let of_stream = match id.direction() {
-            Direction::Bidi => self.server.initial_max_stream_data_bidi_remote,
-            Direction::Uni => self.server.initial_max_stream_data_uni,
+            Direction::Bidi => self.victim.initial_max_stream_data_bidi_remote,
+            Direction::Uni => self.victim.initial_max_stream_data_uni,
         };
         let used: u64 = self.ends.values().map(|(end, _)| end).sum();
         let entry = self.ends.entry(id).or_default();
         let more = end.saturating_sub(entry.0);
-        if end > of_stream || used + more > self.server.initial_max_data {
+        if end > of_stream || used + more > self.victim.initial_max_data {
             return false;
         }
         entry.0 = entry.0.max(end);
@@ -126,15 +140,20 @@ impl Frames {
         }
         let eight = rng.draw().to_be_bytes();
         match it {
-            Move::Ping | Move::EarlyPacket | Move::Noise => drop(out.ping()),
+            Move::Ping | Move::EarlyPacket | Move::Noise | Move::UpdateKeys => drop(out.ping()),
             Move::Challenge => drop(out.write(&PathChallenge(eight))),
             Move::Challenges => (0..3).for_each(|_| {
                 out.write(&PathChallenge(rng.draw().to_be_bytes()));
             }),
             Move::Response => drop(out.write(&PathResponse(eight))),
-            Move::Pieces | Move::Data | Move::Fin | Move::FarStream | Move::Reset => {
-                self.write_stream(it, rng, out);
-            }
+            Move::Pieces
+            | Move::Data
+            | Move::Drip
+            | Move::Fin
+            | Move::FarStream
+            | Move::Reset
+            | Move::ResetAt => self.write_stream(it, rng, out),
+            Move::Tell => self.write_of_server(rng, out),
             Move::Stop => {
                 let ours = self
                     .ends
@@ -162,10 +181,10 @@ impl Frames {
                 });
             }
             Move::AckFrequency => self.write_frequency(rng, out),
-            Move::ImmediateAck if self.server.min_ack_delay.is_some() => {
+            Move::ImmediateAck if self.victim.min_ack_delay.is_some() => {
                 out.immediate_ack();
             }
-            Move::Datagrams if self.server.max_datagram_frame_size > 0 => {
+            Move::Datagrams if self.victim.max_datagram_frame_size > 0 => {
                 for _ in 0..rng.below(30) {
                     let len = [0, 0, 1, 100][rng.below(4) as usize];
                     if out.remaining() > len + ROOM {
@@ -173,7 +192,7 @@ impl Frames {
                     }
                 }
             }
-            // The server does not take them.
+            // The victim does not take them.
             Move::ImmediateAck | Move::Datagrams => {}
             Move::Rude => match rng.below(3) {
                 0 => drop(out.handshake_done()),
@@ -201,7 +220,7 @@ impl Frames {
             return;
         }
         let far = StreamId::new(
-            Side::Client,
+            self.side,
             Direction::Bidi,
             self.streams(Direction::Bidi).saturating_sub(1),
         );
@@ -214,20 +233,29 @@ impl Frames {
         let (known, done) = self.ends.get(&id).copied().unwrap_or_default();
         let (offset, len) = match it {
             Move::Data => (rng.below(4000), out.remaining() as u64 - 20),
+            Move::ResetAt => (known, rng.below(2000)),
             _ => (known, 1),
         };
-        let ends = matches!(it, Move::Fin | Move::Reset);
+        let ends = matches!(it, Move::Fin | Move::Reset | Move::ResetAt);
         if done || !self.take(id, offset + len) {
             return;
         }
         if ends {
             self.finish(id);
         }
+        let final_size = offset + len;
         if it == Move::Reset {
             out.write(&ResetStream {
                 id,
                 code: 1,
-                final_size: offset + len,
+                final_size,
+            });
+        } else if it == Move::ResetAt {
+            out.write(&ResetStreamAt {
+                id,
+                code: 1,
+                final_size,
+                reliable_size: rng.below(final_size + 1),
             });
         } else {
             let header = StreamHeader {
@@ -236,6 +264,36 @@ impl Frames {
                 fin: ends,
             };
             out.stream(header, len as usize, |data| data.fill(7));
+        }
+    }
+
+    /// Writes what only servers send: `HANDSHAKE_DONE` again, tokens, and the next part of session
+    /// tickets without end.
+    fn write_of_server(&mut self, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+        if self.side.is_client() {
+            return;
+        }
+        match rng.below(3) {
+            0 => drop(out.handshake_done()),
+            1 => {
+                let len = out.remaining().saturating_sub(ROOM) as u64;
+                let token = vec![7; 1 + rng.below(len.min(TOKEN)) as usize];
+                out.write(&NewToken { token: &token });
+            }
+            _ => {
+                // NewSessionTicket of 2^8 bytes, or as long as a handshake message may be.
+                let len = [0x100_u32, 0xff_ffff][rng.below(2) as usize].to_be_bytes();
+                let mut ticket = vec![1; 1 + rng.below(TICKET as u64) as usize];
+                let head = [4, len[1], len[2], len[3]];
+                ticket
+                    .iter_mut()
+                    .zip(head)
+                    .for_each(|(it, head)| *it = head);
+                let room = out.remaining().saturating_sub(ROOM).min(ticket.len());
+                let fill = |data: &mut [u8]| data.copy_from_slice(ticket.split_at(data.len()).0);
+                let written = out.crypto(self.crypto_end, room, fill);
+                self.crypto_end += written.unwrap_or(0) as u64;
+            }
         }
     }
 
@@ -271,7 +329,7 @@ impl Frames {
     }
 
     fn write_frequency(&mut self, rng: &mut Rng, out: &mut FrameWriter<'_>) {
-        let Some(least) = self.server.min_ack_delay else {
+        let Some(least) = self.victim.min_ack_delay else {
             return;
         };
         let longest = Duration::from_secs(16).as_micros() as u64;

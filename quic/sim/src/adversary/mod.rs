@@ -7,11 +7,12 @@
 //! pass the node.
 //!
 //! # At the other end
-//! An [`Attack`] is one authenticated client against one server, in virtual time. The client has
-//! honest code for its handshake only. Then it forges every datagram: it draws frames of all types,
-//! acknowledges what it likes, comes from addresses it likes and answers challenges if it likes. Its
-//! [`Character`] says what it likes, and [`Extremes`] are its transport parameters. After every step
-//! the server is compared with [`invariants`](super::invariants).
+//! An [`Attack`] is one authenticated client against one server, in virtual time, or one server
+//! against its client ([`Attack::on_client`]). The attacker has honest code for its handshake only.
+//! Then it forges every datagram: it draws frames of all types, acknowledges what it likes, updates
+//! its keys, comes from addresses it likes and answers challenges if it likes. Its [`Character`] says
+//! what it likes, and [`Extremes`] are its transport parameters. After every step its victim is
+//! compared with [`invariants`](super::invariants).
 //!
 //! ```
 //! use hybriq_sim::adversary::{Attack, Character};
@@ -47,6 +48,8 @@ mod attack;
 mod character;
 mod disguise;
 mod frames;
+mod handshake;
+mod keys;
 mod nodes;
 mod peer;
 mod search;

@@ -9,29 +9,24 @@ use std::{
 use hybriq_proto::{
     frame::{Frame, FrameWriter, PathResponse},
     limits::MIN_DATAGRAM,
-    packet::{
-        Cid, Decoded, DirectionKeys, Header, KeyPhase, Kind, PacketNumber, Packets, SpinValue,
-    },
+    packet::{Cid, Header, PacketNumber, SpinValue},
     wire::Reader,
 };
 
-use super::{Addresses, Character, Move, frames::Frames};
+use super::{Addresses, Character, Move, frames::Frames, keys::Keys};
 use crate::{Raw, Rng, one_in, seal_packet};
 
 /// First packet number that it uses: more than the honest handshake used.
 const FIRST_NUMBER: u64 = 1000;
-/// Numbers of the server's packets that it remembers.
+/// Numbers of the victim's packets that it remembers.
 const REMEMBERED: usize = 4096;
 /// Bytes of a packet besides its frames, at most.
 const OVERHEAD: usize = 40;
-/// Length of its connection ids.
-const CID_LEN: usize = 8;
-
 /// A datagram of a hostile peer.
 pub(super) struct Forged {
     pub(super) from: SocketAddr,
     pub(super) payload: Vec<u8>,
-    /// True if it acknowledges something.
+    /// True if it acknowledges something that it did not acknowledge before.
     pub(super) acknowledges: bool,
     /// True if it answers a challenge to the address that it comes from.
     pub(super) answers: bool,
@@ -39,17 +34,18 @@ pub(super) struct Forged {
     pub(super) moves: Vec<Move>,
 }
 
-/// An authenticated client without manners.
+/// An authenticated peer without manners.
 pub(super) struct HostilePeer {
     character: Character,
     rng: Rng,
     own: SocketAddr,
-    keys: DirectionKeys,
-    server_keys: DirectionKeys,
+    keys: Keys,
     frames: Frames,
     next_number: u64,
-    /// Numbers of the server's packets that it read.
+    /// Numbers of the victim's packets that it read.
     numbers: BTreeSet<u64>,
+    /// Those of them that it acknowledged.
+    acknowledged: BTreeSet<u64>,
     /// Challenges that it will answer.
     challenges: VecDeque<(SocketAddr, [u8; 8])>,
     /// Number of datagrams sent.
@@ -57,62 +53,58 @@ pub(super) struct HostilePeer {
 }
 
 impl HostilePeer {
-    /// Takes over after the handshake. `keys` are its own and the server's.
+    /// Takes over after the handshake.
     pub(super) fn new(
         character: Character,
         rng: Rng,
         own: SocketAddr,
-        keys: [DirectionKeys; 2],
+        keys: Keys,
         frames: Frames,
     ) -> Self {
-        let [keys, server_keys] = keys;
         Self {
             character,
             rng,
             own,
             keys,
-            server_keys,
             frames,
             next_number: FIRST_NUMBER,
             numbers: BTreeSet::new(),
+            acknowledged: BTreeSet::new(),
             challenges: VecDeque::new(),
             sent: 0,
         }
     }
 
-    /// Reads a datagram that the server sent to one of its addresses.
+    /// Reads a datagram that the victim sent to one of its addresses.
     pub(super) fn read(&mut self, to: SocketAddr, datagram: &[u8]) {
         let is_answered = !self.character.answers_short_ones || datagram.len() < MIN_DATAGRAM;
-        let mut datagram = datagram.to_vec();
-        let largest = self.numbers.last().copied().map(PacketNumber::saturating);
-        for packet in Packets::new(&mut datagram, CID_LEN) {
-            let Ok(Decoded::Protected(packet)) = packet else {
-                return;
-            };
-            if packet.kind != Kind::OneRtt {
-                continue;
-            }
-            let Ok(packet) = packet.unprotect(&self.server_keys.header, largest) else {
-                return;
-            };
-            let number = packet.pn.get();
-            let Ok(payload) = packet.open(&self.server_keys.packet) else {
-                return;
-            };
-            self.numbers.insert(number);
-            if self.numbers.len() > REMEMBERED {
-                self.numbers.pop_first();
+        let Self {
+            keys,
+            numbers,
+            acknowledged,
+            frames,
+            challenges,
+            rng,
+            character,
+            ..
+        } = self;
+        keys.read(datagram, |number, payload| {
+            numbers.insert(number);
+            if numbers.len() > REMEMBERED {
+                if let Some(oldest) = numbers.pop_first() {
+                    acknowledged.remove(&oldest);
+                }
             }
             let mut reader = Reader::new(payload);
             while let Some(Ok(frame)) = (!reader.is_empty()).then(|| Frame::decode(&mut reader)) {
-                self.frames.learn(&frame);
+                frames.learn(&frame);
                 if let Frame::PathChallenge(challenge) = frame {
-                    if is_answered && self.rng.happens(self.character.answers) {
-                        self.challenges.push_back((to, challenge.0));
+                    if is_answered && rng.happens(character.answers) {
+                        challenges.push_back((to, challenge.0));
                     }
                 }
             }
-        }
+        });
     }
 
     /// Draws the place that the next datagram comes from.
@@ -162,6 +154,9 @@ impl HostilePeer {
             0
         };
         let from = self.place();
+        if first == Move::UpdateKeys {
+            self.keys.update();
+        }
         let (mut told, mut made) = (false, vec![first]);
         let payload = self.packet(pad_to, |peer, rng, out| {
             if acknowledges {
@@ -189,8 +184,9 @@ impl HostilePeer {
         }
     }
 
-    /// Acknowledges what came, or parts of it.
-    fn acknowledge(&self, rng: &mut Rng, out: &mut FrameWriter<'_>) -> bool {
+    /// Acknowledges what came, or parts of it. Returns true if something of it is new: the same again
+    /// opens no window.
+    fn acknowledge(&mut self, rng: &mut Rng, out: &mut FrameWriter<'_>) -> bool {
         let keeps = [one_in(1), one_in(2)][rng.below(2) as usize];
         let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
         for &number in self.numbers.iter().rev() {
@@ -204,10 +200,14 @@ impl HostilePeer {
         }
         let delay = [0, 100, u64::from(u32::MAX)][rng.below(3) as usize];
         let number = PacketNumber::saturating;
-        let ranges = ranges.iter().take(32);
-        let ranges = ranges.map(|it| number(*it.start())..=number(*it.end()));
-        out.ack_within(MIN_DATAGRAM / 2, delay, ranges, None)
-            .is_some()
+        let listed = ranges.iter().take(32);
+        let listed = listed.map(|it| number(*it.start())..=number(*it.end()));
+        let told = out.ack_within(MIN_DATAGRAM / 2, delay, listed, None);
+        let before = self.acknowledged.len();
+        for range in ranges.into_iter().take(told.unwrap_or(0)) {
+            self.acknowledged.extend(range);
+        }
+        self.acknowledged.len() > before
     }
 
     /// Seals one packet with its next number.
@@ -224,18 +224,19 @@ impl HostilePeer {
         // The newest id: those before it may be retired.
         let newest = self.frames.ids.last();
         let dcid = newest.map_or(Cid::EMPTY, |(_, cid)| *cid);
-        let header = Header::Short {
-            dcid,
-            spin: SpinValue::Zero,
-            key_phase: KeyPhase::Zero,
-        };
         let mut rng = self.rng.clone();
         let mut buffer = [0; MIN_DATAGRAM - OVERHEAD];
         let mut out = FrameWriter::new(&mut buffer);
         fill(self, &mut rng, &mut out);
         self.rng = rng;
         let frames = Raw(out.written());
-        seal_packet(&header, number, &self.keys, |packet| {
+        let (keys, key_phase) = self.keys.own();
+        let header = Header::Short {
+            dcid,
+            spin: SpinValue::Zero,
+            key_phase,
+        };
+        seal_packet(&header, number, keys, |packet| {
             packet.write(&frames);
             pad_to
         })

@@ -1,24 +1,26 @@
-//! The server under attack, driven directly: no network, no clients but one.
+//! The end under attack, driven directly: no network, no peer but one.
 
 use std::{net::SocketAddr, time::Instant};
 
 use hybriq_proto::{
     connection::Connection,
-    endpoint::{Arrival, Endpoint, Local, Routed, Setup, Slot},
+    endpoint::{Arrival, Endpoint, Local, Routed, Setup, Slot, StartError},
     limits,
     streams::{Direction, ReadError, StreamId},
 };
 
 use crate::{
     Datagram, SERVER_ADDRESS, SeededRandom,
+    host::SERVER_NAME,
     invariants::{Invariant, Violation, holds},
 };
 
 /// Maximum number of timers at one instant.
 const TIMERS_AT_ONCE: u64 = 64;
 
-/// A server with one connection at most.
+/// A server with one connection at most, or a client with one.
 pub(super) struct Victim {
+    address: SocketAddr,
     endpoint: Endpoint,
     connection: Option<(Slot, Connection)>,
     /// Streams that the application reads.
@@ -27,17 +29,34 @@ pub(super) struct Victim {
     outgoing: Vec<Datagram>,
     /// Counter of the bytes that are allocated.
     pub(super) allocated: Option<fn() -> usize>,
-    /// Bytes that calls of the server allocated, less those that they freed.
+    /// Bytes that its calls allocated, less those that they freed.
     held: i128,
     /// Calls of the connection's methods since the last datagram or timer.
     pub(super) calls: u64,
 }
 
 impl Victim {
-    pub(super) fn new(seed: u64, setup: Setup) -> Self {
+    pub(super) fn server(seed: u64, setup: Setup) -> Self {
+        Self::new(SERVER_ADDRESS, seed, Some(setup))
+    }
+
+    pub(super) fn client(
+        seed: u64,
+        now: Instant,
+        address: SocketAddr,
+        setup: &Setup,
+    ) -> Result<Self, StartError> {
+        let mut this = Self::new(address, seed, None);
+        let endpoint = &mut this.endpoint;
+        this.connection = Some(endpoint.connect(now, setup, SERVER_ADDRESS, SERVER_NAME)?);
+        Ok(this)
+    }
+
+    fn new(address: SocketAddr, seed: u64, setup: Option<Setup>) -> Self {
         let random = Box::new(SeededRandom::new(seed ^ 0x71c7));
         Self {
-            endpoint: Endpoint::new(0, random, Some(setup)),
+            address,
+            endpoint: Endpoint::new(0, random, setup),
             connection: None,
             accepted: Vec::new(),
             buffer: vec![0; 65_536],
@@ -48,7 +67,7 @@ impl Victim {
         }
     }
 
-    /// Runs something of the server, and counts the bytes that it allocates.
+    /// Runs something of the victim, and counts the bytes that it allocates.
     fn measured<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let count = |this: &Self| this.allocated.map_or(0, |allocated| allocated() as i128);
         let before = count(self);
@@ -126,7 +145,11 @@ impl Victim {
                     this.connection = this.endpoint.accept(now, *incoming, None).ok();
                 }
                 Routed::Incoming(incoming) => this.endpoint.refuse(*incoming),
-                Routed::Foreign(..) | Routed::Stray(_) | Routed::Consumed | Routed::Dropped(_) => {}
+                Routed::Foreign(..)
+                | Routed::Earlier(..)
+                | Routed::Stray(_)
+                | Routed::Consumed
+                | Routed::Dropped(_) => {}
             }
         });
     }
@@ -138,7 +161,7 @@ impl Victim {
             for datagram in bytes.chunks(segment) {
                 let datagram = datagram.to_vec();
                 self.outgoing
-                    .push(Datagram::new(SERVER_ADDRESS, to, datagram));
+                    .push(Datagram::new(self.address, to, datagram));
             }
         }
         std::mem::take(&mut self.outgoing)

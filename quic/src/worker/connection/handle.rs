@@ -5,8 +5,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::Bytes;
-
 use super::{SharedConnection, State, WaitFor};
 use crate::{
     sync::MutexGuard,
@@ -39,7 +37,8 @@ impl EarlyStreams {
     }
 }
 
-/// A handle of a connection. Dropping the last one closes the connection with code 0.
+/// A handle of a connection. Dropping the last one closes the connection with code 0, once the
+/// streams that were finished have arrived.
 pub(crate) struct Handle {
     connection: Arc<SharedConnection>,
     /// Fate of early streams when the handle was made. The handle is valid for streams opened since.
@@ -173,7 +172,7 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.connection.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.connection.close(0, Bytes::new());
+            self.connection.leave();
         }
     }
 }

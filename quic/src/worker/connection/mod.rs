@@ -1,6 +1,7 @@
 //! Connections, shared by their worker and the application's handles.
 
 mod handle;
+mod leaving;
 mod moves;
 
 use std::{
@@ -13,7 +14,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use tracing::Span;
 
-use self::moves::Move;
+use self::{leaving::Leaving, moves::Move};
 use super::{
     drain::Drain,
     news::{News, PathNews},
@@ -78,6 +79,8 @@ pub(crate) struct State {
     pub(crate) local_address: Option<SocketAddr>,
     /// Code and reason of a close that the worker, which has the clock, must still start.
     close: Option<(u64, Bytes)>,
+    /// State towards the application's handles.
+    leaving: Leaving,
     /// Migration that the application asked for.
     pub(crate) moving: Move,
     waiters: [Waiters; WaitFor::ALL.len()],
@@ -159,6 +162,7 @@ impl SharedConnection {
                 closed: None,
                 local_address: None,
                 close: None,
+                leaving: Leaving::No,
                 moving: Move::default(),
                 waiters: Default::default(),
                 sends: HashMap::new(),
@@ -206,6 +210,16 @@ impl SharedConnection {
     /// Returns the signal that the endpoint drains.
     pub(crate) fn drain(&self) -> &Drain {
         self.worker.drain()
+    }
+
+    /// Handles the drop of the last handle: closes the connection with code 0, once the streams that
+    /// were finished have arrived.
+    fn leave(self: &Arc<Self>) {
+        if self.lock().leave() {
+            self.touch();
+        } else {
+            self.close(0, Bytes::new());
+        }
     }
 
     /// Closes the connection for the application at once; the worker tells the peer.

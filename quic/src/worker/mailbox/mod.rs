@@ -1,25 +1,27 @@
 //! Messages of handles and other workers to a worker.
 
 use std::{
-    mem,
+    io, mem,
     net::SocketAddr,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::{
     attempt::Promise,
     connection::{CallWorker, Migration, SharedConnection},
     drain::Drain,
+    inheritance::Claimed,
     stats::EndpointStats,
     tasks::Tasks,
     waiters::{lock, set_waker},
 };
 use crate::{
     sync::{Mutex, MutexGuard},
-    udp::Opened,
+    udp::{Handle, Opened, Reason},
 };
 use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
 
@@ -55,15 +57,6 @@ pub(super) struct Passed {
     pub(super) reason: Reason,
 }
 
-/// Reason why a datagram is passed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// It has an id of this worker.
-    Id,
-    /// It may be a stateless reset, for any of the workers.
-    Stray,
-}
-
 /// Command of the application to a worker.
 pub(crate) enum Command {
     /// Start a connection.
@@ -88,8 +81,8 @@ pub(crate) enum Command {
     },
     /// Send a Retry, so that the client proves its address.
     Retry(Incoming),
-    /// Refuse a connection.
-    Refuse(Incoming),
+    /// Refuse a connection for this reason.
+    Refuse(Incoming, &'static str),
     /// Drop a ClientHello without an answer.
     Ignore(Incoming),
     /// Migrate a connection to a socket of its own.
@@ -98,6 +91,15 @@ pub(crate) enum Command {
     Rebind(Box<Opened>),
     /// Accept connections with another setup from now on.
     SetServer(Setup),
+    /// Send the sockets that the worker was made with.
+    Lend(oneshot::Sender<io::Result<Vec<Handle>>>),
+    /// Receive from this relay from now on, not from the sockets, and send the clients whose handshake
+    /// is not finished.
+    GiveWay(Handle, oneshot::Sender<Vec<Claimed>>),
+    /// Receive from the sockets again: there is no successor.
+    GoOn,
+    /// Finish with the clients that came before the successor.
+    Succeeded,
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
     /// Handle the drop of the endpoint's last handle.

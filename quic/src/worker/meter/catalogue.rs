@@ -66,6 +66,8 @@ metrics! {
         "Datagrams received that belonged to no connection and were useless.";
     DATAGRAMS_PASSED_ON: Counter, Count, "hybriq_datagrams_passed_on_total",
         "Datagrams that came to the wrong worker and were passed on to the right one.";
+    DATAGRAMS_FORWARDED: Counter, Count, "hybriq_datagrams_forwarded_total",
+        "Datagrams of connections of an earlier process, at the process that forwards and at the one that takes them.";
     CLIENTS_REFUSED: Counter, Count, "hybriq_clients_refused_total",
         "Clients refused, by the policy or the limit that refused them.";
     CLIENTS_IGNORED: Counter, Count, "hybriq_clients_ignored_total",

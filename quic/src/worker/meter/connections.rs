@@ -152,6 +152,7 @@ impl Closed {
             }
             Some(ConnectionError::Reset) => ("peer", "stateless_reset", None),
             Some(ConnectionError::TimedOut) => ("nobody", "timed_out", None),
+            Some(ConnectionError::HandshakeTimedOut) => ("nobody", "handshake_timed_out", None),
             Some(ConnectionError::NoAnswer) => ("nobody", "no_answer", None),
             Some(ConnectionError::VersionMismatch) => ("peer", "version_mismatch", None),
             Some(_) | None => ("nobody", "unknown", None),

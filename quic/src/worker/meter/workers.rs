@@ -7,7 +7,7 @@ use super::{
 use crate::worker::stats::EndpointStats;
 
 /// Number of counters of a worker.
-const COUNTERS: usize = 22;
+const COUNTERS: usize = 25;
 
 /// A counter: its metric, a label of its own, and its value.
 type Row = (Metric, Option<(&'static str, &'static str)>, u64);
@@ -28,6 +28,9 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         datagrams_dropped: _,
         drops: _,
         datagrams_passed_on,
+        datagrams_forwarded,
+        forwards_dropped,
+        forwards_received,
         worker_failures,
         partial_hellos: _,
         waiting_incoming: _,
@@ -46,6 +49,7 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         tokens_rejected,
         tokens_replayed,
     } = *stats;
+    let outcome = |outcome| Some(("outcome", outcome));
     let refused = |reason| Some(("reason", reason));
     [
         (names::DATAGRAMS_RECEIVED, None, datagrams_received),
@@ -57,6 +61,21 @@ fn counters(stats: &EndpointStats) -> [Row; COUNTERS] {
         (names::RECEIVE_ERRORS, None, receive_errors),
         (names::SEND_ERRORS, None, send_errors),
         (names::DATAGRAMS_PASSED_ON, None, datagrams_passed_on),
+        (
+            names::DATAGRAMS_FORWARDED,
+            outcome("sent"),
+            datagrams_forwarded,
+        ),
+        (
+            names::DATAGRAMS_FORWARDED,
+            outcome("dropped"),
+            forwards_dropped,
+        ),
+        (
+            names::DATAGRAMS_FORWARDED,
+            outcome("received"),
+            forwards_received,
+        ),
         (
             names::CLIENTS_REFUSED,
             refused("key_exchange"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Command, Promise, Standing, Worker, clock, connection::SharedConnection, touch, trace,
+    Command, Promise, Standing, Worker, clock, connection::SharedConnection, refusal, touch, trace,
 };
 use crate::error::ConnectError;
 use hybriq_proto::{
@@ -79,16 +79,16 @@ impl Worker {
                     self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
-                    self.refuse(incoming);
+                    self.refuse(incoming, refusal::GIVEN_UP);
                 }
             }
             Command::Retry(incoming) => {
                 // The handle has checked that the client would follow a Retry.
                 if let Err(incoming) = self.endpoint.retry(self.now, incoming) {
-                    self.endpoint.refuse(*incoming);
+                    self.refuse(*incoming, refusal::BY_APPLICATION);
                 }
             }
-            Command::Refuse(incoming) => self.refuse(incoming),
+            Command::Refuse(incoming, reason) => self.refuse(incoming, reason),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, reason),
             Command::Migrate(migration) => self.on_migrate(&migration),
@@ -96,6 +96,12 @@ impl Worker {
             Command::SetServer(setup) => {
                 self.endpoint.set_server(setup);
             }
+            Command::Lend(reply) => {
+                let _ = reply.send(self.sockets.lend());
+            }
+            Command::GiveWay(relay, reply) => self.give_way(relay, reply),
+            Command::GoOn => self.go_on(),
+            Command::Succeeded => self.on_succeeded(),
             Command::Release => self.release(),
             Command::Recheck => {}
         }

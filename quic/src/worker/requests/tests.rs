@@ -13,8 +13,8 @@ use crate::{
     ClientConfig,
     config::{Ids, Limits, TokenKeys},
     sync::Mutex,
-    udp::{Opened, Options, Socket},
-    worker::{Attempt, Blueprint, Mailbox, Shared, Spent, Watcher, mailbox::Reason},
+    udp::{Opened, Options, Reason, Socket},
+    worker::{Attempt, Blueprint, Inheritance, Mailbox, Shared, Spent, Watcher},
 };
 
 /// More handshakes than one turn starts.
@@ -23,6 +23,7 @@ const HANDSHAKES: usize = 40;
 /// The settings of an endpoint by default.
 fn blueprint() -> Arc<Blueprint> {
     Arc::new(Blueprint {
+        inheritance: Inheritance::default(),
         server: Mutex::default(),
         ids: Ids::default(),
         workers: 1,

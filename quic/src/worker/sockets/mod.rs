@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::udp::{self, Buffers, Socket};
+use crate::udp::{self, Buffers, Handle, Socket, Watched};
 use hybriq_proto::{
     endpoint::{Local, SocketId, Transmit},
     error::MigrateError,
@@ -88,6 +88,32 @@ impl Sockets {
         added
             .map(|socket| (socket, bound))
             .map_err(|_| MigrateError::TooManySockets)
+    }
+
+    /// Returns further handles of the sockets that the worker was made with, in the order of their ids.
+    /// Fails once new connections start from another socket: ids of sockets would mean something else
+    /// in another process.
+    pub(super) fn lend(&self) -> std::io::Result<Vec<Handle>> {
+        let kept = |bound: &&Option<Bound>| {
+            bound
+                .as_ref()
+                .is_some_and(|bound| bound.kept == Kept::Always)
+        };
+        let first = self.bound.iter().take_while(kept).count();
+        if self.primary != SocketId::default() || first == 0 {
+            return Err(std::io::ErrorKind::Unsupported.into());
+        }
+        let sockets = self.bound.iter().take(first).flatten();
+        sockets.map(|bound| bound.socket.handle()).collect()
+    }
+
+    /// Sets what the runtime watches the sockets for.
+    pub(super) fn watch(&mut self, for_what: Watched) {
+        for bound in self.bound.iter_mut().flatten() {
+            if let Err(error) = bound.socket.watch(for_what) {
+                tracing::warn!(%error, "cannot change how a socket is watched");
+            }
+        }
     }
 
     /// Adds a socket that connections may move to. Returns it if there are too many.

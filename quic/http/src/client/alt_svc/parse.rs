@@ -45,9 +45,9 @@ pub(super) fn parse<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Advice
             if text.0.is_empty() {
                 break;
             }
-            let found = text.alternative()?;
-            if alternatives.len() < MOST {
-                alternatives.extend(found);
+            let element = text.element()?;
+            if element.protocol == "h3" && alternatives.len() < MOST {
+                alternatives.push(element.alternative()?);
             }
             text.space();
             if !text.0.is_empty() && !text.take(',') {
@@ -58,12 +58,32 @@ pub(super) fn parse<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Advice
     Some(Advice::Alternatives(alternatives))
 }
 
+/// An element of the list, of any protocol.
+struct Element<'a> {
+    protocol: &'a str,
+    authority: String,
+    max_age: Duration,
+    persist: bool,
+}
+
+impl Element<'_> {
+    fn alternative(self) -> Option<Alternative> {
+        let (host, port) = self.authority.rsplit_once(':')?;
+        Some(Alternative {
+            host: (!host.is_empty()).then(|| host.to_owned()),
+            port: port.parse().ok().filter(|port| *port != 0)?,
+            max_age: self.max_age,
+            persist: self.persist,
+        })
+    }
+}
+
 /// Text that is left to read.
 struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
-    /// Reads an alternative. Returns `Some(None)` for one that is not of HTTP/3.
-    fn alternative(&mut self) -> Option<Option<Alternative>> {
+    /// Reads an element of the list.
+    fn element(&mut self) -> Option<Element<'a>> {
         let protocol = self.token()?;
         if !self.take('=') {
             return None;
@@ -92,17 +112,12 @@ impl<'a> Text<'a> {
                 _ => {}
             }
         }
-        if protocol != "h3" {
-            return Some(None);
-        }
-        let (host, port) = authority.rsplit_once(':')?;
-        let port = port.parse().ok().filter(|port| *port != 0)?;
-        Some(Some(Alternative {
-            host: (!host.is_empty()).then(|| host.to_owned()),
-            port,
+        Some(Element {
+            protocol,
+            authority,
             max_age,
             persist,
-        }))
+        })
     }
 
     fn space(&mut self) {

@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use arrayvec::ArrayVec;
@@ -10,7 +13,7 @@ use aws_lc_rs::cipher::{
     AES_128, DecryptingKey, DecryptionContext, EncryptingKey, UnboundCipherKey,
 };
 
-use super::CidGenerator;
+use super::{CidGenerator, ResetKey};
 use crate::{limits, prf::Prf, random::Random};
 
 #[cfg(test)]
@@ -65,7 +68,7 @@ pub struct QuicLb {
     cipher: Option<Cipher>,
     /// Counter of nonces, from a random start.
     count: AtomicU64,
-    /// Mask that hides the worker in unencrypted ids.
+    /// Key of the mask that hides the worker in unencrypted ids.
     mask: [u8; 16],
 }
 
@@ -251,6 +254,25 @@ impl CidGenerator for QuicLb {
         let nonce = self.decode(cid)?;
         let (first, rest) = nonce.split_first()?;
         Some(first ^ self.mask(rest))
+    }
+
+    /// Hides the worker of unencrypted ids by the key, so that a later process finds it.
+    fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
+        if self.cipher.is_some() {
+            return None;
+        }
+        let start = self.count.load(Ordering::Relaxed);
+        let keyed = Self::new(
+            self.rotation,
+            &self.server_id,
+            self.nonce_len,
+            (key.mask(), start),
+        );
+        let keyed = Self {
+            first_octet: self.first_octet,
+            ..keyed.ok()?
+        };
+        Some(Arc::new(keyed))
     }
 }
 

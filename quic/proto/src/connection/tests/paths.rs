@@ -528,29 +528,55 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
     assert!(matches!(event, Some(CidEvent::Retired(_))), "{event:?}");
 }
 
-/// Proves: rfc9000 9.3 data-follows-the-migration
-#[test]
-fn a_client_that_waits_for_data_makes_itself_heard_once() {
-    let mut pair = quiet();
-    assert_eq!(
-        pair.client.connection().next_ping(),
-        None,
-        "nothing is awaited"
-    );
-    let streams = pair.client.connection().streams();
-    let id = streams.open(crate::streams::Direction::Bidi).unwrap();
-    streams.write(id, b"request").unwrap();
-    pair.run();
-    let streams = pair.server.connection().streams();
-    streams.write(id, b"the first half").unwrap();
-    pair.run();
-    let at = pair.client.connection().next_ping().unwrap();
-    assert!(at >= pair.now + limits::SILENCE / 2);
+/// Lets the client's timers expire until it sends something; returns the time that this took.
+fn silence_of_client(pair: &mut Pair) -> Option<Duration> {
+    let since = pair.now;
+    let at = pair.client.connection().next_ping()?;
     while pair.now < at {
         pair.now = pair.client.connection().next_timeout().unwrap();
         pair.client.connection().on_timeout(pair.now);
         pair.run();
     }
+    Some(at - since)
+}
+
+/// Proves: rfc9000 9.3 data-follows-the-migration
+#[test]
+fn a_client_that_waits_for_an_answer_makes_itself_heard_ever_more_rarely() {
+    let mut pair = quiet();
+    let next = pair.client.connection().next_ping();
+    assert_eq!(next, None, "nothing is awaited");
+    let streams = pair.client.connection().streams();
+    let id = streams.open(crate::streams::Direction::Bidi).unwrap();
+    streams.write(id, b"request").unwrap();
+    pair.run();
+    for doublings in 0..4 {
+        let took = silence_of_client(&mut pair).unwrap();
+        let expected = limits::SILENCE * (1 << doublings);
+        assert!(expected / 2 <= took && took <= expected, "{took:?}");
+    }
+    // Data begins the count anew, and with its end nothing is awaited.
+    let streams = pair.server.connection().streams();
+    streams.write(id, b"the first half").unwrap();
+    pair.run();
+    assert!(silence_of_client(&mut pair).unwrap() <= limits::SILENCE);
+    pair.server.connection().streams().finish(id).unwrap();
+    pair.run();
+    let streams = pair.client.connection().streams();
+    assert_eq!(streams.read(id, &mut [0; 20]), Ok(14));
+    assert_eq!(streams.read(id, &mut [0; 20]), Ok(0));
+    assert_eq!(pair.client.connection().next_ping(), None);
+}
+
+/// Streams that a server keeps open for what may never come do not keep the connection alive.
+#[test]
+fn a_client_that_waits_for_news_makes_itself_heard_once() {
+    let mut pair = quiet();
+    let streams = pair.server.connection().streams();
+    let id = streams.open(crate::streams::Direction::Uni).unwrap();
+    streams.write(id, b"news").unwrap();
+    pair.run();
+    assert!(silence_of_client(&mut pair).unwrap() <= limits::SILENCE);
     assert_eq!(pair.client.connection().next_ping(), None, "it asked");
     pair.server
         .connection()

@@ -178,7 +178,10 @@ fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
                 break;
             }
         }
-        assert_eq!(pair.client.close_reason(), Some(ConnectionError::TimedOut));
+        assert_eq!(
+            pair.client.close_reason(),
+            Some(ConnectionError::HandshakeTimedOut)
+        );
     }
 }
 

@@ -49,6 +49,11 @@ impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
             .map(|(_, value)| value)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let entries = self.tables.iter().flat_map(HashTable::iter);
+        entries.map(|(key, value)| (key, value))
+    }
+
     /// Adds an entry or replaces its value.
     pub(super) fn insert(&mut self, key: K, value: V) {
         let hash = self.hasher.hash_one(&key);

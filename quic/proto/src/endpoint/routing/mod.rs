@@ -54,6 +54,15 @@ impl Routing {
             .copied()
     }
 
+    /// Returns the ids in use, with the client's address for those that it chose.
+    pub(super) fn targets(&self) -> impl Iterator<Item = (Cid, Option<SocketAddr>, Target)> + '_ {
+        let issued = self.issued.iter();
+        let initial = self.initial.iter();
+        issued
+            .map(|(cid, target)| (*cid, None, *target))
+            .chain(initial.map(|((cid, peer), target)| (*cid, Some(*peer), *target)))
+    }
+
     pub(super) fn insert(&mut self, cid: Cid, target: Target) {
         self.issued.insert(cid, target);
     }

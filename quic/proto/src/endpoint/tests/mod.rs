@@ -1,5 +1,6 @@
 //! Bounds on what strangers can make an endpoint store.
 
+mod restart;
 mod tokens;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};

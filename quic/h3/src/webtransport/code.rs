@@ -1,0 +1,53 @@
+//! Codes of applications as codes of HTTP/3 (draft-ietf-webtrans-http3 §4.4).
+
+/// WEBTRANSPORT_BUFFERED_STREAM_REJECTED: no more streams can wait for their session.
+pub(super) const BUFFERED_STREAM_REJECTED: u64 = 0x3994_bd84;
+
+/// WEBTRANSPORT_SESSION_GONE: the session of the stream is over.
+pub(super) const SESSION_GONE: u64 = 0x170d_7b68;
+
+/// Codes of HTTP/3 that stand for those of applications. One in 31 between them is reserved (RFC 9114
+/// §8.1).
+const FIRST: u64 = 0x52e4_a40f_a8db;
+const LAST: u64 = 0x52e5_ac98_3162;
+
+/// Returns the code of HTTP/3.
+pub(super) fn to_wire(code: u32) -> u64 {
+    let code = u64::from(code);
+    FIRST + code + code / 0x1e
+}
+
+/// Returns the code of the application. `None` if this is another one of HTTP/3.
+pub(super) fn from_wire(code: u64) -> Option<u32> {
+    if !(FIRST..=LAST).contains(&code) || (code - 0x21) % 0x1f == 0 {
+        return None;
+    }
+    let shifted = code - FIRST;
+    u32::try_from(shifted - shifted / 0x1f).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_applications_have_codes_of_http_3() {
+        for (code, wire) in [
+            (0, FIRST),
+            (1, FIRST + 1),
+            (0x1d, FIRST + 0x1d),
+            (0x1e, FIRST + 0x1f),
+            (u32::MAX, LAST),
+        ] {
+            assert_eq!(to_wire(code), wire);
+            assert_eq!(from_wire(wire), Some(code));
+        }
+    }
+
+    #[test]
+    fn other_codes_are_none_of_applications() {
+        for code in [0, 0x100, SESSION_GONE, FIRST - 1, FIRST + 0x1e, LAST + 1] {
+            assert_eq!(from_wire(code), None, "{code:#x}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! State that a session, its streams and its connection share.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    pin::pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use hybriq::{Connection, StreamId};
+use tokio::sync::Notify;
+
+use super::{SessionError, capsule::Capsule, code::SESSION_GONE};
+
+/// A stream of the peer whose header was read, and the bytes behind it that were read as well.
+pub(crate) enum Arrived {
+    Bidi(hybriq::SendStream, hybriq::RecvStream, Bytes),
+    Uni(hybriq::RecvStream, Bytes),
+}
+
+impl Arrived {
+    /// Refuses the stream.
+    pub(super) fn refuse(self, code: u64) {
+        let mut recv = match self {
+            Self::Bidi(mut send, recv, _) => {
+                send.reset(code);
+                recv
+            }
+            Self::Uni(recv, _) => recv,
+        };
+        recv.stop(code);
+    }
+}
+
+/// State of a session.
+pub(super) struct Shared {
+    /// Stream of the session's request.
+    pub(super) id: u64,
+    pub(super) connection: Connection,
+    state: Mutex<State>,
+    bidi: Notify,
+    uni: Notify,
+    datagram: Notify,
+    /// Told when the session drains, closes or ends.
+    changed: Notify,
+    /// Told when there is a capsule to send.
+    capsules: Notify,
+    max_datagrams: usize,
+}
+
+#[derive(Default)]
+struct State {
+    bidi: VecDeque<Arrived>,
+    uni: VecDeque<Arrived>,
+    datagrams: VecDeque<Bytes>,
+    /// Bytes of the datagrams.
+    waiting: usize,
+    /// Sending ends that are open, each with the size of its header.
+    sending: BTreeMap<u64, u64>,
+    receiving: BTreeSet<u64>,
+    draining: bool,
+    capsules: VecDeque<Capsule>,
+    end: Option<SessionError>,
+}
+
+impl Shared {
+    pub(super) fn new(id: u64, connection: Connection, max_datagrams: usize) -> Self {
+        Self {
+            id,
+            connection,
+            state: Mutex::default(),
+            bidi: Notify::new(),
+            uni: Notify::new(),
+            datagram: Notify::new(),
+            changed: Notify::new(),
+            capsules: Notify::new(),
+            max_datagrams,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a stream of the peer.
+    pub(super) fn on_stream(&self, arrived: Arrived) {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            drop(state);
+            return arrived.refuse(SESSION_GONE);
+        }
+        let (queue, notify) = match arrived {
+            Arrived::Bidi(..) => (&mut state.bidi, &self.bidi),
+            Arrived::Uni(..) => (&mut state.uni, &self.uni),
+        };
+        queue.push_back(arrived);
+        drop(state);
+        notify.notify_one();
+    }
+
+    /// Takes a datagram of the peer. Drops the oldest if too many wait.
+    pub(super) fn on_datagram(&self, data: Bytes) {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return;
+        }
+        state.waiting += data.len();
+        state.datagrams.push_back(data);
+        while state.waiting > self.max_datagrams {
+            let oldest = state.datagrams.pop_front();
+            state.waiting -= oldest.map_or(0, |oldest| oldest.len());
+        }
+        drop(state);
+        self.datagram.notify_one();
+    }
+
+    pub(super) async fn bidi(&self) -> Result<Arrived, SessionError> {
+        self.wait(&self.bidi, |state| state.bidi.pop_front()).await
+    }
+
+    pub(super) async fn uni(&self) -> Result<Arrived, SessionError> {
+        self.wait(&self.uni, |state| state.uni.pop_front()).await
+    }
+
+    pub(super) async fn datagram(&self) -> Result<Bytes, SessionError> {
+        let take = |state: &mut State| {
+            let datagram = state.datagrams.pop_front()?;
+            state.waiting -= datagram.len();
+            Some(datagram)
+        };
+        self.wait(&self.datagram, take).await
+    }
+
+    /// Returns the next capsule to send, also after the end of the session.
+    pub(super) async fn capsule(&self) -> Capsule {
+        loop {
+            let next = self.lock().capsules.pop_front();
+            if let Some(capsule) = next {
+                return capsule;
+            }
+            self.capsules.notified().await;
+        }
+    }
+
+    /// Waits until the peer wants the session to end soon, or it is over.
+    pub(super) async fn draining(&self) {
+        let draining = |state: &mut State| state.draining.then_some(());
+        // The end of the session is the answer, too.
+        let _ = self.wait(&self.changed, draining).await;
+    }
+
+    pub(super) async fn ended(&self) -> SessionError {
+        match self.wait(&self.changed, |_| None::<()>).await {
+            Err(end) => end,
+            Ok(()) => SessionError::Aborted,
+        }
+    }
+
+    /// Waits until there is something to take, or the session is over.
+    async fn wait<T>(
+        &self,
+        notify: &Notify,
+        mut take: impl FnMut(&mut State) -> Option<T>,
+    ) -> Result<T, SessionError> {
+        loop {
+            let mut notified = pin!(notify.notified());
+            notified.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if let Some(taken) = take(&mut state) {
+                    drop(state);
+                    // There may be more, and another task that waits for it.
+                    notify.notify_one();
+                    return Ok(taken);
+                }
+                if let Some(end) = &state.end {
+                    return Err(end.clone());
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Returns the end of the session, if it is over.
+    pub(super) fn end(&self) -> Option<SessionError> {
+        self.lock().end.clone()
+    }
+
+    /// Counts the open ends of a stream among those that end with the session.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub(super) fn track(
+        &self,
+        send: Option<(StreamId, u64)>,
+        recv: Option<StreamId>,
+    ) -> Result<(), SessionError> {
+        let mut state = self.lock();
+        if let Some(end) = &state.end {
+            return Err(end.clone());
+        }
+        state
+            .sending
+            .extend(send.map(|(id, header)| (id.0, header)));
+        state.receiving.extend(recv.map(|id| id.0));
+        Ok(())
+    }
+
+    pub(super) fn forget_send(&self, id: StreamId) {
+        self.lock().sending.remove(&id.0);
+    }
+
+    pub(super) fn forget_recv(&self, id: StreamId) {
+        self.lock().receiving.remove(&id.0);
+    }
+
+    /// Notes that the peer wants the session to end soon.
+    pub(super) fn on_drain(&self) {
+        self.lock().draining = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Asks the peer to end the session soon.
+    pub(super) fn drain(&self) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.capsules.push_back(Capsule::Drain);
+            drop(state);
+            self.capsules.notify_one();
+        }
+    }
+
+    /// Closes the session, unless it is over.
+    pub(super) fn close(&self, code: u32, reason: String) {
+        let end = SessionError::Closed {
+            code,
+            reason: reason.clone(),
+        };
+        if self.finish(end) {
+            let close = Capsule::Close { code, reason };
+            self.lock().capsules.push_back(close);
+            self.capsules.notify_one();
+        }
+    }
+
+    /// Ends the session, with all its streams. Returns false if it was over already.
+    pub(super) fn finish(&self, end: SessionError) -> bool {
+        let mut state = self.lock();
+        if state.end.is_some() {
+            return false;
+        }
+        let ended = std::mem::take(&mut *state);
+        state.end = Some(end);
+        drop(state);
+        for (id, header) in ended.sending {
+            self.connection
+                .reset_stream(StreamId(id), SESSION_GONE, header);
+        }
+        for id in ended.receiving {
+            self.connection.stop_stream(StreamId(id), SESSION_GONE);
+        }
+        for arrived in ended.bidi.into_iter().chain(ended.uni) {
+            arrived.refuse(SESSION_GONE);
+        }
+        for notify in [&self.bidi, &self.uni, &self.datagram, &self.changed] {
+            notify.notify_waiters();
+        }
+        true
+    }
+}

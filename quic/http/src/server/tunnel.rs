@@ -1,0 +1,127 @@
+//! Requests of extended CONNECT over HTTP/3.
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_LENGTH};
+use hybriq_h3::{Payload, RecvStream, SendStream};
+
+use super::{
+    Connect, fields,
+    handle::Phase,
+    state::{Established, Quic},
+};
+use crate::{
+    Body, Upgraded,
+    upgrade::{Give, Tunnel, Upgrade},
+    webtransport::{self, Start, WebTransport},
+};
+
+type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
+type Recv = h3::server::RequestStream<RecvStream, Payload>;
+
+/// A request that waits for the service to agree.
+pub(super) struct Offer {
+    give: Give,
+    recv: Recv,
+    session: Session,
+}
+
+/// Session of WebTransport that a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Session {
+    None,
+    Draft02,
+    Later,
+}
+
+/// Request that is not offered to the service.
+pub(super) enum Refusal {
+    /// It breaks a rule of RFC 9220.
+    Malformed,
+    /// Status of the response.
+    Status(StatusCode),
+}
+
+impl Offer {
+    /// Offers the stream of a request to the service, by extensions of the request.
+    pub(super) fn new(
+        quic: &Quic,
+        established: &Established,
+        protocol: &HeaderValue,
+        request: &mut Request<Body>,
+        recv: Recv,
+    ) -> Result<Self, Refusal> {
+        // The pseudo-header field has a meaning in CONNECT requests only (RFC 8441 §4).
+        let protocol = protocol.to_str().map_err(|_| Refusal::Malformed)?;
+        if request.method() != Method::CONNECT {
+            return Err(Refusal::Malformed);
+        }
+        let id = recv.id();
+        let (upgrade, give) = Upgrade::over_quic(protocol);
+        let mut session = Session::None;
+        if webtransport::is_webtransport(protocol) {
+            let sessions = quic.sessions.clone();
+            let sessions = sessions.ok_or(Refusal::Status(StatusCode::NOT_IMPLEMENTED))?;
+            if !sessions.has_room() {
+                sessions.refuse(id);
+                return Err(Refusal::Status(StatusCode::TOO_MANY_REQUESTS));
+            }
+            session = if request.headers().contains_key(webtransport::DRAFT02) {
+                Session::Draft02
+            } else {
+                Session::Later
+            };
+            let shared = quic.shared.clone();
+            let start = Start {
+                sessions,
+                connection: established.connection.clone(),
+                request: id,
+                drain: Box::pin(async move { shared.phase(Phase::Draining).await }),
+            };
+            let request_for_session = WebTransport::new(upgrade, start);
+            request.extensions_mut().insert(request_for_session);
+        } else if quic.shared.features.connect == Connect::Extended {
+            request.extensions_mut().insert(upgrade);
+        } else {
+            return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));
+        }
+        Ok(Self {
+            give,
+            recv,
+            session,
+        })
+    }
+
+    /// Gives the stream to the service if it has agreed, and waits until it is through with it. Returns
+    /// the response, and the sending half of its stream, if it has not.
+    pub(super) async fn answered<B>(
+        self,
+        quic: &Quic,
+        mut send: Send,
+        mut response: Response<B>,
+    ) -> Result<(), (Send, Response<B>)> {
+        if !response.status().is_success() {
+            if let (true, Some(sessions)) = (self.session != Session::None, &quic.sessions) {
+                sessions.refuse(self.recv.id());
+            }
+            return Err((send, response));
+        }
+        let headers = response.headers_mut();
+        // RFC 9110 §9.3.6.
+        headers.remove(CONTENT_LENGTH);
+        if self.session == Session::Draft02 {
+            let value = HeaderValue::from_static("draft02");
+            headers.insert(webtransport::DRAFT, value);
+        }
+        fields::complete(headers);
+        let head = response.map(drop);
+        let sent = tokio::time::timeout(quic.shared.limits.stall_time, send.send_response(head));
+        if !matches!(sent.await, Ok(Ok(()))) {
+            return Ok(());
+        }
+        let (tunnel, dropped) = Tunnel::new(send, self.recv);
+        if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
+            // The sender of this only drops it.
+            let _ = dropped.await;
+        }
+        Ok(())
+    }
+}

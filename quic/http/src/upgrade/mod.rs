@@ -1,0 +1,181 @@
+//! Requests whose streams go on as those of another protocol.
+
+mod tunnel;
+
+use std::{
+    fmt, io,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::oneshot,
+};
+
+pub(crate) use tunnel::Tunnel;
+
+/// A request that asks for another protocol on its stream: an extension of the request.
+///
+/// There is one for requests of extended CONNECT, over HTTP/3 (RFC 9220) and HTTP/2 (RFC 8441), if
+/// [`ServerBuilder::extended_connect`](crate::ServerBuilder::extended_connect) allows them, and for
+/// requests with the field `upgrade` over HTTP/1.1. A service that agrees keeps it, answers with status
+/// 200 (101 over HTTP/1.1, with the fields of RFC 9110 §7.8), and waits for [`upgraded`](Self::upgraded)
+/// in another task. Any other status refuses.
+///
+/// Clones are the same request.
+///
+/// # Examples
+/// ```
+/// use axum::Extension;
+/// use http::StatusCode;
+/// use hybriq_http::Upgrade;
+///
+/// /// Sends everything back, whatever the protocol is.
+/// async fn echo(Extension(upgrade): Extension<Upgrade>) -> StatusCode {
+///     tokio::spawn(async move {
+///         let (mut reader, mut writer) = tokio::io::split(upgrade.upgraded().await?);
+///         tokio::io::copy(&mut reader, &mut writer).await?;
+///         tokio::io::AsyncWriteExt::shutdown(&mut writer).await
+///     });
+///     StatusCode::OK
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Upgrade {
+    protocol: Arc<str>,
+    pending: Arc<Mutex<Option<Pending>>>,
+}
+
+enum Pending {
+    Tcp(hyper::upgrade::OnUpgrade),
+    Quic(oneshot::Receiver<Upgraded>),
+}
+
+/// The stream of a request that goes on as that of another protocol. Over HTTP/2 and HTTP/3, it ends when
+/// it is shut down; when it is dropped before that, it is reset.
+pub struct Upgraded(Stream);
+
+enum Stream {
+    Tcp(TokioIo<hyper::upgrade::Upgraded>),
+    Quic(Box<dyn Duplex>),
+}
+
+/// A stream of bytes in both directions.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// The end of an [`Upgrade`] that gets its stream.
+pub(crate) type Give = oneshot::Sender<Upgraded>;
+
+impl Upgrade {
+    /// Returns an upgrade over TCP.
+    pub(crate) fn over_tcp(protocol: &str, pending: hyper::upgrade::OnUpgrade) -> Self {
+        Self::new(protocol, Pending::Tcp(pending))
+    }
+
+    /// Returns an upgrade over HTTP/3, and the end that gets its stream.
+    pub(crate) fn over_quic(protocol: &str) -> (Self, Give) {
+        let (give, stream) = oneshot::channel();
+        (Self::new(protocol, Pending::Quic(stream)), give)
+    }
+
+    fn new(protocol: &str, pending: Pending) -> Self {
+        Self {
+            protocol: protocol.into(),
+            pending: Arc::new(Mutex::new(Some(pending))),
+        }
+    }
+
+    /// Returns the protocol that the client asks for, for example `websocket`.
+    pub fn protocol(&self) -> &str {
+        &self.protocol
+    }
+
+    /// Waits until the response with the status that agrees was sent, and returns the stream.
+    ///
+    /// # Errors
+    /// The request was refused or cancelled, or its stream was taken already.
+    ///
+    /// # Cancel safety
+    /// The stream is lost when the future is dropped.
+    pub async fn upgraded(self) -> io::Result<Upgraded> {
+        let pending = self
+            .pending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let taken = || io::Error::other("the stream of the request was taken already");
+        match pending.ok_or_else(taken)? {
+            Pending::Tcp(pending) => {
+                let upgraded = pending.await.map_err(io::Error::other)?;
+                Ok(Upgraded(Stream::Tcp(TokioIo::new(upgraded))))
+            }
+            Pending::Quic(pending) => pending.await.map_err(|_| {
+                let reason = "the request was not answered with status 200";
+                io::Error::new(io::ErrorKind::ConnectionAborted, reason)
+            }),
+        }
+    }
+}
+
+impl Upgraded {
+    pub(crate) fn over_quic(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self(Stream::Quic(Box::new(stream)))
+    }
+}
+
+impl fmt::Debug for Upgrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Upgrade").field(&self.protocol).finish()
+    }
+}
+
+impl fmt::Debug for Upgraded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upgraded").finish_non_exhaustive()
+    }
+}
+
+impl AsyncRead for Upgraded {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Quic(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Upgraded {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().0 {
+            Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, data),
+            Stream::Quic(stream) => Pin::new(stream).poll_write(cx, data),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Stream::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Quic(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().0 {
+            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Quic(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

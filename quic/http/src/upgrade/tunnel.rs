@@ -1,0 +1,167 @@
+//! The stream of a CONNECT request over HTTP/3: the payload of its DATA frames, in both directions.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use h3::error::StreamError;
+use hybriq_h3::{Payload, SendStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::oneshot,
+};
+
+use crate::body;
+
+/// Largest number of bytes of one DATA frame.
+const FRAME: usize = 64 << 10;
+
+/// The sending half of a stream of HTTP/3, at either end.
+pub(crate) trait Sink: Send + Unpin + 'static {
+    fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send;
+    fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send;
+}
+
+impl Sink for h3::server::RequestStream<SendStream<Payload>, Payload> {
+    fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.send_data(data)
+    }
+
+    fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.finish()
+    }
+}
+
+impl Sink for h3::client::RequestStream<SendStream<Payload>, Payload> {
+    fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.send_data(data)
+    }
+
+    fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.finish()
+    }
+}
+
+/// Bytes in both directions over the stream of a request.
+pub(crate) struct Tunnel<R, W> {
+    recv: R,
+    /// Data that was received and not read.
+    unread: Bytes,
+    sending: Sending<W>,
+    _alive: oneshot::Sender<()>,
+}
+
+/// State of the sending half.
+enum Sending<W> {
+    Idle(W),
+    /// A frame, or the end, is on its way.
+    Busy(Pin<Box<dyn Sent<W>>>),
+    /// It has ended, or failed.
+    Over,
+}
+
+/// A future that gives the sending half back.
+trait Sent<W>: Future<Output = (W, Result<(), StreamError>)> + Send {}
+
+impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {}
+
+impl<R: body::Stream, W: Sink> Tunnel<R, W> {
+    /// Makes a tunnel, and a future that is ready once it is dropped.
+    pub(crate) fn new(send: W, recv: R) -> (Self, oneshot::Receiver<()>) {
+        let (alive, dropped) = oneshot::channel();
+        let tunnel = Self {
+            recv,
+            unread: Bytes::new(),
+            sending: Sending::Idle(send),
+            _alive: alive,
+        };
+        (tunnel, dropped)
+    }
+
+    /// Waits until the frame before is on its way.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Sending::Busy(busy) = &mut self.sending {
+            let (send, sent) = ready!(busy.as_mut().poll(cx));
+            match sent {
+                Ok(()) => self.sending = Sending::Idle(send),
+                Err(error) => {
+                    self.sending = Sending::Over;
+                    return Poll::Ready(Err(broken(error)));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<R: body::Stream + Unpin, W: Sink> AsyncRead for Tunnel<R, W> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        while this.unread.is_empty() {
+            match ready!(this.recv.poll_data(cx)) {
+                Ok(Some(data)) => this.unread = data,
+                Ok(None) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(broken(error))),
+            }
+        }
+        let len = this.unread.len().min(buffer.remaining());
+        buffer.put_slice(&this.unread.split_to(len));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        ready!(this.poll_idle(cx))?;
+        let data = data.get(..FRAME).unwrap_or(data);
+        match std::mem::replace(&mut this.sending, Sending::Over) {
+            Sending::Idle(mut send) => {
+                let payload = Payload::from(Bytes::copy_from_slice(data));
+                this.sending = Sending::Busy(Box::pin(async move {
+                    let sent = send.data(payload).await;
+                    (send, sent)
+                }));
+                // The frame is taken, even if it must wait for room.
+                match this.poll_idle(cx) {
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(data.len())),
+                }
+            }
+            Sending::Busy(_) | Sending::Over => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_idle(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(this.poll_idle(cx))?;
+        if let Sending::Idle(mut send) = std::mem::replace(&mut this.sending, Sending::Over) {
+            this.sending = Sending::Busy(Box::pin(async move {
+                let sent = send.end().await;
+                (send, sent)
+            }));
+            ready!(this.poll_idle(cx))?;
+            this.sending = Sending::Over;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn broken(error: StreamError) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, error)
+}

@@ -1,0 +1,164 @@
+//! Connections that are kept, and bounds on them.
+
+use std::{
+    collections::HashSet,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use axum::Router;
+use http_body_util::Full;
+use hybriq_http::{Client, Http3};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio_rustls::{TlsAcceptor, rustls};
+
+use crate::{
+    common::{bytes, client_with, config, get, post},
+    support::{Certificate, run, soon},
+};
+
+/// Counts of a server of HTTP/1.1.
+#[derive(Default)]
+struct Counts {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    all: AtomicUsize,
+}
+
+/// A server that speaks HTTP/1.1 alone.
+async fn http1_server() -> (SocketAddr, Arc<Counts>) {
+    let certificate = Certificate::shared();
+    let tls = rustls::ServerConfig::builder_with_provider(
+        rustls::crypto::aws_lc_rs::default_provider().into(),
+    );
+    let tls = tls.with_safe_default_protocol_versions().unwrap();
+    let tls = tls.with_no_client_auth();
+    let tls = tls.with_single_cert(vec![certificate.der()], certificate.key());
+    let tls = TlsAcceptor::from(Arc::new(tls.unwrap()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let counts = Arc::new(Counts::default());
+    let counted = counts.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (tls, counts) = (tls.clone(), counted.clone());
+            tokio::spawn(async move {
+                let stream = tls.accept(stream).await.unwrap();
+                let now = counts.now.fetch_add(1, Ordering::AcqRel) + 1;
+                counts.most.fetch_max(now, Ordering::AcqRel);
+                counts.all.fetch_add(1, Ordering::AcqRel);
+                let answer = async |request: http::Request<hyper::body::Incoming>| {
+                    let host = request.headers()["host"].as_bytes().to_vec();
+                    assert_eq!(request.uri().to_string(), "/");
+                    Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(
+                        bytes::Bytes::from(host),
+                    )))
+                };
+                let service = hyper::service::service_fn(answer);
+                let served = hyper::server::conn::http1::Builder::new();
+                // The client may close it.
+                let _ = served.serve_connection(TokioIo::new(stream), service).await;
+                counts.now.fetch_sub(1, Ordering::AcqRel);
+            });
+        }
+    });
+    (address, counts)
+}
+
+#[tokio::test]
+async fn connections_of_http1_are_bounded_and_used_again() {
+    let (address, counts) = http1_server().await;
+    let client = client_with(Client::builder().max_http1(2), config());
+    for _ in 0..3 {
+        let requests = (0..10).map(|_| async {
+            let response = get(&client, address).await;
+            assert_eq!(response.version(), http::Version::HTTP_11);
+            bytes(response).await
+        });
+        for body in futures_util::future::join_all(requests).await {
+            assert_eq!(body, format!("localhost:{}", address.port()));
+        }
+    }
+    assert_eq!(counts.most.load(Ordering::Acquire), 2);
+    assert_eq!(counts.all.load(Ordering::Acquire), 2);
+}
+
+/// Without idle connections, each request has its own.
+#[tokio::test]
+async fn idle_connections_are_bounded() {
+    let (address, counts) = http1_server().await;
+    let client = client_with(Client::builder().max_idle(0), config());
+    for request in 1..=3 {
+        bytes(get(&client, address).await).await;
+        soon(async {
+            while counts.now.load(Ordering::Acquire) > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(counts.all.load(Ordering::Acquire), request);
+    }
+}
+
+/// Many requests at once make one connection.
+#[tokio::test]
+async fn requests_at_once_share_a_connection() {
+    let server = run(Router::new());
+    for http3 in [Http3::Only, Http3::First, Http3::Off] {
+        let client = client_with(Client::builder().http3(http3), config());
+        let requests = (0..50).map(|_| post(&client, server.address(), "x"));
+        let responses = futures_util::future::join_all(requests).await;
+        let peers: HashSet<_> = responses
+            .into_iter()
+            .map(|response| response.unwrap().headers()["x-peer"].clone())
+            .collect();
+        assert_eq!(peers.len(), 1, "{http3:?}");
+    }
+}
+
+/// A client that remembers one server closes the connection to it before it uses another.
+#[tokio::test]
+async fn servers_are_bounded() {
+    let servers = [run(Router::new()), run(Router::new())];
+    for http3 in [Http3::Only, Http3::Off] {
+        let builder = Client::builder().http3(http3).max_servers(1);
+        let client = client_with(builder, config());
+        for _ in 0..3 {
+            for (server, other) in [(0, 1), (1, 0)] {
+                let response = get(&client, servers[server].address()).await;
+                drop(bytes(response).await);
+                soon(async {
+                    while servers[other].handle.connections() > 0 {
+                        tokio::task::yield_now().await;
+                    }
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// The last client closes its connections.
+#[tokio::test]
+async fn a_dropped_client_leaves_nothing() {
+    let server = run(Router::new());
+    for http3 in [Http3::Only, Http3::Off] {
+        let client = client_with(Client::builder().http3(http3), config());
+        let response = post(&client, server.address(), vec![1; 100_000])
+            .await
+            .unwrap();
+        drop(client);
+        // A response outlives the client.
+        assert_eq!(bytes(response).await.len(), 100_000);
+        soon(async {
+            while server.handle.connections() > 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}

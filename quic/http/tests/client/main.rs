@@ -1,0 +1,14 @@
+//! The client, against servers of this crate and against servers that fail in some way.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bodies;
+mod common;
+mod connections;
+mod early;
+mod failing;
+mod front;
+mod paths;
+mod versions;

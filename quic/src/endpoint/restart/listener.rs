@@ -1,0 +1,78 @@
+//! Path at which a process waits for its successor.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::error::RestartError;
+
+/// Number of times that somebody must be found to listen at a path, and the time between them. A
+/// successor that dies may still listen when its predecessor notices.
+const LOOKS: u32 = 10;
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Path at which this process waits for a successor. The file is removed with it, unless the
+/// endpoint was handed over: the successor puts its own in the place.
+pub(super) struct Listener {
+    listener: UnixListener,
+    path: Option<PathBuf>,
+}
+
+impl Listener {
+    /// Listens at the path, and takes the place of a process that does not any more.
+    pub(super) async fn new(path: &Path) -> Result<Self, RestartError> {
+        let mut looks = LOOKS;
+        while UnixStream::connect(path).await.is_ok() {
+            looks -= 1;
+            if looks == 0 {
+                return Err(RestartError::PathInUse);
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+        // Renamed once it is ready: at no time can another user connect, or anybody find nothing.
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let new = path.with_file_name(name);
+        let listen = || {
+            match fs::remove_file(&new) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let listener = UnixListener::bind(&new)?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o600))?;
+            fs::rename(&new, path)?;
+            Ok(listener)
+        };
+        Ok(Self {
+            listener: listen().map_err(RestartError::Path)?,
+            path: Some(path.to_owned()),
+        })
+    }
+
+    /// Waits for a process that wants to succeed.
+    pub(super) async fn accept(&self) -> Result<UnixStream, RestartError> {
+        let accepted = self.listener.accept().await;
+        accepted
+            .map(|(stream, _)| stream)
+            .map_err(RestartError::Path)
+    }
+
+    /// Leaves the path to the successor.
+    pub(super) fn leave(mut self) {
+        self.path = None;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // It may be gone already.
+            let _ = fs::remove_file(path);
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding as _};
-use hybriq::{AddressValidation, EndpointBuilder, QuicLb, ResetKey, SystemRandom, TokenKeys};
+use hybriq::{AddressValidation, EndpointBuilder, FleetKeys, QuicLb, SystemRandom};
 
 use crate::Failure;
 
@@ -18,8 +18,9 @@ const NONCE: usize = 6;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "A server of a fleet")]
 pub struct Fleet {
-    /// File with the secret of the whole fleet: 64 hexadecimal digits. Servers with the same secret
-    /// accept each other's tokens and end each other's lost connections.
+    /// File with the secret of the whole fleet: 32 random bytes or more, as they are or as digits.
+    /// Servers with the same secret accept each other's tokens, resume each other's sessions and end
+    /// each other's lost connections.
     #[arg(long)]
     pub fleet_secret: Option<PathBuf>,
     /// Number of this server in the load balancer. Connection ids contain it (QUIC-LB).
@@ -40,16 +41,26 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Adds the options to an endpoint.
+    /// Returns the keys that the fleet shares, if there is a secret.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too short.
+    pub fn keys(&self) -> Result<Option<FleetKeys>, Failure> {
+        let keys = self.fleet_secret.as_ref().map(FleetKeys::from_file);
+        Ok(keys.transpose()?)
+    }
+
+    /// Adds the options to an endpoint with these keys.
     ///
     /// # Errors
     /// A file cannot be read, or an option is not as described.
-    pub fn apply(&self, mut builder: EndpointBuilder) -> Result<EndpointBuilder, Failure> {
-        if let Some(file) = &self.fleet_secret {
-            let secret = secret(file)?;
-            builder = builder
-                .token_keys(TokenKeys::from_secret(secret))
-                .reset_key(ResetKey::from_secret(secret));
+    pub fn apply(
+        &self,
+        mut builder: EndpointBuilder,
+        keys: Option<&FleetKeys>,
+    ) -> Result<EndpointBuilder, Failure> {
+        if let Some(keys) = keys {
+            builder = builder.fleet_keys(keys);
         }
         if let Some(id) = self.server_id()? {
             let mut random = SystemRandom::new();

@@ -261,6 +261,8 @@ pub use connection::Connection;
 pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
+#[cfg(all(feature = "tokio", unix))]
+pub use endpoint::{ListenFds, ListenFdsError, ListenUdp};
 pub use error::{
     ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError, RestartError,
     SendDatagramError, WriteError,

@@ -13,7 +13,7 @@ use std::{
     task::Poll,
 };
 
-use endpoint_support::{client, server_config, soon};
+use endpoint_support::{client, client_config, server_config, soon};
 use hybriq::{
     AddressValidation, Connection, Endpoint, EndpointBuilder, EndpointError, FleetKeys, Placement,
     QuicLb, RandomCids, RestartError, SystemRandom,
@@ -328,14 +328,11 @@ async fn refused(old: EndpointBuilder, new: EndpointBuilder, name: &str) -> Rest
     let connection = connect(&client, &old).await;
     echo(&connection, b"as before").await;
     // Another one may still succeed.
-    let taken = builder().take_over(&path).await;
-    if !matches!(error, RestartError::Moved) {
-        let taken = taken.unwrap();
-        soon(waits).await.unwrap().unwrap();
-        assert_eq!(taken.generation(), 1);
-        echo(&connection, b"forwarded").await;
-        assert_eq!(soon(serving).await.unwrap(), 1);
-    }
+    let taken = builder().take_over(&path).await.unwrap();
+    soon(waits).await.unwrap().unwrap();
+    assert_eq!(taken.generation(), 1);
+    echo(&connection, b"forwarded").await;
+    assert_eq!(soon(serving).await.unwrap(), 1);
     error
 }
 
@@ -475,4 +472,59 @@ async fn a_successor_that_dies_leaves_the_connections_to_its_predecessors() {
         echo(connection, b"three again").await;
     }
     serving_fourth.abort();
+}
+
+/// An endpoint that also connects goes on with that: on the shared socket, on one of its own, and on
+/// those that its connections moved to.
+#[tokio::test]
+async fn connections_that_the_old_process_started_go_on() {
+    let folder = Folder::new("both");
+    let elsewhere = builder().bind("127.0.0.1:0").unwrap();
+    let serving_elsewhere = serve(&elsewhere);
+    let both = || builder().client(client_config());
+    let old = both().bind("127.0.0.1:0").unwrap();
+    let serving = serve(&old);
+    let shared = connect(&old, &elsewhere).await;
+    let moved = connect(&old, &elsewhere).await;
+    soon(moved.migrate("127.0.0.1:0".parse().unwrap()))
+        .await
+        .unwrap();
+    // The answer comes after the hand-over.
+    let (address, open) = gate(elsewhere.local_address(), 0).await;
+    let begun = old.connect(address, "localhost");
+    let new = succeed(&old, both(), &folder.path()).await;
+    open.notify_one();
+    soon(serving).await.unwrap();
+    let serving = serve(&new);
+    let begun = soon(begun).await.unwrap();
+    let after = connect(&old, &elsewhere).await;
+    let of_new = connect(&new, &elsewhere).await;
+    let visitor = client();
+    let visit = connect(&visitor, &new).await;
+    for connection in [&shared, &moved, &begun, &after, &of_new, &visit] {
+        echo(connection, b"from both processes").await;
+    }
+    assert_eq!(new.stats().drops.useless_hello, 0);
+    serving.abort();
+    serving_elsewhere.abort();
+}
+
+#[tokio::test]
+async fn an_endpoint_that_was_moved_is_not_handed_over() {
+    let old = builder().bind("127.0.0.1:0").unwrap();
+    old.rebind("127.0.0.1:0").unwrap();
+    let folder = Folder::new("moved");
+    let path = folder.path();
+    let waiting = old.clone();
+    let waits = tokio::spawn({
+        let path = path.clone();
+        async move { waiting.hand_over(path).await }
+    });
+    until(|| path.exists()).await;
+    let error = soon(builder().take_over(&path)).await.unwrap_err();
+    assert!(
+        matches!(error, EndpointError::Restart(RestartError::Moved)),
+        "{error}"
+    );
+    waits.abort();
 }

@@ -32,7 +32,7 @@ use hybriq::{
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     net::UnixStream,
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdin, ChildStdout, Command},
     task::JoinHandle,
 };
 
@@ -124,6 +124,8 @@ fn transport() -> TransportConfig {
 /// A running process of the server.
 struct Process {
     child: Child,
+    /// Closed with the supervisor, at which the process ends at once.
+    _alive: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
     generation: u8,
     address: SocketAddr,
@@ -152,6 +154,7 @@ impl Process {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut process = Self {
+            _alive: child.stdin.take(),
             child,
             lines,
             generation: 0,

@@ -9,13 +9,13 @@
 //! service is an echo; a unidirectional stream with `goaway` asks clients to open no more streams.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
 use hybriq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
-use hybriq::{Identity, Placement, ServerConfig, Tickets, Workers};
+use hybriq::{FleetKeys, Identity, ListenFds, Placement, ServerConfig, Tickets, Workers};
 use hybriq_examples::health::{self, Health};
 use hybriq_examples::{Failure, fleet::Fleet};
 use sd_notify::NotifyState;
@@ -49,13 +49,15 @@ struct Args {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
-    let tickets = Tickets::new();
+    let keys = args.fleet.keys()?;
+    // Clients resume their sessions whatever the certificate, and at any server of the fleet.
+    let tickets = keys.as_ref().map_or_else(Tickets::new, FleetKeys::tickets);
     // Before anything else: a signal that comes early must not kill the process.
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
 
-    let server = bind(&args, config(&args, &tickets)?)?;
+    let server = bind(&args, config(&args, &tickets)?, keys.as_ref())?;
     println!("listening on {}", server.local_address());
     let mut ready = None;
     if let Some(address) = args.health {
@@ -103,7 +105,6 @@ async fn any(first: &mut Signal, second: &mut Signal) {
 /// Reads certificate and key, and checks that they can serve.
 fn config(args: &Args, tickets: &Tickets) -> Result<ServerConfig, Failure> {
     let identity = Identity::from_pem_files(&args.cert, &args.key)?;
-    // Clients resume their sessions whatever the certificate.
     let config = ServerConfig::new(identity)
         .alpn(["echo"])
         .tickets(tickets.clone());
@@ -119,27 +120,17 @@ fn reload(args: &Args, tickets: &Tickets, server: &Endpoint) {
     }
 }
 
-fn bind(args: &Args, config: ServerConfig) -> Result<Endpoint, Failure> {
+fn bind(args: &Args, config: ServerConfig, keys: Option<&FleetKeys>) -> Result<Endpoint, Failure> {
     let builder = Endpoint::builder()
         .server(config)
         .placement(Placement::PinnedThreads);
-    let builder = args.fleet.apply(builder)?;
-    let sockets = sockets_of_systemd()?;
-    let Some(first) = sockets.first() else {
+    let builder = args.fleet.apply(builder, keys)?;
+    let given = ListenFds::take()?.udp()?;
+    if given.is_empty() {
         return Ok(builder.workers(Workers::PerCore).bind(args.listen)?);
-    };
+    }
     // The unit says by the number of its sockets how many workers there are.
-    let address = first.local_addr()?;
-    let same = |socket: &&UdpSocket| socket.local_addr().is_ok_and(|other| other == address);
-    let workers = sockets.iter().filter(same).count();
-    Ok(builder.workers(workers).bind_sockets(sockets)?)
-}
-
-/// Returns the sockets that systemd has opened (`LISTEN_FDS`).
-fn sockets_of_systemd() -> Result<Vec<UdpSocket>, Failure> {
-    let mut given = listenfd::ListenFd::from_env();
-    let sockets = (0..given.len()).filter_map(|index| given.take_udp_socket(index).transpose());
-    Ok(sockets.collect::<Result<_, _>>()?)
+    Ok(builder.workers(given.workers()).bind_sockets(given)?)
 }
 
 /// Serves a client on the thread of its worker. `Endpoint::stats` counts those that fail.

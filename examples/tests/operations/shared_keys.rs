@@ -1,4 +1,5 @@
-//! Servers of a fleet accept each other's tokens, and end each other's lost connections.
+//! Servers of a fleet accept each other's tokens, resume each other's sessions, and end each other's
+//! lost connections.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +42,27 @@ async fn tokens(fleet: Arc<Fleet>) {
 #[test]
 fn a_token_of_one_server_is_good_at_the_other() {
     on_clients_host("tokens", Ids::Encrypted, &["--always-retry"], tokens);
+}
+
+async fn sessions(fleet: Arc<Fleet>) {
+    let _servers = [fleet.start(0), fleet.start(1)];
+    let client = endpoint(fleet.authority.trust());
+    for (server, resumed) in [(0, false), (1, true), (0, true)] {
+        fleet.router.put_in(server);
+        fleet.router.take_out(1 - server).await;
+        let connection = connect(&client, service()).await.unwrap();
+        assert_eq!(connection.handshake().resumed, resumed, "server {server}");
+        // The ticket comes before the answer.
+        ask(&connection, 1).await.unwrap();
+        connection.close(0, b"done");
+        drop(connection);
+        client.idle().await;
+    }
+}
+
+#[test]
+fn a_session_of_one_server_is_resumed_at_the_other() {
+    on_clients_host("sessions", Ids::Encrypted, &[], sessions);
 }
 
 async fn resets(fleet: Arc<Fleet>) {

@@ -124,6 +124,16 @@ impl Usage {
     }
 }
 
+/// Ends a connection when it is dropped: the task of the connection has one, so that its end by any way counts,
+/// that of the runtime included.
+pub(crate) struct Ending(pub(crate) Arc<Usage>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// A request and its response, which use a connection until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Exchange {

@@ -364,7 +364,7 @@ impl EndpointBuilder {
     }
 
     /// Starts the endpoint on sockets that are open and bound: of a parent process, of systemd
-    /// (`LISTEN_FDS`), or with options of your own.
+    /// (`ListenFds`), or with options of your own.
     ///
     /// Connections start from the first. With several workers there must be a socket for each on
     /// every address, and all must have been bound with `SO_REUSEPORT`. The sockets keep their

@@ -1,6 +1,8 @@
 //! Endpoints.
 
 mod builder;
+#[cfg(unix)]
+mod listen_fds;
 mod restart;
 pub(crate) mod sockets;
 
@@ -27,6 +29,8 @@ use hybriq_proto::endpoint::Setup;
 pub use builder::EndpointBuilder;
 #[cfg(test)]
 pub(crate) use builder::Setups;
+#[cfg(unix)]
+pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 
 /// A UDP socket that accepts connections, starts connections, or both.
 ///

@@ -3,6 +3,8 @@
 mod bind;
 mod buffers;
 mod control;
+#[cfg(unix)]
+mod inherited;
 #[cfg(test)]
 mod port;
 mod registered;
@@ -17,6 +19,8 @@ use quinn_udp::EcnCodepoint;
 use hybriq_proto::space::Ecn;
 
 pub(crate) use buffers::Buffers;
+#[cfg(unix)]
+pub(crate) use inherited::passed;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -21,13 +21,11 @@ impl Worker {
     /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
     /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
-        if self.succession.has_sockets() {
-            for id in self.sockets.take_turns() {
-                self.receive_from(id);
-            }
-        } else {
-            self.receive_forwarded();
+        for id in self.sockets.take_turns() {
+            self.receive_from(id);
         }
+        self.receive_forwarded();
+        self.forward_held();
     }
 
     fn receive_from(&mut self, id: SocketId) {

@@ -14,6 +14,7 @@ mod connections;
 mod drain;
 mod failure;
 mod gate;
+mod held;
 mod here;
 mod inbox;
 mod inheritance;
@@ -275,10 +276,11 @@ impl Worker {
 
     /// Returns ready when datagrams may be waiting.
     fn poll_readable(&self, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        match self.succession.inlet() {
-            None => self.sockets.poll_readable(cx),
-            Some(inlet) => inlet.poll_readable(cx),
+        let forwarded = self.succession.inlet();
+        if forwarded.is_some_and(|inlet| inlet.poll_readable(cx).is_ready()) {
+            return Poll::Ready(());
         }
+        self.sockets.poll_readable(cx)
     }
 
     /// Returns ready when the socket that the batch waits for may have room.
@@ -299,6 +301,7 @@ impl Worker {
             endpoint,
             self.trim.next_timeout(),
             self.meter.next_timeout(),
+            self.succession.next_timeout(self.now),
         ];
         all.into_iter().flatten().min()
     }

@@ -1,12 +1,19 @@
 //! Processes that follow one another on the same sockets: the worker gives way to its successor, and
 //! forwards the datagrams of its predecessors.
 
-use std::{io, mem, time::Duration};
+use std::{
+    io, mem,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::oneshot;
 
-use super::{Worker, inheritance::Claimed};
-use crate::udp::{Handle, Inlet, Letter, Reason, Unsent, Watched};
+use super::{
+    Worker,
+    held::{Flushed, Held},
+    inheritance::Claimed,
+};
+use crate::udp::{Handle, Inlet, Letter, Reason, Unsent};
 use hybriq_proto::endpoint::{Arrival, DropReason, Newcomers, Place, Routed};
 
 /// Time for which a client is left to the process with which it began a handshake. Longer handshakes
@@ -27,6 +34,8 @@ pub(super) struct Succession {
     /// True while clients that came before the successor wait for a decision.
     deciding: bool,
     outgoing: Outgoing,
+    /// Datagrams that earlier processes had no room for.
+    held: Held,
 }
 
 /// Datagrams of one message that are forwarded together.
@@ -73,6 +82,11 @@ impl Succession {
         self.inlet.is_none()
     }
 
+    /// Returns the time at which datagrams must be forwarded again.
+    pub(super) fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        self.held.next_timeout(now)
+    }
+
     /// Returns the treatment of new clients.
     pub(super) const fn newcomers(&self) -> Newcomers {
         if self.has_sockets() {
@@ -91,7 +105,7 @@ impl Worker {
         match Inlet::register(relay) {
             Ok(inlet) => {
                 self.succession.inlet = Some(inlet);
-                self.sockets.watch(Watched::Sending);
+                self.sockets.give_away();
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot give way to a successor");
@@ -132,7 +146,7 @@ impl Worker {
     /// Receives from the sockets again: there is no successor, or none any more.
     pub(super) fn go_on(&mut self) {
         self.succession.inlet = None;
-        self.sockets.watch(Watched::Both);
+        self.sockets.take_back();
         if !self.shared.has_successor() {
             self.endpoint.set_newcomers(Newcomers::Welcome);
         }
@@ -205,8 +219,16 @@ impl Worker {
         let mut bytes = mem::take(&mut self.succession.outgoing.bytes);
         let stride = usize::from(letter.stride);
         let count = bytes.len().div_ceil(stride) as u64;
-        match self.blueprint.inheritance.relays.send(to, letter, &bytes) {
+        let relays = &self.blueprint.inheritance.relays;
+        let held = &mut self.succession.held;
+        let sent = if held.has(to) {
+            Err(Unsent::Full)
+        } else {
+            relays.send(to, letter, &bytes)
+        };
+        match sent {
             Ok(()) => self.stats.datagrams_forwarded += count,
+            Err(Unsent::Full) if held.push(self.now, to, letter, &bytes) => {}
             Err(Unsent::Full) => self.stats.forwards_dropped += count,
             Err(Unsent::Gone) => {
                 self.endpoint.forget_generation(to.generation);
@@ -223,6 +245,17 @@ impl Worker {
         }
         bytes.clear();
         self.succession.outgoing.bytes = bytes;
+    }
+
+    /// Forwards datagrams that earlier processes had no room for.
+    pub(super) fn forward_held(&mut self) {
+        if self.succession.held.is_empty() {
+            return;
+        }
+        let relays = &self.blueprint.inheritance.relays;
+        let Flushed { sent, dropped } = self.succession.held.flush(self.now, relays);
+        self.stats.datagrams_forwarded += sent;
+        self.stats.forwards_dropped += dropped;
     }
 
     /// Shows a datagram to all workers of earlier processes: it may be a stateless reset.

@@ -69,11 +69,9 @@ impl Quic {
         Ok(endpoint.insert(made).clone())
     }
 
-    /// Forgets the endpoint if that is the reason for an error, as after the end of its runtime.
-    fn on_error(&self, error: &ConnectError) {
-        if let ConnectError::EndpointClosed = error {
-            *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
+    /// Forgets the endpoint, which ends with its runtime.
+    fn forget_endpoint(&self) {
+        *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Moves to another socket.
@@ -233,6 +231,7 @@ impl Shared {
         place: Origin,
         progress: &watch::Sender<Progress>,
     ) -> Result<(), QuicError> {
+        let _tried = Tried(&self.pool, &origin);
         let attempt = Attempt {
             shared: &self,
             origin: &origin,
@@ -250,12 +249,16 @@ impl Shared {
         let time = self.times.connect;
         let connected = tokio::time::timeout(time, connected).await;
         let connected = connected.unwrap_or(Err(QuicError::TimedOut(time)));
-        if let Err(QuicError::Connect(error)) = &connected {
-            self.quic.on_error(error);
-        }
-        let connected = connected.map(|http3| self.pool.add_http3(&origin, http3));
-        self.pool.on_quic_tried(&origin);
-        connected
+        connected.map(|http3| self.pool.add_http3(&origin, http3))
+    }
+}
+
+/// Notes the end of an attempt over QUIC when it is dropped.
+struct Tried<'a>(&'a Pool, &'a Origin);
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        self.0.on_quic_tried(self.1);
     }
 }
 
@@ -272,7 +275,22 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Connects to an address.
     async fn to(&self, address: SocketAddr) -> Result<Arc<http3::Connection>, QuicError> {
-        let endpoint = self.shared.quic.endpoint()?;
+        let quic = &self.shared.quic;
+        match self.on(quic.endpoint()?, address).await {
+            Err(QuicError::Connect(ConnectError::EndpointClosed)) => {
+                quic.forget_endpoint();
+                self.on(quic.endpoint()?, address).await
+            }
+            connected => connected,
+        }
+    }
+
+    /// Connects to an address by an endpoint.
+    async fn on(
+        &self,
+        endpoint: Endpoint,
+        address: SocketAddr,
+    ) -> Result<Arc<http3::Connection>, QuicError> {
         let mut connecting = endpoint.connect(address, self.origin.host());
         // One address at a time gets replayable requests.
         if !self.has_early.swap(true, Ordering::Relaxed) {

@@ -1,13 +1,18 @@
 //! Requests over HTTP/3.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use h3::error::{Code, ConnectionError, StreamError};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hybriq_h3::{BidiStream, Goaway, OpenStreams, Payload, RecvStream, SendStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::{
     error::{BoxError, ClientError},
@@ -17,7 +22,7 @@ use super::{
 };
 use crate::{
     Body, Peer, Tls,
-    usage::{Exchange, Usage},
+    usage::{Ending, Exchange, Usage},
 };
 
 type Requests = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
@@ -125,15 +130,16 @@ pub(super) async fn start(
 
 /// Runs a connection until it ends, or is not used any more.
 async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
+    let usage = Ending(usage);
     tokio::select! {
         error = poll_fn(|cx| driver.poll_close(cx)) => {
             if !error.is_h3_no_error() {
                 tracing::debug!(%error, "an HTTP/3 connection failed");
             }
         }
-        () = usage.over(idle) => {}
+        () = usage.0.over(idle) => {}
     }
-    usage.end();
+    drop(usage);
     // Closes the connection with H3_NO_ERROR.
     drop(driver);
     drop(requests);
@@ -251,36 +257,34 @@ impl Connection {
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
         }
-        let (failed, failure) = oneshot::channel();
-        let upload = tokio::spawn(async move {
-            if let Err(error) = upload(send, body).await {
-                // Nobody may wait any more.
-                let _ = failed.send(error);
-            }
-        });
-        exchange.upload(upload.abort_handle());
-        let response = self.upheld(&mut recv, failure).await?;
+        let mut upload = Box::pin(upload(send, body));
+        let (response, sent) = self.send_and_wait(upload.as_mut(), &mut recv).await?;
+        if let Sent::Part = sent {
+            // The rest is sent beside the response.
+            exchange.upload(tokio::spawn(upload).abort_handle());
+        }
         Ok((response, recv, exchange))
     }
 
-    /// Waits for the response, or for a failure of the body of the request.
-    async fn upheld(
+    /// Sends the body of a request until the response comes.
+    async fn send_and_wait(
         &self,
+        upload: Pin<&mut impl Future<Output = Result<(), BoxError>>>,
         recv: &mut Download,
-        failure: oneshot::Receiver<BoxError>,
-    ) -> Result<Response<()>, Failure> {
+    ) -> Result<(Response<()>, Sent), Failure> {
         let mut response = pin!(self.response(recv));
         tokio::select! {
             biased;
-            response = &mut response => response,
-            failed = failure => match failed {
-                Ok(error) => {
+            // First, so that a short body leaves together with the fields.
+            sent = upload => match sent {
+                // All of it, or as much as the server wants.
+                Ok(()) => Ok((response.await?, Sent::All)),
+                Err(error) => {
                     let error = ClientError::Body(error.into());
                     Err(Failure::new(error, Repeat::Never))
                 }
-                // All of the body was sent, or the server wants no more of it.
-                Err(_) => response.await,
             },
+            response = &mut response => Ok((response?, Sent::Part)),
         }
     }
 
@@ -343,6 +347,12 @@ impl Connection {
         };
         Failure::new(error, repeat)
     }
+}
+
+/// Part of the body of a request that was sent when the response came.
+enum Sent {
+    All,
+    Part,
 }
 
 /// Part of an exchange that failed.

@@ -37,6 +37,27 @@ use crate::Body;
 
 /// A client of HTTP/3, HTTP/2 and HTTP/1.1, which reuses connections. Clones share them.
 ///
+/// It is a service of [`tower`](https://docs.rs/tower), so that layers add what it leaves out: redirects,
+/// cookies, timeouts of whole requests, compression. It belongs to the tokio runtime that sends its first
+/// request over QUIC.
+///
+/// # Versions
+/// [`Http3`] says how HTTP/3 is found. By default the first request to a server goes over HTTP/2 or HTTP/1.1. If
+/// the answer offers HTTP/3 by `alt-svc`, a connection over QUIC is made beside the next requests, and later
+/// ones use it. When there is no connection, QUIC is tried first, and TCP too when there is no answer after
+/// [`ClientBuilder::attempt_delay`]. Where HTTP/3 fails and TCP works, HTTP/3 is left out for 5 minutes, and
+/// longer with each failure.
+///
+/// # Requests that are sent again
+/// A request is sent again, up to three times, if the server has not processed it: the server refused it or
+/// announced its end (RFC 9114 §5.2), refused 0-RTT data, or answered 425 to early data (RFC 8470) or 421 in
+/// the place of an alternative (RFC 7838). If a connection is lost before the response, idempotent requests
+/// are sent again (RFC 9110 §9.2.2). A body can be sent again if at most its first 64 KiB were sent.
+///
+/// # Security
+/// With [`ClientConfig::offer_early_data`], requests with the methods GET, HEAD, OPTIONS and TRACE and without a
+/// body leave in 0-RTT packets. An attacker can replay them: a server must not change anything for them.
+///
 /// # Examples
 /// ```no_run
 /// use hybriq::ClientConfig;
@@ -49,6 +70,18 @@ use crate::Body;
 ///     println!("{} over {:?}, with {}", response.status(), peer.version, peer.tls);
 /// }
 /// let page = response.into_body().bytes(1 << 20).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With other settings:
+/// ```
+/// use hybriq::{ClientConfig, KeyExchange};
+/// use hybriq_http::{Client, Http3};
+///
+/// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new().key_exchange(KeyExchange::RequirePostQuantum);
+/// let client = Client::builder().http3(Http3::First).build(config)?;
 /// # Ok(())
 /// # }
 /// ```

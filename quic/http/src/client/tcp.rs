@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Body, Peer, Tls,
-    usage::{Exchange, Idle, Usage},
+    usage::{Ending, Exchange, Idle, Usage},
 };
 
 /// Time after which a silent HTTP/2 connection with requests is asked for a sign of life, and time in which
@@ -140,13 +140,13 @@ async fn drive(
     usage: Arc<Usage>,
     idle: Duration,
 ) {
+    let usage = Ending(usage);
     tokio::select! {
         ended = connection => if let Err(error) = ended {
             tracing::debug!(%error, "a connection over TCP failed");
         },
-        () = usage.over(idle) => {}
+        () = usage.0.over(idle) => {}
     }
-    usage.end();
 }
 
 impl Http2 {

@@ -192,3 +192,20 @@ async fn lengths_are_sent() {
         assert_eq!(bytes(response).await, "none");
     }
 }
+
+/// The fields, a short body and its end leave in one datagram.
+#[tokio::test]
+async fn a_short_request_is_one_datagram() {
+    let server = run(router());
+    let client = client(Http3::Only);
+    bytes(get(&client, server.address()).await).await;
+    let received = || server.handle.endpoint().stats().datagrams_received;
+    let before = received();
+    for _ in 0..100 {
+        let response = post(&client, server.address(), "hello").await.unwrap();
+        assert_eq!(bytes(response).await, "hello");
+    }
+    // A few acknowledgements may leave alone.
+    let datagrams = received() - before;
+    assert!(datagrams < 150, "{datagrams} datagrams");
+}

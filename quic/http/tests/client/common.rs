@@ -56,13 +56,11 @@ pub(crate) async fn bytes(response: Response<Body>) -> Bytes {
     soon(response.into_body().bytes(100 << 20)).await.unwrap()
 }
 
-/// A page that offers alternatives of its own.
+/// A page that offers alternatives of its own, and answers with the body of the request.
 pub(crate) fn offering(offer: &str) -> Router {
     let offer = HeaderValue::try_from(offer).unwrap();
-    Router::new().route(
-        "/",
-        any(move || std::future::ready([(ALT_SVC, offer.clone())])),
-    )
+    let echo = move |body: Bytes| std::future::ready(([(ALT_SVC, offer.clone())], body));
+    Router::new().route("/", any(echo))
 }
 
 /// Asks until an answer comes over HTTP/3.

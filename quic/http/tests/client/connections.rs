@@ -7,10 +7,11 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use axum::Router;
-use http_body_util::Full;
+use http_body_util::{Full, channel::Channel};
 use hybriq_http::{Client, Http3};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
@@ -18,7 +19,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 
 use crate::{
     common::{bytes, client_with, config, get, post},
-    support::{Certificate, run, soon},
+    support::{Certificate, Running, run, soon},
 };
 
 /// Counts of a server of HTTP/1.1.
@@ -104,13 +105,13 @@ async fn idle_connections_are_bounded() {
     }
 }
 
-/// Many requests at once make one connection.
+/// Many requests at once make one connection, even more than it takes at a time.
 #[tokio::test]
 async fn requests_at_once_share_a_connection() {
     let server = run(Router::new());
     for http3 in [Http3::Only, Http3::First, Http3::Off] {
         let client = client_with(Client::builder().http3(http3), config());
-        let requests = (0..50).map(|_| post(&client, server.address(), "x"));
+        let requests = (0..300).map(|_| post(&client, server.address(), "x"));
         let responses = futures_util::future::join_all(requests).await;
         let peers: HashSet<_> = responses
             .into_iter()
@@ -131,12 +132,7 @@ async fn servers_are_bounded() {
             for (server, other) in [(0, 1), (1, 0)] {
                 let response = get(&client, servers[server].address()).await;
                 drop(bytes(response).await);
-                soon(async {
-                    while servers[other].handle.connections() > 0 {
-                        tokio::task::yield_now().await;
-                    }
-                })
-                .await;
+                none_left(&servers[other]).await;
             }
         }
     }
@@ -154,11 +150,65 @@ async fn a_dropped_client_leaves_nothing() {
         drop(client);
         // A response outlives the client.
         assert_eq!(bytes(response).await.len(), 100_000);
-        soon(async {
-            while server.handle.connections() > 0 {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        none_left(&server).await;
+    }
+}
+
+/// Waits until the server has no connections.
+async fn none_left(server: &Running) {
+    soon(async {
+        while server.handle.connections() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// A connection without requests is closed after a while; one with a request is not.
+#[tokio::test]
+async fn idle_connections_are_closed_in_time() {
+    let server = run(Router::new());
+    for http3 in [Http3::Only, Http3::Off] {
+        let builder = Client::builder().http3(http3);
+        let builder = builder.idle_timeout(Duration::from_millis(50));
+        let client = client_with(builder, config());
+        let (mut body, request) = open_request(server.address());
+        let response = tokio::spawn(client.request(request));
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            soon(body.send_data("x".into())).await.unwrap();
+        }
+        drop(body);
+        let response = soon(response).await.unwrap().unwrap();
+        assert_eq!(bytes(response).await, "xxxxxxxxxx");
+        none_left(&server).await;
+    }
+}
+
+/// A request whose body is sent piece by piece.
+fn open_request(
+    server: SocketAddr,
+) -> (
+    http_body_util::channel::Sender<bytes::Bytes>,
+    http::Request<Channel<bytes::Bytes>>,
+) {
+    let (body, channel) = Channel::new(1);
+    let request = http::Request::post(crate::common::uri(server, "/"));
+    (body, request.body(channel).unwrap())
+}
+
+/// A client outlives the runtime that it was used in first.
+#[test]
+fn runtimes_come_and_go() {
+    let servers = tokio::runtime::Runtime::new().unwrap();
+    let server = servers.block_on(async { run(Router::new()) });
+    for http3 in [Http3::Only, Http3::First, Http3::Off] {
+        let client = client_with(Client::builder().http3(http3), config());
+        for _ in 0..3 {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_all().build().unwrap();
+            let response = runtime.block_on(post(&client, server.address(), "x"));
+            assert_eq!(response.unwrap().status(), http::StatusCode::OK);
+        }
     }
 }

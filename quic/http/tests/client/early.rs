@@ -1,22 +1,29 @@
 //! Requests in 0-RTT packets.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::{Extension, Router, routing::get as on_get};
 use http::StatusCode;
-use hybriq_http::{Client, Http3, Peer, Server};
+use hybriq::TransportConfig;
+use hybriq_http::{Client, EarlyMethods, Http3, Limits, Peer, Server};
 
 use crate::{
     common::{bytes, client_with, config, get, peer, post, uri},
     support::{Certificate, Running, run_with, soon},
 };
 
+/// A server that would answer unsafe requests in 0-RTT packets, too.
 fn server(router: Router) -> Running {
     let config = Certificate::shared().config().accept_early_data();
-    run_with(Server::builder(), config, router)
+    let mut limits = Limits::default();
+    limits.early_methods = EarlyMethods::All;
+    run_with(Server::builder().limits(limits), config, router)
 }
 
 /// A client that knows the server, and has no connection to it.
@@ -120,8 +127,12 @@ async fn refused_early_data_is_sent_again() {
 async fn early_requests_leave_a_dead_path() {
     let server = server(Router::new());
     let front = crate::front::Front::of(server.address()).await;
+    let minute = Duration::from_secs(60);
     let builder = Client::builder().http3(Http3::First);
-    let client = client_with(builder, config().offer_early_data());
+    let builder = builder.connect_timeout(minute);
+    let transport = TransportConfig::new().handshake_timeout(minute);
+    let config = config().offer_early_data().transport(transport);
+    let client = client_with(builder, config);
     let first = post(&client, front.address, "ticket").await.unwrap();
     assert_eq!(first.version(), http::Version::HTTP_3);
     assert_eq!(bytes(first).await, "ticket");

@@ -1,8 +1,15 @@
 //! Servers that refuse requests, or go away.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use axum::Router;
+use axum::{Router, routing::any};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use h3::error::Code;
@@ -27,6 +34,8 @@ enum Fate {
     Answer,
     /// Each stream is reset with this code.
     Reset(u64),
+    /// There are so many interim responses first.
+    Interim(usize),
     /// The connection is closed after the first request.
     Close,
     /// GOAWAY refuses all requests but the first of two. The connection is closed when another has come.
@@ -71,7 +80,15 @@ async fn serve(
         let body = read(&mut stream).await;
         seen.send((number, body)).unwrap();
         match fate {
-            Fate::Answer => {
+            Fate::Answer | Fate::Interim(_) => {
+                let interim = match fate {
+                    Fate::Interim(count) => count,
+                    _ => 0,
+                };
+                for _ in 0..interim {
+                    let hint = Response::builder().status(StatusCode::EARLY_HINTS);
+                    stream.send_response(hint.body(()).unwrap()).await.unwrap();
+                }
                 stream.send_response(Response::new(())).await.unwrap();
                 stream
                     .send_data(Payload::from(number.to_string()))
@@ -299,7 +316,12 @@ async fn a_request_that_is_not_for_http3_is_sent_over_tcp() {
 #[tokio::test]
 async fn an_alternative_that_is_not_responsible_is_left() {
     // The alternative is another server, which knows nothing of the first one's pages.
-    let wrong = Router::new().fallback(async || StatusCode::MISDIRECTED_REQUEST);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let wrong = Router::new().fallback(move || {
+        count.fetch_add(1, Ordering::AcqRel);
+        std::future::ready(StatusCode::MISDIRECTED_REQUEST)
+    });
     let wrong = Server::bind("127.0.0.1:0", Certificate::shared().config()).map(|server| {
         let address = server.local_address();
         tokio::spawn(server.serve(wrong));
@@ -308,9 +330,55 @@ async fn an_alternative_that_is_not_responsible_is_left() {
     let offer = format!("h3=\":{}\"", wrong.unwrap().port());
     let server = run(offering(&offer));
     let client = client_with(Client::builder(), config());
-    for _ in 0..30 {
+    let ask = async || {
         let response = post(&client, server.address(), "x").await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.version(), Version::HTTP_2);
+    };
+    soon(async {
+        while asked.load(Ordering::Acquire) == 0 {
+            ask().await;
+        }
+    })
+    .await;
+    for _ in 0..30 {
+        ask().await;
+    }
+    assert_eq!(asked.load(Ordering::Acquire), 1);
+}
+
+/// Interim responses are passed over, but not without end.
+#[tokio::test]
+async fn interim_responses_are_passed_over() {
+    let (address, _seen) = server(&[Fate::Interim(3)]);
+    let client = client(Http3::Only);
+    let response = get(&client, address).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(bytes(response).await, "0");
+    let (address, _seen) = server(&[Fate::Interim(100)]);
+    let refused = soon(client.get(uri(address, "/"))).await.unwrap_err();
+    assert!(refused.to_string().contains("interim"), "{refused}");
+}
+
+/// Fields of responses are bounded, over every version.
+#[tokio::test]
+async fn long_fields_are_refused() {
+    let long = |bytes: usize| async move { [("x-long", "x".repeat(bytes))] };
+    let router = Router::new()
+        .route("/long", any(move || long(60_000)))
+        .route("/short", any(move || long(2_000)));
+    let server = run(router);
+    for http3 in [Http3::Only, Http3::Off] {
+        let builder = Client::builder().http3(http3).header_list(16 << 10);
+        let client = client_with(builder, config());
+        let refused = soon(client.get(uri(server.address(), "/long"))).await;
+        // A server that knows the limit sends no such response.
+        let is_refused = matches!(
+            refused,
+            Err(ClientError::Reset(_) | ClientError::ResponseFields(_) | ClientError::Lost { .. })
+        );
+        assert!(is_refused, "{refused:?}");
+        let short = soon(client.get(uri(server.address(), "/short"))).await;
+        assert_eq!(short.unwrap().headers()["x-long"].len(), 2_000);
     }
 }

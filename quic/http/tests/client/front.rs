@@ -1,10 +1,11 @@
 //! A port in front of a server, where UDP can be cut off.
 
 use std::{
+    collections::HashSet,
     net::SocketAddr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 
@@ -17,8 +18,19 @@ use tokio::{
 pub(crate) struct Front {
     pub(crate) address: SocketAddr,
     cut: Arc<AtomicBool>,
-    /// Datagrams that came from clients.
-    seen: Arc<AtomicUsize>,
+    /// Connection ids that clients have chosen for the server: those of long headers while UDP is cut off.
+    chosen: Arc<Mutex<HashSet<Vec<u8>>>>,
+}
+
+/// Sockets for TCP and UDP on one port.
+pub(crate) async fn pair() -> (TcpListener, UdpSocket) {
+    loop {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        // The port may be taken for UDP.
+        if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()).await {
+            return (tcp, udp);
+        }
+    }
 }
 
 impl Front {
@@ -28,17 +40,11 @@ impl Front {
 
     /// Forwards TCP to one server, and UDP to another.
     pub(crate) async fn between(server: SocketAddr, udp_server: SocketAddr) -> Self {
-        let (tcp, udp) = loop {
-            let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            // The port may be taken for UDP.
-            if let Ok(udp) = UdpSocket::bind(tcp.local_addr().unwrap()).await {
-                break (tcp, udp);
-            }
-        };
+        let (tcp, udp) = pair().await;
         let front = Self {
             address: tcp.local_addr().unwrap(),
             cut: Arc::default(),
-            seen: Arc::default(),
+            chosen: Arc::default(),
         };
         tokio::spawn(async move {
             while let Ok((mut client, _)) = tcp.accept().await {
@@ -57,9 +63,13 @@ impl Front {
         self.cut.store(true, Ordering::Release);
     }
 
-    /// Number of datagrams that came from clients.
-    pub(crate) fn seen(&self) -> usize {
-        self.seen.load(Ordering::Acquire)
+    /// Number of connections that were tried while UDP was cut off.
+    pub(crate) fn connections(&self) -> usize {
+        self.chosen.lock().unwrap().len()
+    }
+
+    pub(crate) fn forget_connections(&self) {
+        self.chosen.lock().unwrap().clear();
     }
 
     async fn forward_udp(&self, outside: UdpSocket, server: SocketAddr) {
@@ -67,18 +77,21 @@ impl Front {
         let inside = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
         inside.connect(server).await.unwrap();
         let client = Arc::new(Mutex::new(None));
-        let (cut, seen) = (self.cut.clone(), self.seen.clone());
+        let (cut, chosen) = (self.cut.clone(), self.chosen.clone());
         tokio::spawn({
             let (outside, inside, client) = (outside.clone(), inside.clone(), client.clone());
             async move {
                 let mut buffer = vec![0; 65_535];
                 loop {
                     let (len, from) = outside.recv_from(&mut buffer).await.unwrap();
-                    seen.fetch_add(1, Ordering::AcqRel);
                     *client.lock().unwrap() = Some(from);
                     if !cut.load(Ordering::Acquire) {
                         // The server may be gone.
                         let _ = inside.send(&buffer[..len]).await;
+                    } else if buffer[0] & 0x80 != 0 {
+                        // RFC 8999 §5.1.
+                        let cid = buffer[6..].iter().take(buffer[5].into()).copied();
+                        chosen.lock().unwrap().insert(cid.collect());
                     }
                 }
             }

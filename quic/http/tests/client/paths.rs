@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+use axum::{Extension, Router, routing::any};
 use http::Version;
 use hybriq::TransportConfig;
-use hybriq_http::{Client, Http3};
-use tokio::net::UdpSocket;
+use hybriq_http::{Client, ClientError, Http3, Peer};
+use tokio::{net::UdpSocket, time::Instant};
 
 use crate::{
     common::{bytes, client, client_with, config, get, offering, post, until_http3, uri},
@@ -20,7 +20,7 @@ use crate::{
 /// HTTP/3 is tried first, and gets no answer.
 #[tokio::test]
 async fn http2_is_used_where_udp_is_dead() {
-    let server = run(Router::new());
+    let server = run(offering("clear"));
     let front = Front::of(server.address()).await;
     front.cut_udp();
     let client = client(Http3::First);
@@ -28,32 +28,45 @@ async fn http2_is_used_where_udp_is_dead() {
         let response = post(&client, front.address, "x").await.unwrap();
         assert_eq!(response.version(), Version::HTTP_2);
     }
-    assert!(front.seen() > 0, "HTTP/3 was tried");
+    assert_eq!(front.connections(), 1, "HTTP/3 was tried");
 }
 
-/// A port that is closed for UDP is left at once, and not tried again.
+/// A place where HTTP/3 does not answer is tried once, whether an offer or the program named it.
 #[tokio::test]
-async fn http2_is_used_after_an_offer_that_does_not_hold() {
-    let nobody = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let offer = format!("h3=\":{}\"", nobody.local_addr().unwrap().port());
-    let server = run(offering(&offer));
-    let builder = Client::builder().connect_timeout(Duration::from_millis(200));
-    let client = client_with(builder, config());
-    let get = || get(&client, server.address());
-    assert_eq!(get().await.version(), Version::HTTP_2);
-    // The attempt goes on beside requests, and ends with the time to connect.
-    let mut datagram = [0; 2000];
-    assert_eq!(get().await.version(), Version::HTTP_2);
-    soon(nobody.recv(&mut datagram)).await.unwrap();
-    for _ in 0..10 {
-        assert_eq!(get().await.version(), Version::HTTP_2);
+async fn a_place_without_http3_is_tried_once() {
+    let server = run(offering("clear"));
+    let front = Front::of(server.address()).await;
+    front.cut_udp();
+    let offering = run(offering(&format!("h3=\":{}\"", front.address.port())));
+    for (http3, address) in [
+        (Http3::Discover, offering.address()),
+        (Http3::First, front.address),
+    ] {
+        let builder = Client::builder().http3(http3);
+        let builder = builder.connect_timeout(Duration::from_millis(100));
+        let builder = builder.attempt_delay(Duration::from_millis(10));
+        let client = client_with(builder, config());
+        front.forget_connections();
+        // The attempt goes on beside requests, and ends with the time to connect.
+        soon(async {
+            while front.connections() == 0 {
+                assert_eq!(get(&client, address).await.version(), Version::HTTP_2);
+            }
+        })
+        .await;
+        let end = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < end {
+            client.close_idle();
+            assert_eq!(get(&client, address).await.version(), Version::HTTP_2);
+        }
+        assert_eq!(front.connections(), 1, "{http3:?}");
     }
 }
 
 /// UDP dies under a connection that is used. The request is sent again over TCP, and so are the next.
 #[tokio::test]
 async fn http2_takes_over_when_udp_dies() {
-    let server = run(Router::new());
+    let server = run(offering("clear"));
     let front = Front::of(server.address()).await;
     let transport = TransportConfig::new().idle_timeout(Some(Duration::from_millis(300)));
     let builder = Client::builder().http3(Http3::First);
@@ -65,6 +78,7 @@ async fn http2_takes_over_when_udp_dies() {
     let response = post(&client, front.address, "x").await.unwrap();
     assert_eq!(response.version(), Version::HTTP_2);
     assert_eq!(bytes(response).await, "x");
+    assert_eq!(front.connections(), 0, "HTTP/3 is left out for a while");
 }
 
 /// Addresses of the other family that do not answer hold a connection up for the delay only: over TCP the
@@ -103,4 +117,70 @@ async fn the_network_may_change() {
     until_http3(&client, server.address()).await;
     let after = get(&client, server.address()).await;
     assert_ne!(after.headers()["x-peer"], before.headers()["x-peer"]);
+}
+
+/// Servers that take a connection and say nothing are given up in time, with an error for each way.
+#[tokio::test]
+async fn silent_servers_are_given_up() {
+    let (tcp, udp) = crate::front::pair().await;
+    let address = tcp.local_addr().unwrap();
+    for http3 in [Http3::Only, Http3::First, Http3::Off] {
+        let builder = Client::builder().http3(http3);
+        let builder = builder.connect_timeout(Duration::from_millis(100));
+        let builder = builder.attempt_delay(Duration::from_millis(10));
+        let client = client_with(builder, config());
+        // Those that wait share the attempt.
+        let asked = (0..10).map(|_| client.get(uri(address, "/")));
+        for error in soon(futures_util::future::join_all(asked)).await {
+            let error = error.unwrap_err();
+            let ClientError::Connect { quic, tcp, .. } = &error else {
+                panic!("{error}");
+            };
+            assert_eq!(quic.is_some(), http3 != Http3::Off, "{error}");
+            assert_eq!(tcp.is_some(), http3 != Http3::Only, "{error}");
+            assert!(error.to_string().contains("connect_timeout"), "{error}");
+        }
+    }
+    drop(udp);
+}
+
+/// An alternative on another host is used under the name of the server, and named in the requests.
+#[tokio::test]
+async fn alternatives_may_have_other_names() {
+    let show = async |fields: http::HeaderMap, Extension(peer): Extension<Peer>| {
+        let used = fields
+            .get("alt-used")
+            .map(|used| used.to_str().unwrap().to_owned());
+        format!("{:?} {:?} {used:?}", peer.version, peer.tls.server_name)
+    };
+    let alternative = run(Router::new().route("/", any(show)));
+    let port = alternative.address().port();
+    let server = run(offering(&format!("h3=\"other.test:{port}\"")));
+    let builder = Client::builder().resolve("other.test", [alternative.address()]);
+    let client = client_with(builder, config());
+    until_http3(&client, server.address()).await;
+    let page = bytes(get(&client, server.address()).await).await;
+    let expected = format!("HTTP/3.0 Some(\"localhost\") Some(\"other.test:{port}\")");
+    assert_eq!(page, expected);
+}
+
+/// A host that cannot be resolved, and one without an address.
+#[tokio::test]
+async fn hosts_without_addresses_are_named() {
+    let resolver = async |name: String, _| match name.as_str() {
+        "empty.test" => Ok(Vec::new()),
+        _ => Err(std::io::Error::other("no such name")),
+    };
+    for http3 in [Http3::Only, Http3::First, Http3::Off] {
+        let builder = Client::builder().http3(http3).resolver(resolver);
+        let client = builder.build(config()).unwrap();
+        for (uri, text) in [
+            ("https://empty.test/", "'empty.test' has no address"),
+            ("https://other.test/", "no such name"),
+        ] {
+            let error = soon(client.get(uri)).await.unwrap_err();
+            assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
 }

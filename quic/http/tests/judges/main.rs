@@ -4,6 +4,7 @@
 //! installed say so and pass.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod browsers;
 mod clients;
 mod curl;
 mod servers;
@@ -27,6 +28,7 @@ use axum::{
     routing::{get, post},
 };
 use hybriq_http::{Peer, Server};
+use rcgen::PublicKeyData as _;
 use serde::Deserialize;
 use tokio::process::Command;
 
@@ -59,12 +61,13 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..=250).cycle().take(len).collect()
 }
 
+fn sha256_bytes(bytes: &[u8]) -> Vec<u8> {
+    digest::digest(&digest::SHA256, bytes).as_ref().to_vec()
+}
+
 fn sha256(bytes: &[u8]) -> String {
-    let digest = digest::digest(&digest::SHA256, bytes);
-    let digits = digest
-        .as_ref()
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15]);
+    let digest = sha256_bytes(bytes);
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits
         .filter_map(|digit| char::from_digit(digit.into(), 16))
         .collect()
@@ -75,6 +78,8 @@ struct Files {
     folder: PathBuf,
     /// Folder that the judge sees as its root.
     root: PathBuf,
+    /// The certificate's key as SubjectPublicKeyInfo.
+    public_key: Vec<u8>,
 }
 
 impl Files {
@@ -86,7 +91,30 @@ impl Files {
         fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
         fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
         let root = root.to_owned();
-        Self { folder, root }
+        let public_key = made.signing_key.subject_public_key_info();
+        Self {
+            folder,
+            root,
+            public_key,
+        }
+    }
+
+    /// Writes a certificate that an authority signed, whose own is `root.pem`.
+    fn signed(root: &Path, name: &str) -> Self {
+        let mut files = Self::new(root, name);
+        let mut params = rcgen::CertificateParams::new([]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let own = params.self_signed(&key).unwrap();
+        let authority = rcgen::Issuer::new(params, key);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let leaf = params.signed_by(&key, &authority).unwrap();
+        fs::write(files.path("root.pem"), own.pem()).unwrap();
+        fs::write(files.path("cert.pem"), leaf.pem()).unwrap();
+        fs::write(files.path("key.pem"), key.serialize_pem()).unwrap();
+        files.public_key = key.subject_public_key_info();
+        files
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -100,14 +128,18 @@ impl Files {
         format!("/{}", inside.display())
     }
 
-    /// Starts a server with this certificate.
+    /// Starts a server of all cases with this certificate.
     fn serve(&self) -> support::Running {
+        self.serve_with(cases())
+    }
+
+    fn serve_with(&self, router: Router) -> support::Running {
         let (certificate, key) = (self.path("cert.pem"), self.path("key.pem"));
         let identity = hybriq::Identity::from_pem_files(certificate, key).unwrap();
         support::run_with(
             Server::builder(),
             hybriq::ServerConfig::new(identity),
-            cases(),
+            router,
         )
     }
 }

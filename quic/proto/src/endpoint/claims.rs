@@ -83,14 +83,15 @@ impl Owner {
 }
 
 impl Endpoint {
-    /// Returns the connection ids of all clients that have not finished their handshake: a later
-    /// process must leave them to this one.
+    /// Returns the connection ids by which first packets may come for this process: those of all
+    /// clients that have not finished their handshake, and those of connections that this end started.
+    /// A later process must leave them to this one.
     pub fn claims(&self) -> Vec<Claim> {
         let open = |target: &Target| match target {
             Target::Connection(slot) => self
                 .connections
                 .get(slot.0 as usize)
-                .is_some_and(|entry| entry.handshaking),
+                .is_some_and(|entry| entry.handshaking || entry.initial.is_none()),
             Target::Hello(_) | Target::Waiting => true,
         };
         self.routing

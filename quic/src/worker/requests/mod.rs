@@ -61,6 +61,7 @@ impl Worker {
                 promise,
             } => {
                 if self.is_wanted(&promise) {
+                    self.sockets.leave_given();
                     let setup = self.blueprint.watcher.watch(setup);
                     let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
                     self.on_started(started.map_err(ConnectError::from), promise);

@@ -22,6 +22,10 @@ pub(super) struct Sockets {
     turn: usize,
     /// Options of further sockets.
     options: udp::Options,
+    /// Number of sockets that the worker was made with, which have the first ids.
+    made: usize,
+    /// Number of those from which another process receives: all or none.
+    given: usize,
 }
 
 struct Bound {
@@ -54,8 +58,11 @@ impl Sockets {
                 users: 0,
             })
         };
+        let bound: Vec<_> = sockets.into_iter().map(bound).collect();
         Self {
-            bound: sockets.into_iter().map(bound).collect(),
+            made: bound.len(),
+            given: 0,
+            bound,
             primary: SocketId::default(),
             turn: 0,
             options,
@@ -91,28 +98,53 @@ impl Sockets {
     }
 
     /// Returns further handles of the sockets that the worker was made with, in the order of their ids.
-    /// Fails once new connections start from another socket: ids of sockets would mean something else
-    /// in another process.
+    /// Fails if the endpoint was moved to others: ids of sockets would mean something else in another
+    /// process.
     pub(super) fn lend(&self) -> std::io::Result<Vec<Handle>> {
-        let kept = |bound: &&Option<Bound>| {
-            bound
-                .as_ref()
-                .is_some_and(|bound| bound.kept == Kept::Always)
-        };
-        let first = self.bound.iter().take_while(kept).count();
-        if self.primary != SocketId::default() || first == 0 {
-            return Err(std::io::ErrorKind::Unsupported.into());
-        }
-        let sockets = self.bound.iter().take(first).flatten();
-        sockets.map(|bound| bound.socket.handle()).collect()
+        let made = self.bound.iter().take(self.made);
+        let kept = |bound: &&Bound| bound.kept == Kept::Always;
+        let handles = made.map(|bound| match bound.as_ref().filter(kept) {
+            Some(bound) => bound.socket.handle(),
+            None => Err(std::io::ErrorKind::Unsupported.into()),
+        });
+        handles.collect()
     }
 
-    /// Sets what the runtime watches the sockets for.
-    pub(super) fn watch(&mut self, for_what: Watched) {
-        for bound in self.bound.iter_mut().flatten() {
+    /// Receives no more from the sockets that the worker was made with: a successor does.
+    pub(super) fn give_away(&mut self) {
+        self.given = self.made;
+        self.watch(Watched::Sending);
+    }
+
+    /// Receives from all sockets again.
+    pub(super) fn take_back(&mut self) {
+        self.given = 0;
+        self.watch(Watched::Both);
+    }
+
+    fn watch(&mut self, for_what: Watched) {
+        for bound in self.bound.iter_mut().take(self.made).flatten() {
             if let Err(error) = bound.socket.watch(for_what) {
                 tracing::warn!(%error, "cannot change how a socket is watched");
             }
+        }
+    }
+
+    /// Starts new connections from a socket of this process alone, if a successor receives from the
+    /// one that they would start from: it could not tell the first answers from new clients.
+    pub(super) fn leave_given(&mut self) {
+        if usize::from(self.primary.0) >= self.given {
+            return;
+        }
+        let Some(mut address) = self.get(self.primary).map(Socket::local_address) else {
+            return;
+        };
+        address.set_port(0);
+        match Socket::bind(address, self.options) {
+            Ok(socket) => {
+                self.set_primary(socket);
+            }
+            Err(error) => tracing::warn!(%error, "cannot open a socket for new connections"),
         }
     }
 
@@ -222,11 +254,15 @@ impl Sockets {
         Some(address)
     }
 
-    /// Returns the ids of all sockets, beginning with another one at each call.
+    /// Returns the ids of all sockets from which this process receives, beginning with another one at
+    /// each call.
     pub(super) fn take_turns(&mut self) -> impl Iterator<Item = SocketId> + use<> {
         let (count, first) = (self.bound.len().max(1), self.turn);
         self.turn = (first + 1) % count;
-        (0..count).map(move |step| SocketId(((first + step) % count) as u8))
+        let given = self.given;
+        let all = (0..count).map(move |step| (first + step) % count);
+        all.filter(move |&place| place >= given)
+            .map(|place| SocketId(place as u8))
     }
 
     /// Returns the number of datagrams that one call may send from a socket.

@@ -114,7 +114,8 @@ async fn ask(
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
-#[tokio::test]
+// The test waits for lines of the server, while the clients must be able to answer it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_web_server_tells_visitors_what_was_negotiated() {
     let folder = folder("http3-server");
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));

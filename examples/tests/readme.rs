@@ -2,9 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+
+use hybriq::{ClientConfig, Trust};
+use hybriq_http::{Client, Http3};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -32,31 +35,42 @@ struct NewCrate {
     folder: PathBuf,
 }
 
+/// Names of the README's programs, with the port of each.
+const PROGRAMS: [(&str, &str); 3] = [("server", ":4433"), ("client", ":4433"), ("http", ":8443")];
+
 impl NewCrate {
-    fn from_readme() -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+    /// Makes a crate of some of the programs, on another port, because theirs may be taken.
+    fn from_readme(names: &[&str], port: u16) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("readme-{}", names[0]));
         let readme = readme();
         fs::create_dir_all(folder.join("src/bin")).unwrap();
-        // The programs are the README's except for the port, which may be taken.
-        let port = format!(":{}", free_port());
         let programs = blocks(&readme, "rust");
-        assert_eq!(programs.len(), 2, "a server and a client");
-        for (name, program) in ["server", "client"].iter().zip(&programs) {
+        assert_eq!(programs.len(), PROGRAMS.len());
+        for ((name, theirs), program) in PROGRAMS.iter().zip(&programs) {
             assert!(program.lines().count() <= 21, "the {name} is too long");
-            assert_eq!(program.matches(":4433").count(), 1);
-            let program = program.replace(":4433", &port);
-            fs::write(folder.join(format!("src/bin/{name}.rs")), program).unwrap();
+            assert_eq!(program.matches(theirs).count(), 1);
+            if names.contains(name) {
+                let program = program.replace(theirs, &format!(":{port}"));
+                fs::write(folder.join(format!("src/bin/{name}.rs")), program).unwrap();
+            }
         }
         let [dependencies] = &blocks(&readme, "toml")[..] else {
             panic!("one `toml` block with the dependencies");
         };
         let published = "hybriq = \"0.1\"";
         assert!(dependencies.contains(published), "{dependencies}");
-        let path = format!(
-            "hybriq = {{ version = \"0.1\", path = \"{}\" }}",
-            root().join("quic").display()
-        );
-        let dependencies = dependencies.replace(published, &path);
+        let mut dependencies = dependencies.clone();
+        if names.contains(&"http") {
+            for dependency in ["axum = \"0.8\"", "hybriq-http = \"0.1\""] {
+                assert!(readme.contains(&format!("`{dependency}`")));
+                dependencies.extend([dependency, "\n"]);
+            }
+        }
+        for (name, place) in [("hybriq", "quic"), ("hybriq-http", "quic/http")] {
+            let path = root().join(place);
+            let path = format!("\n{name} = {{ path = \"{}\" }}", path.display());
+            dependencies = dependencies.replace(&format!("\n{name} = \"0.1\""), &path);
+        }
         // `[workspace]` keeps it apart from the workspace around the target folder; the profile is
         // the workspace's, so that dependencies are built once for both.
         let manifest = format!(
@@ -104,17 +118,26 @@ impl NewCrate {
     }
 }
 
+/// Returns a port that is free for UDP and for TCP.
 fn free_port() -> u16 {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap().port()
+    let is_free = |port: &u16| TcpListener::bind(("::", *port)).is_ok();
+    let any = || UdpSocket::bind("[::]:0").unwrap().local_addr().unwrap();
+    let mut ports = std::iter::repeat_with(|| any().port());
+    ports.find(is_free).unwrap()
 }
 
 /// Returns the development profile of the workspace.
 fn dev_profile() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let start = manifest.find("[profile.dev").unwrap();
-    let members = ["hybriq", "hybriq-proto", "hybriq-tls"]
-        .map(|member| format!("[profile.dev.package.{member}]\nopt-level = 0\n"));
+    let members = [
+        "hybriq",
+        "hybriq-h3",
+        "hybriq-http",
+        "hybriq-proto",
+        "hybriq-tls",
+    ]
+    .map(|member| format!("[profile.dev.package.{member}]\nopt-level = 0\n"));
     format!("{}\n{}", &manifest[start..], members.join("\n"))
 }
 
@@ -130,7 +153,7 @@ impl Drop for Running {
 
 #[test]
 fn the_readmes_server_and_client_work_in_an_empty_crate() {
-    let new = NewCrate::from_readme();
+    let new = NewCrate::from_readme(&["server", "client"], free_port());
     new.make_certificate();
     let programs = new.build();
     let server = Command::new(programs.join("server"))
@@ -150,6 +173,40 @@ fn the_readmes_server_and_client_work_in_an_empty_crate() {
     );
 }
 
+#[tokio::test]
+async fn the_readmes_http_server_works_in_an_empty_crate() {
+    let port = free_port();
+    let new = NewCrate::from_readme(&["http"], port);
+    new.make_certificate();
+    let programs = new.build();
+    let server = Command::new(programs.join("http"))
+        .current_dir(&new.folder)
+        .spawn()
+        .unwrap();
+    let _server = Running(server);
+    let trust = Trust::roots_pem_file(new.folder.join("cert.pem")).unwrap();
+    let config = ClientConfig::new().trust(trust);
+    for (http3, version) in [(Http3::Only, "HTTP/3.0"), (Http3::Off, "HTTP/2.0")] {
+        let client = Client::builder()
+            .http3(http3)
+            .build(config.clone())
+            .unwrap();
+        // The server may not be listening yet.
+        let mut asked = Err("never".to_owned());
+        for _ in 0..100 {
+            asked = client
+                .get(format!("https://localhost:{port}/"))
+                .await
+                .map_err(|error| error.to_string());
+            if asked.is_ok() {
+                break;
+            }
+        }
+        let body = asked.unwrap().into_body().bytes(1000).await.unwrap();
+        assert_eq!(body, format!("over {version}, with X25519MLKEM768\n"));
+    }
+}
+
 #[test]
 fn the_readme_is_short() {
     let lines = readme().lines().count();
@@ -166,7 +223,7 @@ fn every_example_fits_on_two_screens() {
         let most = if path.ends_with("reloading_server.rs") {
             200
         } else {
-            80
+            90
         };
         assert!(lines <= most, "{} has {lines} lines", path.display());
     }

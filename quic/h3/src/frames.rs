@@ -213,7 +213,7 @@ impl Frames {
                 }
                 At::Type | At::Length(_) => {
                     let Some(value) = self.integer(&mut data) else {
-                        return Ok(());
+                        break;
                     };
                     self.at = self.after(value)?;
                 }

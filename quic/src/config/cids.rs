@@ -8,7 +8,6 @@ use hybriq_proto::{
     cids::{CidGenerator, RandomCids, ResetKey, Steering, ZeroLength},
     endpoint::{Endpoint, StatelessReset},
     limits,
-    random::Random as _,
 };
 
 /// Generator of an endpoint's connection ids, and its settings for stateless resets.
@@ -61,13 +60,17 @@ impl Ids {
     }
 
     /// Returns the number that was written into an id, if the id tells.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn number(&self, cid: &[u8]) -> Option<u8> {
         let generator = self.generator();
         (cid.len() == generator.len()).then(|| generator.worker(cid))?
     }
 
     /// Generates an id with a number.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn sample(&self, number: u8) -> Vec<u8> {
+        use hybriq_proto::random::Random as _;
+
         let generator = self.generator();
         let mut cid = vec![0; generator.len()];
         SystemRandom::new().fill(&mut cid);

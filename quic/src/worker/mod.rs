@@ -63,7 +63,9 @@ pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
-pub(crate) use inheritance::{Claimed, Inheritance};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use inheritance::Claimed;
+pub(crate) use inheritance::Inheritance;
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub(crate) use start::Start;

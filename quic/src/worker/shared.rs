@@ -375,6 +375,7 @@ impl Shared {
     }
 
     /// Waits until this process receives from the sockets.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) async fn receives(&self) {
         // The sender lives as long as `self`.
         let _ = self
@@ -384,6 +385,7 @@ impl Shared {
             .await;
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     /// Leaves new clients to a successor. Those that came before it can still be accepted.
     pub(crate) fn on_succeeded(&self) {
         if self.succeeded.swap(true, Ordering::AcqRel) {
@@ -402,6 +404,7 @@ impl Shared {
         }
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     /// Sends each worker a command, in order. Returns false if a worker has ended.
     pub(crate) fn tell(&self, mut command: impl FnMut() -> Command) -> bool {
         let mut mailboxes = self.mailboxes.iter();

@@ -155,6 +155,23 @@ pub async fn ask(
     Ok(response.map(|()| all.into()))
 }
 
+/// Does a handshake of TLS over TCP.
+pub async fn connect_tls(
+    address: SocketAddr,
+    alpn: &str,
+) -> std::io::Result<tokio_rustls::client::TlsStream<tokio::net::TcpStream>> {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(Certificate::shared().der()).unwrap();
+    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider));
+    let tls = tls.with_safe_default_protocol_versions().unwrap();
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![alpn.into()];
+    let stream = tokio::net::TcpStream::connect(address).await?;
+    let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+    soon(TlsConnector::from(Arc::new(tls)).connect(name, stream)).await
+}
+
 /// Sends a request over TCP, by HTTP/2 or HTTP/1.1, and reads the response.
 pub async fn ask_over_tcp(
     address: SocketAddr,

@@ -1,9 +1,12 @@
 //! What is said about a forwarded datagram: its addresses, its mark, and why it is forwarded.
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
+use hybriq_proto::endpoint::Arrival;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 use hybriq_proto::{
-    endpoint::{Arrival, Local, SocketId},
+    endpoint::{Local, SocketId},
     space::Ecn,
 };
 
@@ -25,6 +28,7 @@ pub(crate) struct Letter {
     pub(crate) stride: u16,
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 impl Letter {
     /// Length in bytes.
     pub(super) const LEN: usize = 48;
@@ -108,6 +112,7 @@ impl Letter {
     }
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
 fn mapped(ip: IpAddr) -> Ipv6Addr {
     match ip {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -58,6 +58,10 @@ pub(super) struct Passed {
 }
 
 /// Command of the application to a worker.
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    expect(dead_code, reason = "other systems cannot hand endpoints over")
+)]
 pub(crate) enum Command {
     /// Start a connection.
     Connect {

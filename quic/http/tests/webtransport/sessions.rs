@@ -1,10 +1,8 @@
-//! Sessions of WebTransport between a server and a client of this crate.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod support;
+//! Sessions between a server and a client of this crate.
 
 use std::{sync::Arc, time::Duration};
 
+use crate::support::{Certificate, Http3, Running, client_config, post, run, run_with, soon};
 use axum::{
     Extension, Router,
     routing::{any, get as on_get},
@@ -15,7 +13,6 @@ use hybriq_http::{
     Peer, Server,
     webtransport::{self, ConnectError, Limits, Session, SessionError, StreamError, WebTransport},
 };
-use support::{Certificate, Http3, Running, client_config, post, run, run_with, soon};
 use tokio::sync::mpsc;
 
 /// A server whose sessions come out of a channel.
@@ -236,10 +233,10 @@ async fn other_requests_pass_beside_sessions() {
         client.ask(post("/", "hello")).await.unwrap().body(),
         "hello"
     );
-    let answer = client.ask(support::get("/group")).await.unwrap();
+    let answer = client.ask(crate::support::get("/group")).await.unwrap();
     assert_eq!(answer.body(), "X25519MLKEM768");
     // Fields that come in many packets.
-    let mut long = support::get("/group");
+    let mut long = crate::support::get("/group");
     let value = "x".repeat(20_000).parse().unwrap();
     long.headers_mut().insert("x-long", value);
     assert_eq!(client.ask(long).await.unwrap().status(), StatusCode::OK);

@@ -76,6 +76,17 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Returns the certificate that clients of this server trust, for a client in the same program.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn trust(&self) -> Result<Trust, Failure> {
+        let file = self.cert.as_ref().or(self.ca.as_ref());
+        Ok(Trust::roots_pem_file(ca_file(file)?)?)
+    }
+}
+
 impl Client {
     /// Returns the certificates of the given file, or those that a server example wrote.
     ///

@@ -131,6 +131,32 @@ async fn every_waiting_task_gets_its_stream() {
 }
 
 #[tokio::test]
+async fn chunks_are_written_with_the_end_of_the_stream() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    for len in [0, 1, 1000, 3 << 20] {
+        let mut send = pair.client.open_uni().await.unwrap();
+        let write = async {
+            let body = Bytes::from(vec![b'x'; len]);
+            let mut chunks = [Bytes::from("head"), Bytes::new(), body];
+            send.finish_with(&mut chunks).await.unwrap();
+            assert!(chunks.iter().all(Bytes::is_empty));
+            assert_eq!(send.write(b"more").await, Err(hybriq::WriteError::Closed));
+        };
+        let read = async {
+            let mut recv = pair.server.accept_uni().await.unwrap().unwrap();
+            recv.read_to_end(4 << 20).await.unwrap()
+        };
+        let ((), read) = tokio::join!(write, read);
+        assert_eq!(read.len(), 4 + len);
+    }
+    // Nothing but the end.
+    let mut send = pair.client.open_uni().await.unwrap();
+    send.finish_with(&mut []).await.unwrap();
+    let mut recv = pair.server.accept_uni().await.unwrap().unwrap();
+    assert_eq!(recv.read_to_end(1).await.unwrap(), b"");
+}
+
+#[tokio::test]
 async fn chunks_are_written_and_read_together() {
     let pair = Pair::new("127.0.0.1:0").await;
     let mut send = pair.client.open_uni().await.unwrap();

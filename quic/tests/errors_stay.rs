@@ -67,6 +67,7 @@ macro_rules! every_write_stays {
         stays!($send.write_all(b"y"), $error);
         stays!($send.write_chunk("y".into()), $error);
         stays!($send.write_chunks(&mut ["y".into()]), $error);
+        stays!($send.finish_with(&mut ["y".into()]), $error);
     };
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 
 use crate::{fields, goaway::Goaway, varint};
@@ -197,11 +197,21 @@ impl Frames {
                     payload,
                 } => {
                     let passed = (*left).min(data.len() as u64);
-                    payload.put((&mut data).take(passed as usize));
+                    let (part, rest) = data.split_at(passed as usize);
+                    data = rest;
                     *left -= passed;
-                    if *left == 0 {
-                        let (kind, payload) = (*kind, std::mem::take(payload));
-                        self.at = At::Type;
+                    if *left > 0 {
+                        payload.extend_from_slice(part);
+                        continue;
+                    }
+                    let (kind, mut payload) = (*kind, std::mem::take(payload));
+                    self.at = At::Type;
+                    if payload.is_empty() {
+                        // A frame that came as a whole is read where it is.
+                        self.offset = end - (data.len() + part.len()) as u64;
+                        self.read(kind, part, &mut notice)?;
+                    } else {
+                        payload.extend_from_slice(part);
                         self.offset = end - (data.len() + payload.len()) as u64;
                         self.read(kind, &payload, &mut notice)?;
                     }

@@ -44,6 +44,11 @@
 //! type of a body that is sent, so it can be taken over without a copy only if that type is
 //! [`Payload`], which is made from `Bytes`. Bodies of any other type are copied once.
 //!
+//! # A response in one packet
+//! `h3` sends the head of a response, its body and its end one after the other. [`Payload::response`] has the
+//! head and the first part of the body, and the end if there is no more: they are written at once, so that a
+//! short response leaves in one packet.
+//!
 //! # Priorities
 //! `h3` knows no priorities (RFC 9218). [`priority()`] reads the `priority` field of a request, and
 //! [`hybriq::Connection::set_stream_priority`] applies it to the stream of the response. A
@@ -76,6 +81,7 @@ mod error;
 mod fields;
 mod frames;
 mod goaway;
+mod head;
 mod id;
 mod payload;
 mod pieces;
@@ -94,7 +100,7 @@ pub use connection::{Connection, OpenStreams};
 pub use datagrams::{DatagramError, Datagrams};
 pub use error::is_clean;
 pub use goaway::Goaway;
-pub use payload::Payload;
+pub use payload::{Follows, Payload};
 pub use priority::priority;
 pub use protocols::Protocols;
 pub use recv::RecvStream;

@@ -2,7 +2,11 @@
 
 use std::{any::TypeId, cell::RefCell};
 
+use arrayvec::ArrayVec;
 use bytes::{Buf, Bytes};
+use http::{HeaderMap, StatusCode};
+
+use crate::head;
 
 thread_local! {
     static CAPTURE: RefCell<Capture> = const { RefCell::new(Capture::Off) };
@@ -16,8 +20,8 @@ enum Capture {
     Waiting,
     /// It runs, and the last slice was that of a payload.
     Seen,
-    /// A payload was advanced, and gave up its front.
-    Taken(Bytes),
+    /// A payload was advanced, and gave up its front, and what comes before it in place of a frame's header.
+    Taken(Bytes, Option<Head>),
 }
 
 /// Data of a body to send, which the transport takes over without a copy.
@@ -34,47 +38,102 @@ enum Capture {
 /// assert_eq!(Bytes::from(body), "hello");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Payload(Bytes);
+pub struct Payload {
+    data: Bytes,
+    head: Option<Head>,
+}
+
+/// The head of a response, which is sent in place of the header of the payload's frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Head {
+    /// A HEADERS frame, and the header of a DATA frame; nothing if the payload has them itself.
+    frames: Bytes,
+    follows: Follows,
+}
+
+/// What comes after a payload on its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// The end of the stream.
+    Nothing,
+    /// More of the body, trailers, or the end.
+    More,
+}
+
+/// Largest part of a body that is copied behind the head: a copy costs less than a chunk of its own.
+const COPIED: usize = 1024;
+
+impl Payload {
+    /// Returns a payload that is the head of a response and the first part of its body, and the end of the
+    /// stream if nothing follows: all that is written at once. Send it by `send_data`, in place of
+    /// `send_response`. Returns `None` if the fields are large: use `send_response` then, which compares
+    /// them with the limit of the client.
+    ///
+    /// It is for the streams of this crate: other transports of `h3` would send its data without the head.
+    pub fn response(
+        status: StatusCode,
+        fields: &HeaderMap,
+        data: Bytes,
+        follows: Follows,
+    ) -> Option<Self> {
+        let copied = data.len() <= COPIED;
+        let room = if copied { 8 + data.len() } else { 8 };
+        let mut frames = head::encode(status, fields, room)?;
+        if !data.is_empty() {
+            head::put_data_header(&mut frames, data.len() as u64);
+        }
+        let (frames, data) = if copied {
+            frames.extend_from_slice(&data);
+            (Bytes::new(), frames.freeze())
+        } else {
+            (frames.freeze(), data)
+        };
+        Some(Self {
+            data,
+            head: Some(Head { frames, follows }),
+        })
+    }
+}
 
 impl From<Bytes> for Payload {
     fn from(data: Bytes) -> Self {
-        Self(data)
+        Self { data, head: None }
     }
 }
 
 impl From<Vec<u8>> for Payload {
     fn from(data: Vec<u8>) -> Self {
-        Self(data.into())
+        Bytes::from(data).into()
     }
 }
 
 impl From<String> for Payload {
     fn from(data: String) -> Self {
-        Self(data.into())
+        Bytes::from(data).into()
     }
 }
 
 impl From<&'static str> for Payload {
     fn from(data: &'static str) -> Self {
-        Self(data.into())
+        Bytes::from(data).into()
     }
 }
 
 impl From<&'static [u8]> for Payload {
     fn from(data: &'static [u8]) -> Self {
-        Self(data.into())
+        Bytes::from(data).into()
     }
 }
 
 impl From<Payload> for Bytes {
     fn from(payload: Payload) -> Self {
-        payload.0
+        payload.data
     }
 }
 
 impl Buf for Payload {
     fn remaining(&self) -> usize {
-        self.0.remaining()
+        self.data.remaining()
     }
 
     fn chunk(&self) -> &[u8] {
@@ -83,22 +142,25 @@ impl Buf for Payload {
                 *capture = Capture::Seen;
             }
         });
-        self.0.chunk()
+        self.data.chunk()
     }
 
     fn advance(&mut self, count: usize) {
-        let front = self.0.split_to(count);
+        let front = self.data.split_to(count);
         CAPTURE.with_borrow_mut(|capture| {
             if let Capture::Seen = capture {
-                *capture = Capture::Taken(front);
+                *capture = Capture::Taken(front, self.head.take());
             }
         });
     }
 
     fn copy_to_bytes(&mut self, len: usize) -> Bytes {
-        self.0.split_to(len)
+        self.data.split_to(len)
     }
 }
+
+/// Longest part in front of a payload that is held back: `h3` makes headers of two integers.
+const HEADER: usize = 32;
 
 /// Returns true if bodies of this type are payloads.
 pub(crate) fn is_payload<B: 'static>() -> bool {
@@ -106,21 +168,43 @@ pub(crate) fn is_payload<B: 'static>() -> bool {
 }
 
 /// Takes everything out of a buffer, whose payloads are not copied. Returns the chunks in order.
-pub(crate) fn take(buffer: &mut impl Buf) -> Vec<Bytes> {
+pub(crate) fn take(buffer: &mut impl Buf) -> (Vec<Bytes>, Follows) {
     let mut chunks = Vec::with_capacity(2);
+    let mut follows = Follows::More;
+    // The header of a frame, which is needed unless the payload brings its own.
+    let mut header = ArrayVec::<u8, HEADER>::new();
     while buffer.has_remaining() {
         CAPTURE.set(Capture::Waiting);
         let chunk = buffer.chunk();
         let len = chunk.len();
         let is_payload = CAPTURE.with_borrow(|capture| matches!(capture, Capture::Seen));
+        if !is_payload && chunks.is_empty() && header.try_extend_from_slice(chunk).is_ok() {
+            buffer.advance(len);
+            CAPTURE.set(Capture::Off);
+            continue;
+        }
         let copy = (!is_payload).then(|| Bytes::copy_from_slice(chunk));
         buffer.advance(len);
-        chunks.extend(match CAPTURE.replace(Capture::Off) {
-            Capture::Taken(front) => Some(front),
-            Capture::Off | Capture::Waiting | Capture::Seen => copy,
-        });
+        let taken = CAPTURE.replace(Capture::Off);
+        if let Capture::Taken(front, Some(head)) = taken {
+            header.clear();
+            chunks.extend([head.frames, front]);
+            follows = head.follows;
+            continue;
+        }
+        if !header.is_empty() {
+            chunks.push(Bytes::copy_from_slice(&header));
+            header.clear();
+        }
+        match taken {
+            Capture::Taken(front, _) => chunks.push(front),
+            Capture::Off | Capture::Waiting | Capture::Seen => chunks.extend(copy),
+        }
     }
-    chunks
+    if !header.is_empty() {
+        chunks.push(Bytes::copy_from_slice(&header));
+    }
+    (chunks, follows)
 }
 
 #[cfg(test)]
@@ -155,7 +239,7 @@ mod tests {
     fn other_data_is_copied() {
         let block = vec![3; 500];
         let mut buffer = Framed(b"header", Payload::default()).chain(&block[..]);
-        let chunks = take(&mut buffer);
+        let (chunks, _) = take(&mut buffer);
         assert_eq!(chunks, [Bytes::from("header"), Bytes::from(block)]);
     }
 
@@ -165,11 +249,32 @@ mod tests {
         let body = Bytes::from(vec![7; 10_000]);
         let place = body.as_ptr();
         let mut buffer = Framed(b"header", Payload::from(body));
-        let chunks = take(&mut buffer);
+        let (chunks, follows) = take(&mut buffer);
+        assert_eq!(follows, Follows::More);
         assert_eq!(chunks.len(), 2);
         assert_eq!(chunks[0], "header");
         assert_eq!(chunks[1].len(), 10_000);
         assert_eq!(chunks[1].as_ptr(), place);
+    }
+
+    /// The head of a response comes in place of the header that `h3` makes.
+    #[test]
+    fn a_response_has_its_head_and_its_end() {
+        let fields = HeaderMap::new();
+        for len in [0, 5, COPIED, COPIED + 1, 70_000] {
+            let body = Bytes::from(vec![7; len]);
+            let follows = Follows::Nothing;
+            let payload = Payload::response(StatusCode::OK, &fields, body.clone(), follows);
+            let (chunks, follows) = take(&mut Framed(b"header", payload.unwrap()));
+            assert_eq!(follows, Follows::Nothing);
+            let sent = chunks.concat();
+            // HEADERS of three bytes, and DATA.
+            assert_eq!(sent[..6], [1, 0x40, 3, 0, 0, 0xd9]);
+            assert!(sent.ends_with(&body));
+            assert_eq!(sent.len() > 6, len > 0);
+            let kept = chunks.iter().any(|chunk| chunk.as_ptr() == body.as_ptr());
+            assert!(len == 0 || kept == (len > COPIED), "{len}");
+        }
     }
 
     #[test]

@@ -160,8 +160,8 @@ impl RecvStream {
             let Some(data) = read else {
                 return Poll::Ready(self.at_end());
             };
-            if self.stream.is_early() {
-                if let Some(requests) = self.transport.early_requests() {
+            if let Some(requests) = self.transport.early_requests() {
+                if self.stream.is_early() {
                     requests.insert(self.stream.id());
                 }
             }

@@ -10,7 +10,7 @@ use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 
 use crate::{
     H3_REQUEST_CANCELLED, error, id,
-    payload::{is_payload, take},
+    payload::{Follows, is_payload, take},
     settings::Settings,
 };
 
@@ -30,7 +30,7 @@ enum Waiting<B: Buf> {
     /// A frame with a body that must be copied.
     Frame(WriteBuf<B>),
     /// A frame in parts, which the transport takes over without a copy.
-    Chunks(Vec<Bytes>),
+    Chunks(Vec<Bytes>, Follows),
 }
 
 impl<B: Buf> SendStream<B> {
@@ -64,7 +64,10 @@ impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
                     frame.advance(written.map_err(error::write)?);
                 }
             }
-            Waiting::Chunks(chunks) => {
+            Waiting::Chunks(chunks, Follows::Nothing) => {
+                ready!(self.stream.poll_finish_with(cx, chunks)).map_err(error::write)?;
+            }
+            Waiting::Chunks(chunks, Follows::More) => {
                 while chunks.iter().any(|chunk| !chunk.is_empty()) {
                     ready!(self.stream.poll_write_chunks(cx, chunks)).map_err(error::write)?;
                 }
@@ -87,11 +90,12 @@ impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
         if let Some(settings) = self.settings.take() {
             let start = frame.copy_to_bytes(frame.remaining());
             let merged = settings.merge(&start).unwrap_or(start);
-            self.waiting = Waiting::Chunks(vec![merged]);
+            self.waiting = Waiting::Chunks(vec![merged], Follows::More);
             return Ok(());
         }
         self.waiting = if is_payload::<B>() {
-            Waiting::Chunks(take(&mut frame))
+            let (chunks, follows) = take(&mut frame);
+            Waiting::Chunks(chunks, follows)
         } else {
             Waiting::Frame(frame)
         };

@@ -89,7 +89,8 @@ struct Quic<S: Stream> {
 
 /// Bound on the time in which nothing comes.
 struct Stall {
-    timer: Pin<Box<Sleep>>,
+    /// Runs while the body is waited for.
+    timer: Option<Pin<Box<Sleep>>>,
     time: Duration,
 }
 
@@ -172,7 +173,7 @@ impl Body {
             part: Part::Data,
             left: length,
             stall: Some(Stall {
-                timer: Box::pin(tokio::time::sleep(stall_time)),
+                timer: None,
                 time: stall_time,
             }),
             exchange: None,
@@ -252,13 +253,17 @@ impl<S: Stream> Quic<S> {
             let Some(stall) = &mut self.stall else {
                 return Poll::Pending;
             };
-            ready!(stall.timer.as_mut().poll(cx));
             let time = stall.time;
+            let timer = &mut stall.timer;
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+            ready!(timer.as_mut().poll(cx));
             self.fail(Code::H3_REQUEST_CANCELLED);
             return Poll::Ready(Some(Err(BodyError::Stalled(time))));
         }
         if let Some(stall) = &mut self.stall {
-            stall.timer.as_mut().reset(Instant::now() + stall.time);
+            if let Some(timer) = &mut stall.timer {
+                timer.as_mut().reset(Instant::now() + stall.time);
+            }
         }
         if self.part == Part::Nothing {
             if let Some(exchange) = self.exchange.take() {

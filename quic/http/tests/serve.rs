@@ -313,6 +313,15 @@ async fn a_port_that_is_taken_for_tcp_only_is_named() {
     assert!(alone.bind(address, Certificate::shared().config()).is_ok());
 }
 
+/// An address that this machine does not have, and a system without IPv6.
+#[tokio::test]
+async fn an_address_that_cannot_be_used_is_named_with_a_remedy() {
+    let refused = Server::bind("[2001:db8::1]:0", Certificate::shared().config()).map(drop);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("TCP [2001:db8::1]:0"), "{text}");
+    assert!(text.contains("take a"), "{text}");
+}
+
 /// Asks on a connection with 0-RTT, and returns the status and whether the service saw a replayable
 /// request.
 async fn ask_early(limits: Limits, request: Request<Bytes>) -> (StatusCode, Option<String>) {

@@ -180,6 +180,14 @@ impl Connection {
         poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
+    /// Returns the number of bidirectional streams on which this end has not finished, or the peer has not
+    /// acknowledged everything. Closing the connection loses what is left of these.
+    ///
+    /// It looks at every open stream: it is for the end of a connection.
+    pub fn undelivered_streams(&self) -> usize {
+        self.handle.lock().core.streams().undelivered_bidi()
+    }
+
     /// Resets the sending part of a stream with the application's code, if it is still open, but
     /// delivers its first `reliable_size` bytes if the peer supports that: for code that has the
     /// stream's id but not its [`SendStream`](crate::SendStream), such as that of a session which ends

@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
@@ -156,6 +156,27 @@ impl SendStream {
         Ok(())
     }
 
+    /// Writes all of the chunks without copying them, and ends the stream. What fits into the send buffer
+    /// is written under one lock with the end, so that a short message leaves in one packet with it.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was finished, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Written data is removed from the front of `chunks`: if the future is dropped before it is
+    /// ready, they hold the rest, and the stream is not finished.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(mut send: hybriq::SendStream) -> Result<(), hybriq::WriteError> {
+    /// send.finish_with(&mut ["a header".into(), "and its body".into()]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn finish_with(&mut self, chunks: &mut [Bytes]) -> Result<(), WriteError> {
+        poll_fn(|cx| self.poll_finish_with(cx, chunks)).await
+    }
+
     /// Writes some of the data and returns the number of bytes; the twin of [`write`](Self::write).
     ///
     /// # Errors
@@ -200,20 +221,40 @@ impl SendStream {
         if chunks.iter().all(Bytes::is_empty) {
             return Poll::Ready(Ok(0));
         }
-        self.poll_with(cx, |streams, id| {
-            let mut total = 0;
-            for chunk in chunks.iter_mut().filter(|chunk| !chunk.is_empty()) {
-                match streams.write_chunk(id, chunk) {
-                    Ok(written) => total += written,
-                    Err(error) if total == 0 => return Err(error),
-                    Err(_) => break,
+        self.poll_with(cx, |streams, id| write_chunks(streams, id, chunks))
+    }
+
+    /// Writes the chunks and ends the stream; the twin of [`finish_with`](Self::finish_with). Ready once
+    /// everything was written. Written data is removed from the front of the chunks.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn poll_finish_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<(), WriteError>> {
+        loop {
+            let mut done = false;
+            ready!(self.poll_with(cx, |streams, id| {
+                let written = if chunks.iter().all(Bytes::is_empty) {
+                    0
+                } else {
+                    write_chunks(streams, id, chunks)?
+                };
+                if chunks.iter().all(Bytes::is_empty) {
+                    done = true;
+                    streams
+                        .finish(id)
+                        .map_err(|_| streams::WriteError::Closed)?;
                 }
-                if !chunk.is_empty() {
-                    break;
-                }
+                Ok(written)
+            }))?;
+            if done {
+                self.end = End::Finished;
+                return Poll::Ready(Ok(()));
             }
-            Ok(total)
-        })
+        }
     }
 
     fn poll_with(
@@ -369,6 +410,26 @@ impl SendStream {
             Some(code) => Err(WriteError::Stopped(code)),
         }
     }
+}
+
+/// Writes from the front of chunks, which are not all empty.
+fn write_chunks(
+    streams: &mut Streams,
+    id: StreamId,
+    chunks: &mut [Bytes],
+) -> Result<usize, streams::WriteError> {
+    let mut total = 0;
+    for chunk in chunks.iter_mut().filter(|chunk| !chunk.is_empty()) {
+        match streams.write_chunk(id, chunk) {
+            Ok(written) => total += written,
+            Err(error) if total == 0 => return Err(error),
+            Err(_) => break,
+        }
+        if !chunk.is_empty() {
+            break;
+        }
+    }
+    Ok(total)
 }
 
 /// Returns the peer's end of a stream that has a handle, once it is known.

@@ -7,9 +7,11 @@ use h3::client::SendRequest;
 use h3::quic;
 use h3::server::RequestResolver;
 use http::Response;
+use http::header::{CONTENT_LENGTH, DATE};
 use tokio::task::spawn_local;
 
 use super::body::Pattern;
+use super::date::date;
 use super::{Come, Fetching, asked, check, not_found, request};
 use crate::drivers::Answer;
 use crate::outcome::Failed;
@@ -77,6 +79,15 @@ where
     Ok(())
 }
 
+/// Returns the head of a response, with the fields that hybriq-http and hyper send, too. Origin servers with a
+/// clock tell the date (RFC 9110 §6.6.1).
+fn response(bytes: u64) -> Result<Response<()>, Failed> {
+    let response = Response::builder()
+        .header(CONTENT_LENGTH, bytes)
+        .header(DATE, date());
+    response.body(()).map_err(Failed::other)
+}
+
 async fn answer<C>(resolver: RequestResolver<C, Bytes>) -> Result<(), Failed>
 where
     C: quic::Connection<Bytes>,
@@ -95,7 +106,7 @@ where
         return stream.finish().await.map_err(Failed::other);
     };
     stream
-        .send_response(Response::new(()))
+        .send_response(response(bytes)?)
         .await
         .map_err(Failed::other)?;
     for data in Pattern::new(bytes) {

@@ -4,6 +4,7 @@
 //! 200 with a body of that many bytes. Both bodies are the [`pattern`], and are compared with it.
 
 pub(super) mod body;
+mod date;
 pub(super) mod h2;
 pub(super) mod h3;
 

@@ -1,27 +1,30 @@
 //! Fields that HTTP/3 has not, or that every response has.
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderName,
     header::{self, DATE},
 };
 
 use super::clock;
 
 /// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-const CONNECTION_FIELDS: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
+static CONNECTION_FIELDS: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
 ];
 
 /// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2).
 pub(super) fn is_malformed(fields: &HeaderMap) -> bool {
+    if fields.is_empty() {
+        return false;
+    }
     let te = fields.get_all(header::TE);
     CONNECTION_FIELDS
         .iter()
-        .any(|field| fields.contains_key(*field))
+        .any(|field| fields.contains_key(field))
         || te
             .iter()
             .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
@@ -29,10 +32,12 @@ pub(super) fn is_malformed(fields: &HeaderMap) -> bool {
 
 /// Removes the fields that responses of HTTP/3 have not, and adds the date.
 pub(super) fn complete(fields: &mut HeaderMap) {
-    for field in CONNECTION_FIELDS {
-        fields.remove(field);
+    if !fields.is_empty() {
+        for field in &CONNECTION_FIELDS {
+            fields.remove(field);
+        }
+        fields.remove(header::ALT_SVC);
     }
-    fields.remove(header::ALT_SVC);
     if !fields.contains_key(DATE) {
         fields.extend(clock::date().map(|date| (DATE, date)));
     }

@@ -13,6 +13,9 @@ use tokio::sync::watch;
 use super::{ALPN_TCP, Features, connections::Connections};
 use crate::Limits;
 
+/// Turns of other tasks after the end of a server.
+const TURNS: usize = 4;
+
 /// A handle of a server, which works from any task and thread. Clones are handles of the same server.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
@@ -141,5 +144,9 @@ impl Handle {
         self.0.endpoint.close(hybriq_h3::H3_NO_ERROR, b"");
         self.0.connections.ended().await;
         self.0.endpoint.idle().await;
+        // A worker beside this task closes its socket in its next turn: the port is free then.
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -5,6 +5,7 @@ mod clock;
 mod connections;
 mod fields;
 mod handle;
+mod linger;
 mod quic;
 mod request;
 mod sockets;
@@ -14,6 +15,7 @@ mod tunnel;
 
 use std::{
     error::Error,
+    io,
     net::{SocketAddr, ToSocketAddrs},
     sync::Arc,
     time::Duration,
@@ -88,8 +90,9 @@ pub enum BindError {
     Quic(#[from] EndpointError),
     /// The address cannot be used for TCP.
     #[error(
-        "for HTTP/1.1 and HTTP/2: cannot listen on TCP {address}: {source}; stop the program that has \
-         the port, or call ServerBuilder::without_tcp"
+        "for HTTP/1.1 and HTTP/2: cannot listen on TCP {address}: {source}; {}, or call \
+         ServerBuilder::without_tcp",
+        remedy(source)
     )]
     Tcp {
         /// The address.
@@ -97,6 +100,19 @@ pub enum BindError {
         /// Error of the system.
         source: std::io::Error,
     },
+}
+
+/// Returns what to do about an address that cannot be used.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop the program that has the port",
+        io::ErrorKind::PermissionDenied => {
+            "take a port above 1023, or give the program the capability CAP_NET_BIND_SERVICE"
+        }
+        io::ErrorKind::AddrNotAvailable => "take an address that this machine has",
+        // A system without IPv6 does not know its sockets.
+        _ => "take another address, 0.0.0.0 where there is no IPv6",
+    }
 }
 
 impl Server {

@@ -1,6 +1,6 @@
 //! HTTP/3 over QUIC.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use h3::{error::Code, quic::SendStream as _};
 use hybriq::Incoming;
@@ -84,6 +84,7 @@ async fn serve<A: App>(
         }
         Err(error) => tracing::debug!(%error, "an HTTP/3 connection did not start"),
     }
+    drop(quic);
     drop(served);
 }
 
@@ -95,9 +96,11 @@ async fn requests<A: App>(
 ) -> Result<(), h3::error::ConnectionError> {
     let mut left = quic.shared.limits.requests;
     let mut draining = false;
+    let mut drains = pin!(quic.shared.phase(Phase::Draining));
     loop {
         let request = tokio::select! {
-            () = quic.shared.phase(Phase::Draining), if !draining => {
+            biased;
+            () = &mut drains, if !draining => {
                 draining = true;
                 connection.shutdown(ALL).await?;
                 continue;
@@ -115,10 +118,8 @@ async fn requests<A: App>(
         }
         let running = Running::new(quic.clone());
         let app = app.clone();
-        tokio::spawn(async move {
-            request::answer(&running.0, request, app).await;
-            drop(running);
-        });
+        // A task moves its future several times, which is a large one.
+        tokio::spawn(Box::pin(request::answer(running, request, app)));
     }
 }
 

@@ -1,17 +1,25 @@
 //! One request over HTTP/3.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use h3::{error::Code, server::RequestResolver};
-use http::{HeaderValue, Method, Response, StatusCode, Version, header::CONTENT_LENGTH};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
+    header::CONTENT_LENGTH, response,
+};
+use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Payload, SendStream};
+use hybriq_h3::{Follows, Payload, SendStream};
 
 use super::{
     app::{App, BoxError},
+    clock::{poll_once, within},
     fields,
-    state::{Established, Quic},
+    state::{Established, Quic, Running},
     tunnel::{Offer, Refusal},
 };
 use crate::{Body, EarlyMethods, Peer};
@@ -19,11 +27,18 @@ use crate::{Body, EarlyMethods, Peer};
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
 
+static PRIORITY: HeaderName = HeaderName::from_static("priority");
+
 /// Reads a request, has it answered by the service, and sends the response.
-pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
+pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A) {
+    let quic = &*running.0;
     let limits = &quic.shared.limits;
-    let resolved = Box::pin(resolver.resolve_request());
-    let (mut request, stream) = match tokio::time::timeout(limits.header_time, resolved).await {
+    // The block ends the future, whose place others take then.
+    let resolved = {
+        let resolving = pin!(resolver.resolve_request());
+        within(limits.header_time, resolving).await
+    };
+    let (mut request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => return tracing::debug!(%error, "a request failed"),
         Err(_) => return tracing::debug!("a request took too long to come"),
@@ -46,9 +61,9 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
         return;
     };
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
-        return refuse(&mut send, StatusCode::TOO_EARLY).await;
+        return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
     }
-    if let Some(field) = request.headers().get("priority") {
+    if let Some(field) = request.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
     *request.version_mut() = Version::HTTP_3;
@@ -56,7 +71,10 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
         match Offer::new(quic, established, &protocol, &mut request, recv) {
-            Ok(offer) => return tunnel(quic, established, send, offer, app.answer(request)).await,
+            Ok(offer) => {
+                let answer = app.answer(request);
+                return Box::pin(tunnel(quic, established, send, offer, answer)).await;
+            }
             Err(Refusal::Malformed) => return send.stop_stream(Code::H3_MESSAGE_ERROR),
             Err(Refusal::Status(status)) => return refuse(&mut send, status).await,
         }
@@ -69,7 +87,7 @@ pub(super) async fn answer<A: App>(quic: &Quic, resolver: Resolver, app: A) {
     let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
     };
-    if let Some(field) = response.headers().get("priority") {
+    if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
     let sent = send_response(quic, &mut send, response, is_head).await;
@@ -103,8 +121,8 @@ async fn refuse(send: &mut Send, status: StatusCode) {
     let mut response = Response::new(());
     *response.status_mut() = status;
     // The client may be gone.
-    let _ = send.send_response(response).await;
-    let _ = send.finish().await;
+    let _ = Box::pin(send.send_response(response)).await;
+    let _ = Box::pin(send.finish()).await;
 }
 
 /// Returns the facts about the connection.
@@ -173,7 +191,7 @@ async fn respond<B>(
     }
 }
 
-/// Sends a response.
+/// Sends a response. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
@@ -185,32 +203,107 @@ where
 {
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
-    let headers = &mut parts.headers;
-    fields::complete(headers);
-    if let (Some(length), false) = (
-        body.size_hint().exact(),
-        headers.contains_key(CONTENT_LENGTH),
-    ) {
-        if has_length(parts.status) && (length > 0 || !is_head) {
-            headers.insert(CONTENT_LENGTH, length.into());
+    complete(&mut parts, body.size_hint().exact(), is_head);
+    let mut body = pin!((!is_head).then_some(body));
+    let first = match body.as_mut().as_pin_mut() {
+        Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
+            Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
+            Some(None) => Some(None),
+            None => None,
+        },
+        _ => Some(None),
+    };
+    let is_over = (body.as_ref().as_pin_ref()).is_none_or(|body| body.is_end_stream());
+    let begun = first.map(|frame| begin(frame, is_over)).transpose();
+    let (data, rest) = match begun {
+        Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
+        Err(error) => {
+            send.stop_stream(Code::H3_INTERNAL_ERROR);
+            return Err(error);
+        }
+    };
+    let follows = if matches!(rest, Rest::Nothing) {
+        Follows::Nothing
+    } else {
+        Follows::More
+    };
+    match Payload::response(parts.status, &parts.headers, data.clone(), follows) {
+        Some(payload) => {
+            within(stall_time, pin!(send.send_data(payload))).await??;
+            if follows == Follows::Nothing {
+                return Ok(());
+            }
+        }
+        None => {
+            let head = Response::from_parts(parts, ());
+            within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
+            if !data.is_empty() {
+                within(stall_time, Box::pin(send.send_data(data.into())).as_mut()).await??;
+            }
         }
     }
-    let is_empty = is_head || body.is_end_stream();
-    let head = Response::from_parts(parts, ());
-    tokio::time::timeout(stall_time, send.send_response(head)).await??;
-    if !is_empty {
-        send_body(send, body, stall_time).await?;
+    match rest {
+        Rest::Nothing => {}
+        Rest::Frames => {
+            if let Some(body) = body.as_pin_mut() {
+                Box::pin(send_body(send, body, stall_time)).await?;
+            }
+        }
+        Rest::Trailers(None) => {}
+        Rest::Trailers(Some(trailers)) => {
+            within(stall_time, Box::pin(send.send_trailers(trailers)).as_mut()).await??;
+        }
     }
-    tokio::time::timeout(stall_time, send.finish()).await??;
+    within(stall_time, Box::pin(send.finish()).as_mut()).await??;
     Ok(())
 }
 
+/// Part of a response that is sent after its first write.
+enum Rest {
+    Nothing,
+    /// Frames of the body.
+    Frames,
+    /// Nothing but trailers.
+    Trailers(Option<HeaderMap>),
+}
+
+/// Returns the data of the first frame of a body, and what comes after it.
+fn begin<D: Buf>(
+    frame: Option<Result<Frame<D>, BoxError>>,
+    is_over: bool,
+) -> Result<(Bytes, Rest), BoxError> {
+    let Some(frame) = frame else {
+        return Ok((Bytes::new(), Rest::Nothing));
+    };
+    Ok(match frame?.into_data() {
+        Ok(mut data) => {
+            let rest = if is_over { Rest::Nothing } else { Rest::Frames };
+            (data.copy_to_bytes(data.remaining()), rest)
+        }
+        Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
+    })
+}
+
+/// Completes the fields of a response.
+fn complete(parts: &mut response::Parts, length: Option<u64>, is_head: bool) {
+    fields::complete(&mut parts.headers);
+    if let Some(length) = length {
+        let is_told = has_length(parts.status) && (length > 0 || !is_head);
+        if is_told && !parts.headers.contains_key(CONTENT_LENGTH) {
+            parts.headers.insert(CONTENT_LENGTH, length.into());
+        }
+    }
+}
+
 /// Sends the body of a response, and its trailers.
-async fn send_body<B>(send: &mut Send, body: B, stall_time: Duration) -> Result<(), BoxError>
+async fn send_body<B>(
+    send: &mut Send,
+    mut body: Pin<&mut B>,
+    stall_time: Duration,
+) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let mut body = pin!(body);
     loop {
         let frame = match body.frame().await {
             Some(Ok(frame)) => frame,
@@ -224,12 +317,12 @@ where
             Ok(mut data) if data.has_remaining() => {
                 let len = data.remaining();
                 let data = Payload::from(data.copy_to_bytes(len));
-                tokio::time::timeout(stall_time, send.send_data(data)).await??;
+                within(stall_time, pin!(send.send_data(data))).await??;
             }
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    tokio::time::timeout(stall_time, send.send_trailers(trailers)).await??;
+                    within(stall_time, pin!(send.send_trailers(trailers))).await??;
                 }
                 return Ok(());
             }

@@ -24,6 +24,9 @@ const CANCEL_WINDOW: Duration = Duration::from_secs(10);
 /// which requests are answered (RFC 9114 §5.2): requests that were on their way have come by then.
 pub(super) const GOAWAY_PAUSE: Duration = Duration::from_millis(250);
 
+/// Time between two looks for responses that are still on their way, when a server drains.
+const DELIVERY_LOOK: Duration = Duration::from_millis(10);
+
 /// A connection over QUIC, for its requests.
 pub(super) struct Quic {
     pub(super) shared: Arc<Shared>,
@@ -100,6 +103,9 @@ impl Quic {
 
     /// Returns the connection, once its handshake is complete.
     pub(super) async fn established(&self) -> Option<Arc<Established>> {
+        if let Some(established) = &*self.established.borrow() {
+            return Some(established.clone());
+        }
         let mut established = self.established.subscribe();
         // The sender is alive, so this cannot fail.
         let established = established.wait_for(Option::is_some).await.ok()?;
@@ -111,9 +117,21 @@ impl Quic {
         self.early.get()
     }
 
-    /// Waits until no request has been under way for a while: the client sends none after GOAWAY, and
-    /// those that it sent before have come.
+    /// Waits until no request has been under way for a while, and the client has all responses: it sends no
+    /// requests after GOAWAY, and those that it sent before have come.
     pub(super) async fn drained(&self) {
+        self.answered().await;
+        // A close loses what was not acknowledged.
+        let Some(established) = self.established().await else {
+            return;
+        };
+        let connection = &established.connection;
+        while connection.undelivered_streams() > 0 && connection.close_reason().is_none() {
+            tokio::time::sleep(DELIVERY_LOOK).await;
+        }
+    }
+
+    async fn answered(&self) {
         tokio::time::sleep(GOAWAY_PAUSE).await;
         loop {
             let ended = self.ended.notified();

@@ -23,7 +23,9 @@ use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStre
 use super::{
     Connect,
     app::{App, BoxError},
+    connections::Served,
     handle::{Phase, Shared},
+    linger::Lingering,
 };
 use crate::{Body, Peer, Tls, Upgrade};
 
@@ -52,16 +54,24 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
         let served = shared.connections.add();
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            if let Err(error) = serve(&shared, stream, app).await {
+            let lingering = shared.connections.add();
+            if let Err(error) = serve(&shared, stream, app, lingering).await {
                 tracing::debug!(%error, "a connection over TCP failed");
             }
+            // Who waits for the last connection may need the port.
+            drop(shared);
             drop(served);
         });
     }
 }
 
 /// Serves a connection.
-async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Result<(), BoxError> {
+async fn serve<A: App>(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    app: A,
+    lingering: Served,
+) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
@@ -100,7 +110,8 @@ async fn serve<A: App>(shared: &Arc<Shared>, stream: TcpStream, app: A) -> Resul
     if shared.features.connect == Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let connection = builder
+        .serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream, lingering)), service);
     tokio::pin!(connection);
     let silent = async {
         tokio::time::sleep(limits.header_time).await;

@@ -259,6 +259,14 @@ impl Streams {
         self.sends.iter().map(|send| send.buffer.held()).sum()
     }
 
+    /// Returns the number of bidirectional streams on which this end has not ended, or the peer has not
+    /// acknowledged everything.
+    pub fn undelivered_bidi(&self) -> usize {
+        let bidi = |id: &&StreamId| id.direction() == Direction::Bidi;
+        let ids = self.sends.index.keys().filter(bidi);
+        ids.filter(|id| !self.is_send_acknowledged(**id)).count()
+    }
+
     /// Returns the number of halves of streams that are not over.
     pub(crate) fn halves(&self) -> usize {
         self.sends.len() + self.recvs.len()

@@ -1,0 +1,194 @@
+//! Tests that the examples of HTTP run and do what their documentation promises.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use hybriq::{ClientConfig, Trust};
+use hybriq_http::{Client, Http3};
+use rustix::process::{Pid, Signal, kill_process};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_http3_server");
+const GRPC: &str = env!("CARGO_BIN_EXE_grpc");
+
+/// Returns an empty folder for the files of a test.
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Writes a new certificate and its key.
+fn certify(cert: &Path, key: &Path) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(cert, made.cert.pem()).unwrap();
+    fs::write(key, made.signing_key.serialize_pem()).unwrap();
+}
+
+/// A running server, killed when dropped.
+struct Server {
+    process: Child,
+    lines: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Server {
+    fn start(args: &[&Path]) -> Self {
+        let mut command = Command::new(SERVER);
+        command
+            .args(["--listen", "127.0.0.1:0", "--cert"])
+            .arg(args[0]);
+        command
+            .arg("--key")
+            .arg(args[1])
+            .arg("--files")
+            .arg(args[2]);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        let first = next_line(&mut lines);
+        let address = first.strip_prefix("listening on ");
+        let address = address.unwrap_or_else(|| panic!("the server said: {first}"));
+        Self {
+            process,
+            address: address.parse().unwrap(),
+            lines,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        next_line(&mut self.lines)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+fn client(server: &Server, cert: &Path, http3: Http3) -> Client {
+    let config = ClientConfig::new().trust(Trust::roots_pem_file(cert).unwrap());
+    let builder = Client::builder().http3(http3);
+    let builder = builder.resolve("localhost", [server.address]);
+    builder.build(config).unwrap()
+}
+
+/// Sends a request. Returns the status and the body.
+async fn ask(
+    client: &Client,
+    server: &Server,
+    (path, range, body): (&str, &str, Vec<u8>),
+) -> (StatusCode, String) {
+    let mut request = Request::new(Full::<bytes::Bytes>::from(body.clone()));
+    if !body.is_empty() {
+        *request.method_mut() = http::Method::POST;
+    }
+    if !range.is_empty() {
+        request
+            .headers_mut()
+            .insert("range", range.parse().unwrap());
+    }
+    let uri = format!("https://localhost:{}{path}", server.address.port());
+    *request.uri_mut() = uri.parse().unwrap();
+    let response = client.request(request).await.unwrap();
+    let status = response.status();
+    let body = response.into_body().bytes(1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+// The test waits for lines of the server, while the clients must be able to answer it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_web_server_tells_visitors_what_was_negotiated() {
+    let folder = folder("http3-server");
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    certify(&cert, &key);
+    fs::write(folder.join("digits.txt"), "0123456789").unwrap();
+    let mut server = Server::start(&[&cert, &key, &folder]);
+    for (http3, version) in [(Http3::Only, "HTTP/3.0"), (Http3::Off, "HTTP/2.0")] {
+        let client = client(&server, &cert, http3);
+        let (status, page) = ask(&client, &server, ("/", "", vec![])).await;
+        assert_eq!(status, StatusCode::OK);
+        let says = "this connection is post-quantum: X25519MLKEM768";
+        assert!(page.contains(says), "{page}");
+        let line = server.line();
+        assert!(line.contains(&format!("{version} GET / 200")), "{line}");
+        assert!(line.ends_with("X25519MLKEM768"), "{line}");
+        let (_, json) = ask(&client, &server, ("/connection", "", vec![])).await;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["version"], version);
+        assert_eq!(json["post_quantum"], true);
+        let part = ask(&client, &server, ("/files/digits.txt", "bytes=2-4", vec![])).await;
+        assert_eq!(part, (StatusCode::PARTIAL_CONTENT, "234".to_owned()));
+        let upload = ask(&client, &server, ("/upload", "", vec![7; 3 << 20])).await;
+        assert_eq!(upload.1, "3145728 bytes came\n");
+        for _ in 0..3 {
+            server.line();
+        }
+    }
+    // A key of another certificate, then the pair.
+    let old = client(&server, &cert, Http3::Only);
+    let (next, its_key) = (folder.join("next.pem"), folder.join("next.key"));
+    certify(&next, &its_key);
+    fs::copy(&its_key, &key).unwrap();
+    server.signal(Signal::HUP);
+    let line = server.line();
+    assert!(
+        line.starts_with("not reloaded, the old certificate stays"),
+        "{line}"
+    );
+    assert_eq!(
+        ask(&old, &server, ("/", "", vec![])).await.0,
+        StatusCode::OK
+    );
+    server.line();
+    fs::remove_file(&cert).unwrap();
+    server.signal(Signal::HUP);
+    let line = server.line();
+    assert!(
+        line.contains("cert.pem"),
+        "an unreadable file is named: {line}"
+    );
+    fs::copy(&next, &cert).unwrap();
+    server.signal(Signal::HUP);
+    assert_eq!(server.line(), "reloaded");
+    let new = client(&server, &next, Http3::Only);
+    assert_eq!(
+        ask(&new, &server, ("/", "", vec![])).await.0,
+        StatusCode::OK
+    );
+    server.line();
+    server.signal(Signal::TERM);
+    assert_eq!(server.line(), "draining for at most 5 s");
+    assert!(server.process.wait().unwrap().success());
+}
+
+#[test]
+fn a_call_of_grpc_goes_over_http3() {
+    let ca = folder("grpc").join("ca.pem");
+    let mut command = Command::new(GRPC);
+    command.args(["--listen", "127.0.0.1:0", "--ca"]).arg(&ca);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{failed}");
+    let second = said.lines().nth(1);
+    assert_eq!(second, Some("SERVING over HTTP/3.0, with X25519MLKEM768"));
+}

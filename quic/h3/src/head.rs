@@ -1,0 +1,185 @@
+//! Encoding of the head of a response: a HEADERS frame (RFC 9114 §7.2.2) whose field section refers to the
+//! static table of QPACK alone (RFC 9204 §4.5).
+
+use bytes::{BufMut, BytesMut};
+use http::{HeaderMap, HeaderName, StatusCode, header};
+
+/// Types of frames (RFC 9114 §7.2).
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+
+/// Room for the length of a HEADERS frame, as an integer of two bytes.
+const LENGTH: usize = 2;
+
+/// Largest size of a field section, counted as in RFC 9114 §4.2.2, that is encoded here. `h3` encodes larger
+/// ones, and compares them with the limit of the client's settings.
+const MOST: usize = 4096;
+
+/// Responses' fields in the static table (RFC 9204 Appendix A), with the first index of each.
+const NAMES: [(HeaderName, u8); 18] = [
+    (header::CONTENT_LENGTH, 4),
+    (header::DATE, 6),
+    (header::CONTENT_TYPE, 44),
+    (header::ETAG, 7),
+    (header::LAST_MODIFIED, 10),
+    (header::CACHE_CONTROL, 36),
+    (header::ACCEPT_RANGES, 32),
+    (header::VARY, 59),
+    (header::SERVER, 92),
+    (header::LOCATION, 12),
+    (header::SET_COOKIE, 14),
+    (header::CONTENT_ENCODING, 42),
+    (header::CONTENT_DISPOSITION, 3),
+    (header::STRICT_TRANSPORT_SECURITY, 56),
+    (header::X_CONTENT_TYPE_OPTIONS, 61),
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, 35),
+    (header::ALT_SVC, 83),
+    (header::AGE, 2),
+];
+
+/// Returns the index of a status in the static table, if it is there.
+fn index_of(status: StatusCode) -> Option<u8> {
+    Some(match status.as_u16() {
+        103 => 24,
+        200 => 25,
+        304 => 26,
+        404 => 27,
+        503 => 28,
+        100 => 63,
+        204 => 64,
+        206 => 65,
+        302 => 66,
+        400 => 67,
+        403 => 68,
+        421 => 69,
+        425 => 70,
+        500 => 71,
+        _ => return None,
+    })
+}
+
+/// Encodes the HEADERS frame of a response. Returns `None` if `h3` must do it, because it is large.
+pub(crate) fn encode(status: StatusCode, fields: &HeaderMap, room: usize) -> Option<BytesMut> {
+    let size = |name: &str, value: usize| name.len() + value + 32;
+    let all = fields
+        .iter()
+        .map(|(name, value)| size(name.as_str(), value.len()));
+    let size = size(":status", 3) + all.sum::<usize>();
+    if size > MOST {
+        return None;
+    }
+    let mut out = BytesMut::with_capacity(1 + LENGTH + size + room);
+    // The length comes when it is known. The prefix refers to no dynamic entries.
+    out.put_slice(&[HEADERS, 0, 0, 0, 0]);
+    match index_of(status) {
+        Some(index) => put_integer(&mut out, 0b1100_0000, 6, index.into()),
+        None => {
+            put_integer(&mut out, 0b0101_0000, 4, 24);
+            put_string(&mut out, 0, 7, status.as_str().as_bytes());
+        }
+    }
+    for (name, value) in fields {
+        // Intermediaries must not index what is sensitive (RFC 9204 §4.5.4).
+        let sensitive = u8::from(value.is_sensitive());
+        match NAMES.iter().find(|(known, _)| known == name) {
+            Some((_, index)) => {
+                put_integer(&mut out, 0b0101_0000 | sensitive << 5, 4, (*index).into());
+            }
+            None => put_string(
+                &mut out,
+                0b0010_0000 | sensitive << 4,
+                3,
+                name.as_str().as_bytes(),
+            ),
+        }
+        put_string(&mut out, 0, 7, value.as_bytes());
+    }
+    // At most 4096 bytes and the prefix: an integer of two bytes (RFC 9000 §16).
+    let len = out.len() - 1 - LENGTH;
+    let [high, low] = ((len as u16) | 0x4000).to_be_bytes();
+    if let Some(place) = out.get_mut(1..=LENGTH) {
+        place.copy_from_slice(&[high, low]);
+    }
+    Some(out)
+}
+
+/// Appends the header of a DATA frame.
+pub(crate) fn put_data_header(out: &mut BytesMut, len: u64) {
+    out.put_u8(DATA);
+    match len {
+        0..0x40 => out.put_u8(len as u8),
+        0x40..0x4000 => out.put_u16(len as u16 | 0x4000),
+        0x4000..0x4000_0000 => out.put_u32(len as u32 | 0x8000_0000),
+        _ => out.put_u64(len | 0xc000_0000_0000_0000),
+    }
+}
+
+/// Appends an integer with a prefix of so many bits (RFC 9204 §4.1.1), behind the bits of `first`.
+fn put_integer(out: &mut BytesMut, first: u8, bits: u8, value: usize) {
+    let most = (1 << bits) - 1;
+    if value < most {
+        return out.put_u8(first | value as u8);
+    }
+    out.put_u8(first | most as u8);
+    let mut rest = value - most;
+    while rest >= 0x80 {
+        out.put_u8(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.put_u8(rest as u8);
+}
+
+/// Appends a string without Huffman coding, which costs more time than the bytes are worth.
+fn put_string(out: &mut BytesMut, first: u8, bits: u8, text: &[u8]) {
+    put_integer(out, first, bits, text.len());
+    out.put_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9204 Appendix A, and §4.5: what `h3` reads is tested over connections.
+    #[test]
+    fn a_head_refers_to_the_static_table() {
+        let mut fields = HeaderMap::new();
+        fields.insert(header::CONTENT_LENGTH, 5.into());
+        let frame = encode(StatusCode::OK, &fields, 0).unwrap();
+        assert_eq!(frame[..], [1, 0x40, 6, 0, 0, 0xd9, 0x54, 1, b'5']);
+        let frame = encode(StatusCode::IM_A_TEAPOT, &HeaderMap::new(), 0).unwrap();
+        assert_eq!(frame[3..], [0, 0, 0x5f, 9, 3, b'4', b'1', b'8']);
+    }
+
+    #[test]
+    fn sensitive_fields_and_long_names_are_marked() {
+        let mut fields = HeaderMap::new();
+        let mut secret = http::HeaderValue::from_static("x");
+        secret.set_sensitive(true);
+        fields.insert(header::SET_COOKIE, secret);
+        let frame = encode(StatusCode::OK, &fields, 0).unwrap();
+        assert_eq!(frame[6..], [0x7e, 1, b'x']);
+        let mut fields = HeaderMap::new();
+        fields.insert("x-longer", "1".parse().unwrap());
+        let frame = encode(StatusCode::OK, &fields, 0).unwrap();
+        // 8 is 7 and 1.
+        assert_eq!(frame[6..8], [0x27, 1]);
+    }
+
+    #[test]
+    fn large_fields_are_left_to_h3() {
+        let mut fields = HeaderMap::new();
+        fields.insert("x", vec![b'y'; MOST].try_into().unwrap());
+        assert_eq!(encode(StatusCode::OK, &fields, 0), None);
+    }
+
+    #[test]
+    fn lengths_of_data_are_integers_of_rfc_9000() {
+        for len in [0, 0x3f, 0x40, 0x3fff, 0x4000, 0x3fff_ffff, 0x4000_0000] {
+            let mut out = BytesMut::new();
+            put_data_header(&mut out, len);
+            let mut rest = &out[1..];
+            assert_eq!(crate::varint::read(&mut rest), Some(len));
+            assert!(rest.is_empty());
+        }
+    }
+}

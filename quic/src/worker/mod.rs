@@ -414,12 +414,12 @@ impl Worker {
                 promise.keep(outcome, &mut self.wakes);
             }
         }
-        if !alive {
+        if alive {
+            self.queues.let_send(entry);
+        } else {
             self.timers.remove(slot, &entry.deadline);
             self.connections.remove(slot);
             self.published.ended += 1;
-        } else {
-            self.queues.let_send(entry);
         }
     }
 }

@@ -108,7 +108,7 @@ async fn upload(mut body: Body) -> Result<String, StatusCode> {
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| StatusCode::BAD_REQUEST)?;
-        bytes += frame.data_ref().map_or(0, |data| data.len());
+        bytes += frame.data_ref().map_or(0, axum::body::Bytes::len);
     }
     Ok(format!("{bytes} bytes came\n"))
 }

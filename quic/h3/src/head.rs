@@ -71,12 +71,11 @@ pub(crate) fn encode(status: StatusCode, fields: &HeaderMap, room: usize) -> Opt
     let mut out = BytesMut::with_capacity(1 + LENGTH + size + room);
     // The length comes when it is known. The prefix refers to no dynamic entries.
     out.put_slice(&[HEADERS, 0, 0, 0, 0]);
-    match index_of(status) {
-        Some(index) => put_integer(&mut out, 0b1100_0000, 6, index.into()),
-        None => {
-            put_integer(&mut out, 0b0101_0000, 4, 24);
-            put_string(&mut out, 0, 7, status.as_str().as_bytes());
-        }
+    if let Some(index) = index_of(status) {
+        put_integer(&mut out, 0b1100_0000, 6, index.into());
+    } else {
+        put_integer(&mut out, 0b0101_0000, 4, 24);
+        put_string(&mut out, 0, 7, status.as_str().as_bytes());
     }
     for (name, value) in fields {
         // Intermediaries must not index what is sensitive (RFC 9204 §4.5.4).

@@ -227,29 +227,26 @@ where
     } else {
         Follows::More
     };
-    match Payload::response(parts.status, &parts.headers, data.clone(), follows) {
-        Some(payload) => {
-            within(stall_time, pin!(send.send_data(payload))).await??;
-            if follows == Follows::Nothing {
-                return Ok(());
-            }
+    let together = Payload::response(parts.status, &parts.headers, data.clone(), follows);
+    if let Some(payload) = together {
+        within(stall_time, pin!(send.send_data(payload))).await??;
+        if follows == Follows::Nothing {
+            return Ok(());
         }
-        None => {
-            let head = Response::from_parts(parts, ());
-            within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
-            if !data.is_empty() {
-                within(stall_time, Box::pin(send.send_data(data.into())).as_mut()).await??;
-            }
+    } else {
+        let head = Response::from_parts(parts, ());
+        within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
+        if !data.is_empty() {
+            within(stall_time, Box::pin(send.send_data(data.into())).as_mut()).await??;
         }
     }
     match rest {
-        Rest::Nothing => {}
+        Rest::Nothing | Rest::Trailers(None) => {}
         Rest::Frames => {
             if let Some(body) = body.as_pin_mut() {
                 Box::pin(send_body(send, body, stall_time)).await?;
             }
         }
-        Rest::Trailers(None) => {}
         Rest::Trailers(Some(trailers)) => {
             within(stall_time, Box::pin(send.send_trailers(trailers)).as_mut()).await??;
         }

@@ -100,10 +100,9 @@ impl Flights {
 
     /// Queues the unacknowledged flights of the handshake again.
     pub(super) fn send_again(&mut self) {
-        for stream in [&mut self.initial, &mut self.handshake] {
-            if let Some(stream) = stream {
-                stream.send_again();
-            }
+        let streams = [&mut self.initial, &mut self.handshake];
+        for stream in streams.into_iter().flatten() {
+            stream.send_again();
         }
     }
 }

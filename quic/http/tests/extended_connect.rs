@@ -80,9 +80,17 @@ enum Coding {
 async fn frame(recv: &mut RecvStream) -> Option<(u8, Vec<u8>)> {
     let mut head = [0; 2];
     recv.read_exact(&mut head).await.ok()?;
-    let mut payload = vec![0; usize::from(head[1])];
+    let [kind, first] = head;
+    // The length takes 1, 2, 4 or 8 bytes (RFC 9000 §16).
+    let mut rest = vec![0; (1 << (first >> 6)) - 1];
+    recv.read_exact(&mut rest).await.ok()?;
+    let first = usize::from(first & 0x3f);
+    let len = rest
+        .iter()
+        .fold(first, |len, byte| len << 8 | usize::from(*byte));
+    let mut payload = vec![0; len];
     recv.read_exact(&mut payload).await.ok()?;
-    Some((head[0], payload))
+    Some((kind, payload))
 }
 
 async fn begin(client: &Http3, request: &[u8], piece: usize) -> (SendStream, RecvStream) {

@@ -178,7 +178,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the number of clients that may wait to be [accepted](Endpoint::accept), 1 to 4096.
+    /// Sets the number of clients that may wait to be [accepted](crate::Endpoint::accept), 1 to 4096.
     /// Default: 4096. The datagrams of further clients are dropped; these clients try again a little
     /// later.
     pub fn accept_backlog(mut self, clients: usize) -> Self {

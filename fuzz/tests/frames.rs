@@ -2,6 +2,7 @@
 
 use hybriq_proto::{frame::Frame, packet::Kind, wire::Reader};
 
+/// Proves: security 1 arbitrary-bytes-are-errors-or-frames
 #[test]
 fn every_frame() {
     bolero::check!()

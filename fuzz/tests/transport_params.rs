@@ -38,6 +38,7 @@ fn comparable(mut params: Params) -> Params {
     params
 }
 
+/// Proves: security 1 arbitrary-bytes-are-errors-or-frames
 #[test]
 fn transport_params_of_arbitrary_bytes() {
     bolero::check!().with_iterations(50_000).for_each(check);

@@ -26,6 +26,8 @@ const HONEST: u8 = 8;
 
 /// Several clients and an attacker. The first number chooses the address validation, and decides if
 /// an honest client comes at the end.
+///
+/// Proves: security 11 honest-clients-are-served
 #[test]
 fn endpoint() {
     let setups = make_setups();

@@ -162,6 +162,7 @@ fn run_seeds(seeds: impl Iterator<Item = u64>) -> u64 {
     seeds.map(run).sum()
 }
 
+/// Proves: security 11 drawn-peers-break-no-bound
 #[test]
 fn peers_of_many_seeds_stay_within_every_bound() {
     let steps = run_seeds(0..64);
@@ -170,6 +171,7 @@ fn peers_of_many_seeds_stay_within_every_bound() {
 }
 
 /// Proves: security 8 path-challenge-floods-are-bounded
+/// Proves: security 11 drawn-peers-break-no-bound
 #[test]
 fn peers_of_seeds_that_found_something_stay_within_every_bound() {
     // Peers that answered one challenge in ten got nine more for it than the windows allow.
@@ -223,6 +225,7 @@ fn servers_that_do_the_same_find_their_clients_within_every_bound() {
     }
 }
 
+/// Proves: security 11 drawn-peers-break-no-bound
 #[test]
 fn peers_of_all_moves_stay_within_every_bound_at_both_ends() {
     let steps = run_seeds_with_all(0..48);

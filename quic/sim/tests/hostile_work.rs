@@ -133,6 +133,7 @@ fn cost_of_parts(victim: &str, number: usize) -> Option<[u64; 2]> {
     Some([each(second, first)?, each(third, second)?])
 }
 
+/// Proves: security 11 work-is-bounded
 #[test]
 #[ignore = "takes minutes, and needs valgrind"]
 fn no_datagram_costs_more_than_its_bound() {

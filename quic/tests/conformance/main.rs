@@ -44,6 +44,7 @@ mod rfc9287;
 mod rfc9368;
 mod rfc9369;
 mod security;
+mod security_page;
 mod stalled;
 mod table;
 mod table_is_complete;

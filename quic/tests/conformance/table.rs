@@ -69,9 +69,14 @@ const LISTS: &[(&str, &str, &str)] = &[
 const SOURCES: &[&str] = &[
     "quic/src",
     "quic/proto/src",
-    "quic/proto/tests",
     "quic/sim/src",
+    "quic/sim/tests",
+    "quic/h3/src",
+    "quic/h3/tests",
+    "quic/http/src",
+    "quic/http/tests",
     "quic/tests",
+    "fuzz/tests",
     "tls-provider/src",
     "tls-provider/tests",
     "interop/tests",
@@ -142,9 +147,7 @@ impl Proofs {
     }
 
     fn read_folder(&mut self, folder: &Path, name: &str, known: &BTreeMap<Key, String>) {
-        let Ok(entries) = fs::read_dir(folder) else {
-            return;
-        };
+        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{name}: {error}"));
         for entry in entries.flatten() {
             let path = entry.path();
             let name = format!("{name}/{}", entry.file_name().to_string_lossy());

@@ -110,6 +110,7 @@ fn a_reader_that_keeps_up_uses_one_chunk() {
     assert!(data.capacity() <= 4096, "{}", data.capacity());
 }
 
+/// Proves: security 2 pieces-cost-memory-in-proportion
 #[test]
 fn memory_stays_in_proportion_to_the_bytes_in_any_order() {
     let orders: [fn(u64) -> u64; 4] = [

@@ -315,7 +315,7 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, peer: SocketAddr) -> usize {
     kept.map_or(0, |kept| kept.packets.len())
 }
 
-/// Proves: security 5 undecryptable-packets-are-bounded
+/// Proves: security 5 early-packets-are-bounded
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();
@@ -348,7 +348,7 @@ fn early_packets_of_strangers_are_bounded() {
     );
 }
 
-/// Proves: security 5 undecryptable-packets-are-bounded
+/// Proves: security 5 early-packets-are-bounded
 #[test]
 fn early_packets_that_are_too_large_leave_no_trace() {
     let now = Instant::now();
@@ -364,7 +364,7 @@ fn early_packets_that_are_too_large_leave_no_trace() {
     assert_eq!(endpoint.early.clients(), 0);
 }
 
-/// Proves: security 5 undecryptable-packets-are-bounded
+/// Proves: security 5 early-packets-are-bounded
 #[test]
 fn early_packets_are_forgotten_although_no_more_come() {
     let now = Instant::now();

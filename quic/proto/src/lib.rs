@@ -192,7 +192,7 @@ pub mod limits;
 pub mod packet;
 pub mod params;
 pub mod path;
-mod prf;
+pub mod prf;
 pub mod random;
 pub mod recovery;
 pub mod saved_path;

@@ -1,10 +1,11 @@
 //! The operator's limits on new clients: connections at once, and a rate for each source network.
 
 use std::{
-    hash::{BuildHasher as _, RandomState},
     net::{IpAddr, Ipv6Addr},
     time::Instant,
 };
+
+use hybriq_proto::prf::Prf;
 
 use crate::config::{Limits, NetworkRate};
 
@@ -56,8 +57,9 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(limits: Limits) -> Self {
-        let rates = || limits.per_network.map(Rates::new);
+    /// Takes the secret by which networks are spread over the buckets of their rates.
+    pub(super) fn new(limits: Limits, secret: Prf) -> Self {
+        let rates = || limits.per_network.map(|rate| Rates::new(rate, secret));
         Self {
             limits,
             rates: [rates(), rates()],
@@ -108,19 +110,19 @@ impl Gate {
 /// Token buckets of networks, in memory of a fixed size.
 struct Rates {
     rate: NetworkRate,
-    /// Hash with a secret of its own (SipHash in std), so that an attacker cannot find networks that
-    /// share a bucket. It is computed once for each new client.
-    hash: RandomState,
+    /// Places networks in buckets, so that an attacker cannot find networks that share one. Its value
+    /// is computed once for each new client.
+    secret: Prf,
     /// Time since `start` at which each bucket is full again, in microseconds.
     full_at: Box<[u64]>,
     start: Option<Instant>,
 }
 
 impl Rates {
-    fn new(rate: NetworkRate) -> Self {
+    fn new(rate: NetworkRate, secret: Prf) -> Self {
         Self {
             rate,
-            hash: RandomState::new(),
+            secret,
             full_at: vec![0; BUCKETS].into_boxed_slice(),
             start: None,
         }
@@ -132,7 +134,7 @@ impl Rates {
         let now = now.saturating_duration_since(start).as_micros() as u64;
         let interval = 1_000_000 / u64::from(self.rate.per_second.max(1));
         let depth = interval.saturating_mul(self.rate.burst.max(1).into());
-        let place = self.hash.hash_one(network(client)) as usize % BUCKETS;
+        let place = self.secret.of(&network(client).octets()) as usize % BUCKETS;
         let Some(full_at) = self.full_at.get_mut(place) else {
             return true;
         };
@@ -174,11 +176,14 @@ mod tests {
     }
 
     fn gate(per_second: u32, burst: u32) -> Gate {
-        Gate::new(Limits {
-            connections: Some(100),
-            per_network: Some(NetworkRate { per_second, burst }),
-            ..Limits::default()
-        })
+        Gate::new(
+            Limits {
+                connections: Some(100),
+                per_network: Some(NetworkRate { per_second, burst }),
+                ..Limits::default()
+            },
+            Prf::new([7; 16]),
+        )
     }
 
     #[test]
@@ -259,10 +264,13 @@ mod tests {
     /// Forged addresses leave half of the handshakes to clients that prove theirs.
     #[test]
     fn handshakes_have_a_limit() {
-        let mut gate = Gate::new(Limits {
-            handshakes: Some(10),
-            ..Limits::default()
-        });
+        let mut gate = Gate::new(
+            Limits {
+                handshakes: Some(10),
+                ..Limits::default()
+            },
+            Prf::new([7; 16]),
+        );
         let now = Instant::now();
         let mut judge = |address, handshakes| {
             let present = Present {

@@ -22,6 +22,7 @@ use super::{
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
 use crate::{
+    SystemRandom,
     config::Limits,
     sync::{AtomicBool, AtomicUsize, Mutex},
     udp::Opened,
@@ -29,6 +30,8 @@ use crate::{
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
     limits::WAITING_INCOMING,
+    prf::Prf,
+    random::Random as _,
 };
 
 /// State that the handles and all workers of an endpoint share.
@@ -103,6 +106,8 @@ impl Shared {
         (backlog, limits): (usize, Limits),
         drain: Arc<Drain>,
     ) -> Arc<Self> {
+        let mut secret = [0; 16];
+        SystemRandom::new().fill(&mut secret);
         Arc::new(Self {
             mailboxes,
             addresses: Mutex::new(addresses),
@@ -113,7 +118,7 @@ impl Shared {
                 waiting: VecDeque::new(),
                 accepting: Waiters::default(),
                 open: true,
-                gate: Gate::new(limits),
+                gate: Gate::new(limits, Prf::new(secret)),
             }),
             activity: Mutex::default(),
             unfinished: AtomicUsize::new(0),

@@ -16,13 +16,13 @@ mod tests;
 
 /// A secret function from bytes to 64 bits: SipHash-2-4 under a key of 128 bits.
 #[derive(Clone, Copy)]
-pub(crate) struct Prf {
+pub struct Prf {
     key: [u8; 16],
 }
 
 impl Prf {
     /// Takes a secret key.
-    pub(crate) const fn new(key: [u8; 16]) -> Self {
+    pub const fn new(key: [u8; 16]) -> Self {
         Self { key }
     }
 
@@ -32,7 +32,7 @@ impl Prf {
     }
 
     /// Returns the value of the function for an input.
-    pub(crate) fn of(&self, input: &[u8]) -> u64 {
+    pub fn of(&self, input: &[u8]) -> u64 {
         SipHasher24::new_with_key(&self.key).hash(input)
     }
 }

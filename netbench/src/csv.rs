@@ -1,6 +1,5 @@
 //! Results as comma-separated values (RFC 4180), for spreadsheets and scripts.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +7,7 @@ use clap::Args;
 use csv::{Terminator, WriterBuilder};
 
 use crate::results::{CellResult, METRICS, Repetition, Results};
-use crate::{Failure, terminal};
+use crate::{Failure, files, terminal};
 
 /// Writes results as comma-separated values, a row for each repetition of each cell.
 #[derive(Args)]
@@ -48,7 +47,7 @@ pub(crate) fn write(results: &Results, path: &Path) -> Result<(), Failure> {
 }
 
 fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| {
+    files::write(path, text).map_err(|error| {
         format!(
             "cannot write {}: {error}; choose another path",
             path.display()

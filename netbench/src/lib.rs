@@ -25,6 +25,7 @@ mod csv;
 mod distributed;
 mod drivers;
 mod engine;
+mod files;
 mod fleet;
 mod link;
 mod links;

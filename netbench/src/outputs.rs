@@ -1,11 +1,11 @@
 //! Files that a run writes.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::results::Results;
-use crate::{Failure, charts, csv, page};
+use crate::{Failure, charts, csv, files, page};
 
 /// Files for results, in addition to the terminal.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ impl Outputs {
         ];
         for (flag, path) in files {
             if let Some(path) = path {
-                check_file(path).map_err(|error| cannot_write(flag, path, &error))?;
+                files::check(path).map_err(|error| cannot_write(flag, path, &error))?;
             }
         }
         match &self.charts {
@@ -42,66 +42,62 @@ impl Outputs {
     /// Writes the JSON file with the results so far.
     pub(crate) fn write_part(&self, results: &Results) -> Result<(), Failure> {
         match &self.json {
-            Some(path) if is_replaced(path) => write_json(path, results),
+            Some(path) if files::is_replaced(path) => write_json(path, results),
             _ => Ok(()),
         }
     }
 
-    /// Writes all files.
-    pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
+    /// Writes all files, after the results were printed. The failure of one does not keep the
+    /// others from being written, and results that are in no file are rescued to another place.
+    ///
+    /// # Errors
+    ///
+    /// All failures, that of printing too, in one line with the name of the file that has the
+    /// results.
+    pub(crate) fn write(
+        &self,
+        results: &Results,
+        printed: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut failures: Vec<Failure> = printed.err().into_iter().collect();
+        let mut stands_in = None;
         if let Some(path) = &self.json {
-            write_json(path, results)?;
+            match write_json(path, results) {
+                Ok(()) => stands_in = files::is_replaced(path).then(|| path.clone()),
+                Err(failure) => failures.push(failure),
+            }
         }
         if let Some(path) = &self.csv {
-            csv::write(results, path)?;
+            failures.extend(csv::write(results, path).err());
         }
         if let Some(path) = &self.html {
-            page::write(results, path)?;
+            failures.extend(page::write(results, path).err());
         }
         if let Some(folder) = &self.charts {
-            charts::write_all(results, folder)?;
+            failures.extend(charts::write_all(results, folder).err());
         }
-        Ok(())
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let rescue = || files::rescue(&serde_json::to_vec(results).ok()?);
+        Err(told(&failures, stands_in.or_else(rescue)))
     }
 }
 
-/// Returns true if a file is replaced as a whole, so that a reader never sees half of it; a pipe or
-/// a device is written only once.
-fn is_replaced(path: &Path) -> bool {
-    fs::metadata(path).map_or(true, |it| it.is_file())
-}
-
-fn check_file(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if is_replaced(path) {
-        let part = part(path);
-        File::create(&part)?;
-        fs::remove_file(part)?;
-    }
-    Ok(())
-}
-
-fn part(path: &Path) -> PathBuf {
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    part.into()
+/// Joins failures, and names the file that has the results nevertheless.
+pub(crate) fn told(failures: &[Failure], rescued: Option<PathBuf>) -> Failure {
+    let mut lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    lines.push(match rescued {
+        Some(path) => format!("all results are in {}", path.display()),
+        None => "no folder took the results: only what was printed is left".to_owned(),
+    });
+    lines.join("; ").into()
 }
 
 fn write_json(path: &Path, results: &Results) -> Result<(), Failure> {
     let mut text = serde_json::to_vec_pretty(results)?;
     text.push(b'\n');
-    let written = if is_replaced(path) {
-        let part = part(path);
-        fs::write(&part, text).and_then(|()| fs::rename(&part, path))
-    } else {
-        File::options()
-            .write(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(&text))
-    };
-    written.map_err(|error| cannot_write("--json", path, &error))
+    files::write(path, &text).map_err(|error| cannot_write("--json", path, &error))
 }
 
 fn cannot_write(flag: &str, path: &Path, error: &io::Error) -> Failure {

@@ -6,7 +6,8 @@ use crate::results::Summary;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
-    /// Ends of the 95 % confidence interval; `None` with one repetition, which has no spread.
+    /// Ends of the 95 % confidence interval; `None` with one repetition, which has no spread. An
+    /// end of 0 or infinity is none: the repetitions do not bound that side.
     interval: Option<(f64, f64)>,
 }
 
@@ -65,8 +66,8 @@ struct Logarithms {
 }
 
 impl Logarithms {
-    /// Returns the interval. One that reaches down to 0 is cut at a millionth of the median,
-    /// because there is no ratio to 0.
+    /// Returns the interval. One that reaches down to 0 has no lower end, because there is no ratio
+    /// to 0.
     fn of(summary: Summary) -> Option<Self> {
         let Summary {
             median, low, high, ..
@@ -76,12 +77,8 @@ impl Logarithms {
         }
         Some(Self {
             median: median.ln(),
-            low: low.min(median).max(median * 1e-6).ln(),
-            high: if high.is_finite() {
-                high.max(median).ln()
-            } else {
-                median.ln()
-            },
+            low: low.min(median).max(0.0).ln(),
+            high: high.max(median).ln(),
         })
     }
 }
@@ -130,7 +127,25 @@ mod tests {
         }
         let odd = Ratio::of(summary(f64::NAN, 2.0, f64::INFINITY), one).unwrap();
         let (low, high) = odd.interval().unwrap();
-        assert!(low.is_finite() && high.is_finite());
+        assert!(low > 1.9 && high.is_infinite(), "{low} … {high}");
+    }
+
+    #[test]
+    fn a_side_that_the_repetitions_do_not_bound_has_no_end() {
+        let (wide, narrow) = (summary(0.0, 100.0, 240.0), summary(99.0, 100.0, 101.0));
+        let ratio = Ratio::of(narrow, wide).unwrap();
+        let (low, high) = ratio.percent_interval().unwrap();
+        assert!((-60.0..-30.0).contains(&low), "{low}");
+        assert_eq!(high, f64::INFINITY, "the base may be next to nothing");
+        let ratio = Ratio::of(wide, narrow).unwrap();
+        let (low, high) = ratio.percent_interval().unwrap();
+        assert_eq!(low, -100.0);
+        assert!((50.0..150.0).contains(&high), "{high}");
+        assert!(!ratio.is_certain());
+        let ratio = Ratio::of(wide, wide).unwrap();
+        assert_eq!(ratio.percent_interval(), Some((-100.0, f64::INFINITY)));
+        let far = Ratio::of(summary(900.0, 1000.0, 1100.0), wide).unwrap();
+        assert!(far.is_certain(), "one bound is enough: {far:?}");
     }
 
     #[test]

@@ -568,3 +568,48 @@ fn a_server_that_dies_is_told_and_what_was_measured_before_is_kept() {
     assert!(error.contains("ended early"), "{error}");
     assert!(number(&repetition["kinds"][""]["outcomes"]["ok"]) > 0.0);
 }
+
+#[test]
+fn no_measured_table_is_lost_where_a_file_cannot_be_written() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("rescue");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    for flags in [
+        ["--html", "/dev/full"].as_slice(),
+        &["--csv", "/dev/full"],
+        &["--json", "/dev/full"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_netbench"))
+            .args(["run", "connect", "--connections", "3", "--repetitions", "1"])
+            .args(flags)
+            .env("TMPDIR", &folder)
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        let table = String::from_utf8(output.stdout).unwrap();
+        assert!(table.contains("conn/s"), "{table}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        let file = told.trim_end().rsplit(' ').next().unwrap();
+        let text = std::fs::read_to_string(file).unwrap_or_else(|_| panic!("{told}"));
+        let results: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(repetitions(&cells(&results)[0]).len(), 1);
+        assert!(PathBuf::from(file).starts_with(&folder), "{told}");
+    }
+    // The table is in a file even if the terminal takes none, and the JSON file is enough.
+    let json = folder.join("results.json");
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = Command::new(env!("CARGO_BIN_EXE_netbench"))
+        .args(["run", "connect", "--connections", "3", "--repetitions", "1"])
+        .args(["--json", json.to_str().unwrap()])
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("all results are in") && told.contains("results.json"),
+        "{told}"
+    );
+    let files = std::fs::read_dir(&folder).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 4, "no parts are left: {names:?}");
+}

@@ -47,8 +47,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     for reason in &results.problems {
         complain(&format!("left out: {reason}"));
     }
-    outputs.write(&results)?;
-    terminal::print(|out| print::write(out, &results))?;
+    let printed = terminal::print(|out| print::write(out, &results));
+    outputs.write(&results, printed)?;
     Ok(if results.complete {
         ExitCode::SUCCESS
     } else {

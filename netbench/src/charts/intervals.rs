@@ -37,6 +37,9 @@ pub(crate) struct Row {
 
 const PITCH: f64 = 38.0;
 
+/// Part of the changes' range by which the axis may exceed it for the intervals' sake.
+const REACH: f64 = 1.5;
+
 impl Intervals {
     pub(crate) fn svg(&self, figure: &Figure, place: Place) -> Markup {
         let pen = Pen(place);
@@ -124,15 +127,7 @@ impl Intervals {
         places: &[(Option<f64>, f64)],
     ) -> Markup {
         let ratio = |row: &Row| row.ratios.get(index).copied().flatten();
-        let ends = self.rows.iter().filter_map(ratio).flat_map(|ratio| {
-            let (low, high) = ends(ratio);
-            [low, high]
-        });
-        let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), end| {
-            (low.min(end), high.max(end))
-        });
-        // Small changes are not magnified.
-        let (low, high) = (low.min(-2.0), high.max(2.0));
+        let (low, high) = span(self.rows.iter().filter_map(ratio));
         let room = (high - low) * 0.06;
         let scale = Scale::exactly((low - room, high + room), 3)
             .between(area.left + 4.0, area.right() - 4.0);
@@ -149,6 +144,34 @@ impl Intervals {
     }
 }
 
+/// Returns the ends of the axis: all changes are on it, and of an interval as much as leaves the
+/// changes apart. The rest of a longer one is drawn as an arrow.
+fn span(ratios: impl Iterator<Item = Ratio> + Clone) -> (f64, f64) {
+    let cover = |(low, high): (f64, f64), end: f64| (low.min(end), high.max(end));
+    let changes = ratios.clone().map(Ratio::percent);
+    // Small changes are not magnified.
+    let dots = changes.fold((-2.0, 2.0), cover);
+    let room = REACH * (dots.1 - dots.0);
+    let bounded = |end: f64| end.clamp((dots.0 - room).max(-100.0), dots.1 + room);
+    let ends = ratios.map(ends).flat_map(|(low, high)| [low, high]);
+    ends.map(bounded).fold(dots, cover)
+}
+
+/// Returns an arrow's head at the end of an axis that an interval exceeds.
+fn arrow(pen: Pen, ink: Ink, x: f64, y: f64, ahead: f64) -> Markup {
+    let tip = x + ahead;
+    let points = format!(
+        "{},{} {},{} {},{}",
+        px(tip),
+        px(y),
+        px(x),
+        px(y - 5.0),
+        px(x),
+        px(y + 5.0)
+    );
+    html! { polygon class="beyond" points=(points) fill=(pen.paint(ink)) {} }
+}
+
 /// Returns the ends of the interval; with one repetition, the change itself.
 fn ends(ratio: Ratio) -> (f64, f64) {
     let change = ratio.percent();
@@ -157,7 +180,13 @@ fn ends(ratio: Ratio) -> (f64, f64) {
 
 fn dot(pen: Pen, area: Area, scale: &Scale, row: &Row, ratio: Ratio, y: f64) -> Markup {
     let (low, high) = ends(ratio);
-    let paint = pen.paint(Ink::Series(row.series));
+    // A change that may be none has no colour.
+    let ink = if ratio.is_certain() {
+        Ink::Series(row.series)
+    } else {
+        Ink::Soft
+    };
+    let paint = pen.paint(ink);
     let text = change(ratio.percent());
     let half = text_width(&text, TEXT) / 2.0;
     let x = scale.at(ratio.percent());
@@ -170,10 +199,75 @@ fn dot(pen: Pen, area: Area, scale: &Scale, row: &Row, ratio: Ratio, y: f64) -> 
             title { (row.name) "  " (text) "\n95 % interval " (change_interval(ratio.percent_interval())) }
             line x1=(px(scale.at(low))) x2=(px(scale.at(high))) y1=(px(y)) y2=(px(y))
                 stroke=(paint) stroke-width="4" stroke-opacity="0.4" stroke-linecap="round" {}
+            @if low < scale.low() { (arrow(pen, ink, area.left + 4.0, y, -6.0)) }
+            @if high > scale.high() { (arrow(pen, ink, area.right() - 4.0, y, 6.0)) }
             circle cx=(px(x)) cy=(px(y)) r="4.5" fill=(paint) {}
             g paint-order="stroke" stroke=(pen.paint(Ink::Paper)) stroke-width="4" stroke-linejoin="round" {
                 (pen.text((text_x, y - 9.0), Anchor::Middle, Ink::Text, &text))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Column, Intervals, Row, span};
+    use crate::charts::{Chart, Figure, Place, Table};
+    use crate::ratio::Ratio;
+    use crate::results::Summary;
+
+    fn ratio(low: f64, median: f64, high: f64) -> Ratio {
+        let summary = |low, median, high| Summary {
+            median,
+            low,
+            high,
+            n: 5,
+        };
+        let base = summary(100.0, 100.0, 100.0);
+        Ratio::of(summary(low, median, high), base).unwrap()
+    }
+
+    fn svg(ratios: &[Ratio]) -> String {
+        let row = |ratio: &Ratio| Row {
+            heading: String::new(),
+            name: "it".to_owned(),
+            series: 1,
+            ratios: vec![Some(*ratio)],
+        };
+        let column = Column {
+            title: "CPU".to_owned(),
+            note: "",
+        };
+        let figure = Figure {
+            id: "change".to_owned(),
+            title: "Change".to_owned(),
+            caption: String::new(),
+            table: Table::default(),
+            chart: Chart::Intervals(Intervals {
+                columns: vec![column],
+                rows: ratios.iter().map(row).collect(),
+            }),
+        };
+        figure.svg(Place::Document).into_string()
+    }
+
+    #[test]
+    fn an_endless_interval_does_not_flatten_the_others() {
+        let ratios = [ratio(119.0, 120.0, 121.0), ratio(0.0, 110.0, f64::INFINITY)];
+        let (low, high) = span(ratios.into_iter());
+        assert!(low >= -100.0 && high < 100.0, "{low} … {high}");
+        let drawing = svg(&ratios);
+        assert_eq!(drawing.matches("class=\"beyond\"").count(), 2, "{drawing}");
+        assert!(drawing.contains("not bounded"), "{drawing}");
+        assert_eq!(svg(&ratios[..1]).matches("beyond").count(), 0);
+    }
+
+    #[test]
+    fn a_change_that_may_be_none_is_grey() {
+        let (coloured, grey) = ("fill=\"#d55e00\"", "circle");
+        let certain = svg(&[ratio(119.0, 120.0, 121.0)]);
+        assert!(certain.contains(coloured) && certain.contains(grey));
+        let undecided = svg(&[ratio(80.0, 110.0, 140.0)]);
+        assert!(!undecided.contains(coloured), "{undecided}");
     }
 }

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 
 use maud::Markup;
 
-use crate::Failure;
 use crate::results::Results;
+use crate::{Failure, files};
 
 pub(crate) use bars::{Bar, Bars};
 pub(crate) use canvas::Place;
@@ -85,13 +85,13 @@ pub(crate) fn write_all(results: &Results, directory: &Path) -> Result<Vec<PathB
     for figure in figures::all(results) {
         let svg = figure.svg(Place::Document).into_string();
         let path = directory.join(&figure.id).with_extension("svg");
-        fs::write(&path, &svg).map_err(|error| cannot(&path, &error))?;
+        files::write(&path, svg.as_bytes()).map_err(|error| cannot(&path, &error))?;
         written.push(path);
         #[cfg(feature = "png")]
         {
             let path = directory.join(&figure.id).with_extension("png");
             let png = png::render(&svg).map_err(|error| cannot(&path, &error))?;
-            fs::write(&path, png).map_err(|error| cannot(&path, &error))?;
+            files::write(&path, &png).map_err(|error| cannot(&path, &error))?;
             written.push(path);
         }
     }

@@ -130,11 +130,17 @@ pub(crate) fn change(percent: f64) -> String {
     format!("{}{THIN_SPACE}%", signed(percent))
 }
 
-/// Formats the interval of a change: `+9 … +15 %`.
+/// Formats the interval of a change: `+9 … +15 %`, or in words where a side has no bound.
 pub(crate) fn change_interval(interval: Option<(f64, f64)>) -> String {
-    match interval {
-        Some((low, high)) => format!("{} … {}", signed(low), change(high)),
-        None => "unknown".to_owned(),
+    let Some((low, high)) = interval else {
+        return "unknown".to_owned();
+    };
+    // A loss of everything is no bound: nothing can lose more.
+    match (low > -100.0, high.is_finite()) {
+        (true, true) => format!("{} … {}", signed(low), change(high)),
+        (true, false) => format!("{} or more", change(low)),
+        (false, true) => format!("{} or less", change(high)),
+        (false, false) => "not bounded".to_owned(),
     }
 }
 
@@ -236,6 +242,14 @@ mod tests {
         assert_eq!(change(-3.44), "−3.4\u{202f}%");
         assert_eq!(change(0.01), "0\u{202f}%");
         assert_eq!(change_interval(Some((-1.0, 15.4))), "−1.0 … +15\u{202f}%");
+        let unbounded = change_interval(Some((9.0, f64::INFINITY)));
+        assert_eq!(unbounded, "+9.0\u{202f}% or more");
+        assert_eq!(
+            change_interval(Some((-100.0, 5.0))),
+            "+5.0\u{202f}% or less"
+        );
+        let unknown = change_interval(Some((-100.0, f64::INFINITY)));
+        assert_eq!(unknown, "not bounded");
     }
 
     #[test]

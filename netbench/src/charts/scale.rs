@@ -77,6 +77,16 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
+    /// Returns the least number on it.
+    pub(crate) fn low(&self) -> f64 {
+        self.low
+    }
+
+    /// Returns the largest number on it.
+    pub(crate) fn high(&self) -> f64 {
+        self.high
+    }
+
     /// Returns the distance between two ticks on a linear axis.
     pub(crate) fn step(&self) -> f64 {
         self.step

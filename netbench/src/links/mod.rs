@@ -10,7 +10,6 @@ mod cases;
 pub(crate) mod child;
 mod report;
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,6 +26,7 @@ use crate::link::Summary;
 use crate::machine::Machine;
 use crate::process::Process;
 use crate::terminal::{complain, print};
+use crate::{files, outputs};
 use cases::Case;
 use child::{ClientReport, ClientSpec, Finish, ServerReport, ServerSpec};
 use report::{Download, Outcome, Report, Run, Stack};
@@ -120,11 +120,22 @@ pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
                 complain(&told(&run));
                 report.runs.push(run);
                 report.sum_up();
-                write_json(&links, &report)?;
+                if let Err(failure) = write_json(&links, &report) {
+                    complain(&failure.to_string());
+                }
             }
         }
     }
-    print(|out| report.print_rows(out))?;
+    let printed = print(|out| report.print_rows(out));
+    let written = write_json(&links, &report);
+    let failures: Vec<Failure> = [printed.err(), written.err()]
+        .into_iter()
+        .flatten()
+        .collect();
+    if !failures.is_empty() {
+        let rescued = files::rescue(&serde_json::to_vec(&report)?);
+        return Err(outputs::told(&failures, rescued));
+    }
     Ok(if report.is_complete() {
         ExitCode::SUCCESS
     } else {
@@ -173,7 +184,7 @@ fn write_json(links: &Links, report: &Report) -> Result<(), Failure> {
         return Ok(());
     };
     let json = serde_json::to_vec_pretty(report)?;
-    fs::write(path, json)
+    files::write(path, &json)
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::charts::figures::{metric, summary};
 use crate::charts::matrix::{Entry, Matrix, Panel};
-use crate::charts::number::{THIN_SPACE, change, number, with_unit};
+use crate::charts::number::{THIN_SPACE, change, change_interval, number, with_unit};
 use crate::ratio::Ratio;
 use crate::results::{CellResult, Results, Summary};
 
@@ -153,6 +153,9 @@ fn interval(ratio: Ratio) -> String {
     let Some((low, high)) = ratio.percent_interval() else {
         return "one repetition, no interval".to_owned();
     };
+    if low <= -100.0 || high.is_infinite() {
+        return change_interval(Some((low, high)));
+    }
     if low < 0.0 && high > 0.0 {
         return format!(
             "{} to {}",

@@ -12,14 +12,13 @@ mod findings;
 mod sections;
 mod tables;
 
-use std::fs;
 use std::path::Path;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::Failure;
 use crate::charts::Table;
 use crate::results::Results;
+use crate::{Failure, files};
 
 pub(crate) use args::Report;
 
@@ -62,7 +61,7 @@ pub(crate) fn write_chapters(
     path: &Path,
 ) -> Result<(), Failure> {
     let page = render(title, chapters).into_string();
-    fs::write(path, page).map_err(|error| {
+    files::write(path, page.as_bytes()).map_err(|error| {
         format!(
             "cannot write {}: {error}; choose another path",
             path.display()

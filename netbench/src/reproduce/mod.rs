@@ -34,8 +34,8 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::Failure;
 use crate::terminal::{complain, print};
+use crate::{Failure, files, outputs};
 
 pub(crate) use args::Args;
 pub(crate) use budget::Budget;
@@ -84,14 +84,24 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         }
         let was_interrupted = section.was_interrupted();
         reproduction.sections.push(section);
-        write(&reproduction, &out)?;
+        if let Err(failure) = write(&reproduction, &out) {
+            complain(&failure.to_string());
+        }
         if was_interrupted {
             break;
         }
     }
     reproduction.finish(chosen.len());
-    write(&reproduction, &out)?;
-    print(|to| reproduction.print(to, &out))?;
+    let printed = print(|to| reproduction.print(to, &out));
+    let written = write(&reproduction, &out);
+    let failures: Vec<Failure> = [printed.err(), written.err()]
+        .into_iter()
+        .flatten()
+        .collect();
+    if !failures.is_empty() {
+        let rescued = files::rescue(&serde_json::to_vec(&reproduction)?);
+        return Err(outputs::told(&failures, rescued));
+    }
     Ok(if reproduction.complete {
         ExitCode::SUCCESS
     } else {
@@ -110,7 +120,7 @@ fn write(reproduction: &Reproduction, to: &Outputs) -> Result<(), Failure> {
         (&to.json, json),
         (&to.html, page::html(reproduction).into_bytes()),
     ] {
-        fs::write(path, content)
+        files::write(path, &content)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     Ok(())

@@ -91,15 +91,17 @@ impl Request {
 /// Measures and prints the table. Measurements before a failure are kept.
 pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
     let (results, told) = Measuring::prepare(&request)?.measure().await?;
-    if request.outputs.print_json {
+    let printed = if request.outputs.print_json {
         let line = serde_json::to_string(&results)?;
-        print(|out| writeln!(out, "{line}"))?;
+        print(|out| writeln!(out, "{line}"))
     } else {
-        print(|out| results.print(out, terminal::width()))?;
-    }
+        print(|out| results.print(out, terminal::width()))
+    };
+    let written = request.outputs.write(&results, printed);
     for problem in results.problems.iter().skip(told) {
         complain(problem);
     }
+    written?;
     Ok(if results.complete && results.problems.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -107,7 +109,7 @@ pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Measures, shows the progress, and writes the files. Fails if nothing was measured.
+/// Measures and shows the progress; the caller prints and writes. Fails if nothing was measured.
 pub(crate) async fn measure(request: &Request) -> Result<Results, Failure> {
     let (results, _) = Measuring::prepare(request)?.measure().await?;
     Ok(results)
@@ -152,6 +154,7 @@ impl<'a> Measuring<'a> {
             live.say(&reason);
         }
         let mut allowance = Allowance::new(self.request.time, started);
+        let mut parts = Some(&self.request.outputs);
         for repetition in 1..=self.request.repetitions {
             if !allowance.begins_turn(Instant::now()) {
                 break;
@@ -167,7 +170,13 @@ impl<'a> Measuring<'a> {
                 live.begin(cell, repetition);
                 let measured = self.repetition(cell, repetition, started, &live).await;
                 record.add(cell, repetition, measured, &mut live);
-                self.request.outputs.write_part(&record.results)?;
+                if let Some(outputs) = parts
+                    && let Err(failure) = outputs.write_part(&record.results)
+                {
+                    // The measurement goes on: its end writes the files again.
+                    live.say(&failure.to_string());
+                    parts = None;
+                }
             }
         }
         if !self.is_cut_short() {
@@ -176,9 +185,7 @@ impl<'a> Measuring<'a> {
         record.tell(&live);
         drop(live);
         let told = record.results.problems.len();
-        let results = record.finish(&self.interrupt)?;
-        self.request.outputs.write(&results)?;
-        Ok((results, told))
+        Ok((record.finish(&self.interrupt)?, told))
     }
 
     /// Returns true if nothing more should or can be measured.

@@ -46,6 +46,9 @@ impl ClientArgs {
             Run::Links(_) => Err(ClientError::Refused(
                 "`links` runs on one host: `netbench run links`".into(),
             )),
+            Run::Peers(_) => Err(ClientError::Refused(
+                "`peers` runs on one host: `netbench run peers`".into(),
+            )),
             Run::HandshakeBreakdown(_) => Err(ClientError::Refused(
                 "this runs in one process: `netbench run handshake-breakdown`".into(),
             )),

@@ -79,12 +79,16 @@ fn repetitions(results: &Results) -> Result<Vec<u8>, Failure> {
     let params = params(results);
     let mut table = Records::default();
     let metrics = METRICS.iter().map(|metric| metric.name.to_owned());
-    let heads = ["started_ms", "elapsed_us", "error"].map(str::to_owned);
+    let heads = ["started_ms", "elapsed_us", "other_cores", "error"].map(str::to_owned);
     table.push(head(&params).chain(heads).chain(metrics))?;
     for (cell, number, repetition) in each(results) {
         let own = [
             repetition.started_ms.to_string(),
             repetition.elapsed_us.to_string(),
+            repetition
+                .other_cores
+                .map(|cores| cores.to_string())
+                .unwrap_or_default(),
             repetition.error.clone().unwrap_or_default(),
         ];
         let value = |name| repetition.metrics.get(name).map(f64::to_string);
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(text(samples(&results)).lines().count(), 1 + 8 * 5 * 10);
         let columns = |line: &str| line.split(',').count();
         let head = rows.lines().next().unwrap();
-        assert_eq!(columns(head), 15 + 3 + METRICS.len());
+        assert_eq!(columns(head), 15 + 4 + METRICS.len());
         assert!(rows.lines().all(|line| columns(line) == columns(head)));
         assert!(
             rows.lines()

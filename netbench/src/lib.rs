@@ -27,6 +27,7 @@ mod drivers;
 mod engine;
 mod files;
 mod fleet;
+mod foreign;
 mod link;
 mod links;
 mod machine;
@@ -36,6 +37,7 @@ mod outcome;
 mod outputs;
 mod page;
 mod pattern;
+mod peers;
 mod pipe;
 mod process;
 mod ratio;
@@ -71,6 +73,7 @@ pub fn main() -> ExitCode {
         Command::Run { scenario } => match scenario {
             Run::Scenario(request) => single_threaded(run::run(*request)),
             Run::HandshakeBreakdown(args) => breakdown::run(&args),
+            Run::Peers(args) => single_threaded(peers::run(*args, measure_part)),
             Run::Links(links) => single_threaded(links::run(links)),
         },
         Command::Scenarios(args) => scenario::listing::run(&args),
@@ -97,6 +100,15 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Measures a part of the comparison with other stacks.
+async fn measure_part(part: &peers::Part) -> Result<results::Results, Failure> {
+    let mut request = run::Request::new(part.template.clone());
+    request.axes = part.axes.clone();
+    request.repetitions = part.repetitions;
+    request.time = part.time;
+    run::measure(&request).await
 }
 
 fn client_of_others(args: client::ClientArgs) -> Result<ExitCode, Failure> {

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::results::Results;
 use crate::{Failure, charts, csv, files, page};
 
+/// Exit code of a program that SIGINT ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Files for results, in addition to the terminal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outputs {

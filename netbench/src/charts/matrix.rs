@@ -266,9 +266,8 @@ mod tests {
         CellResult {
             name: cell.group.to_string(),
             cell,
-            left_out: None,
             repetitions: vec![Repetition::default()],
-            summary: [].into(),
+            ..CellResult::default()
         }
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Line {
     /// `None` if one of the two is 0.
     pub(crate) ratio: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
+    /// True if other work on the machine disturbed either measurement.
+    pub(crate) disturbed: bool,
     pub(crate) verdict: Verdict,
 }
 
@@ -111,6 +113,7 @@ fn lines(
             after,
             ratio: ratio.map(|ratio| ratio.value),
             interval: ratio.and_then(Ratio::interval),
+            disturbed: old.disturbed || new.disturbed,
             verdict: if is_identical {
                 Verdict::Same
             } else {
@@ -154,6 +157,7 @@ fn differences(before: &Results, after: &Results) -> Vec<String> {
         if !results.complete {
             lines.push(format!("the {name} is incomplete"));
         }
+        lines.extend(results.noise().map(|noise| format!("the {name}: {noise}")));
     }
     lines.extend(crates(&old.crates, &new.crates));
     lines

@@ -96,3 +96,20 @@ fn other_machines_builds_and_scenarios_are_told() {
         assert!(warnings.contains(part), "{part}: {warnings}");
     }
 }
+
+#[test]
+fn disturbed_cells_are_told_and_marked() {
+    let before = groups(1);
+    let mut after = before.clone();
+    after.cells[0].repetitions[0].other_cores = Some(0.7);
+    after.cells[0].summarize();
+    let comparison = Comparison::new(&before, &after, &all(), 5.0);
+    let warning = comparison.warnings.join("\n");
+    assert!(warning.contains("the second: other work"), "{warning}");
+    assert!(warning.contains("up to 0.7 cores"), "{warning}");
+    let marked = comparison.rows.iter().filter(|row| row.disturbed).count();
+    assert!(marked > 10 && marked < comparison.rows.len() / 2);
+    let mut text = Vec::new();
+    comparison.print(&mut text).unwrap();
+    assert!(String::from_utf8(text).unwrap().contains("the same !"));
+}

@@ -49,6 +49,12 @@ fn warnings(results: &Results) -> Markup {
                 " These figures say nothing about the stacks. Build with " code { "--release" } " and measure again."
             }
         }
+        @if let Some(noise) = results.noise() {
+            div.warning role="note" {
+                strong { "Disturbed." }
+                " " (noise) "."
+            }
+        }
         @if !results.complete || !results.problems.is_empty() {
             div.warning role="note" {
                 strong {

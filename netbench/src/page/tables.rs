@@ -217,7 +217,7 @@ pub(super) fn everything(results: &Results, index: usize) -> Markup {
                     tbody {
                         @for cell in &results.cells {
                             tr {
-                                th scope="row" { (cell.name) }
+                                th scope="row" { (cell.name) @if cell.disturbed { " !" } }
                                 @for metric in &metrics { td { (figure(summary(cell, metric.name), metric.unit)) } }
                             }
                         }

@@ -164,3 +164,15 @@ fn the_page_refers_to_nothing_outside_of_itself() {
     );
     assert!(!page.contains("@import") && !page.contains("url("));
 }
+
+#[test]
+fn work_of_others_is_told_at_the_top_and_marked_at_each_cell() {
+    let mut results = parse(&synthetic::groups());
+    assert!(!page(&results).contains("Disturbed."));
+    results.cells[1].repetitions[0].other_cores = Some(1.25);
+    results.cells[1].summarize();
+    let page = page(&results);
+    let name = format!("{} !</th>", results.cells[1].name);
+    assert!(page.contains("Disturbed.") && page.contains("up to 1.2 cores"));
+    assert!(page.contains(&name), "{name}");
+}

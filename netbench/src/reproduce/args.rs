@@ -7,7 +7,7 @@ use super::budget::Length;
 /// Repeats published experiments, and writes a report with the published figures beside ours.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Uses fewer connections and repetitions and shorter waits, less than 3 minutes in all.
+    /// Uses fewer connections and repetitions and shorter waits, about 5 minutes in all.
     #[arg(long)]
     pub(crate) quick: bool,
 

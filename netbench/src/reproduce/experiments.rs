@@ -43,7 +43,7 @@ pub(super) const ALL: &[Experiment] = &[
     Experiment {
         id: "idle-timeout",
         title: "Tuning: the idle limit of connections",
-        weight: 15,
+        weight: 24,
         full: MINUTE.saturating_mul(20),
         run: |experiment, budget| Box::pin(idle_timeout::run(experiment, budget)),
     },

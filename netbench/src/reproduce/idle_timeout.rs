@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::measure::repetitions as repetitions_of;
-use super::measure::{figure, measure, of_each, scaled};
-use super::section::{Finding, Section, Source, Value, ValueTable, three_digits};
+use super::measure::{figure, measure, of_each, paired, ratio, scaled};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict, three_digits};
 use super::{Budget, Experiment};
 use crate::Failure;
 use crate::results::{CellResult, Results};
@@ -24,7 +24,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     // A quick run is ten times as fast, with the same number of bursts.
     let (every, every_ms, limits) =
         budget.choose(("500ms", 500, "100ms,1s"), ("5s", 5000, "1s,10s"));
-    let repetitions = budget.choose(2, 5);
+    let repetitions = budget.choose(4, 5);
     let axes = [
         ("clients", "10"),
         ("every", every),
@@ -100,14 +100,21 @@ fn finding(results: &Results) -> Finding {
         let connections = of_each(cell, |repetition| Some(repetition.completed() as f64))?;
         Some((connections.median, latency))
     };
-    let short = of(results.cells.iter().min_by_key(|cell| limit_ms(cell)));
-    let long = of(results.cells.iter().max_by_key(|cell| limit_ms(cell)));
-    let (Some((made, new)), Some((kept, reused))) = (short, long) else {
+    let short = results.cells.iter().min_by_key(|cell| limit_ms(cell));
+    let long = results.cells.iter().max_by_key(|cell| limit_ms(cell));
+    let (Some((made, new)), Some((kept, reused))) = (of(short), of(long)) else {
         return Finding::unknown("an idle limit has no figures");
+    };
+    let more = paired(short, long, |short, long| {
+        Some(short.completed() as f64 / long.completed() as f64)
+    });
+    let slower = ratio(short, long, "request_p50_us");
+    let (Some(more), Some(slower)) = (more, slower) else {
+        return Finding::unknown("no turn has both limits");
     };
     let published = SHORT.1 / LONG_MS;
     Finding::of(
-        made >= 5.0 * kept && new > 1.5 * reused,
+        Verdict::at_least(more, 5.0).and(Verdict::at_least(slower, 1.5)),
         format!(
             "Shorter than the pause the idle limit makes {made:.0} connections, longer {kept:.0}; \
              requests take {} and {} ms, {:.1} times as long (published {:.1} times).",
@@ -128,7 +135,7 @@ mod tests {
 
     fn measured(short: (u64, f64), long: (u64, f64)) -> Results {
         let cell = |limit, (connections, latency): (u64, f64)| {
-            let metrics: [(&str, &[f64]); 1] = [("request_p50_us", &[latency])];
+            let metrics: [(&str, &[f64]); 1] = [("request_p50_us", &[latency; 3])];
             let cell = cell(
                 hybriq::Group::X25519MLKEM768,
                 &[("idle_timeout", limit)],

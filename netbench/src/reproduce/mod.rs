@@ -79,6 +79,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             Ok(section) => section,
             Err(failure) => Section::failed(experiment, failure.as_ref()),
         };
+        let section = section.with_noise();
         for problem in &section.problems {
             complain(&format!("{}: {problem}", experiment.id));
         }

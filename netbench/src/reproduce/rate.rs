@@ -149,6 +149,7 @@ mod tests {
     #[test]
     fn ten_points_about_the_published_rate_agree() {
         let verdict = |share: f64| {
+            // Both were slower in the second turn.
             let hybrid = [2000.0, 1000.0, 2000.0].map(|rate| rate * share);
             finding(&rates(&[2000.0, 1000.0, 2000.0], &hybrid)).verdict
         };
@@ -161,6 +162,15 @@ mod tests {
         ] {
             assert_eq!(verdict(share), expected, "{share}");
         }
+    }
+
+    #[test]
+    fn one_repetition_of_a_noisy_machine_is_no_verdict() {
+        assert_eq!(
+            finding(&rates(&[100.0], &[154.0])).verdict,
+            Verdict::Unclear
+        );
+        assert_eq!(finding(&rates(&[100.0], &[92.0])).verdict, Verdict::Unclear);
     }
 
     #[test]

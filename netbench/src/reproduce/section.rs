@@ -122,6 +122,17 @@ impl Section {
     }
 }
 
+impl Section {
+    /// Marks a finding from repetitions that other work still disturbed after they were measured
+    /// again.
+    pub(super) fn with_noise(mut self) -> Self {
+        if let Some(noise) = self.results.as_deref().and_then(Results::noise) {
+            self.finding.sentence = format!("{} Disturbed: {noise}.", self.finding.sentence);
+        }
+        self
+    }
+}
+
 impl Finding {
     /// Returns a finding with a verdict, or with true if the shape agrees.
     pub(crate) fn of(verdict: impl Into<Verdict>, sentence: impl Into<String>) -> Self {
@@ -147,16 +158,23 @@ impl From<bool> for Verdict {
 }
 
 impl Verdict {
-    /// Judges whether a median is in a range. A median outside whose interval reaches into the
-    /// range is unclear.
+    /// Judges whether a value is in a range. The interval has to exclude the other answer, and one
+    /// repetition has none.
     pub(crate) fn within(value: Summary, low: f64, high: f64) -> Self {
-        if (low..=high).contains(&value.median) {
-            Self::Agrees
-        } else if value.low <= high && value.high >= low {
+        if value.n < 2 {
             Self::Unclear
-        } else {
+        } else if value.low >= low && value.high <= high {
+            Self::Agrees
+        } else if value.low > high || value.high < low {
             Self::Differs
+        } else {
+            Self::Unclear
         }
+    }
+
+    /// Judges whether a value is at least this one.
+    pub(crate) fn at_least(value: Summary, low: f64) -> Self {
+        Self::within(value, low, f64::INFINITY)
     }
 
     /// Returns the worse of two verdicts.
@@ -282,13 +300,12 @@ pub(crate) fn three_digits(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Value, ValueTable, Verdict, three_digits};
+    use super::{Section, Value, ValueTable, Verdict, three_digits};
     use crate::results::Summary;
 
     #[test]
-    fn a_figure_agrees_is_unclear_or_differs_by_its_median_and_interval() {
-        let verdict = |median, low, high| {
-            let n = 5;
+    fn a_verdict_needs_an_interval_that_excludes_the_other() {
+        let of = |n, median, low, high| {
             let value = Summary {
                 median,
                 low,
@@ -297,10 +314,32 @@ mod tests {
             };
             Verdict::within(value, 80.0, 100.0)
         };
-        assert_eq!(verdict(92.0, 60.0, 120.0), Verdict::Agrees);
+        let verdict = |median, low, high| of(5, median, low, high);
+        assert_eq!(verdict(92.0, 90.0, 95.0), Verdict::Agrees);
+        assert_eq!(verdict(92.0, 60.0, 120.0), Verdict::Unclear);
+        assert_eq!(verdict(92.0, 70.0, 95.0), Verdict::Unclear);
+        assert_eq!(of(1, 92.0, 92.0, 92.0), Verdict::Unclear, "one repetition");
+        assert_eq!(of(1, 154.0, 154.0, 154.0), Verdict::Unclear);
         assert_eq!(verdict(70.0, 60.0, 85.0), Verdict::Unclear);
         assert_eq!(verdict(110.0, 99.0, 120.0), Verdict::Unclear);
         assert_eq!(verdict(70.0, 60.0, 79.0), Verdict::Differs);
+    }
+
+    #[test]
+    fn a_finding_beside_other_work_says_so() {
+        use crate::reproduce::fixed::{cell, results};
+        let mut noisy = cell(hybriq::Group::X25519, &[], &[("handshake_p50_us", &[1.0])]);
+        let sentence = |cell| {
+            let section = Section {
+                results: Some(Box::new(results(vec![cell]))),
+                ..Section::begin(&crate::reproduce::experiments::ALL[0])
+            };
+            section.with_noise().finding.sentence
+        };
+        assert!(!sentence(noisy.clone()).contains("Disturbed"));
+        noisy.repetitions[0].other_cores = Some(4.8);
+        noisy.summarize();
+        assert!(sentence(noisy).contains("Disturbed: other work"));
     }
 
     #[test]

@@ -111,6 +111,9 @@ pub(crate) struct CellResult {
     pub(crate) left_out: Option<String>,
     /// Repetitions, in the order in which they were measured.
     pub(crate) repetitions: Vec<Repetition>,
+    /// True if other work on the machine disturbed one of the repetitions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) disturbed: bool,
     /// Metrics over all repetitions, by the names of [`METRICS`].
     #[schemars(transform = schema::by_metric)]
     pub(crate) summary: BTreeMap<String, Summary>,
@@ -134,6 +137,11 @@ pub(crate) struct Repetition {
     /// Wall time of the measurement.
     #[schemars(range(min = 0))]
     pub(crate) elapsed_us: f64,
+    /// CPU time of other processes of the client's machine meanwhile, in cores; `None`: too short
+    /// to tell. From 0.15 on the repetition counts as disturbed.
+    #[schemars(with = "f64", range(min = 0))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) other_cores: Option<f64>,
     /// Reason why it ended early. Everything here was measured before.
     #[schemars(with = "String")]
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -51,7 +51,9 @@ impl Results {
             "{}, {} cores, {}, load {}; {pinned}",
             machine.cpu, machine.cores, machine.kernel, machine.load
         )?;
-        if machine.load > QUIET {
+        if let Some(noise) = self.noise() {
+            writeln!(out, "{noise}")?;
+        } else if machine.load > QUIET {
             writeln!(out, "other work on this machine may disturb these figures")?;
         }
         if cfg!(debug_assertions) {
@@ -60,6 +62,21 @@ impl Results {
         writeln!(out, "{}\n", self.describe())?;
         self.print_table(out, width)?;
         self.print_foot(out)
+    }
+
+    /// Returns a warning if other work on the machine disturbed the measurement.
+    pub(crate) fn noise(&self) -> Option<String> {
+        let disturbed = self.cells.iter().filter(|cell| cell.disturbed).count();
+        let repetitions = self.cells.iter().flat_map(|cell| &cell.repetitions);
+        let most = repetitions.filter_map(|repetition| repetition.other_cores);
+        let most = most.fold(0.0, f64::max);
+        (disturbed > 0).then(|| {
+            format!(
+                "other work on this machine used up to {most:.1} cores and disturbed {disturbed} \
+                 of {} cells (marked !): measure again",
+                self.cells.len()
+            )
+        })
     }
 
     /// The scenario, and its parameters that do not vary.
@@ -134,7 +151,11 @@ enum Detail {
 /// Returns the columns in the order of their importance.
 fn columns(cells: &[&CellResult], detail: Detail) -> Vec<Column> {
     let table = Columns { cells, detail };
-    let names = cells.iter().map(|cell| cell.name.clone()).collect();
+    let marked = |cell: &&CellResult| match cell.disturbed {
+        true => format!("{} !", cell.name).trim_start().to_owned(),
+        false => cell.name.clone(),
+    };
+    let names = cells.iter().map(marked).collect();
     let mut columns = vec![Column {
         head: String::new(),
         texts: names,
@@ -309,12 +330,11 @@ mod tests {
         CellResult {
             cell: Cell::default(),
             name: name.to_owned(),
-            left_out: None,
-            repetitions: Vec::new(),
             summary: figures
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), summary(*value)))
                 .collect::<BTreeMap<_, _>>(),
+            ..CellResult::default()
         }
     }
 
@@ -357,6 +377,14 @@ mod tests {
             ],
         );
         assert_eq!(heads(&[&bulk]), ["", "Gbit/s"]);
+    }
+
+    #[test]
+    fn a_disturbed_cell_is_marked() {
+        let mut noisy = cell("X25519", &[("handshake_p50_us", 400.0)]);
+        noisy.disturbed = true;
+        let texts = &columns(&[&noisy], Detail::MediansAlone)[0].texts;
+        assert_eq!(*texts, ["X25519 !"]);
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //! interval from order statistics, which assumes no distribution, would hold a repeat's median 83
 //! times of 100 with five repetitions, and needs nine for 95.
 
-use super::{CellResult, METRICS, Summary};
+use super::{CellResult, METRICS, Repetition, Summary};
+use crate::foreign::LOUD;
 
 /// Student's t for 97.5 %, by degrees of freedom from 1 (tables of Fisher and Yates).
 const STUDENT: [f64; 30] = [
@@ -38,6 +39,31 @@ impl CellResult {
             Some((metric.name.to_owned(), Summary::of(&values)?))
         });
         self.summary = figures.collect();
+        self.disturbed = self.repetitions.iter().any(Repetition::is_disturbed);
+    }
+
+    /// Puts a repetition in the place of the most disturbed one, if it is calmer; returns true if
+    /// it did.
+    pub(crate) fn replace_disturbed(&mut self, again: Repetition) -> bool {
+        let noise = |repetition: &Repetition| repetition.other_cores.unwrap_or(0.0);
+        let worst = self
+            .repetitions
+            .iter_mut()
+            .filter(|repetition| repetition.is_disturbed())
+            .max_by(|a, b| noise(a).total_cmp(&noise(b)));
+        let Some(worst) = worst.filter(|worst| noise(&again) < noise(worst)) else {
+            return false;
+        };
+        *worst = again;
+        self.summarize();
+        true
+    }
+}
+
+impl Repetition {
+    /// Returns true if other processes used so much of the machine that its figures may be wrong.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.other_cores.is_some_and(|cores| cores >= LOUD)
     }
 }
 
@@ -103,6 +129,41 @@ mod tests {
     use hybriq_sim::Rng;
 
     use super::Summary;
+    use crate::results::{CellResult, Repetition};
+
+    fn beside(cores: f64, rate: f64) -> Repetition {
+        let metrics = [("connections_per_second".to_owned(), rate)];
+        Repetition {
+            other_cores: Some(cores),
+            metrics: metrics.into(),
+            ..Repetition::default()
+        }
+    }
+
+    #[test]
+    fn a_calmer_repetition_takes_the_place_of_the_most_disturbed_one() {
+        let mut cell = CellResult {
+            repetitions: vec![beside(0.02, 100.0), beside(0.4, 40.0), beside(0.2, 80.0)],
+            ..CellResult::default()
+        };
+        cell.summarize();
+        assert!(cell.disturbed);
+        assert!(!cell.replace_disturbed(beside(0.5, 10.0)), "worse still");
+        assert!(cell.replace_disturbed(beside(0.0, 101.0)));
+        assert!(cell.disturbed, "another one is left");
+        assert!(cell.replace_disturbed(beside(0.1, 102.0)));
+        assert!(!cell.disturbed);
+        assert!(!cell.replace_disturbed(beside(0.0, 1.0)), "all are good");
+        close(cell.summary["connections_per_second"].median, 101.0);
+        assert_eq!(cell.repetitions.len(), 3);
+    }
+
+    #[test]
+    fn a_repetition_is_disturbed_from_a_sixth_of_a_core_on() {
+        assert!(!beside(0.149, 1.0).is_disturbed());
+        assert!(beside(0.15, 1.0).is_disturbed());
+        assert!(!Repetition::default().is_disturbed(), "unknown");
+    }
 
     fn close(value: f64, expected: f64) {
         assert!((value - expected).abs() < 1e-3, "{value}, not {expected}");

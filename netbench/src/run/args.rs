@@ -16,13 +16,14 @@ use crate::drivers::Transport;
 use crate::links::Links;
 use crate::outputs::Outputs;
 use crate::scenario::{Template, bundled};
-use crate::{Failure, breakdown};
+use crate::{Failure, breakdown, peers};
 
 /// A command of `netbench run`.
 pub(crate) enum Run {
     Scenario(Box<Request>),
     HandshakeBreakdown(Box<breakdown::Args>),
     Links(Links),
+    Peers(Box<peers::Args>),
 }
 
 /// Flags of every scenario.
@@ -33,6 +34,12 @@ struct Common {
     #[arg(long, visible_alias = "repeat", default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
+
+    /// Number of times that cells are measured again if other work on this machine disturbed them:
+    /// processes that used 15 % of a core or more meanwhile.
+    #[arg(long, default_value_t = 2, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    retries: u32,
 
     /// Number of client processes for each client of the scenario, which do the same at the same
     /// time. Each has a core of its own while cores are left.
@@ -94,9 +101,12 @@ impl Subcommand for Run {
             .about("Downloads over emulated links, ours beside other stacks'");
         let handshakes = breakdown::Args::augment_args(Command::new("handshake-breakdown"))
             .about("Where a handshake's time goes: each TLS message and operation, in one process");
+        let peers = peers::Args::augment_args(Command::new("peers"))
+            .about("Ours beside all other stacks: one table with goals, and one chart");
         command
             .subcommand(handshakes)
             .subcommand(links)
+            .subcommand(peers)
             .subcommand_required(true)
             .arg_required_else_help(true)
             .allow_external_subcommands(true)
@@ -113,7 +123,7 @@ impl Subcommand for Run {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        name == "links" || bundled().any(|bundled| bundled == name)
+        ["links", "peers"].contains(&name) || bundled().any(|bundled| bundled == name)
     }
 }
 
@@ -121,6 +131,7 @@ impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         match matches.subcommand() {
             Some(("links", links)) => Ok(Self::Links(Links::from_arg_matches(links)?)),
+            Some(("peers", own)) => Ok(Self::Peers(Box::new(peers::Args::from_arg_matches(own)?))),
             Some(("handshake-breakdown", own)) => {
                 let args = breakdown::Args::from_arg_matches(own)?;
                 Ok(Self::HandshakeBreakdown(Box::new(args)))
@@ -283,6 +294,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
         named,
         repetitions: common.repetitions,
         time: None,
+        retries: common.retries,
         clients: common.clients,
         place,
         transport: Transport {

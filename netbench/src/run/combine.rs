@@ -40,6 +40,10 @@ fn add_client(all: &mut Repetition, more: Repetition) {
     add_process(&mut all.client, &more.client);
     add_traffic(&mut all.handshake_traffic, more.handshake_traffic);
     add_traffic(&mut all.data_traffic, more.data_traffic);
+    all.other_cores = match (all.other_cores, more.other_cores) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    };
     all.packets_lost += more.packets_lost;
     all.timeouts += more.timeouts;
 }

@@ -63,6 +63,8 @@ pub(crate) struct Request {
     pub(crate) repetitions: u32,
     /// Time limit for all of it, which may reduce the repetitions.
     pub(crate) time: Option<Duration>,
+    /// Number of further turns in which cells are measured again that other work disturbed.
+    pub(crate) retries: u32,
     /// Number of processes for each client of the scenario.
     pub(crate) clients: u32,
     pub(crate) place: Place,
@@ -80,6 +82,7 @@ impl Request {
             named: BTreeSet::new(),
             repetitions: 5,
             time: None,
+            retries: 2,
             clients: 1,
             place: Place::Here(([127, 0, 0, 1], 0).into()),
             transport: Transport::default(),
@@ -179,6 +182,8 @@ impl<'a> Measuring<'a> {
                 }
             }
         }
+        self.measure_again(&mut record, &mut allowance, started, &live)
+            .await;
         if !self.is_cut_short() {
             record.note_unmeasured();
         }
@@ -186,6 +191,38 @@ impl<'a> Measuring<'a> {
         drop(live);
         let told = record.results.problems.len();
         Ok((record.finish(&self.interrupt)?, told))
+    }
+
+    /// Measures cells again that other work on this machine disturbed, as often as the request and
+    /// its time allow. Clients of other hosts' servers keep to their common rounds.
+    async fn measure_again(
+        &mut self,
+        record: &mut Record,
+        allowance: &mut Allowance,
+        started: Instant,
+        live: &Live,
+    ) {
+        if !matches!(self.request.place, Place::Here(_)) {
+            return;
+        }
+        for turn in 1..=self.request.retries {
+            let disturbed = record.disturbed();
+            if disturbed.is_empty() || !allowance.begins_turn(Instant::now()) {
+                return;
+            }
+            let number = disturbed.len();
+            live.say(&format!(
+                "other work on this machine disturbed {number} cells: measuring them again"
+            ));
+            let repetition = self.request.repetitions + turn;
+            for cell in in_turn(&disturbed, repetition) {
+                if self.is_cut_short() || allowance.is_overdrawn(Instant::now()) {
+                    return;
+                }
+                let measured = self.repetition(cell, repetition, started, live).await;
+                record.add_again(cell, measured);
+            }
+        }
     }
 
     /// Returns true if nothing more should or can be measured.

@@ -147,6 +147,25 @@ impl Record {
         self.tell(live);
     }
 
+    /// Returns the cells with a repetition that other work on the machine disturbed.
+    pub(super) fn disturbed(&self) -> Vec<usize> {
+        let cells = self.results.cells.iter().enumerate();
+        cells
+            .filter(|(_, cell)| cell.disturbed)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// Adds the repetition of a disturbed cell that was measured again. One that failed or was
+    /// disturbed even more says nothing.
+    pub(super) fn add_again(&mut self, cell: usize, measured: Result<Measured, Failure>) {
+        let repetition = measured.ok().map(|measured| measured.repetition);
+        let repetition = repetition.filter(|repetition| repetition.error.is_none());
+        if let (Some(result), Some(repetition)) = (self.results.cells.get_mut(cell), repetition) {
+            result.replace_disturbed(repetition);
+        }
+    }
+
     /// Notes the cells for which there was no time, so that none is missing without a reason.
     pub(super) fn note_unmeasured(&mut self) {
         for (cell, state) in self.results.cells.iter().zip(&self.cells) {
@@ -213,8 +232,7 @@ fn not_measured(planned: &Planned) -> CellResult {
         cell: planned.cell.clone(),
         name: planned.name.clone(),
         left_out: planned.left_out.clone(),
-        repetitions: Vec::new(),
-        summary: BTreeMap::new(),
+        ..CellResult::default()
     }
 }
 

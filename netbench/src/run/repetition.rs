@@ -14,6 +14,7 @@ use crate::Failure;
 use crate::axes::Cell;
 use crate::drivers::{Certificates, Setup, Transport};
 use crate::engine::{ClientSpec, FromClient, FromServer, Progress, ServerSpec, ToClient, ToServer};
+use crate::foreign::Meter;
 use crate::machine::Machine;
 use crate::scenario::Scenario;
 
@@ -55,11 +56,14 @@ impl Task<'_> {
             prepared = self.prepare(&mut processes) => prepared?,
             () = self.interrupt.asked() => return Err(INTERRUPTED.into()),
         };
+        let others = Meter::start();
         let patience = wait_for(self.scenario);
         let mut measurement = Measurement::new(&mut processes, patience, self.place.patience());
         let error = measurement.watch(self.interrupt, progress).await.err();
+        let other_cores = others.and_then(|others| others.cores());
         let mut measured = measurement.finish(self.scenario.phases.drain).await;
         let repetition = &mut measured.repetition;
+        repetition.other_cores = other_cores;
         repetition.started_ms = begun.started_ms;
         repetition.unix_ms = begun.unix_ms;
         repetition.round = self.place.fleet().and(begun.round());

@@ -108,6 +108,7 @@ async fn measure_part(part: &peers::Part) -> Result<results::Results, Failure> {
     request.axes = part.axes.clone();
     request.repetitions = part.repetitions;
     request.time = part.time;
+    request.gives_up = true;
     run::measure(&request).await
 }
 

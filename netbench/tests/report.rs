@@ -95,6 +95,11 @@ fn files_that_are_no_results_are_refused_in_one_line() {
             "no results of netbench",
         ),
         ("list", "[]".to_owned(), "no results of netbench"),
+        (
+            "links",
+            r#"{"netbench": "0", "window_bytes": 1, "rows": []}"#.to_owned(),
+            "results of `netbench run links`",
+        ),
         ("newer", newer.to_string(), "format 99"),
         ("broken", broken.to_string(), "cannot be read"),
     ];

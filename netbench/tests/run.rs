@@ -498,7 +498,7 @@ fn a_signal_ends_a_run_and_what_was_measured_is_kept_and_marked() {
         }
         signal(run.id(), name);
         let text = last_words(run.stderr.take().unwrap());
-        assert!(!run.wait().unwrap().success());
+        assert_eq!(run.wait().unwrap().code(), Some(130));
         assert!(
             text.lines().last().unwrap().ends_with("interrupted"),
             "{text}"

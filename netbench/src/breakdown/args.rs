@@ -16,6 +16,7 @@ pub(crate) struct Args {
     /// Key-exchange groups, or `all`.
     #[arg(
         long,
+        visible_alias = "groups",
         default_value = "all",
         value_name = "NAMES",
         value_delimiter = ','
@@ -86,7 +87,7 @@ pub(crate) struct Args {
     provider: Vec<String>,
 
     /// Number of handshakes of each kind, after a tenth as many for warm-up.
-    #[arg(long, visible_alias = "connections", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_aliases = ["connections", "repetitions"], default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
 
     /// Also writes all results to this file as JSON.

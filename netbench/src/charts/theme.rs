@@ -24,9 +24,9 @@ const SERIES_COLOURS: [&str; SERIES] = [
 ];
 
 /// Colours of parts, which differ from those of series.
-const PART_COLOURS: [&str; 10] = [
+const PART_COLOURS: [&str; 16] = [
     "#2f5d8a", "#e0a458", "#7fb7a6", "#b8577a", "#8cb4e0", "#8a7f3d", "#5e4b8b", "#d98c8c",
-    "#3f7f6f", "#a3a9b3",
+    "#3f7f6f", "#a3a9b3", "#c2412d", "#1f9e9e", "#b89b00", "#7a4b2a", "#5f8f2e", "#d070c8",
 ];
 
 /// Source of the colours.

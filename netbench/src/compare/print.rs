@@ -18,38 +18,46 @@ impl Comparison {
         if !self.warnings.is_empty() {
             writeln!(out)?;
         }
-        print_table(out, &self.table())?;
         let of = |verdict: Verdict| self.count(verdict);
         writeln!(
             out,
-            "\n{} better, {} worse, {} the same, {} cannot be told; threshold {} %",
+            "{} better, {} worse, {} the same, {} cannot be told; threshold {} %",
             of(Verdict::Better),
             of(Verdict::Worse),
             of(Verdict::Same),
             of(Verdict::CannotTell),
             self.threshold
-        )
-    }
-
-    fn table(&self) -> Vec<Vec<String>> {
-        let head = [
-            "cell",
-            "metric",
-            "before",
-            "after",
-            "change",
-            "95 % interval",
-            "verdict",
-        ];
-        let mut table = vec![head.map(str::to_owned).to_vec()];
-        let mut before = "";
-        for line in &self.rows {
-            let cell = if line.cell == before { "" } else { &line.cell };
-            before = &line.cell;
-            table.push(row(cell, line));
+        )?;
+        let is_change = |line: &&Line| matches!(line.verdict, Verdict::Better | Verdict::Worse);
+        let (changed, others): (Vec<&Line>, Vec<&Line>) = self.rows.iter().partition(is_change);
+        for lines in [changed, others] {
+            if !lines.is_empty() {
+                writeln!(out)?;
+                print_table(out, &table(&lines))?;
+            }
         }
-        table
+        Ok(())
     }
+}
+
+fn table(lines: &[&Line]) -> Vec<Vec<String>> {
+    let head = [
+        "cell",
+        "metric",
+        "before",
+        "after",
+        "change",
+        "95 % interval",
+        "verdict",
+    ];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    let mut before = "";
+    for line in lines {
+        let cell = if line.cell == before { "" } else { &line.cell };
+        before = &line.cell;
+        table.push(row(cell, line));
+    }
+    table
 }
 
 fn row(cell: &str, line: &Line) -> Vec<String> {

@@ -113,3 +113,21 @@ fn disturbed_cells_are_told_and_marked() {
     comparison.print(&mut text).unwrap();
     assert!(String::from_utf8(text).unwrap().contains("the same !"));
 }
+
+#[test]
+fn the_summary_and_the_changes_stand_first() {
+    let before = groups(1);
+    let mut after = before.clone();
+    let cell = after.cells.last_mut().unwrap();
+    let summary = cell.summary.get_mut("server_cpu_us").unwrap();
+    summary.median *= 2.0;
+    summary.low *= 2.0;
+    summary.high *= 2.0;
+    let mut text = Vec::new();
+    let comparison = Comparison::new(&before, &after, &all(), 5.0);
+    comparison.print(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("0 better, 1 worse"), "{}", lines[0]);
+    assert!(lines[3].contains("WORSE"), "{}", lines[3]);
+}

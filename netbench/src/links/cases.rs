@@ -101,9 +101,44 @@ pub(crate) fn parse(names: &str) -> Result<Vec<Case>, String> {
     names.split(',').map(find).collect()
 }
 
+/// Returns the cases of these names for downloads of this length. A blackout after their end would
+/// be scored as none.
+pub(crate) fn lasting(names: &str, seconds: u64) -> Result<Vec<Case>, String> {
+    let mut cases = parse(names)?;
+    if seconds >= BLACKOUT_NEEDS {
+        return Ok(cases);
+    }
+    if names == "all" {
+        cases.retain(|case| !case.args.contains(&"--blackout"));
+    } else if let Some(case) = cases.iter().find(|case| case.args.contains(&"--blackout")) {
+        let name = case.name;
+        return Err(format!(
+            "the link '{name}' needs --seconds {BLACKOUT_NEEDS} or more: nothing passes from 4 s to 6 s"
+        ));
+    }
+    Ok(cases)
+}
+
+/// Least seconds of a download that also shows the time after the blackout.
+const BLACKOUT_NEEDS: u64 = 8;
+
 #[cfg(test)]
 mod tests {
-    use super::{CASES, parse};
+    use super::{CASES, lasting, parse};
+
+    #[test]
+    fn a_blackout_is_not_scored_by_downloads_that_end_before_it() {
+        assert!(
+            lasting("all", 2)
+                .unwrap()
+                .iter()
+                .all(|case| case.name != "blackout")
+        );
+        assert_eq!(lasting("all", 10).unwrap().len(), CASES.len());
+        let refused = lasting("clean,blackout", 2).unwrap_err();
+        assert!(refused.contains("--seconds 8"), "{refused}");
+        assert_eq!(lasting("clean", 1).unwrap().len(), 1);
+    }
 
     #[test]
     fn cases_are_found_by_name() {

@@ -54,7 +54,8 @@ pub(crate) struct Links {
 
     /// Stacks by name, separated by commas: hybriq, and where they are built in, quinn and
     /// s2n-quic (`netbench drivers`). Default: all that are built in.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = axes::Stack::from_text)]
+    #[arg(long, visible_aliases = ["stack", "driver"], value_name = "NAMES", value_delimiter = ',',
+          value_parser = axes::Stack::from_text)]
     stacks: Vec<axes::Stack>,
 
     /// Congestion controllers of hybriq, separated by commas: new-reno, cubic, bbr, prague. Each
@@ -72,7 +73,8 @@ pub(crate) struct Links {
     seconds: u64,
 
     /// Number of repetitions of each download; the table shows medians.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long = "repetitions", visible_alias = "repeat", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
 
     /// Also writes everything that was measured to this file as JSON.
@@ -99,7 +101,7 @@ pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
         seconds: Duration::from_secs(links.seconds).as_secs_f64(),
         window_bytes: WINDOW,
         stacks: stacks(&links)?,
-        cases: cases::parse(&links.cases)?,
+        cases: cases::lasting(&links.cases, links.seconds)?,
         runs: Vec::new(),
         rows: Vec::new(),
     };

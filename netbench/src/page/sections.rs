@@ -30,10 +30,12 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, chapters: usize) -> M
             @for (title, table) in &chapter.beside {
                 section { h2 { (title) } (tables::scrolling(title, table)) }
             }
-            (contents(&figures, index))
+            (contents(results, &figures, index))
             @for figure in &figures { (section(figure, index)) }
-            (tables::outcomes(results, index))
-            (tables::everything(results, index))
+            @if !results.cells.is_empty() {
+                (tables::outcomes(results, index))
+                (tables::everything(results, index))
+            }
             (tables::method(results, index))
         }
     }
@@ -87,14 +89,16 @@ fn cards(cards: &[Card]) -> Markup {
     }
 }
 
-fn contents(figures: &[Figure], index: usize) -> Markup {
+fn contents(results: &Results, figures: &[Figure], index: usize) -> Markup {
     html! {
         nav.contents aria-label="Sections" {
             @for figure in figures {
                 a href={ "#" (figure.id) "-" (index) } { (figure.title) }
             }
-            a href={ "#outcomes-" (index) } { "Outcomes" }
-            a href={ "#everything-" (index) } { "Every figure" }
+            @if !results.cells.is_empty() {
+                a href={ "#outcomes-" (index) } { "Outcomes" }
+                a href={ "#everything-" (index) } { "Every figure" }
+            }
             a href={ "#method-" (index) } { "How it was measured" }
         }
     }

@@ -38,11 +38,23 @@ pub(super) fn about_line(results: &Results) -> String {
         .iter()
         .map(|cell| cell.repetitions.len())
         .max();
+    let (amount, times) = if results.cells.is_empty() {
+        let handshakes = results.scenario.params.get("connections");
+        (
+            format!("{} breakdowns", results.breakdowns.len()),
+            format!("{} handshakes each", handshakes.copied().unwrap_or(0)),
+        )
+    } else {
+        (
+            format!("{} cells", results.cells.len()),
+            format!("{} repetitions", repetitions.unwrap_or(0)),
+        )
+    };
     let parts = [
         about.started.clone(),
         about.machine.cpu.clone(),
-        format!("{} cells", results.cells.len()),
-        format!("{} repetitions", repetitions.unwrap_or(0)),
+        amount,
+        times,
         format!("{} build", about.build),
     ];
     let parts = parts.into_iter().filter(|part| !part.is_empty());

@@ -176,3 +176,18 @@ fn work_of_others_is_told_at_the_top_and_marked_at_each_cell() {
     assert!(page.contains("Disturbed.") && page.contains("up to 1.2 cores"));
     assert!(page.contains(&name), "{name}");
 }
+
+#[test]
+fn a_page_of_breakdowns_has_no_empty_sections() {
+    let mut results = parse(&synthetic::groups());
+    results.cells = Vec::new();
+    results
+        .scenario
+        .params
+        .insert("connections".to_owned(), 200);
+    let page = page(&results);
+    for empty in ["0 cells", "0 repetitions", "outcomes-0", "everything-0"] {
+        assert!(!page.contains(empty), "{empty}");
+    }
+    assert!(page.contains("200 handshakes each"), "{page}");
+}

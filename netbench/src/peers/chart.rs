@@ -11,7 +11,7 @@ use crate::charts::theme::{Ink, Theme};
 const WIDTH: f64 = 1280.0;
 const TOP: f64 = 128.0;
 const PITCH: f64 = 36.0;
-const LEFT: f64 = 380.0;
+const LEFT: f64 = 410.0;
 const RIGHT: f64 = 1090.0;
 
 /// Ends of the axis, a logarithmic one.
@@ -106,7 +106,7 @@ fn row(row: &Row, peer: f64, y: f64) -> Markup {
         State::NotMeasured => (Ink::Soft, "not measured"),
     };
     html! {
-        (text((LEFT - 24.0, y + 5.0), ("end", 16.0), Ink::Text, row.title))
+        (text((LEFT - 24.0, y + 5.0), ("end", 15.0), Ink::Text, row.title))
         circle cx=(px(at(goal))) cy=(px(y)) r="8" fill="none" stroke=(paint(Ink::Soft)) stroke-width="1.5" {}
         @for (ink, value) in others {
             circle cx=(px(at(value))) cy=(px(y)) r="5" fill=(paint(Ink::Series(ink))) fill-opacity="0.75" {}

@@ -24,10 +24,29 @@ impl Results {
         #[derive(Deserialize)]
         struct Version {
             netbench_results: Option<u32>,
+            /// Key of results of `netbench run links`.
+            window_bytes: Option<u32>,
+            netbench_peers: Option<u32>,
+            netbench_reproduction: Option<u32>,
         }
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-        let found = Version::deserialize(&value).map_or(None, |version| version.netbench_results);
+        let version = Version::deserialize(&value).ok();
+        let others = version.as_ref().map(|version| {
+            [
+                (version.window_bytes, "run links"),
+                (version.netbench_peers, "run peers"),
+                (version.netbench_reproduction, "reproduce"),
+            ]
+        });
+        let other = others.into_iter().flatten().find(|(key, _)| key.is_some());
+        if let Some((_, command)) = other {
+            return Err(format!(
+                "results of `netbench {command}`, which have no cells of one scenario; give \
+                 results of `netbench run SCENARIO --json FILE`"
+            ));
+        }
+        let found = version.and_then(|version| version.netbench_results);
         match found {
             None => Err("no results of netbench (`netbench_results` is missing); \
                  `netbench run … --json FILE` writes them"

@@ -64,6 +64,11 @@ impl Results {
         self.print_foot(out)
     }
 
+    /// Returns true if the user ended the run.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.problems.iter().any(|problem| problem == "interrupted")
+    }
+
     /// Returns a warning if other work on the machine disturbed the measurement.
     pub(crate) fn noise(&self) -> Option<String> {
         let disturbed = self.cells.iter().filter(|cell| cell.disturbed).count();

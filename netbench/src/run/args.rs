@@ -295,6 +295,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
         repetitions: common.repetitions,
         time: None,
         retries: common.retries,
+        gives_up: false,
         clients: common.clients,
         place,
         transport: Transport {

@@ -35,7 +35,7 @@ use crate::Failure;
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::machine::Machine;
-use crate::outputs::Outputs;
+use crate::outputs::{self, Outputs};
 
 use crate::results::Results;
 use crate::scenario::Template;
@@ -65,6 +65,8 @@ pub(crate) struct Request {
     pub(crate) time: Option<Duration>,
     /// Number of further turns in which cells are measured again that other work disturbed.
     pub(crate) retries: u32,
+    /// True if a cell is not measured again after all of its connections failed.
+    pub(crate) gives_up: bool,
     /// Number of processes for each client of the scenario.
     pub(crate) clients: u32,
     pub(crate) place: Place,
@@ -83,6 +85,7 @@ impl Request {
             repetitions: 5,
             time: None,
             retries: 2,
+            gives_up: false,
             clients: 1,
             place: Place::Here(([127, 0, 0, 1], 0).into()),
             transport: Transport::default(),
@@ -105,7 +108,9 @@ pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
         complain(problem);
     }
     written?;
-    Ok(if results.complete && results.problems.is_empty() {
+    Ok(if results.was_interrupted() {
+        ExitCode::from(outputs::INTERRUPTED)
+    } else if results.complete && results.problems.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -29,6 +29,7 @@ struct State {
     succeeded: u32,
     failed: u32,
     tolerates_overload: bool,
+    gives_up: bool,
     server_error: Option<(u64, String)>,
 }
 
@@ -63,6 +64,7 @@ impl Record {
         };
         let state = |planned: &Planned| State {
             tolerates_overload: is_open_loop(&planned.scenario),
+            gives_up: request.gives_up,
             ..State::default()
         };
         Ok(Self {
@@ -114,6 +116,10 @@ impl Record {
         let failure = match measured {
             Ok(measured) => {
                 let error = measured.repetition.error.clone();
+                if state.gives_up && measured.repetition.completed() == 0 {
+                    // More than any number of successes.
+                    state.failed = u32::MAX / 2;
+                }
                 if self.results.about.servers.is_empty() {
                     self.results.about.servers = measured.servers;
                 }

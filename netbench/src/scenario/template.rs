@@ -40,7 +40,7 @@ impl Template {
         if !is_path && !path.exists() {
             let names: Vec<&str> = bundled::bundled().collect();
             let unknown = problem::unknown_name("scenario", name_or_path, &names);
-            return Err(format!("{unknown}, or the path of a file").into());
+            return Err(format!("{unknown}, links, peers, or the path of a file").into());
         }
         let text = fs::read_to_string(path)
             .map_err(|error| format!("cannot read the scenario {name_or_path}: {error}"))?;

@@ -379,7 +379,14 @@ fn a_port_in_use_is_told_and_the_run_fails() {
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut run = Command::new(env!("CARGO_BIN_EXE_netbench"))
         .args(["run", "request-response", "--groups", "X25519"])
-        .args(["--connections", "20", "--repetitions", "1"])
+        .args([
+            "--connections",
+            "20",
+            "--repetitions",
+            "1",
+            "--retries",
+            "0",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -153,11 +153,12 @@ impl Record {
         self.tell(live);
     }
 
-    /// Returns the cells with a repetition that other work on the machine disturbed.
+    /// Returns the cells with a repetition that other work on the machine disturbed. A cell that
+    /// failed is not measured again.
     pub(super) fn disturbed(&self) -> Vec<usize> {
-        let cells = self.results.cells.iter().enumerate();
+        let cells = self.results.cells.iter().zip(&self.cells).enumerate();
         cells
-            .filter(|(_, cell)| cell.disturbed)
+            .filter(|(_, (cell, state))| cell.disturbed && state.failed == 0)
             .map(|(index, _)| index)
             .collect()
     }

@@ -14,11 +14,11 @@ thread_local! {
 
 /// State of [`take`] on this thread.
 enum Capture {
-    /// It does not run.
+    /// Nothing is captured.
     Off,
-    /// It runs, and the last slice was not that of a payload.
+    /// A capture runs, and its last slice was not that of a payload.
     Waiting,
-    /// It runs, and the last slice was that of a payload.
+    /// A capture runs, and its last slice was that of a payload.
     Seen,
     /// A payload was advanced, and gave up its front, and what comes before it in place of a frame's header.
     Taken(Bytes, Option<Head>),
@@ -51,7 +51,7 @@ struct Head {
     follows: Follows,
 }
 
-/// What comes after a payload on its stream.
+/// Next step of a stream after a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// The end of the stream.
@@ -69,7 +69,7 @@ impl Payload {
     /// `send_response`. Returns `None` if the fields are large: use `send_response` then, which compares
     /// them with the limit of the client.
     ///
-    /// It is for the streams of this crate: other transports of `h3` would send its data without the head.
+    /// Use it with the streams of this crate: other transports of `h3` would send its data without the head.
     pub fn response(
         status: StatusCode,
         fields: &HeaderMap,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// What is no payload is copied, however long.
+    /// Bytes that are no payload are copied, however many.
     #[test]
     fn other_data_is_copied() {
         let block = vec![3; 500];

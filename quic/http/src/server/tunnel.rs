@@ -34,7 +34,7 @@ enum Session {
 
 /// Request that is not offered to the service.
 pub(super) enum Refusal {
-    /// It breaks a rule of RFC 9220.
+    /// The request breaks a rule of RFC 9220.
     Malformed,
     /// Status of the response.
     Status(StatusCode),

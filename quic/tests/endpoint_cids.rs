@@ -3,7 +3,7 @@
 
 mod endpoint_support;
 
-use endpoint_support::{Pair, client, client_config, server_config, soon};
+use endpoint_support::{Pair, client, client_config, keep, server_config, soon};
 use hybriq::{
     CidGenerator, ConnectError, Connection, ConnectionError, Endpoint, EndpointBuilder,
     EndpointError, FleetKeys, QuicLb, RandomCids, ResetKey, SystemRandom,
@@ -35,6 +35,7 @@ async fn connected(builder: EndpointBuilder) -> (Runtime, Endpoint, Endpoint, Co
     let (mut answer, _question) = soon(accepted.accept_bidi()).await.unwrap().unwrap();
     answer.write_all(b"!").await.unwrap();
     assert_eq!(soon(recv.read(&mut [0; 8])).await, Ok(1));
+    keep(&accepted);
     drop(machine.spawn(async move {
         let _kept = (accepted, answer);
         std::future::pending::<()>().await;

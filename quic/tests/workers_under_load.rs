@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use endpoint_support::{client_config, server_config, soon};
+use endpoint_support::{client_config, keep, server_config, soon};
 use hybriq::{
     AddressValidation, ClientConfig, Connection, ConnectionError, EarlyData, Endpoint,
     EndpointBuilder, EndpointError, Group, Identity, KeyExchange, MemoryTokenStore, ResetKey,
@@ -439,7 +439,13 @@ async fn clients_of_a_lost_server_are_reset_by_any_worker() {
         let address = server.local_address();
         machine.spawn({
             let server = server.clone();
-            async move { serve(&server).await }
+            async move {
+                while let Some(incoming) = server.accept().await {
+                    let connection = incoming.accept().await.unwrap();
+                    keep(&connection);
+                    connection.clone().spawn(echo(connection));
+                }
+            }
         });
         let mut clients = Vec::new();
         for _ in 0..16 {

@@ -1,12 +1,15 @@
-//! Setups of a server and of its clients.
+//! Setups of a server and of its clients, whose handshakes cost little.
+
+#[path = "cheap.rs"]
+mod cheap;
 
 use std::sync::{Arc, OnceLock};
 
 use hybriq::{
     TransportConfig,
     tls::{
-        Backend, CertificateDer, ClientOptions, Identity, KeyLog, PrivateKeyDer, Provider,
-        ServerOptions, Trust,
+        CertificateDer, ClientOptions, Identity, KeyLog, Provider, ServerOptions, Trust,
+        rustls::{Client, Server},
     },
 };
 use hybriq_proto::endpoint::Setup;
@@ -16,9 +19,8 @@ fn identity() -> &'static (Identity, CertificateDer<'static>) {
     static IDENTITY: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();
     IDENTITY.get_or_init(|| {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
         let root = made.cert.der().clone();
-        (Identity::from_der(vec![root.clone()], key), root)
+        (Identity::from_signer(vec![root.clone()], cheap::Key), root)
     })
 }
 
@@ -32,7 +34,9 @@ fn setup(provider: Arc<dyn Provider>) -> Setup {
 /// Returns the setup of a server for these application protocols.
 pub(crate) fn server<const N: usize>(alpn: [&str; N]) -> Setup {
     let options = ServerOptions::new(identity().0.clone()).alpn(alpn);
-    setup(Backend::Rustls.server(&options).unwrap())
+    setup(Arc::new(
+        Server::with_crypto(&options, cheap::crypto).unwrap(),
+    ))
 }
 
 /// Returns a client's setup.
@@ -42,5 +46,7 @@ pub(crate) fn client(log: KeyLog) -> Setup {
         .trust(Trust::roots_der([identity().1.clone()]))
         .without_resumption()
         .key_log(log);
-    setup(Backend::Rustls.client(&options).unwrap())
+    setup(Arc::new(
+        Client::with_crypto(&options, cheap::crypto).unwrap(),
+    ))
 }

@@ -136,6 +136,13 @@ pub async fn relay(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
     (address, silent)
 }
 
+/// Keeps a connection of a server that dies with its runtime. The runtime drops the tasks in any
+/// order, some while the worker still runs: the drop of the last handle would close the connection,
+/// and the client would learn of it.
+pub fn keep(connection: &Connection) {
+    std::mem::forget(connection.clone());
+}
+
 /// Fails a test that hangs. Nothing is measured with it.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future)

@@ -182,7 +182,14 @@ pub(crate) fn take(buffer: &mut impl Buf) -> (Chunks, Follows) {
             CAPTURE.set(Capture::Off);
             continue;
         }
-        let copy = (!is_payload).then(|| Bytes::copy_from_slice(chunk));
+        // A header and bytes that are copied anyway are one chunk.
+        let copy = (!is_payload).then(|| {
+            let mut copy = Vec::with_capacity(header.len() + len);
+            copy.extend_from_slice(&header);
+            copy.extend_from_slice(chunk);
+            header.clear();
+            copy.into()
+        });
         buffer.advance(len);
         let taken = CAPTURE.replace(Capture::Off);
         if let Capture::Taken(front, Some(head)) = taken {
@@ -259,7 +266,8 @@ mod tests {
         let block = vec![3; 500];
         let mut buffer = Framed(b"header", Payload::default()).chain(&block[..]);
         let (chunks, _) = take(&mut buffer);
-        assert_eq!(chunks, [Bytes::from("header"), Bytes::from(block)]);
+        let sent = [b"header", &block[..]].concat();
+        assert_eq!(chunks, [Bytes::from(sent), Bytes::new()]);
     }
 
     /// A payload behind a header is taken over, not copied.

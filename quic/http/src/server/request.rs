@@ -1,7 +1,9 @@
 //! One request over HTTP/3.
 
 use std::{
+    net::SocketAddr,
     pin::{Pin, pin},
+    sync::Arc,
     time::Duration,
 };
 
@@ -23,7 +25,7 @@ use super::{
     state::{Established, Quic, Running},
     tunnel::{Offer, Refusal},
 };
-use crate::{Body, EarlyMethods, Peer};
+use crate::{Body, EarlyMethods, Peer, Tls};
 
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
@@ -58,8 +60,15 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         quic.established().await
     };
     let established = established.as_deref();
-    let Some(peer) = peer(quic, established, early) else {
+    let Some((address, local_address, tls)) = facts(quic, established) else {
         return;
+    };
+    let peer = Peer {
+        address,
+        local_address,
+        version: Version::HTTP_3,
+        tls,
+        early,
     };
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
         return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
@@ -83,7 +92,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let body = Body::of_quic(recv, length, limits.stall_time);
-    let is_head = request.method() == Method::HEAD;
+    let method = request.method().clone();
     let request = request.map(|()| body);
     let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
@@ -91,7 +100,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
-    let sent = send_response(quic, &mut send, response, is_head).await;
+    let sent = send_response(quic, &mut send, response, &method).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
     }
@@ -111,7 +120,7 @@ async fn tunnel<B>(
         return;
     };
     if let Err((mut send, response)) = offer.answered(quic, send, response).await {
-        if let Err(error) = send_response(quic, &mut send, response, false).await {
+        if let Err(error) = send_response(quic, &mut send, response, &Method::CONNECT).await {
             tracing::debug!(%error, "a response was not sent to its end");
         }
     }
@@ -126,24 +135,19 @@ async fn refuse(send: &mut Send, status: StatusCode) {
     let _ = Box::pin(send.finish()).await;
 }
 
-/// Returns the facts about the connection.
-fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<Peer> {
-    let (address, local_address, tls) = if let Some(established) = established {
+/// Returns the addresses of the client and of this end, and the outcome of the handshake.
+fn facts(
+    quic: &Quic,
+    established: Option<&Established>,
+) -> Option<(SocketAddr, SocketAddr, Arc<Tls>)> {
+    if let Some(established) = established {
         let connection = &established.connection;
         let address = connection.peer_address();
-        (address, connection.local_address(), established.tls.clone())
-    } else {
-        let (connection, tls) = quic.early()?;
-        let local_address = quic.shared.endpoint.local_address();
-        (connection.peer_address(), local_address, tls.clone())
-    };
-    Some(Peer {
-        address,
-        local_address,
-        version: Version::HTTP_3,
-        tls,
-        early,
-    })
+        return Some((address, connection.local_address(), established.tls.clone()));
+    }
+    let (connection, tls) = quic.early()?;
+    let local_address = quic.shared.endpoint.local_address();
+    Some((connection.peer_address(), local_address, tls.clone()))
 }
 
 /// Sends the response by the urgency that the client, or the service, asks for (RFC 9218).
@@ -192,12 +196,12 @@ async fn respond<B>(
     }
 }
 
-/// Sends a response. Its head, what the body has at once and the end leave together.
+/// Sends the response to a request. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
     response: Response<B>,
-    is_head: bool,
+    method: &Method,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
@@ -205,8 +209,8 @@ where
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
-    let length = missing_length(&parts, body.size_hint().exact(), is_head);
-    let mut body = pin!((!is_head).then_some(body));
+    let length = missing_length(&parts, body.size_hint().exact(), method);
+    let mut body = pin!((method != Method::HEAD).then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
             Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
@@ -216,7 +220,8 @@ where
         _ => Some(None),
     };
     let is_over = (body.as_ref().as_pin_ref()).is_none_or(|body| body.is_end_stream());
-    let begun = first.map(|frame| begin(frame, is_over)).transpose();
+    let then = if is_over { Rest::Nothing } else { Rest::Frames };
+    let begun = first.map(|frame| begin(frame, then)).transpose();
     let (data, rest) = match begun {
         Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
         Err(error) => {
@@ -272,27 +277,24 @@ enum Rest {
     Trailers(Option<HeaderMap>),
 }
 
-/// Returns the data of the first frame of a body, and what comes after it.
+/// Returns the data of the first frame of a body, and the rest, which is `then` after data.
 fn begin<D: Buf>(
     frame: Option<Result<Frame<D>, BoxError>>,
-    is_over: bool,
+    then: Rest,
 ) -> Result<(Bytes, Rest), BoxError> {
     let Some(frame) = frame else {
         return Ok((Bytes::new(), Rest::Nothing));
     };
     Ok(match frame?.into_data() {
-        Ok(mut data) => {
-            let rest = if is_over { Rest::Nothing } else { Rest::Frames };
-            (data.copy_to_bytes(data.remaining()), rest)
-        }
+        Ok(mut data) => (data.copy_to_bytes(data.remaining()), then),
         Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
     })
 }
 
 /// Returns the length of a response that has no field with it.
-fn missing_length(parts: &response::Parts, length: Option<u64>, is_head: bool) -> Option<u64> {
+fn missing_length(parts: &response::Parts, length: Option<u64>, method: &Method) -> Option<u64> {
     length.filter(|&length| {
-        let is_told = has_length(parts.status) && (length > 0 || !is_head);
+        let is_told = has_length(parts.status) && (length > 0 || method != Method::HEAD);
         is_told && !parts.headers.contains_key(CONTENT_LENGTH)
     })
 }

@@ -29,6 +29,8 @@ pub struct RecvStream {
     end: End,
     order: Order,
     early: bool,
+    /// True if a task may have waited for data.
+    waited: bool,
 }
 
 /// End of the stream for the reader; every later call returns the same.
@@ -62,6 +64,7 @@ impl RecvStream {
             end: End::Open,
             order: Order::Kept,
             early: false,
+            waited: false,
         }
     }
 
@@ -287,8 +290,9 @@ impl RecvStream {
         let error = match read(state.core.streams(), self.id) {
             Ok(read) => {
                 let alive = state.closed.is_none();
+                let is_over = read.is_none() || state.core.streams().take_end(self.id);
                 drop(state);
-                if read.is_none() {
+                if is_over {
                     self.end = End::Finished;
                 }
                 if alive {
@@ -299,6 +303,7 @@ impl RecvStream {
             }
             Err(streams::ReadError::Blocked) => {
                 let Some(error) = &state.closed else {
+                    self.waited = true;
                     let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
                     drop(state);
                     drop(replaced);
@@ -355,6 +360,7 @@ impl RecvStream {
             return Poll::Ready(Err(error.clone().into()));
         }
         state.core.streams().watch_recv(self.id);
+        self.waited = true;
         let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
         drop(state);
         drop(replaced);
@@ -382,6 +388,9 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        if self.end == End::Finished && !self.waited {
+            return;
+        }
         let Ok(mut state) = self.handle.lock_stream() else {
             return;
         };

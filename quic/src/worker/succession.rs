@@ -183,7 +183,7 @@ impl Worker {
                 Err(error) => {
                     tracing::warn!(%error, "the successor has ended; this process receives again");
                     self.go_on();
-                    self.shared.set_receives(true);
+                    self.shared.on_resumed();
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Servers.
 
+mod answers;
 mod app;
 mod clock;
 mod connections;

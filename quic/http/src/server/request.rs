@@ -9,11 +9,12 @@ use bytes::{Buf, Bytes};
 use h3::{error::Code, server::RequestResolver};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
-    header::CONTENT_LENGTH, response,
+    header::{CONTENT_LENGTH, DATE},
+    response,
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Follows, Payload, SendStream};
+use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
 
 use super::{
     app::{App, BoxError},
@@ -203,7 +204,8 @@ where
 {
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
-    complete(&mut parts, body.size_hint().exact(), is_head);
+    fields::strip(&mut parts.headers);
+    let length = missing_length(&parts, body.size_hint().exact(), is_head);
     let mut body = pin!((!is_head).then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
@@ -227,13 +229,19 @@ where
     } else {
         Follows::More
     };
-    let together = Payload::response(parts.status, &parts.headers, data.clone(), follows);
-    if let Some(payload) = together {
+    let mut head = ResponseHead::new(parts.status, &parts.headers);
+    head.length = length;
+    head.date = fields::date(&parts.headers);
+    if let Some(payload) = Payload::response(&head, data.clone(), follows) {
         within(stall_time, pin!(send.send_data(payload))).await??;
         if follows == Follows::Nothing {
             return Ok(());
         }
     } else {
+        let ResponseHead { length, date, .. } = head;
+        let fields = &mut parts.headers;
+        fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
+        fields.extend(date.map(|date| (DATE, date)));
         let head = Response::from_parts(parts, ());
         within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
         if !data.is_empty() {
@@ -281,15 +289,12 @@ fn begin<D: Buf>(
     })
 }
 
-/// Completes the fields of a response.
-fn complete(parts: &mut response::Parts, length: Option<u64>, is_head: bool) {
-    fields::complete(&mut parts.headers);
-    if let Some(length) = length {
+/// Returns the length of a response that has no field with it.
+fn missing_length(parts: &response::Parts, length: Option<u64>, is_head: bool) -> Option<u64> {
+    length.filter(|&length| {
         let is_told = has_length(parts.status) && (length > 0 || !is_head);
-        if is_told && !parts.headers.contains_key(CONTENT_LENGTH) {
-            parts.headers.insert(CONTENT_LENGTH, length.into());
-        }
-    }
+        is_told && !parts.headers.contains_key(CONTENT_LENGTH)
+    })
 }
 
 /// Sends the body of a response, and its trailers.

@@ -32,7 +32,7 @@ pub(super) struct Quic {
     pub(super) shared: Arc<Shared>,
     /// Set when the handshake is complete.
     established: watch::Sender<Option<Arc<Established>>>,
-    /// What is known before that.
+    /// Facts that are known before that.
     early: OnceLock<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
     /// Requests of extended CONNECT, if they are allowed.

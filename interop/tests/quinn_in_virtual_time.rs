@@ -2,8 +2,7 @@
 //! Retry, from seeds.
 #![expect(
     clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a scenario that cannot go on has failed; virtual time needs a base"
+    reason = "a scenario that cannot go on has failed"
 )]
 
 use std::{

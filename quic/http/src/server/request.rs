@@ -58,9 +58,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         quic.established().await
     };
     let established = established.as_deref();
-    let Some(peer) = peer(quic, established, early) else {
+    let Some(mut peer) = peer(quic, established) else {
         return;
     };
+    peer.early = early;
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
         return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
     }
@@ -83,7 +84,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let body = Body::of_quic(recv, length, limits.stall_time);
-    let is_head = request.method() == Method::HEAD;
+    let asked = match *request.method() {
+        Method::HEAD => Asked::Head,
+        _ => Asked::All,
+    };
     let request = request.map(|()| body);
     let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
@@ -91,7 +95,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
-    let sent = send_response(quic, &mut send, response, is_head).await;
+    let sent = send_response(quic, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
     }
@@ -111,7 +115,7 @@ async fn tunnel<B>(
         return;
     };
     if let Err((mut send, response)) = offer.answered(quic, send, response).await {
-        if let Err(error) = send_response(quic, &mut send, response, false).await {
+        if let Err(error) = send_response(quic, &mut send, response, Asked::All).await {
             tracing::debug!(%error, "a response was not sent to its end");
         }
     }
@@ -126,8 +130,8 @@ async fn refuse(send: &mut Send, status: StatusCode) {
     let _ = Box::pin(send.finish()).await;
 }
 
-/// Returns the facts about the connection.
-fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<Peer> {
+/// Returns the facts about the connection, as they are for a request after the handshake.
+fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
     let (address, local_address, tls) = if let Some(established) = established {
         let connection = &established.connection;
         let address = connection.peer_address();
@@ -142,7 +146,7 @@ fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<P
         local_address,
         version: Version::HTTP_3,
         tls,
-        early,
+        early: false,
     })
 }
 
@@ -192,12 +196,20 @@ async fn respond<B>(
     }
 }
 
+/// Part of the response that a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    All,
+    /// Nothing but the head (RFC 9110 §9.3.2).
+    Head,
+}
+
 /// Sends a response. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
     response: Response<B>,
-    is_head: bool,
+    asked: Asked,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
@@ -205,8 +217,8 @@ where
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
-    let length = missing_length(&parts, body.size_hint().exact(), is_head);
-    let mut body = pin!((!is_head).then_some(body));
+    let length = missing_length(&parts, body.size_hint().exact(), asked);
+    let mut body = pin!((asked == Asked::All).then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
             Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
@@ -215,8 +227,11 @@ where
         },
         _ => Some(None),
     };
-    let is_over = (body.as_ref().as_pin_ref()).is_none_or(|body| body.is_end_stream());
-    let begun = first.map(|frame| begin(frame, is_over)).transpose();
+    let after_first = match body.as_ref().as_pin_ref() {
+        Some(body) if !body.is_end_stream() => Rest::Frames,
+        _ => Rest::Nothing,
+    };
+    let begun = first.map(|frame| begin(frame, after_first)).transpose();
     let (data, rest) = match begun {
         Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
         Err(error) => {
@@ -272,27 +287,25 @@ enum Rest {
     Trailers(Option<HeaderMap>),
 }
 
-/// Returns the data of the first frame of a body, and what comes after it.
+/// Returns the data of the first frame of a body, and what comes after it: `rest`, if the frame has
+/// data.
 fn begin<D: Buf>(
     frame: Option<Result<Frame<D>, BoxError>>,
-    is_over: bool,
+    rest: Rest,
 ) -> Result<(Bytes, Rest), BoxError> {
     let Some(frame) = frame else {
         return Ok((Bytes::new(), Rest::Nothing));
     };
     Ok(match frame?.into_data() {
-        Ok(mut data) => {
-            let rest = if is_over { Rest::Nothing } else { Rest::Frames };
-            (data.copy_to_bytes(data.remaining()), rest)
-        }
+        Ok(mut data) => (data.copy_to_bytes(data.remaining()), rest),
         Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
     })
 }
 
 /// Returns the length of a response that has no field with it.
-fn missing_length(parts: &response::Parts, length: Option<u64>, is_head: bool) -> Option<u64> {
+fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) -> Option<u64> {
     length.filter(|&length| {
-        let is_told = has_length(parts.status) && (length > 0 || !is_head);
+        let is_told = has_length(parts.status) && (length > 0 || asked == Asked::All);
         is_told && !parts.headers.contains_key(CONTENT_LENGTH)
     })
 }

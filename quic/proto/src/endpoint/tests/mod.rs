@@ -224,7 +224,7 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
     for own in [0, 3] {
         datagram[1] = own;
         let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
-        // It may be the reset of a connection of any worker, besides being answered by one.
+        // The datagram may be the reset of a connection of any worker, besides being answered by one.
         assert!(matches!(routed, Routed::Stray(_)), "{routed:?}");
         assert!(matches!(
             endpoint.on_stray(&mut datagram),

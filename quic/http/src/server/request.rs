@@ -1,9 +1,7 @@
 //! One request over HTTP/3.
 
 use std::{
-    net::SocketAddr,
     pin::{Pin, pin},
-    sync::Arc,
     time::Duration,
 };
 
@@ -25,7 +23,7 @@ use super::{
     state::{Established, Quic, Running},
     tunnel::{Offer, Refusal},
 };
-use crate::{Body, EarlyMethods, Peer, Tls};
+use crate::{Body, EarlyMethods, Peer};
 
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
@@ -60,16 +58,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         quic.established().await
     };
     let established = established.as_deref();
-    let Some((address, local_address, tls)) = facts(quic, established) else {
+    let Some(mut peer) = peer(quic, established) else {
         return;
     };
-    let peer = Peer {
-        address,
-        local_address,
-        version: Version::HTTP_3,
-        tls,
-        early,
-    };
+    peer.early = early;
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
         return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
     }
@@ -92,7 +84,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let body = Body::of_quic(recv, length, limits.stall_time);
-    let method = request.method().clone();
+    let asked = match *request.method() {
+        Method::HEAD => Asked::Head,
+        _ => Asked::All,
+    };
     let request = request.map(|()| body);
     let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
@@ -100,7 +95,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
-    let sent = send_response(quic, &mut send, response, &method).await;
+    let sent = send_response(quic, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
     }
@@ -120,7 +115,7 @@ async fn tunnel<B>(
         return;
     };
     if let Err((mut send, response)) = offer.answered(quic, send, response).await {
-        if let Err(error) = send_response(quic, &mut send, response, &Method::CONNECT).await {
+        if let Err(error) = send_response(quic, &mut send, response, Asked::All).await {
             tracing::debug!(%error, "a response was not sent to its end");
         }
     }
@@ -135,19 +130,24 @@ async fn refuse(send: &mut Send, status: StatusCode) {
     let _ = Box::pin(send.finish()).await;
 }
 
-/// Returns the addresses of the client and of this end, and the outcome of the handshake.
-fn facts(
-    quic: &Quic,
-    established: Option<&Established>,
-) -> Option<(SocketAddr, SocketAddr, Arc<Tls>)> {
-    if let Some(established) = established {
+/// Returns the facts about the connection, as they are for a request after the handshake.
+fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
+    let (address, local_address, tls) = if let Some(established) = established {
         let connection = &established.connection;
         let address = connection.peer_address();
-        return Some((address, connection.local_address(), established.tls.clone()));
-    }
-    let (connection, tls) = quic.early()?;
-    let local_address = quic.shared.endpoint.local_address();
-    Some((connection.peer_address(), local_address, tls.clone()))
+        (address, connection.local_address(), established.tls.clone())
+    } else {
+        let (connection, tls) = quic.early()?;
+        let local_address = quic.shared.endpoint.local_address();
+        (connection.peer_address(), local_address, tls.clone())
+    };
+    Some(Peer {
+        address,
+        local_address,
+        version: Version::HTTP_3,
+        tls,
+        early: false,
+    })
 }
 
 /// Sends the response by the urgency that the client, or the service, asks for (RFC 9218).
@@ -196,12 +196,20 @@ async fn respond<B>(
     }
 }
 
-/// Sends the response to a request. Its head, what the body has at once and the end leave together.
+/// Part of the response that a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    All,
+    /// Nothing but the head (RFC 9110 §9.3.2).
+    Head,
+}
+
+/// Sends a response. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
     response: Response<B>,
-    method: &Method,
+    asked: Asked,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
@@ -209,8 +217,8 @@ where
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
-    let length = missing_length(&parts, body.size_hint().exact(), method);
-    let mut body = pin!((method != Method::HEAD).then_some(body));
+    let length = missing_length(&parts, body.size_hint().exact(), asked);
+    let mut body = pin!((asked == Asked::All).then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
             Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
@@ -219,9 +227,11 @@ where
         },
         _ => Some(None),
     };
-    let is_over = (body.as_ref().as_pin_ref()).is_none_or(|body| body.is_end_stream());
-    let then = if is_over { Rest::Nothing } else { Rest::Frames };
-    let begun = first.map(|frame| begin(frame, then)).transpose();
+    let after_first = match body.as_ref().as_pin_ref() {
+        Some(body) if !body.is_end_stream() => Rest::Frames,
+        _ => Rest::Nothing,
+    };
+    let begun = first.map(|frame| begin(frame, after_first)).transpose();
     let (data, rest) = match begun {
         Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
         Err(error) => {
@@ -277,24 +287,25 @@ enum Rest {
     Trailers(Option<HeaderMap>),
 }
 
-/// Returns the data of the first frame of a body, and the rest, which is `then` after data.
+/// Returns the data of the first frame of a body, and what comes after it: `rest`, if the frame has
+/// data.
 fn begin<D: Buf>(
     frame: Option<Result<Frame<D>, BoxError>>,
-    then: Rest,
+    rest: Rest,
 ) -> Result<(Bytes, Rest), BoxError> {
     let Some(frame) = frame else {
         return Ok((Bytes::new(), Rest::Nothing));
     };
     Ok(match frame?.into_data() {
-        Ok(mut data) => (data.copy_to_bytes(data.remaining()), then),
+        Ok(mut data) => (data.copy_to_bytes(data.remaining()), rest),
         Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
     })
 }
 
 /// Returns the length of a response that has no field with it.
-fn missing_length(parts: &response::Parts, length: Option<u64>, method: &Method) -> Option<u64> {
+fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) -> Option<u64> {
     length.filter(|&length| {
-        let is_told = has_length(parts.status) && (length > 0 || method != Method::HEAD);
+        let is_told = has_length(parts.status) && (length > 0 || asked == Asked::All);
         is_told && !parts.headers.contains_key(CONTENT_LENGTH)
     })
 }

@@ -92,7 +92,7 @@ impl Quic {
     /// Notes the connection before its handshake is complete.
     pub(super) fn begin(&self, connection: EarlyConnection) {
         let tls = Arc::new(Tls::of_early(&connection));
-        // It begins once.
+        // A connection begins once.
         let _ = self.early.set((connection, tls));
     }
 

@@ -1,5 +1,6 @@
 //! Servers.
 
+mod activity;
 mod app;
 mod clock;
 mod connections;

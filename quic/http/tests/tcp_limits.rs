@@ -1,5 +1,4 @@
 //! Bounds on clients over TCP.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
@@ -66,7 +65,7 @@ async fn a_body_that_stops_to_come_over_tcp_is_an_error() {
     };
     let router = Router::new().route("/in", on_post(whole));
     let server = serve(router, |limits| {
-        limits.stall_time = Duration::from_millis(200)
+        limits.stall_time = Duration::from_millis(200);
     });
     let mut stream = connect_tls(server.address(), "http/1.1").await.unwrap();
     let part = b"POST /in HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc";
@@ -106,7 +105,7 @@ async fn a_client_that_takes_nothing_over_tcp_is_disconnected() {
     });
     let router = Router::new().route("/out", endless);
     let server = serve(router, |limits| {
-        limits.stall_time = Duration::from_millis(200)
+        limits.stall_time = Duration::from_millis(200);
     });
     let mut stream = connect_tls(server.address(), "http/1.1").await.unwrap();
     let get = b"GET /out HTTP/1.1\r\nhost: a\r\n\r\n";

@@ -138,7 +138,7 @@ impl Body {
     /// The body is longer, or it ends too early.
     ///
     /// # Cancel safety
-    /// What was read is lost when the future is dropped.
+    /// Bytes that were read are lost when the future is dropped.
     pub async fn bytes(mut self, most: usize) -> Result<Bytes, BodyError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = self.frame().await {

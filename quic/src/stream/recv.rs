@@ -170,7 +170,7 @@ impl RecvStream {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(CHUNK).await? {
             if chunk.len() > limit - all.len() {
-                // What follows would look like a whole stream.
+                // The rest would look like a whole stream.
                 let error = ReadError::TooLong { limit };
                 self.end = End::Failed(error.clone());
                 return Err(error);

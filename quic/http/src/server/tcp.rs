@@ -59,7 +59,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             if let Err(error) = serve(&shared, stream, app, place).await {
                 tracing::debug!(%error, "a connection over TCP failed");
             }
-            // Who waits for the last connection may need the port.
+            // A caller that waits for the last connection may need the port.
             drop(shared);
             drop(served);
         });

@@ -1,4 +1,4 @@
-//! What RFC 9114 and RFC 9204 say that a server MUST answer to a client that breaks their rules: the
+//! Answers that RFC 9114 and RFC 9204 demand of a server when a client breaks their rules: the
 //! HTTP/3 cases of h3spec, and their kin.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

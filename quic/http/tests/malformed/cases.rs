@@ -1,6 +1,4 @@
 //! Illegal scripts of a client, and the answers that RFC 9114 and RFC 9204 demand.
-//!
-//! The interoperability tests play them with h3i.
 
 /// Kind of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]

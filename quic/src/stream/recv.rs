@@ -3,13 +3,10 @@
 use std::{
     fmt,
     future::poll_fn,
-    io,
-    pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     error::{ReadError, wire_code},
@@ -394,18 +391,6 @@ impl Drop for RecvStream {
         }
         // The waker may run code of its own when it is dropped.
         drop(waker);
-    }
-}
-
-impl AsyncRead for RecvStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = RecvStream::poll_read(self.get_mut(), cx, buffer.initialize_unfilled());
-        read.map_ok(|count| buffer.advance(count))
-            .map_err(Into::into)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Servers.
 
+mod activity;
 mod answers;
 mod app;
 mod clock;

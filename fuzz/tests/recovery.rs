@@ -52,7 +52,7 @@ impl World {
             Congestion::Bbr,
             Congestion::Prague,
         ];
-        let controller = all[usize::from(choice) % 4].start(&Start {
+        let controller = all[usize::from(choice) % all.len()].start(&Start {
             now,
             datagram_size: SIZE,
             initial_rtt: Duration::from_millis(100),

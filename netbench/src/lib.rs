@@ -3,7 +3,7 @@
 //!
 //! A run starts two further processes of this binary for each repetition of each cell of its
 //! matrix: a server and a client, each on one thread and, if there are two, on a core of its own.
-//! It talks to them over pipes. The cells take turns, so that a disturbance affects all alike.
+//! The run talks to them over pipes. The cells take turns, so that a disturbance affects all alike.
 //!
 //! ```text
 //!  scenario, axes ─► run ─┬─► server process: a script, behind a driver ┐

@@ -1,6 +1,6 @@
 //! `netbench link` measured against its own settings, over real sockets.
 //!
-//! Of times, the tests assert only that nothing is too early or too fast; the rest is printed
+//! The tests assert of times only that nothing is too early or too fast; the rest is printed
 //! (`--nocapture`). No test sends more at once than the smallest default socket buffer holds.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

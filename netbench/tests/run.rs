@@ -132,7 +132,7 @@ fn the_server_can_have_s2n_tls() {
         "s2n.json",
         &[&["request-response", "--tls", "s2n-tls"], &flags[..]].concat(),
     );
-    // What s2n-tls has not is left out, which is no failure.
+    // Groups that s2n-tls lacks are left out, which is no failure.
     assert_eq!(results["complete"], true);
     for cell in cells(&results) {
         let group = cell["cell"]["group"].as_str().unwrap();

@@ -20,7 +20,7 @@
 //!                            connection::dispatch: one match    connection::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
-//!                        owners: handshake · acks · recovery · paths · cids · streams · datagrams · close
+//!                        owners: handshake · space · recovery · paths · cids · streams · datagrams · close
 //!                                                 │                  ▲
 //!                                                 ▼ events           │ commands
 //!                               worker (owns its sockets and all connections of its shard)

@@ -175,7 +175,7 @@ async fn narrow_pair(polls: usize) -> Pair {
         loop {
             let incoming = again!(polls, accepting.accept()).expect("the endpoint is open");
             if let Ok(connection) = incoming.accept().await {
-                // That of the client who gave up is over at once.
+                // The connection of the client that gave up is over at once.
                 if abandon(connection.closed(), 50).await.is_none() {
                     return connection;
                 }

@@ -229,7 +229,7 @@ async fn fail(server: ServerConfig, client: ClientConfig) -> [ConnectionError; 2
     let client = Endpoint::client(client).unwrap();
     let connect = async {
         match client.connect(server.local_address(), "localhost").await {
-            // It is complete for the client before the server refuses.
+            // The handshake is complete for the client before the server refuses.
             Ok(connection) => connection.closed().await,
             Err(error) => failed(Err::<(), _>(error)),
         }
@@ -330,7 +330,7 @@ async fn a_limit_refuses() {
     let limited = builder().max_handshakes(1).bind("127.0.0.1:0").unwrap();
     let waiting = client();
     let _waits = waiting.connect(limited.local_address(), "localhost");
-    // It proves its address, and is not accepted.
+    // The client proves its address, and is not accepted.
     let _incoming = soon(limited.accept()).await.unwrap();
     assert_refused(&limited, "too many handshakes").await;
 

@@ -83,7 +83,7 @@ async fn an_early_request_is_answered_before_the_handshake_is_over() {
     assert!(client.handshake().resumed);
     assert_eq!(client.handshake().early_data, EarlyData::Accepted);
 
-    // What is sent now is no recording.
+    // Data sent now is no recording.
     let (mut send, mut recv) = client.open_bidi().await.unwrap();
     send.write_all(b"and now").await.unwrap();
     send.finish();

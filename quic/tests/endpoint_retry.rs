@@ -29,7 +29,7 @@ async fn connect(
     let connecting = client.connect(server.local_address(), "localhost");
     let ((accepted, validated), connected) = soon(async { tokio::join!(serve, connecting) }).await;
     let connected = connected.unwrap();
-    // What the server has to say after the handshake comes before this.
+    // The server's messages after the handshake come before this.
     let say = async {
         let mut send = accepted.open_uni().await.unwrap();
         send.write_all(b"over").await.unwrap();

@@ -47,7 +47,7 @@ async fn a_client_without_a_version_of_the_servers_is_told_so() {
 async fn an_application_may_update_the_keys() {
     let pair = Pair::of(server("127.0.0.1:0"), endpoint_support::client()).await;
     pair.client.update_keys();
-    // It starts once the handshake is confirmed and something was acknowledged.
+    // The update starts once the handshake is confirmed and something was acknowledged.
     for _ in 0..100 {
         let mut send = pair.client.open_uni().await.unwrap();
         send.write_all(b"x").await.unwrap();

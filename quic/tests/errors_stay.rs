@@ -225,7 +225,7 @@ async fn a_connection_that_is_over_stays_over_for_the_same_reason() {
     stays!(send.stopped(), WriteError::Connection(_));
     stays_at_once!(send.reset_at(7, 0), ResetAtError::Connection(_));
     stays!(send.acknowledged(), WriteError::Connection(_));
-    // What came before the end can be read, and nothing more.
+    // Data that came before the end can be read, and nothing more.
     assert_eq!(soon(recv.read_chunk(8)).await.unwrap().unwrap(), &b"x"[..]);
     every_read_stays!(recv, ReadError::Connection(_));
 }

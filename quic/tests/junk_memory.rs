@@ -102,7 +102,7 @@ fn flood(world: &mut World, rng: &mut Rng, datagrams: u32) {
             world.forget_trace();
         }
     }
-    // What was begun and never became whole is forgotten by then.
+    // Parts that never became whole are forgotten by then.
     world.run_for(Duration::from_secs(120));
     world.forget_trace();
     let stats = world.server().stats();

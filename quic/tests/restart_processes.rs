@@ -465,12 +465,12 @@ async fn a_process_that_is_killed_takes_only_its_own_connections_along() {
     for connection in &of_second {
         soon(echo(connection, b"one")).await.unwrap();
     }
-    // It answers for the newest as well.
+    // The second process answers for the newest as well.
     for connection in of_third.drain(..) {
         assert!(soon(echo(&connection, b"none")).await.is_err());
         assert_eq!(connection.close_reason(), Some(ConnectionError::Reset));
     }
-    // It waits for a successor again, and one that says nothing is none.
+    // The second process waits for a successor again, and one that says nothing is none.
     soon(async {
         while UnixStream::connect(folder.0.join("restart")).await.is_err() {
             tokio::task::yield_now().await;

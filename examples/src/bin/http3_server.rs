@@ -5,18 +5,16 @@
 //! answers the requests that are under way, for at most `--drain` seconds, and ends.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use axum::extract::Request;
-use axum::middleware::{Next, from_fn};
-use axum::response::{Html, Json, Response};
+use axum::response::{Html, Json};
 use axum::routing::{get, post};
 use axum::{Extension, Router, body::Body, http::StatusCode};
 use clap::Parser;
 use http_body_util::BodyExt as _;
 use hybriq::ServerConfig;
 use hybriq_examples::{Failure, Server};
-use hybriq_http::Peer;
+use hybriq_http::{AccessLog, Peer};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tower_http::services::ServeDir;
@@ -45,7 +43,7 @@ async fn main() -> Result<(), Failure> {
         .route("/connection", get(connection))
         .route("/upload", post(upload))
         .nest_service("/files", ServeDir::new(&args.files))
-        .layer(from_fn(log));
+        .layer(AccessLog::new(|entry| println!("{entry}")));
     let config = || Ok::<_, Failure>(ServerConfig::new(args.server.identity()?));
     let server = hybriq_http::Server::bind(args.server.listen, config()?)?;
     println!("listening on {}", server.local_address());
@@ -111,24 +109,4 @@ async fn upload(mut body: Body) -> Result<String, StatusCode> {
         bytes += frame.data_ref().map_or(0, axum::body::Bytes::len);
     }
     Ok(format!("{bytes} bytes came\n"))
-}
-
-/// Writes a line for each request, with the key exchange.
-async fn log(Extension(peer): Extension<Peer>, request: Request, next: Next) -> Response {
-    let line = format!(
-        "{} {:?} {} {}",
-        peer.address,
-        peer.version,
-        request.method(),
-        request.uri().path()
-    );
-    let begun = Instant::now();
-    let response = next.run(request).await;
-    println!(
-        "{line} {} {} µs {}",
-        response.status().as_u16(),
-        begun.elapsed().as_micros(),
-        peer.tls
-    );
-    response
 }

@@ -235,7 +235,7 @@ impl<'a> Packet<'a> {
             cursor.take(usize::try_from(token).ok()?)?;
         }
         let len = match kind {
-            // It has neither length nor number, and ends the datagram.
+            // A Retry has neither length nor number, and ends the datagram.
             Kind::Retry => cursor.rest().len(),
             _ => usize::try_from(cursor.varint()?).ok()?,
         };

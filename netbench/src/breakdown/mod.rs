@@ -6,7 +6,7 @@
 //!            (handshake)   │                  (samples)              table on the terminal
 //!                          └─ rustls over timed crypto (timed, recorder)
 //! ```
-//! It includes no sockets and packets; the other scenarios measure their cost.
+//! Sockets and packets are not included; the other scenarios measure their cost.
 
 pub(crate) mod algorithms;
 mod args;

@@ -1,6 +1,6 @@
 //! The secret that a controller and an agent share.
 //!
-//! It is never sent. The agent sends a challenge, and the controller answers with its HMAC (RFC
+//! The secret is never sent. The agent sends a challenge, and the controller answers with its HMAC (RFC
 //! 2104) under the token. This stops strangers from starting processes; it does not hide the
 //! measurements.
 

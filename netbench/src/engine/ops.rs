@@ -41,7 +41,7 @@ impl Client {
             ClientOp::Sleep(time) => {
                 phase.reaches(Instant::now() + *time).await;
             }
-            // It was done before the measurement.
+            // This step was done before the measurement.
             ClientOp::Hold(_) => {}
             ClientOp::Park(number) => tokio::select! {
                 biased;

@@ -61,7 +61,7 @@ fn a_fleet_of_another_size() {
 fn greeted_with(name: &str, greeting: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // It ends with the test's process, should nobody come.
+    // The thread ends with the test's process if nobody comes.
     thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let _ = writeln!(stream, "{greeting}");

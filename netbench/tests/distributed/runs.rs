@@ -15,7 +15,7 @@ fn shape(value: &Value, path: &str, all: &mut Vec<String>) {
                 shape(value, &format!("{path}.{name}"), all);
             }
         }
-        // How many samples and buckets there are is chance.
+        // The numbers of samples and buckets are chance.
         Value::Array(values) => {
             if let Some(first) = values.first() {
                 shape(first, &format!("{path}[]"), all);

@@ -61,7 +61,7 @@ fn cpu_time_of_both_sides_is_what_the_kernel_charges_for_the_run() {
     }
 }
 
-/// Of `2m3.25s`.
+/// Reads a time like `2m3.25s`.
 fn seconds(time: &str) -> f64 {
     let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();
     minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
@@ -136,7 +136,7 @@ fn each_side_is_charged_for_itself() {
     let repetition = only(&results);
     for (side, part) in [("client", "drive"), ("server", "serve")] {
         let seen = seen[part];
-        // What was seen lacks what came after the last look, and holds the start: with so many
+        // The figure lacks what came after the last look, and holds the start: with so many
         // connections both are little. Twice of it only who does not look for half of the run.
         let reported = cpu_seconds(&repetition[side]);
         let likely = 0.5 * seen.cpu_seconds..2.0 * seen.cpu_seconds;

@@ -119,7 +119,7 @@ impl Distribution {
         Self::of_all([histogram])
     }
 
-    /// Of several together.
+    /// Sum over several.
     pub(crate) fn of_all<'a>(histograms: impl IntoIterator<Item = &'a Value>) -> Self {
         let histograms = histograms.into_iter();
         let buckets = histograms.flat_map(|histogram| list(&histogram["buckets_ns"]));

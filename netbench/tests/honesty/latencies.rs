@@ -91,7 +91,7 @@ fn stalled(name: &str, turns: &Value) -> Distribution {
 
 #[test]
 fn a_stall_is_seen_by_all_who_came_meanwhile_and_not_by_one_alone() {
-    // Of those that are due in the first half of the stall, one each 10 ms, every one waits for
+    // Each of those that are due in the first half of the stall, one each 10 ms, waits for
     // the second half.
     let open = stalled("open", &json!({"times": 200, "rate": 100}));
     let seen = open.at_least_ms(250);

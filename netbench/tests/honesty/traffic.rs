@@ -11,7 +11,7 @@ use crate::instrument::{ALL_MEASURED, command, count, figure, kind, only, read};
 struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Of `/proc/net/snmp`: lines of names, each with a line of numbers below.
+    /// Reads `/proc/net/snmp`: lines of names, each with a line of numbers below.
     fn parse(text: &str) -> Self {
         let lines: Vec<&str> = text.lines().collect();
         let pairs = lines.chunks_exact(2).flat_map(|pair| {
@@ -125,7 +125,7 @@ fn handshakes_and_data_are_all_there_is() {
     for counter in ["sent_datagrams", "received_datagrams"] {
         let [handshake, data] = phases(counter);
         let all = count(&repetition["client"]["traffic"][counter]);
-        // What comes for a connection that is gone belongs to none.
+        // Datagrams for a connection that is gone belong to none.
         let counted = handshake + data;
         assert!(
             (counted..=counted + CONNECTIONS).contains(&all),
@@ -176,7 +176,7 @@ fn a_link_passes_on_what_it_gets_and_every_datagram_travels_twice() {
     let repetition = only(&results);
     let sent = both(repetition, "sent_datagrams");
     let received = both(repetition, "received_datagrams");
-    // What the client's last close meets on the way back reaches the link alone.
+    // The answer to the client's last close reaches the link alone.
     let sum = counters.get("Ip.InReceives");
     assert!(
         sum <= 2 * sent && sum >= 2 * sent - CONNECTIONS,

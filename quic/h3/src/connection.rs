@@ -26,6 +26,7 @@ use crate::{
     settings::{self, Arrival, PeerSettings, Settings},
     transport::{EarlyRequests, Transport},
     uni::Unis,
+    watch::Watch,
     webtransport::{self, Sessions},
 };
 
@@ -45,6 +46,8 @@ use crate::{
 pub struct Connection {
     transport: Transport,
     unis: Unis,
+    /// Tells when the unidirectional streams have news.
+    watch: Watch,
     bidis: Bidis,
     max_frame: u64,
     settings: Arc<Settings>,
@@ -75,13 +78,14 @@ impl Connection {
     /// server refuses 0-RTT data, the connection fails for `h3`; make another one with
     /// [`Connection::new`] from what [`EarlyConnection::complete`] returns, and ask again.
     pub fn early(connection: EarlyConnection) -> Self {
-        Self::of(Transport::Early(connection, EarlyRequests::default()))
+        Self::of(Transport::Early(connection, EarlyRequests::new()))
     }
 
     fn of(transport: Transport) -> Self {
         Self {
             transport,
             unis: Unis::default(),
+            watch: Watch::default(),
             bidis: Bidis::default(),
             max_frame: MAX_FRAME,
             settings: Arc::default(),
@@ -183,7 +187,10 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
         let sessions = self.sessions.as_ref();
-        let accepted = self.unis.poll_accept(&mut self.transport, sessions, cx);
+        let (unis, transport) = (&mut self.unis, &mut self.transport);
+        let accepted = self
+            .watch
+            .poll(cx, |cx| unis.poll_accept(transport, sessions, cx));
         accepted.map_ok(|opened| {
             let frames = Frames::new(opened.kind, self.max_frame);
             let frames = frames.telling(self.goaway.clone());

@@ -107,7 +107,7 @@ pub(crate) struct Frames {
     offset: u64,
     /// Value of the last MAX_PUSH_ID frame.
     max_push: u64,
-    goaway: Goaway,
+    goaway: Option<Goaway>,
 }
 
 #[derive(Debug)]
@@ -145,13 +145,16 @@ impl Frames {
             protocol: None,
             offset: 0,
             max_push: 0,
-            goaway: Goaway::default(),
+            goaway: None,
         }
     }
 
     /// Tells about the server's GOAWAY frames.
     pub(crate) fn telling(self, goaway: Goaway) -> Self {
-        Self { goaway, ..self }
+        Self {
+            goaway: Some(goaway),
+            ..self
+        }
     }
 
     /// Returns true for the stream of a request or a response.
@@ -315,7 +318,9 @@ impl Frames {
             GOAWAY => {
                 // `h3` judges ids that are malformed.
                 if let Some(first) = varint::read(&mut payload) {
-                    self.goaway.announce(first);
+                    if let Some(goaway) = &self.goaway {
+                        goaway.announce(first);
+                    }
                 }
             }
             MAX_PUSH_ID => {

@@ -93,6 +93,7 @@ mod settings;
 mod transport;
 mod uni;
 mod varint;
+mod watch;
 pub mod webtransport;
 
 pub use bidi::BidiStream;
@@ -100,6 +101,7 @@ pub use connection::{Connection, OpenStreams};
 pub use datagrams::{DatagramError, Datagrams};
 pub use error::is_clean;
 pub use goaway::Goaway;
+pub use head::ResponseHead;
 pub use payload::{Follows, Payload};
 pub use priority::priority;
 pub use protocols::Protocols;

@@ -3,10 +3,9 @@
 use std::{any::TypeId, cell::RefCell};
 
 use arrayvec::ArrayVec;
-use bytes::{Buf, Bytes};
-use http::{HeaderMap, StatusCode};
+use bytes::{Buf, Bytes, BytesMut};
 
-use crate::head;
+use crate::head::{self, ResponseHead};
 
 thread_local! {
     static CAPTURE: RefCell<Capture> = const { RefCell::new(Capture::Off) };
@@ -14,11 +13,11 @@ thread_local! {
 
 /// State of [`take`] on this thread.
 enum Capture {
-    /// It does not run.
+    /// Nothing is captured.
     Off,
-    /// It runs, and the last slice was not that of a payload.
+    /// A capture runs, and its last slice was not that of a payload.
     Waiting,
-    /// It runs, and the last slice was that of a payload.
+    /// A capture runs, and its last slice was that of a payload.
     Seen,
     /// A payload was advanced, and gave up its front, and what comes before it in place of a frame's header.
     Taken(Bytes, Option<Head>),
@@ -51,7 +50,7 @@ struct Head {
     follows: Follows,
 }
 
-/// What comes after a payload on its stream.
+/// Next step of a stream after a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// The end of the stream.
@@ -69,24 +68,19 @@ impl Payload {
     /// `send_response`. Returns `None` if the fields are large: use `send_response` then, which compares
     /// them with the limit of the client.
     ///
-    /// It is for the streams of this crate: other transports of `h3` would send its data without the head.
-    pub fn response(
-        status: StatusCode,
-        fields: &HeaderMap,
-        data: Bytes,
-        follows: Follows,
-    ) -> Option<Self> {
+    /// Use it with the streams of this crate: other transports of `h3` would send its data without the head.
+    pub fn response(head: &ResponseHead<'_>, data: Bytes, follows: Follows) -> Option<Self> {
         let copied = data.len() <= COPIED;
         let room = if copied { 8 + data.len() } else { 8 };
-        let mut frames = head::encode(status, fields, room)?;
+        let mut frames = head::encode(head, room)?;
         if !data.is_empty() {
             head::put_data_header(&mut frames, data.len() as u64);
         }
         let (frames, data) = if copied {
             frames.extend_from_slice(&data);
-            (Bytes::new(), frames.freeze())
+            (Bytes::new(), frames.into())
         } else {
-            (frames.freeze(), data)
+            (frames.into(), data)
         };
         Some(Self {
             data,
@@ -167,9 +161,13 @@ pub(crate) fn is_payload<B: 'static>() -> bool {
     TypeId::of::<B>() == TypeId::of::<Payload>()
 }
 
-/// Takes everything out of a buffer, whose payloads are not copied. Returns the chunks in order.
-pub(crate) fn take(buffer: &mut impl Buf) -> (Vec<Bytes>, Follows) {
-    let mut chunks = Vec::with_capacity(2);
+/// A frame without copies of payloads, in order: its header, or the head of a response, and a payload. Either
+/// may be empty.
+pub(crate) type Chunks = [Bytes; 2];
+
+/// Takes everything out of a buffer. Payloads are not copied where only a header comes before them.
+pub(crate) fn take(buffer: &mut impl Buf) -> (Chunks, Follows) {
+    let mut chunks = Chunks::default();
     let mut follows = Follows::More;
     // The header of a frame, which is needed unless the payload brings its own.
     let mut header = ArrayVec::<u8, HEADER>::new();
@@ -178,37 +176,65 @@ pub(crate) fn take(buffer: &mut impl Buf) -> (Vec<Bytes>, Follows) {
         let chunk = buffer.chunk();
         let len = chunk.len();
         let is_payload = CAPTURE.with_borrow(|capture| matches!(capture, Capture::Seen));
-        if !is_payload && chunks.is_empty() && header.try_extend_from_slice(chunk).is_ok() {
+        let is_first = chunks.iter().all(Bytes::is_empty);
+        if !is_payload && is_first && header.try_extend_from_slice(chunk).is_ok() {
             buffer.advance(len);
             CAPTURE.set(Capture::Off);
             continue;
         }
-        let copy = (!is_payload).then(|| Bytes::copy_from_slice(chunk));
+        // A header and bytes that are copied anyway are one chunk.
+        let copy = (!is_payload).then(|| {
+            let mut copy = Vec::with_capacity(header.len() + len);
+            copy.extend_from_slice(&header);
+            copy.extend_from_slice(chunk);
+            header.clear();
+            copy.into()
+        });
         buffer.advance(len);
         let taken = CAPTURE.replace(Capture::Off);
         if let Capture::Taken(front, Some(head)) = taken {
             header.clear();
-            chunks.extend([head.frames, front]);
+            push(&mut chunks, head.frames);
+            push(&mut chunks, front);
             follows = head.follows;
             continue;
         }
         if !header.is_empty() {
-            chunks.push(Bytes::copy_from_slice(&header));
+            push(&mut chunks, Bytes::copy_from_slice(&header));
             header.clear();
         }
         match taken {
-            Capture::Taken(front, _) => chunks.push(front),
-            Capture::Off | Capture::Waiting | Capture::Seen => chunks.extend(copy),
+            Capture::Taken(front, _) => push(&mut chunks, front),
+            Capture::Off | Capture::Waiting | Capture::Seen => {
+                push(&mut chunks, copy.unwrap_or_default());
+            }
         }
     }
     if !header.is_empty() {
-        chunks.push(Bytes::copy_from_slice(&header));
+        push(&mut chunks, Bytes::copy_from_slice(&header));
     }
     (chunks, follows)
 }
 
+/// Appends to the chunks. Copies if there are two already.
+fn push(chunks: &mut Chunks, chunk: Bytes) {
+    let [first, second] = chunks;
+    if first.is_empty() {
+        *first = chunk;
+    } else if second.is_empty() {
+        *second = chunk;
+    } else {
+        let mut whole = BytesMut::with_capacity(second.len() + chunk.len());
+        whole.extend_from_slice(second);
+        whole.extend_from_slice(&chunk);
+        *second = whole.freeze();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, StatusCode};
+
     use super::*;
 
     /// A header and a payload that is always advanced, as in `h3`.
@@ -234,13 +260,14 @@ mod tests {
         }
     }
 
-    /// What is no payload is copied, however long.
+    /// Bytes that are no payload are copied, however many.
     #[test]
     fn other_data_is_copied() {
         let block = vec![3; 500];
         let mut buffer = Framed(b"header", Payload::default()).chain(&block[..]);
         let (chunks, _) = take(&mut buffer);
-        assert_eq!(chunks, [Bytes::from("header"), Bytes::from(block)]);
+        let sent = [b"header", &block[..]].concat();
+        assert_eq!(chunks, [Bytes::from(sent), Bytes::new()]);
     }
 
     /// A payload behind a header is taken over, not copied.
@@ -264,7 +291,8 @@ mod tests {
         for len in [0, 5, COPIED, COPIED + 1, 70_000] {
             let body = Bytes::from(vec![7; len]);
             let follows = Follows::Nothing;
-            let payload = Payload::response(StatusCode::OK, &fields, body.clone(), follows);
+            let head = ResponseHead::new(StatusCode::OK, &fields);
+            let payload = Payload::response(&head, body.clone(), follows);
             let (chunks, follows) = take(&mut Framed(b"header", payload.unwrap()));
             assert_eq!(follows, Follows::Nothing);
             let sent = chunks.concat();

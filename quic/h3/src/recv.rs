@@ -35,7 +35,11 @@ pub(crate) struct Extensions {
 /// The receiving end of a stream.
 ///
 /// Dropping it before its end was read stops the stream with H3_REQUEST_CANCELLED.
-pub struct RecvStream {
+// `h3` moves its streams many times for each request.
+pub struct RecvStream(Box<Reading>);
+
+/// State of a receiving end.
+struct Reading {
     stream: hybriq::RecvStream,
     /// Bytes that were read and `h3` has not got yet.
     pieces: Pieces,
@@ -54,7 +58,7 @@ pub struct RecvStream {
 
 impl RecvStream {
     pub(crate) fn new(stream: hybriq::RecvStream, frames: Frames, transport: Transport) -> Self {
-        Self {
+        Self(Box::new(Reading {
             stream,
             pieces: if frames.is_message() {
                 Pieces::of_message()
@@ -68,19 +72,19 @@ impl RecvStream {
             held: Vec::new(),
             passed: 0,
             renamed: false,
-        }
+        }))
     }
 
     /// Sets bytes that were read already, and the number of those of the type.
     pub(crate) fn with_unread(mut self, head: Bytes, type_len: usize) -> Self {
-        self.pieces.push(head);
-        self.type_len = type_len;
+        self.0.pieces.push(head);
+        self.0.type_len = type_len;
         self
     }
 
     /// Sets the parts of HTTP/3 that are on.
     pub(crate) fn with_extensions(mut self, extensions: Option<Arc<Extensions>>) -> Self {
-        self.extensions = extensions;
+        self.0.extensions = extensions;
         self
     }
 
@@ -89,6 +93,22 @@ impl RecvStream {
         Self::new(opened.stream, frames, transport).with_unread(opened.head, opened.type_len)
     }
 
+    /// Returns the next data, or the peer's fault in it.
+    pub(crate) fn poll_checked(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Fault>> {
+        self.0.poll_checked(cx)
+    }
+
+    /// Returns true if data that was read so far came in 0-RTT packets, which can be replayed: see
+    /// [`hybriq::RecvStream::is_early`].
+    pub fn is_early(&self) -> bool {
+        self.0.stream.is_early()
+    }
+}
+
+impl Reading {
     /// Follows the frames in received data.
     fn follow(&mut self, data: &[u8]) -> Result<(), Violation> {
         let (transport, extensions) = (&self.transport, self.extensions.as_deref());
@@ -140,11 +160,7 @@ impl RecvStream {
         Some(whole.freeze())
     }
 
-    /// Returns the next data, or the peer's fault in it.
-    pub(crate) fn poll_checked(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Fault>> {
+    fn poll_checked(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
             while let Some(piece) = self.pieces.next() {
                 let behind = std::mem::take(&mut self.type_len);
@@ -191,12 +207,6 @@ impl RecvStream {
         }
         Fault::Peer(violation)
     }
-
-    /// Returns true if data that was read so far came in 0-RTT packets, which can be replayed: see
-    /// [`hybriq::RecvStream::is_early`].
-    pub fn is_early(&self) -> bool {
-        self.stream.is_early()
-    }
 }
 
 /// Reason why no more can be read.
@@ -232,15 +242,15 @@ impl quic::RecvStream for RecvStream {
     }
 
     fn stop_sending(&mut self, error_code: u64) {
-        self.stream.stop(error_code);
+        self.0.stream.stop(error_code);
     }
 
     fn recv_id(&self) -> StreamId {
-        id::of(self.stream.id())
+        id::of(self.0.stream.id())
     }
 }
 
-impl Drop for RecvStream {
+impl Drop for Reading {
     fn drop(&mut self) {
         let extensions = self.extensions.as_deref();
         if let Some(protocols) = extensions.and_then(|on| on.protocols.as_ref()) {

@@ -10,7 +10,7 @@ use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 
 use crate::{
     H3_REQUEST_CANCELLED, error, id,
-    payload::{Follows, is_payload, take},
+    payload::{Chunks, Follows, is_payload, take},
     settings::Settings,
 };
 
@@ -28,9 +28,9 @@ pub struct SendStream<B: Buf> {
 enum Waiting<B: Buf> {
     Nothing,
     /// A frame with a body that must be copied.
-    Frame(WriteBuf<B>),
+    Frame(Box<WriteBuf<B>>),
     /// A frame in parts, which the transport takes over without a copy.
-    Chunks(Vec<Bytes>, Follows),
+    Chunks(Chunks, Follows),
 }
 
 impl<B: Buf> SendStream<B> {
@@ -90,14 +90,14 @@ impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
         if let Some(settings) = self.settings.take() {
             let start = frame.copy_to_bytes(frame.remaining());
             let merged = settings.merge(&start).unwrap_or(start);
-            self.waiting = Waiting::Chunks(vec![merged], Follows::More);
+            self.waiting = Waiting::Chunks([merged, Bytes::new()], Follows::More);
             return Ok(());
         }
         self.waiting = if is_payload::<B>() {
             let (chunks, follows) = take(&mut frame);
             Waiting::Chunks(chunks, follows)
         } else {
-            Waiting::Frame(frame)
+            Waiting::Frame(Box::new(frame))
         };
         Ok(())
     }

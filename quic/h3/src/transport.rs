@@ -111,19 +111,29 @@ impl Transport {
 ///
 /// A stream is among them from the time at which `h3` has read its first data.
 #[derive(Clone, Debug, Default)]
-pub struct EarlyRequests(Arc<Mutex<BTreeSet<u64>>>);
+pub struct EarlyRequests(Option<Arc<Mutex<BTreeSet<u64>>>>);
 
 impl EarlyRequests {
+    /// Returns an empty list for a connection that may get some.
+    pub(crate) fn new() -> Self {
+        Self(Some(Arc::default()))
+    }
+
     /// Returns true if data came early on the stream of a request.
     pub fn contains(&self, stream: h3::quic::StreamId) -> bool {
-        self.lock().contains(&stream.into_inner())
+        let requests = self.lock();
+        requests.is_some_and(|requests| requests.contains(&stream.into_inner()))
     }
 
     pub(crate) fn insert(&self, stream: StreamId) {
-        self.lock().insert(stream.0);
+        if let Some(mut requests) = self.lock() {
+            requests.insert(stream.0);
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the numbers of the streams; `None` on a connection that cannot have any.
+    fn lock(&self) -> Option<MutexGuard<'_, BTreeSet<u64>>> {
+        let requests = self.0.as_deref()?;
+        Some(requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -23,7 +23,7 @@ pub struct Body(Kind);
 
 enum Kind {
     Empty,
-    Tcp(hyper::body::Incoming, Option<Exchange>),
+    Tcp(Tcp),
     Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
     Response(Box<Quic<h3::client::RequestStream<RecvStream, Payload>>>),
 }
@@ -74,6 +74,14 @@ impl Stream for h3::client::RequestStream<RecvStream, Payload> {
 
 fn bytes(mut data: impl Buf) -> Bytes {
     data.copy_to_bytes(data.remaining())
+}
+
+/// A body over TCP.
+struct Tcp {
+    body: hyper::body::Incoming,
+    stall: Option<Stall>,
+    /// Use of the client's connection, until the end of the body.
+    exchange: Option<Exchange>,
 }
 
 /// A body over HTTP/3.
@@ -130,7 +138,7 @@ impl Body {
     /// The body is longer, or it ends too early.
     ///
     /// # Cancel safety
-    /// What was read is lost when the future is dropped.
+    /// Bytes that were read are lost when the future is dropped.
     pub async fn bytes(mut self, most: usize) -> Result<Bytes, BodyError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = self.frame().await {
@@ -153,14 +161,33 @@ impl Body {
         Self(Kind::Empty)
     }
 
+    /// Returns the body of a response over TCP, whose use of the connection is counted elsewhere.
     pub(crate) fn of_tcp(body: hyper::body::Incoming) -> Self {
-        Self(Kind::Tcp(body, None))
+        Self(Kind::Tcp(Tcp {
+            body,
+            stall: None,
+            exchange: None,
+        }))
+    }
+
+    /// Returns the body of a request over TCP.
+    pub(crate) fn of_tcp_request(body: hyper::body::Incoming, stall_time: Duration) -> Self {
+        let stall = (!body.is_end_stream()).then(|| Stall::new(stall_time));
+        Self(Kind::Tcp(Tcp {
+            body,
+            stall,
+            exchange: None,
+        }))
     }
 
     /// Returns the body of a response over TCP.
     pub(crate) fn answered(body: hyper::body::Incoming, exchange: Exchange) -> Self {
         let exchange = (!http_body::Body::is_end_stream(&body)).then_some(exchange);
-        Self(Kind::Tcp(body, exchange))
+        Self(Kind::Tcp(Tcp {
+            body,
+            stall: None,
+            exchange,
+        }))
     }
 
     pub(crate) fn of_quic(
@@ -172,10 +199,7 @@ impl Body {
             stream,
             part: Part::Data,
             left: length,
-            stall: Some(Stall {
-                timer: None,
-                time: stall_time,
-            }),
+            stall: Some(Stall::new(stall_time)),
             exchange: None,
         })))
     }
@@ -212,13 +236,7 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().0 {
             Kind::Empty => Poll::Ready(None),
-            Kind::Tcp(body, exchange) => {
-                let frame = ready!(Pin::new(body).poll_frame(cx));
-                if matches!(frame, None | Some(Err(_))) {
-                    *exchange = None;
-                }
-                Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
-            }
+            Kind::Tcp(body) => body.poll_frame(cx),
             Kind::Request(body) => body.poll_frame(cx),
             Kind::Response(body) => body.poll_frame(cx),
         }
@@ -227,7 +245,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Empty => true,
-            Kind::Tcp(body, _) => body.is_end_stream(),
+            Kind::Tcp(tcp) => tcp.body.is_end_stream(),
             Kind::Request(body) => body.part == Part::Nothing,
             Kind::Response(body) => body.part == Part::Nothing,
         }
@@ -236,10 +254,54 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),
-            Kind::Tcp(body, _) => body.size_hint(),
+            Kind::Tcp(tcp) => tcp.body.size_hint(),
             Kind::Request(body) => body.size_hint(),
             Kind::Response(body) => body.size_hint(),
         }
+    }
+}
+
+impl Stall {
+    fn new(time: Duration) -> Self {
+        Self { timer: None, time }
+    }
+
+    /// Returns the error when nothing came for too long.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
+        let time = self.time;
+        let timer = &mut self.timer;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(BodyError::Stalled(time))
+    }
+
+    /// Starts the time anew, because something came.
+    fn restart(&mut self) {
+        if let Some(timer) = &mut self.timer {
+            timer.as_mut().reset(Instant::now() + self.time);
+        }
+    }
+}
+
+impl Tcp {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Poll::Ready(frame) = polled else {
+            let Some(stall) = &mut self.stall else {
+                return Poll::Pending;
+            };
+            return stall.poll(cx).map(|error| Some(Err(error)));
+        };
+        if let Some(stall) = &mut self.stall {
+            stall.restart();
+        }
+        if matches!(frame, None | Some(Err(_))) {
+            self.exchange = None;
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
     }
 }
 
@@ -253,17 +315,12 @@ impl<S: Stream> Quic<S> {
             let Some(stall) = &mut self.stall else {
                 return Poll::Pending;
             };
-            let time = stall.time;
-            let timer = &mut stall.timer;
-            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
-            ready!(timer.as_mut().poll(cx));
+            let error = ready!(stall.poll(cx));
             self.fail(Code::H3_REQUEST_CANCELLED);
-            return Poll::Ready(Some(Err(BodyError::Stalled(time))));
+            return Poll::Ready(Some(Err(error)));
         }
         if let Some(stall) = &mut self.stall {
-            if let Some(timer) = &mut stall.timer {
-                timer.as_mut().reset(Instant::now() + stall.time);
-            }
+            stall.restart();
         }
         if self.part == Part::Nothing {
             if let Some(exchange) = self.exchange.take() {

@@ -67,6 +67,9 @@
 //! as WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
 //! [`ServerBuilder::webtransport`] lets them open sessions of [`webtransport`].
 //!
+//! # Access log
+//! [`AccessLog`] is a layer that tells for each request how its connection exchanged keys.
+//!
 //! # Limits
 //! [`Limits`] bounds what a client may cost a server. A client that goes beyond one gets the error of its
 //! protocol (RFC 9114 §8.1), and no other client notices. [`ClientBuilder`] bounds what servers may cost a client.
@@ -75,6 +78,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod access_log;
 mod body;
 mod client;
 mod limits;
@@ -84,6 +88,7 @@ mod upgrade;
 mod usage;
 pub mod webtransport;
 
+pub use access_log::{AccessEntry, AccessLog, Logged, LoggedFuture};
 pub use body::{Body, BodyError};
 pub use client::{Client, ClientBuilder, ClientError, Http3, QuicError, ResponseFuture};
 pub use limits::{EarlyMethods, Limits};

@@ -30,7 +30,7 @@ pub struct Limits {
     /// the start of the TLS handshake to its end, and from there to the first request. Default: 10 s.
     pub header_time: Duration,
     /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing
-    /// of a response. Default: 60 s.
+    /// of a response; over TCP, nothing of a connection's data. Default: 60 s.
     pub stall_time: Duration,
     /// Largest number of requests on a connection; after that, GOAWAY tells the client to connect
     /// again. Default: 1,000,000.
@@ -38,6 +38,10 @@ pub struct Limits {
     /// Number of requests that a client may cancel in ten seconds, before they were answered (as in
     /// CVE-2023-44487). A client that cancels more is disconnected with H3_EXCESSIVE_LOAD. Default: 200.
     pub cancelled: u32,
+    /// Longest time that a connection over TCP may be idle: no request is under way, and no byte comes or
+    /// goes. It is looked at once in this time, so it may take twice as long. Between requests of
+    /// HTTP/1.1, [`header_time`](Self::header_time) ends a connection earlier. Default: 60 s.
+    pub tcp_idle_time: Duration,
     /// Largest number of connections over TCP at once. Those of QUIC have
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
@@ -63,6 +67,7 @@ impl Default for Limits {
             stall_time: Duration::from_secs(60),
             requests: 1_000_000,
             cancelled: 200,
+            tcp_idle_time: Duration::from_secs(60),
             tcp_connections: 1 << 16,
             early_methods: EarlyMethods::Safe,
         }

@@ -126,7 +126,7 @@ async fn fields_of_the_connection_are_left_out() {
     assert_eq!(response.headers()["x-kept"], "yes");
 }
 
-/// What a body says about its length must be true (RFC 9114 §4.1.2).
+/// The length that a message announces must be true (RFC 9114 §4.1.2).
 #[tokio::test]
 async fn a_body_of_another_length_than_announced_is_an_error() {
     let server = run(Router::new());
@@ -261,7 +261,7 @@ async fn a_shutdown_answers_what_is_under_way() {
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 
-/// What is not done when the time is over is cut off.
+/// Requests that are not done when the time is over are cut off.
 #[tokio::test]
 async fn a_shutdown_ends_at_its_deadline() {
     let held = Held::new();

@@ -67,7 +67,7 @@ pub struct ConnectionStats {
 pub struct PacketDrops {
     /// Malformed, or not allowed in the state of the connection.
     pub invalid: u32,
-    /// Of another version, or of a kind that changes nothing any more.
+    /// Packets of another version, or of a kind that changes nothing any more.
     pub unsupported: u32,
     /// From another address, or with an id of no connection.
     pub connection_unknown: u32,

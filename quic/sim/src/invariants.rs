@@ -185,7 +185,7 @@ impl Ledger {
         self.answers += 1;
         let traffic = self.addresses.entry(address).or_default();
         if !traffic.answered {
-            // What it got before counts for its proof, not for a window.
+            // Bytes that it got before count for its proof, not for a window.
             traffic.answered = true;
             traffic.unacknowledged = 0;
         }

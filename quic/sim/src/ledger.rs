@@ -49,12 +49,23 @@ impl Ledger {
     pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.source).or_default();
         account.received += datagram.payload.len() as u64;
+        let mut may_answer = false;
         account.validated |= datagram.packets().iter().any(|packet| match packet.kind {
             PacketKind::Handshake => true,
             PacketKind::Initial => self.retried.contains(&(datagram.source, packet.dcid)),
-            PacketKind::OneRtt => account.reached && packet.range.len() >= MIN_DATAGRAM,
+            PacketKind::OneRtt if packet.range.len() >= MIN_DATAGRAM => {
+                may_answer = true;
+                account.reached
+            }
             _ => false,
         });
+        if may_answer && self.hostile_clients {
+            // The answer to a challenge may come from another address than the challenge went to
+            // (RFC 9000 §8.2.2). Who answers has received it, which nobody has at a spoofed address.
+            for account in self.accounts.values_mut() {
+                account.validated |= account.reached;
+            }
+        }
     }
 
     /// Checks a datagram that an end sent.

@@ -183,7 +183,7 @@ impl Connection {
     /// Returns the number of bidirectional streams on which this end has not finished, or the peer has not
     /// acknowledged everything. Closing the connection loses what is left of these.
     ///
-    /// It looks at every open stream: it is for the end of a connection.
+    /// The call looks at every open stream: use it at the end of a connection.
     pub fn undelivered_streams(&self) -> usize {
         self.handle.lock().core.streams().undelivered_bidi()
     }

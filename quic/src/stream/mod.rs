@@ -1,5 +1,6 @@
 //! Handles of the two ends of a stream.
 
+mod io;
 mod recv;
 mod send;
 

@@ -3,13 +3,10 @@
 use std::{
     fmt,
     future::poll_fn,
-    io,
-    pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     error::{ReadError, wire_code},
@@ -29,6 +26,8 @@ pub struct RecvStream {
     end: End,
     order: Order,
     early: bool,
+    /// True if a task may have waited for data.
+    waited: bool,
 }
 
 /// End of the stream for the reader; every later call returns the same.
@@ -62,6 +61,7 @@ impl RecvStream {
             end: End::Open,
             order: Order::Kept,
             early: false,
+            waited: false,
         }
     }
 
@@ -170,7 +170,7 @@ impl RecvStream {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(CHUNK).await? {
             if chunk.len() > limit - all.len() {
-                // What follows would look like a whole stream.
+                // The rest would look like a whole stream.
                 let error = ReadError::TooLong { limit };
                 self.end = End::Failed(error.clone());
                 return Err(error);
@@ -287,8 +287,9 @@ impl RecvStream {
         let error = match read(state.core.streams(), self.id) {
             Ok(read) => {
                 let alive = state.closed.is_none();
+                let is_over = read.is_none() || state.core.streams().take_end(self.id);
                 drop(state);
-                if read.is_none() {
+                if is_over {
                     self.end = End::Finished;
                 }
                 if alive {
@@ -299,6 +300,7 @@ impl RecvStream {
             }
             Err(streams::ReadError::Blocked) => {
                 let Some(error) = &state.closed else {
+                    self.waited = true;
                     let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
                     drop(state);
                     drop(replaced);
@@ -355,6 +357,7 @@ impl RecvStream {
             return Poll::Ready(Err(error.clone().into()));
         }
         state.core.streams().watch_recv(self.id);
+        self.waited = true;
         let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
         drop(state);
         drop(replaced);
@@ -382,6 +385,9 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        if self.end == End::Finished && !self.waited {
+            return;
+        }
         let Ok(mut state) = self.handle.lock_stream() else {
             return;
         };
@@ -394,18 +400,6 @@ impl Drop for RecvStream {
         }
         // The waker may run code of its own when it is dropped.
         drop(waker);
-    }
-}
-
-impl AsyncRead for RecvStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = RecvStream::poll_read(self.get_mut(), cx, buffer.initialize_unfilled());
-        read.map_ok(|count| buffer.advance(count))
-            .map_err(Into::into)
     }
 }
 

@@ -3,13 +3,10 @@
 use std::{
     fmt,
     future::poll_fn,
-    io,
-    pin::Pin,
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
-use tokio::io::AsyncWrite;
 
 use crate::{
     error::{ResetAtError, WriteError, wire_code},
@@ -475,27 +472,6 @@ impl Drop for SendStream {
         }
         // The wakers may run code of their own when they are dropped.
         drop(side);
-    }
-}
-
-impl AsyncWrite for SendStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        SendStream::poll_write(self.get_mut(), cx, data).map_err(Into::into)
-    }
-
-    /// Does nothing: written data is sent without a flush.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    /// Finishes the stream.
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().finish();
-        Poll::Ready(Ok(()))
     }
 }
 

@@ -241,7 +241,7 @@ fn a_server_answers_before_the_handshake_is_over() {
             let accepting = endpoint.accept().await.unwrap().accept();
             let (early, connection) = match accepting.early().await {
                 Ok(early) => (Some(early), None),
-                // It is over already.
+                // The handshake is over already.
                 Err(accepting) => (None, Some(accepting.await.unwrap())),
             };
             let mut send = match (&early, &connection) {

@@ -374,9 +374,14 @@ impl Shared {
         self.succeeded.load(Ordering::Acquire)
     }
 
-    /// Records that this process receives from the sockets, or that another one does.
-    pub(crate) fn set_receives(&self, receives: bool) {
-        self.receives.send_replace(receives);
+    /// Records that another process receives from the sockets.
+    pub(crate) fn on_paused(&self) {
+        self.receives.send_replace(false);
+    }
+
+    /// Records that this process receives from the sockets again.
+    pub(crate) fn on_resumed(&self) {
+        self.receives.send_replace(true);
     }
 
     /// Waits until this process receives from the sockets.

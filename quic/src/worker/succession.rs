@@ -183,7 +183,7 @@ impl Worker {
                 Err(error) => {
                     tracing::warn!(%error, "the successor has ended; this process receives again");
                     self.go_on();
-                    self.shared.set_receives(true);
+                    self.shared.on_resumed();
                 }
             }
         }
@@ -267,7 +267,7 @@ impl Worker {
         };
         let relays = &self.blueprint.inheritance.relays;
         for place in relays.places() {
-            // It is most likely none.
+            // The datagram is most likely no reset, so that nobody misses it.
             let _ = relays.send(place, letter, datagram);
         }
     }

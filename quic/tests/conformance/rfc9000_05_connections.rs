@@ -69,7 +69,7 @@ fn packets_that_belong_nowhere_change_nothing() {
         let before = received(&mut duo.world, to);
         let sent = duo.world.trace().sent(to.peer()).count();
         duo.put(to.peer(), packet);
-        // Of a version that is not the connection's, and one that nobody speaks.
+        // A version that is not the connection's, and one that nobody speaks.
         for version in [1, 0x6b33_43cf, UNKNOWN] {
             duo.put(to.peer(), long(version, &[7; 8], &[8; 8], 100));
         }

@@ -32,7 +32,7 @@ fn packets_too_short_for_a_sample() {
             |out| assert!(out.write(&Raw(&[1]))),
         );
         let before = received(&mut duo, from.peer());
-        // What is left has no 16 bytes behind the 4 that a packet number may have.
+        // The rest has no 16 bytes behind the 4 that a packet number may have.
         for len in 1..whole.len() {
             duo.put(from, whole[..len].to_vec());
         }

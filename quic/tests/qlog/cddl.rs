@@ -97,7 +97,7 @@ impl Rules {
                 Err(error) => errors.push(error),
             }
         }
-        // Of alternatives that differ in a literal, those with another one say nothing.
+        // Alternatives that differ in a literal say nothing when they have another one.
         errors.sort_by_key(|error| error.contains(" is not \""));
         Err(errors.into_iter().next().unwrap_or_default())
     }

@@ -211,7 +211,7 @@ fn the_last_odd_packet_is_acknowledged_after_the_delay_of_the_receiver() {
 
 #[test]
 fn a_receiver_that_delays_nothing_is_not_asked_to() {
-    // It would be an error: it did not announce that it takes requests.
+    // A request would be an error: the receiver did not announce that it takes requests.
     let world = upload(link(1), transport(), transport().max_ack_delay(ms(0)), MIB);
     let (data, acks) = (sent(&world, Side::Server), sent(&world, Side::Client));
     assert_eq!(world.client(0).close_reason(), None);

@@ -64,7 +64,7 @@ fn garbage_is_dropped_and_counted() {
         assert_eq!((stats.connections, stats.partial_hellos), (0, 0));
     }
     world.run_for(ms(100));
-    // What could be of a lost connection is, by something that looks the same and is smaller.
+    // A datagram that may belong to a lost connection is answered by a smaller one that looks the same.
     let resets = world.server().stats().stateless_resets;
     let answers: Vec<_> = world.trace().sent(Side::Client).collect();
     assert_eq!(answers.len() as u64, resets);

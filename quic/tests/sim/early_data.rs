@@ -466,7 +466,7 @@ fn a_client_begins_in_the_version_of_its_ticket() {
 #[test]
 fn early_data_of_another_version_is_refused_and_stays_in_its_version() {
     for lost in [vec![], vec![1]] {
-        // It learned another version since it got its ticket, and the server moves to that.
+        // The client learned another version since it got its ticket, and the server moves to that.
         let learned = |client: &Setup| Setup {
             provider: client.provider.clone(),
             transport: Arc::new(transport().early_data(hybriq::tls::EarlyDataPolicy::On)),

@@ -42,7 +42,7 @@ fn the_smaller_idle_timeout_counts_for_both() {
                 "{late:?}"
             );
         }
-        // It ends silently.
+        // The connection ends silently.
         let last = world.trace().sent(Side::Server).last().unwrap().at;
         assert!(last < secs(2));
     }

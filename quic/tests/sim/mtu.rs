@@ -28,7 +28,7 @@ fn transfer(network: Network, config: &TransportConfig) -> (PathStats, Connectio
     );
     let done = world.run_until(LIMIT, |world| world.client(0).progress() == Progress::Done);
     assert!(done, "{:?}", world.client(0).stats());
-    // What is still to be tried is tried with nothing else to send.
+    // Sizes that are left are tried with nothing else to send.
     world.run_for(Duration::from_secs(20));
     let stats = world.client(0).stats();
     (world.client_connection(0).path_stats(), stats)

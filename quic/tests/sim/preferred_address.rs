@@ -156,7 +156,7 @@ fn a_server_that_moved_sends_nothing_more_from_where_it_was() {
         let by_server = record.stage == Stage::Sent && !record.toward.is_server();
         by_server && record.at > at && record.server == SERVER_ADDRESS
     });
-    // Whether the client is still where it was (RFC 9000 §9.3.3) may be asked.
+    // The server may ask if the client is still where it was (RFC 9000 §9.3.3).
     assert!(sent.count() <= 4);
 }
 

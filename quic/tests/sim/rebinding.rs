@@ -248,7 +248,7 @@ fn a_client_that_fell_silent_at_a_spoofed_address_is_found_where_it_was() {
     let network = Network::new(1)
         .delay(ms(10))
         .toward(Side::Server, spoofer)
-        // What the client sends of its own afterwards is lost: only the timer can help.
+        // Datagrams that the client sends afterwards are lost: only the timer can help.
         .toward(Side::Server, {
             let switch = switch.clone();
             let mut moved = false;

@@ -240,7 +240,7 @@ fn a_flood_of_forged_addresses_holds_nothing_and_stops_nobody() {
     world.run(LIMIT);
     assert_eq!(world.client(0).progress(), Progress::Done);
     assert_eq!(world.server().stats().partial_hellos, 0);
-    // It is over, and soon forgotten.
+    // The flood is over, and soon forgotten.
     world.run_for(RTT * 20);
     world.connect(&client, Ask::one_byte());
     world.run(LIMIT);

@@ -179,7 +179,7 @@ fn urgent_streams_end_first_whatever_is_lost() {
         let priorities = [7, 3, 5, 0].map(Priority::new);
         let ends = ends(network, &priorities, None);
         assert_eq!(order(&ends), [3, 1, 2, 0], "seed {seed}");
-        // What of the next one came before is what filled a window that was lost in part.
+        // The next stream's early bytes filled a window that was lost in part.
         let (_, received) = &ends[0];
         let others: usize = received.values().sum::<usize>() - BYTES;
         assert!(others < BYTES / 2, "seed {seed}: {received:?}");

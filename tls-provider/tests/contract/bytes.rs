@@ -123,7 +123,7 @@ fn a_client_hello_without_tls13_is_alert_70() {
 /// Proves: rfc9001 4.1.3 unconsumed-data-closes
 #[test]
 fn bytes_left_at_a_lower_level_are_a_protocol_violation() {
-    // Who gets a byte too many, at which level, in which turn.
+    // The side that gets a byte too many, at which level, in which turn.
     let cases = [
         (Side::Server, Level::Initial, 0),
         (Side::Client, Level::Initial, 1),

@@ -141,7 +141,7 @@ fn the_server_name_selects_the_certificate() {
                 "{name}"
             );
         }
-        // Where no name matches, the first certificate is shown and the client decides.
+        // If no name matches, the first certificate is shown and the client decides.
         Pair::named(&*careful, &*server, "unknown.test")
             .fail()
             .assert(Side::Client, 42);

@@ -34,7 +34,7 @@ struct Options {
     key: Option<PathBuf>,
 }
 
-/// What everybody in the room learns.
+/// News for everybody in the room.
 #[derive(Clone)]
 enum Note {
     Said(String),

@@ -40,7 +40,7 @@ impl Client {
         let builder = hyper::client::conn::http2::Builder::new(Here);
         let started = builder.handshake(TokioIo::new(io)).await;
         let (requests, connection) = started.map_err(Failed::other)?;
-        // What ends it shows in the requests.
+        // The requests show why it ended.
         spawn_local(async move { drop(connection.await) });
         Ok(Self(requests))
     }
@@ -79,7 +79,7 @@ pub(crate) async fn serve(io: impl AsyncRead + AsyncWrite + Unpin + 'static) {
     let mut builder = hyper::server::conn::http2::Builder::new(Here);
     builder.max_concurrent_streams(None);
     let connection = builder.serve_connection(TokioIo::new(io), service_fn(answer));
-    // What ends it shows at the client.
+    // The client shows why it ended.
     drop(connection.await);
 }
 

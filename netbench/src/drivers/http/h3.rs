@@ -73,7 +73,7 @@ where
     let connection = h3::server::builder().build(connection).await;
     let mut connection = connection.map_err(Failed::other)?;
     while let Some(request) = connection.accept().await.map_err(Failed::other)? {
-        // What a request ends with shows at its client.
+        // The client shows how a request ended.
         spawn_local(async move { drop(answer(request).await) });
     }
     Ok(())

@@ -20,7 +20,7 @@ pub(super) async fn accept(
 ) -> Result<Rc<dyn Connection>, Failed> {
     let opened = Opened::accept(connecting, handover).await?;
     let transport = h3_quinn::Connection::new(opened.connection.clone());
-    // What ends it shows in the connection.
+    // The connection shows why it ended.
     spawn_local(async move { drop(h3::serve(transport).await) });
     Ok(Http::over(opened, Serving))
 }

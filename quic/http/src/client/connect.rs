@@ -157,7 +157,7 @@ impl Shared {
                 },
                 ended = &mut tcp => match ended {
                     Ok(()) => {
-                        // It may be there for later requests.
+                        // The QUIC connection may be ready for later requests.
                         let shared = self.clone();
                         tokio::spawn(async move { shared.judge(&place, quic.await) });
                         return Ok(());

@@ -37,7 +37,7 @@ use crate::Body;
 
 /// A client of HTTP/3, HTTP/2 and HTTP/1.1, which reuses connections. Clones share them.
 ///
-/// It is a service of [`tower`](https://docs.rs/tower), so that layers add what it leaves out: redirects,
+/// The client is a service of [`tower`](https://docs.rs/tower): layers add what it leaves out: redirects,
 /// cookies, timeouts of whole requests, compression. It belongs to the tokio runtime that sends its first
 /// request over QUIC.
 ///

@@ -272,7 +272,7 @@ impl Pool {
                 old.usage().end();
             }
         } else {
-            // It was forgotten meanwhile.
+            // The pool forgot this server meanwhile.
             http3.usage().end();
         }
     }

@@ -1,7 +1,7 @@
 //! Fields that HTTP/3 has not, or that every response has.
 
 use http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     header::{self, DATE},
 };
 
@@ -30,15 +30,21 @@ pub(super) fn is_malformed(fields: &HeaderMap) -> bool {
             .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Removes the fields that responses of HTTP/3 have not, and adds the date.
-pub(super) fn complete(fields: &mut HeaderMap) {
+/// Removes the fields that responses of HTTP/3 have not.
+pub(super) fn strip(fields: &mut HeaderMap) {
     if !fields.is_empty() {
         for field in &CONNECTION_FIELDS {
             fields.remove(field);
         }
         fields.remove(header::ALT_SVC);
     }
-    if !fields.contains_key(DATE) {
-        fields.extend(clock::date().map(|date| (DATE, date)));
+}
+
+/// Returns the date for a response that has none.
+pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
+    if fields.contains_key(DATE) {
+        None
+    } else {
+        clock::date()
     }
 }

@@ -44,11 +44,11 @@ pub(super) struct Settings {
 /// Phase in the life of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum Phase {
-    /// It accepts connections.
+    /// The server accepts connections.
     Serving,
-    /// It finishes the requests that are under way.
+    /// The server finishes the requests that are under way.
     Draining,
-    /// It closes the connections that are left.
+    /// The server closes the connections that are left.
     Closing,
 }
 

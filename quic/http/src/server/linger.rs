@@ -1,8 +1,9 @@
-//! The end of a connection over TCP.
+//! Connections over TCP: the time that writing may take, and the end.
 
 use std::{
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -11,10 +12,12 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
     net::TcpStream,
     runtime::Handle,
+    sync::OwnedSemaphorePermit,
+    time::{Instant, Sleep},
 };
 use tokio_rustls::server::TlsStream;
 
-use super::connections::Served;
+use super::{activity::Activity, connections::Served};
 
 /// Longest time to wait for the client's end.
 const LINGER: Duration = Duration::from_secs(1);
@@ -24,8 +27,58 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Lingering {
     /// Taken when this is dropped.
     stream: Option<TlsStream<TcpStream>>,
-    served: Option<Served>,
+    place: Option<Place>,
     ended: Ended,
+    stall: Stall,
+    activity: Arc<Activity>,
+}
+
+/// Place of a connection among those that are served.
+#[expect(dead_code, reason = "both count until they are dropped")]
+pub(super) struct Place {
+    /// Counts until the last clone is dropped.
+    pub(super) served: Arc<Served>,
+    /// Counts for the limit.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+/// Bound on the time in which the client takes nothing of what is written.
+struct Stall {
+    /// Made when the client first takes nothing.
+    timer: Option<Pin<Box<Sleep>>>,
+    state: Taking,
+    time: Duration,
+}
+
+/// State of the client, as the last write found it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taking {
+    Something,
+    /// Nothing: the timer runs.
+    Nothing,
+}
+
+impl Stall {
+    /// Passes on what became of a write. Fails when the client took nothing for too long.
+    fn check<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.state = Taking::Something;
+            return written;
+        }
+        let time = self.time;
+        let timer = &mut self.timer;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        if self.state == Taking::Something {
+            self.state = Taking::Nothing;
+            timer.as_mut().reset(Instant::now() + time);
+        }
+        ready!(timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 /// Ends that were seen.
@@ -36,11 +89,22 @@ struct Ended {
 }
 
 impl Lingering {
-    pub(super) fn new(stream: TlsStream<TcpStream>, served: Served) -> Self {
+    pub(super) fn new(
+        stream: TlsStream<TcpStream>,
+        place: Place,
+        activity: Arc<Activity>,
+        stall_time: Duration,
+    ) -> Self {
         Self {
             stream: Some(stream),
-            served: Some(served),
+            place: Some(place),
             ended: Ended::default(),
+            stall: Stall {
+                timer: None,
+                state: Taking::Something,
+                time: stall_time,
+            },
+            activity,
         }
     }
 
@@ -58,6 +122,7 @@ impl AsyncRead for Lingering {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(self.stream()?.poll_read(cx, buffer))?;
+        self.activity.on_moved();
         self.ended.there |= buffer.filled().len() == before && buffer.remaining() > 0;
         Poll::Ready(Ok(()))
     }
@@ -69,7 +134,9 @@ impl AsyncWrite for Lingering {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.stream()?.poll_write(cx, data)
+        let written = self.stream()?.poll_write(cx, data);
+        self.activity.on_moved();
+        self.stall.check(written, cx)
     }
 
     fn poll_write_vectored(
@@ -77,7 +144,9 @@ impl AsyncWrite for Lingering {
         cx: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.stream()?.poll_write_vectored(cx, data)
+        let written = self.stream()?.poll_write_vectored(cx, data);
+        self.activity.on_moved();
+        self.stall.check(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -87,12 +156,14 @@ impl AsyncWrite for Lingering {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream()?.poll_flush(cx)
+        let flushed = self.stream()?.poll_flush(cx);
+        self.stall.check(flushed, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.ended.here = true;
-        self.stream()?.poll_shutdown(cx)
+        let shut = self.stream()?.poll_shutdown(cx);
+        self.stall.check(shut, cx)
     }
 }
 
@@ -101,7 +172,7 @@ impl Drop for Lingering {
         let Some(stream) = self.stream.take() else {
             return;
         };
-        let served = self.served.take();
+        let place = self.place.take();
         if let (
             Ended {
                 here: true,
@@ -117,7 +188,7 @@ impl Drop for Lingering {
                     while tcp.read(&mut buffer).await.is_ok_and(|len| len > 0) {}
                 };
                 let _ = tokio::time::timeout(LINGER, read).await;
-                drop(served);
+                drop(place);
             }));
         }
     }

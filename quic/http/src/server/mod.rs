@@ -1,5 +1,7 @@
 //! Servers.
 
+mod activity;
+mod answers;
 mod app;
 mod clock;
 mod connections;

@@ -7,6 +7,7 @@ use hybriq::Incoming;
 use hybriq_h3::Payload;
 
 use super::{
+    answers::Answers,
     app::App,
     handle::{Phase, Shared},
     request,
@@ -97,6 +98,7 @@ async fn requests<A: App>(
     let mut left = quic.shared.limits.requests;
     let mut draining = false;
     let mut drains = pin!(quic.shared.phase(Phase::Draining));
+    let mut answers = Answers::default();
     loop {
         let request = tokio::select! {
             biased;
@@ -117,9 +119,7 @@ async fn requests<A: App>(
             connection.shutdown(ALL).await?;
         }
         let running = Running::new(quic.clone());
-        let app = app.clone();
-        // A task moves its future several times, which is a large one.
-        tokio::spawn(Box::pin(request::answer(running, request, app)));
+        answers.start(request::answer(running, request, app.clone()));
     }
 }
 

@@ -9,11 +9,12 @@ use bytes::{Buf, Bytes};
 use h3::{error::Code, server::RequestResolver};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
-    header::CONTENT_LENGTH, response,
+    header::{CONTENT_LENGTH, DATE},
+    response,
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Follows, Payload, SendStream};
+use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
 
 use super::{
     app::{App, BoxError},
@@ -57,9 +58,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         quic.established().await
     };
     let established = established.as_deref();
-    let Some(peer) = peer(quic, established, early) else {
+    let Some(mut peer) = peer(quic, established) else {
         return;
     };
+    peer.early = early;
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
         return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
     }
@@ -82,7 +84,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let length = request.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let body = Body::of_quic(recv, length, limits.stall_time);
-    let is_head = request.method() == Method::HEAD;
+    let asked = match *request.method() {
+        Method::HEAD => Asked::Head,
+        _ => Asked::All,
+    };
     let request = request.map(|()| body);
     let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
@@ -90,7 +95,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
-    let sent = send_response(quic, &mut send, response, is_head).await;
+    let sent = send_response(quic, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
     }
@@ -110,7 +115,7 @@ async fn tunnel<B>(
         return;
     };
     if let Err((mut send, response)) = offer.answered(quic, send, response).await {
-        if let Err(error) = send_response(quic, &mut send, response, false).await {
+        if let Err(error) = send_response(quic, &mut send, response, Asked::All).await {
             tracing::debug!(%error, "a response was not sent to its end");
         }
     }
@@ -125,8 +130,8 @@ async fn refuse(send: &mut Send, status: StatusCode) {
     let _ = Box::pin(send.finish()).await;
 }
 
-/// Returns the facts about the connection.
-fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<Peer> {
+/// Returns the facts about the connection, as they are for a request after the handshake.
+fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
     let (address, local_address, tls) = if let Some(established) = established {
         let connection = &established.connection;
         let address = connection.peer_address();
@@ -141,7 +146,7 @@ fn peer(quic: &Quic, established: Option<&Established>, early: bool) -> Option<P
         local_address,
         version: Version::HTTP_3,
         tls,
-        early,
+        early: false,
     })
 }
 
@@ -191,20 +196,29 @@ async fn respond<B>(
     }
 }
 
+/// Part of the response that a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    All,
+    /// Nothing but the head (RFC 9110 §9.3.2).
+    Head,
+}
+
 /// Sends a response. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
     response: Response<B>,
-    is_head: bool,
+    asked: Asked,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
-    complete(&mut parts, body.size_hint().exact(), is_head);
-    let mut body = pin!((!is_head).then_some(body));
+    fields::strip(&mut parts.headers);
+    let length = missing_length(&parts, body.size_hint().exact(), asked);
+    let mut body = pin!((asked == Asked::All).then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
             Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
@@ -213,8 +227,11 @@ where
         },
         _ => Some(None),
     };
-    let is_over = (body.as_ref().as_pin_ref()).is_none_or(|body| body.is_end_stream());
-    let begun = first.map(|frame| begin(frame, is_over)).transpose();
+    let after_first = match body.as_ref().as_pin_ref() {
+        Some(body) if !body.is_end_stream() => Rest::Frames,
+        _ => Rest::Nothing,
+    };
+    let begun = first.map(|frame| begin(frame, after_first)).transpose();
     let (data, rest) = match begun {
         Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
         Err(error) => {
@@ -227,13 +244,19 @@ where
     } else {
         Follows::More
     };
-    let together = Payload::response(parts.status, &parts.headers, data.clone(), follows);
-    if let Some(payload) = together {
+    let mut head = ResponseHead::new(parts.status, &parts.headers);
+    head.length = length;
+    head.date = fields::date(&parts.headers);
+    if let Some(payload) = Payload::response(&head, data.clone(), follows) {
         within(stall_time, pin!(send.send_data(payload))).await??;
         if follows == Follows::Nothing {
             return Ok(());
         }
     } else {
+        let ResponseHead { length, date, .. } = head;
+        let fields = &mut parts.headers;
+        fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
+        fields.extend(date.map(|date| (DATE, date)));
         let head = Response::from_parts(parts, ());
         within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
         if !data.is_empty() {
@@ -264,32 +287,27 @@ enum Rest {
     Trailers(Option<HeaderMap>),
 }
 
-/// Returns the data of the first frame of a body, and what comes after it.
+/// Returns the data of the first frame of a body, and what comes after it: `rest`, if the frame has
+/// data.
 fn begin<D: Buf>(
     frame: Option<Result<Frame<D>, BoxError>>,
-    is_over: bool,
+    rest: Rest,
 ) -> Result<(Bytes, Rest), BoxError> {
     let Some(frame) = frame else {
         return Ok((Bytes::new(), Rest::Nothing));
     };
     Ok(match frame?.into_data() {
-        Ok(mut data) => {
-            let rest = if is_over { Rest::Nothing } else { Rest::Frames };
-            (data.copy_to_bytes(data.remaining()), rest)
-        }
+        Ok(mut data) => (data.copy_to_bytes(data.remaining()), rest),
         Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
     })
 }
 
-/// Completes the fields of a response.
-fn complete(parts: &mut response::Parts, length: Option<u64>, is_head: bool) {
-    fields::complete(&mut parts.headers);
-    if let Some(length) = length {
-        let is_told = has_length(parts.status) && (length > 0 || !is_head);
-        if is_told && !parts.headers.contains_key(CONTENT_LENGTH) {
-            parts.headers.insert(CONTENT_LENGTH, length.into());
-        }
-    }
+/// Returns the length of a response that has no field with it.
+fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) -> Option<u64> {
+    length.filter(|&length| {
+        let is_told = has_length(parts.status) && (length > 0 || asked == Asked::All);
+        is_told && !parts.headers.contains_key(CONTENT_LENGTH)
+    })
 }
 
 /// Sends the body of a response, and its trailers.

@@ -32,7 +32,7 @@ pub(super) struct Quic {
     pub(super) shared: Arc<Shared>,
     /// Set when the handshake is complete.
     established: watch::Sender<Option<Arc<Established>>>,
-    /// What is known before that.
+    /// Facts that are known before that.
     early: OnceLock<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
     /// Requests of extended CONNECT, if they are allowed.
@@ -92,7 +92,7 @@ impl Quic {
     /// Notes the connection before its handshake is complete.
     pub(super) fn begin(&self, connection: EarlyConnection) {
         let tls = Arc::new(Tls::of_early(&connection));
-        // It begins once.
+        // A connection begins once.
         let _ = self.early.set((connection, tls));
     }
 

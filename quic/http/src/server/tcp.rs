@@ -1,13 +1,6 @@
 //! HTTP/1.1 and HTTP/2 over TCP.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use http::{
     HeaderValue, Request, Response,
@@ -17,15 +10,18 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
 use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStream};
 
 use super::{
     Connect,
+    activity::{Activity, Answering, Counted},
     app::{App, BoxError},
-    connections::Served,
     handle::{Phase, Shared},
-    linger::Lingering,
+    linger::{Lingering, Place},
 };
 use crate::{Body, Peer, Tls, Upgrade};
 
@@ -34,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
+    let most = shared.limits.tcp_connections;
+    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     loop {
         let stream = tokio::select! {
             () = shared.phase(Phase::Draining) => return,
@@ -46,19 +44,22 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 }
             },
         };
-        if shared.connections.count() >= shared.limits.tcp_connections {
+        let Ok(permit) = places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
             continue;
-        }
-        let served = shared.connections.add();
+        };
+        let served = Arc::new(shared.connections.add());
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            let lingering = shared.connections.add();
-            if let Err(error) = serve(&shared, stream, app, lingering).await {
+            let place = Place {
+                served: served.clone(),
+                permit,
+            };
+            if let Err(error) = serve(&shared, stream, app, place).await {
                 tracing::debug!(%error, "a connection over TCP failed");
             }
-            // Who waits for the last connection may need the port.
+            // A caller that waits for the last connection may need the port.
             drop(shared);
             drop(served);
         });
@@ -70,7 +71,7 @@ async fn serve<A: App>(
     shared: &Arc<Shared>,
     stream: TcpStream,
     app: A,
-    lingering: Served,
+    place: Place,
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
@@ -78,9 +79,9 @@ async fn serve<A: App>(
     let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let asked = AtomicBool::new(false);
+    let activity = Arc::new(Activity::default());
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
-        asked.store(true, Ordering::Relaxed);
+        let answering = activity.on_request();
         let peer = Peer {
             address,
             local_address,
@@ -89,7 +90,8 @@ async fn serve<A: App>(
             early: false,
         };
         let alt_svc = shared.alt_svc.clone();
-        answer(app.clone(), request, peer, alt_svc)
+        let request = request.map(|body| Body::of_tcp_request(body, limits.stall_time));
+        answer(app.clone(), request, peer, alt_svc, answering)
     });
     // The version is known: looking for it in the first bytes would wait for them without a limit.
     let builder = auto::Builder::new(TokioExecutor::new());
@@ -110,18 +112,28 @@ async fn serve<A: App>(
     if shared.features.connect == Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
-    let connection = builder
-        .serve_connection_with_upgrades(TokioIo::new(Lingering::new(stream, lingering)), service);
+    let stream = TokioIo::new(Lingering::new(
+        stream,
+        place,
+        activity.clone(),
+        limits.stall_time,
+    ));
+    let connection = builder.serve_connection_with_upgrades(stream, service);
     tokio::pin!(connection);
     let silent = async {
         tokio::time::sleep(limits.header_time).await;
-        if asked.load(Ordering::Relaxed) {
+        if !activity.is_silent() {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
         ended = connection.as_mut() => return ended,
         () = silent => return Err("no request came in time".into()),
+        () = activity.idle(limits.tcp_idle_time) => {
+            connection.as_mut().graceful_shutdown();
+            // A client that is gone does not answer.
+            return tokio::time::timeout(limits.header_time, connection).await?;
+        }
         () = shared.phase(Phase::Draining) => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
@@ -143,11 +155,11 @@ async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<T
 /// Answers a request, and tells the client about HTTP/3.
 async fn answer<A: App>(
     app: A,
-    request: Request<hyper::body::Incoming>,
+    mut request: Request<Body>,
     peer: Peer,
     alt_svc: Option<HeaderValue>,
-) -> Result<Response<A::Body>, BoxError> {
-    let mut request = request.map(Body::of_tcp);
+    answering: Answering,
+) -> Result<Response<Counted<A::Body>>, BoxError> {
     request.extensions_mut().insert(peer);
     if let Some(upgrade) = upgrade(&request) {
         request.extensions_mut().insert(upgrade);
@@ -156,7 +168,7 @@ async fn answer<A: App>(
     if let Some(alt_svc) = alt_svc {
         response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
     }
-    Ok(response)
+    Ok(response.map(|body| Counted::new(body, answering)))
 }
 
 /// Returns what a request asks to upgrade to, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).

@@ -1,6 +1,9 @@
 //! Requests of extended CONNECT over HTTP/3.
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_LENGTH};
+use http::{
+    HeaderValue, Method, Request, Response, StatusCode,
+    header::{CONTENT_LENGTH, DATE},
+};
 use hybriq_h3::{Payload, RecvStream, SendStream};
 
 use super::{
@@ -34,7 +37,7 @@ enum Session {
 
 /// Request that is not offered to the service.
 pub(super) enum Refusal {
-    /// It breaks a rule of RFC 9220.
+    /// The request breaks a rule of RFC 9220.
     Malformed,
     /// Status of the response.
     Status(StatusCode),
@@ -111,7 +114,9 @@ impl Offer {
             let value = HeaderValue::from_static("draft02");
             headers.insert(webtransport::DRAFT, value);
         }
-        fields::complete(headers);
+        fields::strip(headers);
+        let date = fields::date(headers);
+        headers.extend(date.map(|date| (DATE, date)));
         let head = response.map(drop);
         let sent = tokio::time::timeout(quic.shared.limits.stall_time, send.send_response(head));
         if !matches!(sent.await, Ok(Ok(()))) {

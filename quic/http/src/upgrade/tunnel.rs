@@ -59,7 +59,7 @@ enum Sending<W> {
     Idle(W),
     /// A frame, or the end, is on its way.
     Busy(Pin<Box<dyn Sent<W>>>),
-    /// It has ended, or failed.
+    /// The tunnel has ended, or failed.
     Over,
 }
 

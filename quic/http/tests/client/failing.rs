@@ -147,7 +147,7 @@ async fn a_rejected_request_is_sent_again() {
     }
 }
 
-/// It is not sent for ever.
+/// The request is not sent for ever.
 #[tokio::test]
 async fn a_request_is_rejected_in_the_end() {
     let (address, _seen) = server(&[Fate::Reset(REJECTED); 10]);

@@ -152,7 +152,7 @@ async fn nginx_serves() {
     };
     let asking = Asking::new(server, &files);
     let mut answers = asking.all().await;
-    // It echoes nothing: the upload is read back.
+    // The server echoes nothing: the upload is read back.
     let put = asking
         .ask("put", Method::PUT, "/put/file", pattern(1_000_000))
         .await;

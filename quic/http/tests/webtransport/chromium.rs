@@ -24,7 +24,7 @@ use crate::support::run_with;
 /// Time after which a browser is not waited for any more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the page and the server tell.
+/// Reports of the page and the server.
 #[derive(Clone, Default)]
 struct Told {
     lines: Arc<Mutex<Vec<String>>>,

@@ -205,7 +205,7 @@ fn a_lost_request_is_made_again_under_another_number() {
     let again = again.unwrap();
     assert_eq!((again.sequence, again.threshold), (1, 1));
     assert!(asked.unwrap().threshold > 1);
-    // What became of an older one no longer matters.
+    // The fate of an older one no longer matters.
     ours.on_lost(&first);
     ours.on_acked(&first);
     assert_eq!(sent(&mut ours, &path(1000, 40 * MS)).1, None);

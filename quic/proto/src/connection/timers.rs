@@ -214,6 +214,16 @@ impl Connection {
             .min()
     }
 
+    /// Acknowledges 0-RTT data again, beside the flight of the handshake. The first acknowledgement
+    /// is in a 1-RTT packet, which the client drops if it comes before that flight; the client may
+    /// have filled its congestion window, and its Finished waits for room.
+    fn repeat_early_ack(&mut self) {
+        let received = &mut self.acks.received[Space::Data];
+        if received.largest().is_some() {
+            received.request_ack();
+        }
+    }
+
     /// Releases memory that was kept for the next packets, if nothing came or went for
     /// [`limits::QUIET`]: tables and queues without entries. Returns the time at which to call again
     /// if the connection was active since.
@@ -286,6 +296,7 @@ impl Connection {
             // confirmed (RFC 9002 §6.2.4).
             if space != Space::Data {
                 self.handshake.repeat_flights();
+                self.repeat_early_ack();
             }
             self.probe_data();
         }

@@ -20,6 +20,14 @@ pub(super) const OVERHEAD: usize = 256;
 /// of which may be half empty.
 const CLIENT: usize = 320;
 
+/// Number of 0-RTT packets of a client beyond which a part of its ClientHello is not acknowledged.
+///
+/// With more, and the rest of the ClientHello, half an initial window (RFC 9002 §7.2) is full. By the
+/// acknowledgement the client would notice that the other part was lost, halve its window, and find
+/// no room to send the part again. It has no probe timer then, because 0-RTT packets have none. quinn
+/// 0.11 waits until its idle timeout. Without an acknowledgement its probe timer repairs the loss.
+const FEW: usize = 3;
+
 /// Sender of packets: the connection id that they were sent to, and the address they came from.
 type Client = (Cid, SocketAddr);
 
@@ -125,6 +133,13 @@ impl EarlyPackets {
             self.clients.shrink_to_fit();
         }
         Some(kept)
+    }
+
+    /// Returns true if so many packets of a ClientHello's client wait that its congestion window may
+    /// be full (see [`FEW`]).
+    pub(super) fn fill_half_a_window(&self, hello: &Hello) -> bool {
+        let kept = self.clients.get(&(hello.dcid, hello.peer));
+        kept.is_some_and(|kept| kept.packets.len() > FEW)
     }
 
     /// Takes the packets of a ClientHello's client, by the id it chose for us and by ours.

@@ -244,7 +244,12 @@ impl Endpoint {
         now: Instant,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        self.hellos.poll_ack(now)?.acknowledge(now, out)
+        while let Some(hello) = self.hellos.poll_ack(now) {
+            if !self.early.fill_half_a_window(hello) {
+                return hello.acknowledge(now, out);
+            }
+        }
+        None
     }
 }
 

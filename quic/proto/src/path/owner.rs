@@ -261,7 +261,7 @@ impl<S> Paths<S> {
     /// before the handshake is confirmed.
     fn may_come_from(&self, at: Address, moves: Moves) -> bool {
         if self.side.is_client() {
-            // It may be late, or from a server that still validates our address.
+            // The packet may be late, or from a server that still validates our address.
             return at.peer == self.active.peer() || at.peer == self.first.peer;
         }
         match moves {

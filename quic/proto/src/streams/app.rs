@@ -140,6 +140,15 @@ impl Streams {
         result
     }
 
+    /// Takes the end of the stream if everything before it was read, so that no further read is needed.
+    pub fn take_end(&mut self, id: StreamId) -> bool {
+        let is_over = self.recvs.get_mut(id).is_some_and(Recv::take_end);
+        if is_over {
+            self.on_recv_changed(id);
+        }
+        is_over
+    }
+
     /// Takes up to `max` bytes, at least one, at any offset; every byte once. `None` is the end of
     /// the stream, returned once when everything was read.
     ///
@@ -214,8 +223,7 @@ impl Streams {
 
     /// Returns true if data of the stream was received in a 0-RTT packet, while the stream exists.
     pub fn is_early(&self, id: StreamId) -> bool {
-        self.recvs
-            .get(id)
-            .is_some_and(|recv| recv.marks.has(Mark::Early))
+        let is_early = |recv: &Recv| recv.marks.has(Mark::Early);
+        self.any_early && self.recvs.get(id).is_some_and(is_early)
     }
 }

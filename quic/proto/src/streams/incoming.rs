@@ -15,6 +15,7 @@ impl Streams {
     pub fn on_early_data(&mut self, id: StreamId) {
         if let Some(recv) = self.recvs.get_mut(id) {
             recv.marks.set(Mark::Early);
+            self.any_early = true;
         }
     }
 

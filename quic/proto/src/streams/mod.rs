@@ -160,6 +160,8 @@ pub struct Streams {
     schedule: Schedule,
     events: VecDeque<StreamEvent>,
     bytes_resent: u64,
+    /// True if data of any stream was received in a 0-RTT packet.
+    any_early: bool,
 }
 
 impl Streams {
@@ -183,6 +185,7 @@ impl Streams {
             schedule: Schedule::default(),
             events: VecDeque::new(),
             bytes_resent: 0,
+            any_early: false,
         }
     }
 

@@ -317,6 +317,15 @@ impl Recv {
         Err(ReadError::Blocked)
     }
 
+    /// Takes the end if everything before it was read.
+    pub(super) fn take_end(&mut self) -> bool {
+        let is_over = self.state == RecvState::DataRecvd && self.readable() == 0;
+        if is_over {
+            self.state = RecvState::DataRead;
+        }
+        is_over
+    }
+
     fn consume(&mut self, bytes: u64, total: &mut ReceiveCredit) {
         self.credit.consume(bytes);
         total.consume(bytes);

@@ -75,7 +75,7 @@ impl Keys {
             let Ok(packet) = packet.unprotect(&self.victim.keys.header, self.largest) else {
                 return;
             };
-            // It updates its keys too, and follows our updates. Its packets come in order.
+            // The victim updates its keys too, and follows our updates. Its packets come in order.
             if packet.key_phase != self.victim.phase {
                 self.victim.update();
                 if self.own.phase != self.victim.phase {

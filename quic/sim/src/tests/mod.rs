@@ -270,6 +270,29 @@ fn the_ledger_notices_amplification() {
 }
 
 #[test]
+fn the_ledger_knows_that_a_challenge_is_answered_from_anywhere() {
+    let reached = datagram(Side::Client, vec![0x40; 35]);
+    let more = datagram(Side::Client, vec![0x40; 1200]);
+    let mut answer = datagram(Side::Server, vec![0x40; 1200]);
+    answer.source = SocketAddr::from(([203, 0, 113, 2], 1126));
+    for hostile in [false, true] {
+        let mut ledger = Ledger::default();
+        ledger.hostile_clients = hostile;
+        ledger.on_server_received(&datagram(Side::Server, vec![0x40; 29]));
+        ledger.on_sent(Side::Client, &reached).unwrap();
+        ledger.on_client_received(&reached);
+        ledger.on_server_received(&answer);
+        assert_eq!(ledger.on_sent(Side::Client, &more).is_ok(), hostile);
+    }
+    let mut ledger = Ledger::default();
+    ledger.hostile_clients = true;
+    ledger.on_server_received(&datagram(Side::Server, vec![0x40; 29]));
+    ledger.on_server_received(&answer);
+    let nobody = ledger.on_sent(Side::Client, &more);
+    assert!(nobody.is_err(), "no client is there");
+}
+
+#[test]
 fn the_ledger_notices_a_small_initial_of_a_client() {
     let small = datagram(Side::Server, long(0, 1, 2, 1199));
     assert!(Ledger::default().on_sent(Side::Server, &small).is_err());

@@ -71,7 +71,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // It may be gone already.
+            // The file may be gone already.
             let _ = fs::remove_file(path);
         }
     }

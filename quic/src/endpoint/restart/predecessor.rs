@@ -166,7 +166,7 @@ impl Drop for Attempt<'_> {
         match self.progress {
             Progress::Waiting => {
                 self.shared.tell(|| Command::GoOn);
-                self.shared.set_receives(true);
+                self.shared.on_resumed();
             }
             Progress::Gone => {}
         }
@@ -180,7 +180,7 @@ async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartErro
         shared,
         progress: Progress::Waiting,
     };
-    shared.set_receives(false);
+    shared.on_paused();
     let go = timeout(PATIENCE, start(shared, &link)).await;
     go.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         .map_err(RestartError::Lost)?;

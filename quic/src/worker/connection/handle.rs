@@ -11,7 +11,7 @@ use crate::{
     worker::{
         Drain,
         tasks::Tasks,
-        waiters::{Place, leave, poll_waiting, wait_until},
+        waiters::{Place, leave, poll_newcomer, poll_waiting, wait_until},
     },
 };
 
@@ -108,7 +108,7 @@ impl Handle {
 /// A clone starts without places. Dropping it gives its places up.
 pub(crate) struct Polling {
     handle: Handle,
-    /// Created by the first wait, because most handles are never polled.
+    /// Created by the first wait, because most handles never wait.
     places: Option<Box<[Place; WaitFor::ALL.len()]>>,
 }
 
@@ -128,13 +128,20 @@ impl Polling {
         attempt: impl FnOnce(&Handle, &mut State) -> Poll<R>,
     ) -> Poll<R> {
         let handle = &self.handle;
-        let places = self
-            .places
-            .get_or_insert_with(|| Box::new([const { Place::of_handle() }; WaitFor::ALL.len()]));
-        let place = &mut places[what.index()];
-        poll_waiting(handle.state(), (what, place), cx, |state| {
-            attempt(handle, state)
-        })
+        let attempt = |state: &mut State| attempt(handle, state);
+        if let Some(places) = &mut self.places {
+            let place = &mut places[what.index()];
+            return poll_waiting(handle.state(), (what, place), cx, attempt);
+        }
+        match poll_newcomer(handle.state(), what, cx, attempt) {
+            Ok(result) => Poll::Ready(result),
+            Err(place) => {
+                let mut places = Box::new([const { Place::of_handle() }; WaitFor::ALL.len()]);
+                places[what.index()] = place;
+                self.places = Some(places);
+                Poll::Pending
+            }
+        }
     }
 }
 

@@ -191,6 +191,25 @@ pub(crate) fn poll_waiting<T: Waited, R>(
     result
 }
 
+/// Calls `attempt` under the lock, and takes a new place among the waiters if the result is not ready.
+pub(crate) fn poll_newcomer<T: Waited, R>(
+    mutex: &Mutex<T>,
+    what: T::For,
+    cx: &Context<'_>,
+    attempt: impl FnOnce(&mut T) -> Poll<R>,
+) -> Result<R, Place> {
+    let mut guarded = lock(mutex);
+    match attempt(&mut guarded) {
+        Poll::Ready(result) => Ok(result),
+        Poll::Pending => {
+            let mut place = Place::of_handle();
+            // A new place has no previous waker.
+            let _ = guarded.waiters(what).register(&mut place, cx);
+            Err(place)
+        }
+    }
+}
+
 /// Gives up a place among the waiters.
 pub(crate) fn leave<T: Waited>(mutex: &Mutex<T>, what: T::For, place: &mut Place) {
     if place.is_taken() {

@@ -86,7 +86,7 @@ fn separate_ranges_are_bounded_whether_they_are_read_or_not() {
         let mut data = Reassembler::new(u64::MAX, 10);
         assert_eq!(data.read_unordered(1, u64::MAX), None);
         assert_eq!(gaps_until_refused(&mut data, drained), 11);
-        // What closes a gap is still taken.
+        // Data that closes a gap is still taken.
         assert_eq!(data.insert(0, &[1; 5]), Ok(()));
         assert_eq!(data.contiguous_end(), 5);
     }

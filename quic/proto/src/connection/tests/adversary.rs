@@ -133,7 +133,7 @@ fn an_adversary_that_acknowledges_nothing_stays_within_every_bound() {
             let (from, datagram) = step(&mut rng, is, pair.client.connection());
             ledger.received += datagram.len() as u64;
             receive(&mut pair, from, &datagram);
-            // It answers challenges from some of the places.
+            // The adversary answers challenges from some of the places.
             if rng.below(3) == 0 {
                 let paths = &mut pair.server.connection().paths;
                 paths.active_mut().on_validated();

@@ -95,6 +95,24 @@ fn both_ends_drop_their_0_rtt_keys() {
     );
 }
 
+/// The client drops the first acknowledgement if it overtakes the handshake, and may have filled its
+/// window.
+#[test]
+fn a_lost_flight_is_sent_again_with_the_acknowledgement_of_early_data() {
+    let mut pair = again();
+    ask(&mut pair, 5000);
+    deliver_flight(&mut pair);
+    assert!(!pair.server.transmit(pair.now).is_empty());
+    let server = pair.server.connection();
+    assert!(!server.acks.received[Space::Data].is_ack_pending());
+    let timeout = server.next_timeout().unwrap();
+    server.on_timeout(timeout);
+    assert!(server.acks.received[Space::Data].is_ack_due(timeout));
+    assert!(!pair.server.transmit(timeout).is_empty());
+    let server = pair.server.connection();
+    assert!(!server.acks.received[Space::Data].is_ack_pending());
+}
+
 /// Proves: rfc9000 12.4 frames-in-wrong-packets-close
 /// Proves: rfc9001 8.3 crypto-in-0rtt-closes
 #[test]

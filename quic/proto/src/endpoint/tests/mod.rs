@@ -224,7 +224,7 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
     for own in [0, 3] {
         datagram[1] = own;
         let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
-        // It may be the reset of a connection of any worker, besides being answered by one.
+        // The datagram may be the reset of a connection of any worker, besides being answered by one.
         assert!(matches!(routed, Routed::Stray(_)), "{routed:?}");
         assert!(matches!(
             endpoint.on_stray(&mut datagram),
@@ -401,6 +401,26 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     };
     endpoint.refuse(*incoming);
     assert_eq!(endpoint.early.bytes, 0);
+}
+
+/// A client that fills its window with 0-RTT packets could not repair its ClientHello (see
+/// `early_packets::FEW`).
+#[test]
+fn half_a_hello_before_many_early_packets_is_not_acknowledged() {
+    for (early, acknowledged) in [(0, true), (3, true), (4, false), (8, false)] {
+        let now = Instant::now();
+        let mut endpoint = server_with(EarlyDataPolicy::On);
+        let dcid = Cid::from([3; 8]);
+        let (bytes, scid) = client_hello(now);
+        let [mut head, _lost] = whole_hello(&bytes, dcid, scid);
+        endpoint.on_datagram(now, &arrival(1), &mut head);
+        for _ in 0..early {
+            endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(dcid, 1200));
+        }
+        let later = now + limits::PARTIAL_HELLO_ACK_DELAY;
+        let answer = endpoint.poll_transmit(later, &mut [0; 1500]);
+        assert_eq!(answer.is_some(), acknowledged, "{early} early packets");
+    }
 }
 
 #[test]

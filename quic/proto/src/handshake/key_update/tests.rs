@@ -107,7 +107,7 @@ fn a_second_update_before_the_first_was_acknowledged_is_a_violation() {
         assert!(take(&mut keys, Zero, 5).is_ok());
         acknowledge(&mut keys, 0, 5);
         assert_eq!(take(&mut keys, One, 6), Ok(Next));
-        // Of a packet before the update this tells nothing.
+        // This tells nothing about a packet before the update.
         acknowledge(&mut keys, 1, 5);
         if acknowledged {
             acknowledge(&mut keys, 2, 6);

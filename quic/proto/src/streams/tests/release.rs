@@ -72,6 +72,28 @@ fn a_receiver_dropped_after_all_arrived_stops_nobody() {
     assert_eq!(send_all(&mut server, &mut client), [""; 0]);
 }
 
+/// The end needs no read of its own, and is not taken before all data was read.
+#[test]
+fn the_end_comes_with_the_last_data() {
+    let (_, mut server) = pair();
+    let id = client_uni(0);
+    receive(&mut server, &stream(id, 0, b"hel", false)).unwrap();
+    server.accept(Direction::Uni);
+    assert!(!server.take_end(id), "unread");
+    assert_eq!(server.read_chunk(id, 10).unwrap().unwrap(), "hel");
+    assert!(!server.take_end(id), "open");
+    receive(&mut server, &stream(id, 5, b"!", true)).unwrap();
+    assert!(!server.take_end(id), "a gap");
+    receive(&mut server, &stream(id, 3, b"lo", false)).unwrap();
+    assert!(!server.take_end(id), "unread");
+    assert_eq!(server.read(id, &mut [0; 2]), Ok(2));
+    assert!(!server.take_end(id), "one byte is left");
+    assert_eq!(server.read(id, &mut [0; 2]), Ok(1));
+    assert!(server.take_end(id));
+    assert_eq!(halves(&server), 0);
+    assert!(!server.take_end(id), "gone");
+}
+
 #[test]
 fn a_dropped_stream_leaves_nothing_behind_on_either_end() {
     let (mut client, mut server) = pair();

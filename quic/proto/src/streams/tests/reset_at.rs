@@ -265,7 +265,7 @@ fn it_waits_for_the_peers_limits() {
         told(&mut client).is_empty(),
         "the final size is beyond the limit"
     );
-    // What was sent so far arrives after all.
+    // The data sent so far arrives after all.
     receive(&mut server, &stream(id, 0, &[1; 1000], false)).unwrap();
     server.accept(Direction::Uni);
     let mut got = read_all(&mut server, id).len();

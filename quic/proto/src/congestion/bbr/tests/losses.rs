@@ -73,7 +73,7 @@ fn losses_while_going_up_set_the_limit_and_turn_the_flow_down() {
             "{limit} of {target}"
         );
     });
-    // It leaves room below the limit when it cruises.
+    // The controller leaves room below the limit when it cruises.
     run_until(&mut world, State::Cruise);
     world.run(ms(60));
     world.flows[0].bbr.with(|bbr| {

@@ -1,31 +1,30 @@
-//! What RFC 9114 and RFC 9204 say that a server MUST answer to a client that breaks their rules: the
-//! HTTP/3 cases of h3spec, and their kin.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Illegal scripts of a client, and the answers that RFC 9114 and RFC 9204 demand.
 
-mod support;
-
-use axum::Router;
-use hybriq::{Connection, ConnectionError, Direction, Endpoint};
-use support::{Certificate, Http3, client_config, post, run, soon};
+/// Kind of a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    Bidi,
+    Uni,
+}
 
 /// Bytes on a stream, and the error that the server must answer with.
-struct Case {
-    name: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
     /// Streams in the order in which they are opened.
-    streams: &'static [(Direction, &'static [u8])],
+    pub(crate) streams: &'static [(On, &'static [u8])],
     /// Close the last stream's sending end.
-    end: End,
-    expected: Expected,
+    pub(crate) end: End,
+    pub(crate) expected: Expected,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     Open,
     Finish,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expected {
+pub(crate) enum Expected {
     /// CONNECTION_CLOSE with this code.
     Connection(u64),
     /// The last stream is reset or stopped with this code, or answered with status 400 (which RFC 9114
@@ -33,8 +32,8 @@ enum Expected {
     Stream(u64),
 }
 
-use Direction::{Bidi, Uni};
 use Expected::{Connection as Closes, Stream as Resets};
+use On::{Bidi, Uni};
 
 const STREAM_CREATION_ERROR: u64 = 0x103;
 const CLOSED_CRITICAL_STREAM: u64 = 0x104;
@@ -44,15 +43,16 @@ const ID_ERROR: u64 = 0x108;
 const SETTINGS_ERROR: u64 = 0x109;
 const MISSING_SETTINGS: u64 = 0x10a;
 const REQUEST_INCOMPLETE: u64 = 0x10d;
-const MESSAGE_ERROR: u64 = 0x10e;
+pub(crate) const MESSAGE_ERROR: u64 = 0x10e;
 const DECOMPRESSION_FAILED: u64 = 0x200;
 const ENCODER_STREAM_ERROR: u64 = 0x201;
 const DECODER_STREAM_ERROR: u64 = 0x202;
 
 /// A control stream with empty SETTINGS.
-const CONTROL: (Direction, &[u8]) = (Uni, &[0, 4, 0]);
+const CONTROL: (On, &[u8]) = (Uni, &[0, 4, 0]);
 
-const CASES: &[Case] = &[
+/// The cases, by name.
+pub(crate) const CASES: &[Case] = &[
     Case {
         name: "DATA before HEADERS (RFC 9114 §4.1)",
         streams: &[CONTROL, (Bidi, &[0, 1, 7])],
@@ -371,98 +371,3 @@ const CASES: &[Case] = &[
         expected: Resets(MESSAGE_ERROR),
     },
 ];
-
-/// Sends a case on a connection of its own. Returns the server's answer.
-async fn answer(client: &Endpoint, address: std::net::SocketAddr, case: &Case) -> Option<Expected> {
-    let connection = soon(client.connect(address, "localhost")).await.unwrap();
-    let mut open = Vec::new();
-    for (direction, bytes) in case.streams {
-        let (mut send, recv) = match direction {
-            Bidi => {
-                let (send, recv) = connection.open_bidi().await.unwrap();
-                (send, Some(recv))
-            }
-            Uni => (connection.open_uni().await.unwrap(), None),
-        };
-        send.write_all(bytes).await.unwrap();
-        open.push((send, recv));
-    }
-    let (send, recv) = open.last_mut().unwrap();
-    match case.end {
-        End::Open => {}
-        End::Finish => send.finish(),
-    }
-    let on_stream = async {
-        match recv {
-            Some(recv) => match recv.read_to_end(10_000).await {
-                Err(hybriq::ReadError::Reset(code)) => Some(Resets(code)),
-                // HEADERS with `:status 400`, entry 67 of the static table.
-                Ok(bytes) if is_bad_request(&bytes) => Some(Resets(MESSAGE_ERROR)),
-                Ok(_) => None,
-                Err(_) => std::future::pending().await,
-            },
-            None => std::future::pending().await,
-        }
-    };
-    // A connection error may be seen by the stream first.
-    let answer = tokio::select! {
-        biased;
-        reason = connection.closed() => code(&reason),
-        answer = on_stream => answer,
-        // Nothing comes if the server ignores it: a request behind it is answered then.
-        () = ignored(&connection) => None,
-    };
-    if let Some(Resets(_)) = answer {
-        assert_eq!(connection.close_reason(), None, "{}", case.name);
-    }
-    answer
-}
-
-fn is_bad_request(response: &[u8]) -> bool {
-    // HEADERS, and `:status` from the static table: index 67 does not fit into six bits.
-    response.first() == Some(&1) && response.windows(2).any(|pair| pair == [0xff, 67 - 63])
-}
-
-fn code(reason: &ConnectionError) -> Option<Expected> {
-    match reason {
-        ConnectionError::Application { code, .. } => Some(Closes(*code)),
-        _ => None,
-    }
-}
-
-/// Returns once the server has answered a few requests after the case.
-async fn ignored(connection: &Connection) {
-    for _ in 0..3 {
-        let Ok((mut send, mut recv)) = connection.open_bidi().await else {
-            return std::future::pending().await;
-        };
-        let get = [1, 8, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
-        if send.write_all(&get).await.is_err() {
-            return std::future::pending().await;
-        }
-        send.finish();
-        if recv.read_to_end(10_000).await.is_err() {
-            return std::future::pending().await;
-        }
-    }
-}
-
-#[tokio::test]
-async fn broken_rules_are_answered_with_the_code_of_the_rfc() {
-    let server = run(Router::new());
-    let client = Endpoint::client(client_config(&Certificate::shared())).unwrap();
-    let mut other = Http3::connect(server.address()).await;
-    let mut wrong = Vec::new();
-    for case in CASES {
-        let answer = answer(&client, server.address(), case).await;
-        if answer != Some(case.expected) {
-            wrong.push(format!(
-                "{}: {answer:x?} instead of {:x?}",
-                case.name, case.expected
-            ));
-        }
-        let echoed = other.ask(post("/", "fine")).await.unwrap();
-        assert_eq!(echoed.body(), "fine", "{}", case.name);
-    }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
-}

@@ -1,0 +1,137 @@
+//! Bounds on clients over TCP.
+
+mod support;
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::Request,
+    http::StatusCode,
+    routing::{any, post as on_post},
+};
+use http_body_util::BodyExt as _;
+use hybriq_http::{Limits, Server};
+use support::{Certificate, Http3, Running, ask_over_tcp, connect_tls, get, post, run_with, soon};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::oneshot,
+};
+
+fn serve(router: Router, change: impl FnOnce(&mut Limits)) -> Running {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    let config = Certificate::shared().config();
+    run_with(Server::builder().limits(limits), config, router)
+}
+
+#[tokio::test]
+async fn connections_over_quic_take_no_place_of_those_over_tcp() {
+    let server = serve(Router::new(), |limits| limits.tcp_connections = 1);
+    let mut quic = Http3::connect(server.address()).await;
+    quic.ask(get("/")).await.unwrap();
+    let mut tcp = connect_tls(server.address(), "http/1.1").await.unwrap();
+    assert_eq!(server.handle.connections(), 2);
+    let asked = ask_over_tcp(server.address(), "h2", None, get("/")).await;
+    assert!(asked.is_err(), "there is one place");
+    tcp.shutdown().await.unwrap();
+    let _ = soon(tcp.read_to_end(&mut Vec::new())).await;
+    // The server frees the place a moment after the client's end.
+    let again = async {
+        while ask_over_tcp(server.address(), "h2", None, get("/"))
+            .await
+            .is_err()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(again).await;
+}
+
+#[tokio::test]
+async fn a_body_that_stops_to_come_over_tcp_is_an_error() {
+    let whole = async |request: Request| match request.into_body().collect().await {
+        Ok(_) => StatusCode::OK,
+        Err(error) => {
+            let told = error.to_string();
+            assert!(told.contains("sent nothing of the body"), "{told}");
+            StatusCode::REQUEST_TIMEOUT
+        }
+    };
+    let router = Router::new().route("/in", on_post(whole));
+    let server = serve(router, |limits| {
+        limits.stall_time = Duration::from_millis(200);
+    });
+    let mut stream = connect_tls(server.address(), "http/1.1").await.unwrap();
+    let part = b"POST /in HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc";
+    stream.write_all(part).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut head = [0; 12];
+    soon(stream.read_exact(&mut head)).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 408");
+    let done = ask_over_tcp(server.address(), "h2", None, post("/in", "whole")).await;
+    assert_eq!(done.unwrap().status(), 200);
+}
+
+/// A body without an end. Tells when it is dropped.
+struct Endless(#[expect(dead_code, reason = "dropped with the body")] oneshot::Sender<()>);
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        let data = Bytes::from_static(&[7; 16 << 10]);
+        Poll::Ready(Some(Ok(http_body::Frame::data(data))))
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_over_tcp_is_disconnected() {
+    let (dropped, gone) = oneshot::channel();
+    let dropped = std::sync::Mutex::new(Some(dropped));
+    let dropped = std::sync::Arc::new(dropped);
+    let endless = any(async move || {
+        let dropped = dropped.lock().unwrap().take().unwrap();
+        Body::new(Endless(dropped))
+    });
+    let router = Router::new().route("/out", endless);
+    let server = serve(router, |limits| {
+        limits.stall_time = Duration::from_millis(200);
+    });
+    let mut stream = connect_tls(server.address(), "http/1.1").await.unwrap();
+    let get = b"GET /out HTTP/1.1\r\nhost: a\r\n\r\n";
+    stream.write_all(get).await.unwrap();
+    stream.flush().await.unwrap();
+    assert!(soon(gone).await.is_err());
+}
+
+#[tokio::test]
+async fn an_idle_connection_of_http2_is_closed() {
+    let server = serve(Router::new(), |limits| {
+        limits.tcp_idle_time = Duration::from_millis(100);
+        limits.header_time = Duration::from_millis(500);
+    });
+    let mut stream = connect_tls(server.address(), "h2").await.unwrap();
+    // The preface, empty SETTINGS, and `GET /` for the authority `a`.
+    let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x06\x01\x05\0\0\0\x01\x82\x84\x87\x41\x01a";
+    stream.write_all(start).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut answered = Vec::new();
+    let _ = soon(stream.read_to_end(&mut answered)).await;
+    let has = |ty: u8| {
+        answered
+            .windows(5)
+            .any(|five| five[3] == ty && five[0] == 0)
+    };
+    assert!(has(1), "HEADERS of the answer");
+    assert!(has(7), "GOAWAY");
+}

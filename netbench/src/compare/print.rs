@@ -73,9 +73,10 @@ fn row(cell: &str, line: &Line) -> Vec<String> {
             Some((low, high)) => change_interval(Some((percent(low), percent(high)))),
             None => NONE.to_owned(),
         },
-        match line.disturbed {
-            true => format!("{} !", line.verdict.words()),
-            false => line.verdict.words().to_owned(),
+        if line.disturbed {
+            format!("{} !", line.verdict.words())
+        } else {
+            line.verdict.words().to_owned()
         },
     ]
 }

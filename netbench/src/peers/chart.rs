@@ -44,9 +44,9 @@ pub(super) fn svg(comparison: &Comparison) -> String {
             (text((40.0, 48.0), ("start", 28.0), Ink::Text, "hybriq beside the best other QUIC stack"))
             (text((40.0, 78.0), ("start", 15.0), Ink::Soft, "Each row: how many times better than the best peer (= 1). Right is better. Open mark: the goal."))
             (legend())
-            @for tick in [0.25, 0.5, 1.0, 2.0, 4.0] {
-                @let weight = if tick == 1.0 { "2" } else { "1" };
-                @let ink = if tick == 1.0 { Ink::Soft } else { Ink::Grid };
+            @for (tick, is_peer) in [(0.25, false), (0.5, false), (1.0, true), (2.0, false), (4.0, false)] {
+                @let weight = if is_peer { "2" } else { "1" };
+                @let ink = if is_peer { Ink::Soft } else { Ink::Grid };
                 line x1=(px(at(tick))) x2=(px(at(tick))) y1=(px(TOP - 10.0)) y2=(px(bottom)) stroke=(paint(ink)) stroke-width=(weight) {}
                 (text((at(tick), bottom + 22.0), ("middle", 14.0), Ink::Soft, &format!("{tick} ×")))
             }

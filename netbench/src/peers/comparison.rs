@@ -14,10 +14,6 @@ use crate::results::{About, Better, Results, Summary};
 const FORMAT: u32 = 1;
 
 /// Our stack beside the others.
-#[expect(
-    clippy::struct_field_names,
-    reason = "the format's field tells it from other files"
-)]
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Comparison {
     /// [`FORMAT`].

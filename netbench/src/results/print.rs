@@ -156,9 +156,12 @@ enum Detail {
 /// Returns the columns in the order of their importance.
 fn columns(cells: &[&CellResult], detail: Detail) -> Vec<Column> {
     let table = Columns { cells, detail };
-    let marked = |cell: &&CellResult| match cell.disturbed {
-        true => format!("{} !", cell.name).trim_start().to_owned(),
-        false => cell.name.clone(),
+    let marked = |cell: &&CellResult| {
+        if cell.disturbed {
+            format!("{} !", cell.name).trim_start().to_owned()
+        } else {
+            cell.name.clone()
+        }
     };
     let names = cells.iter().map(marked).collect();
     let mut columns = vec![Column {

@@ -220,7 +220,6 @@ pub use udp::{Arrival, Local, SocketId, Transmit};
 #[cfg(test)]
 extern crate self as hybriq_proto;
 #[cfg(test)]
-#[path = "../../sim/src/forge/mod.rs"]
 #[expect(
     dead_code,
     unused_imports,
@@ -229,7 +228,6 @@ extern crate self as hybriq_proto;
 )]
 mod forge;
 #[cfg(test)]
-#[path = "../../sim/src/rng.rs"]
 #[expect(
     dead_code,
     unreachable_pub,

@@ -1,7 +1,7 @@
 //! Packets read and made by hand: what an observer sees, Initial packets, whose keys anybody can
 //! derive, and packets under the keys of a connection.
 //!
-//! The unit tests of `hybriq-proto` include this module by its path, because a crate's unit tests
+//! The unit tests of `hybriq-proto` include this module too, by links to its files, because a crate's unit tests
 //! are built with separate types, which this crate does not know.
 
 mod connection;

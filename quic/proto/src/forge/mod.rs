@@ -1,0 +1,1 @@
+../../../sim/src/forge/mod.rs

@@ -23,6 +23,8 @@ pub(super) struct Answers<F> {
     /// Number of requests that get a task before they are polled, because one has used the thread for long:
     /// a runtime with several threads runs them side by side.
     slow: u32,
+    /// Time above which an answer is slow.
+    quick: Duration,
 }
 
 impl<F> Default for Answers<F> {
@@ -30,6 +32,7 @@ impl<F> Default for Answers<F> {
         Self {
             spare: None,
             slow: 0,
+            quick: QUICK,
         }
     }
 }
@@ -54,13 +57,15 @@ impl<F: Future<Output = ()> + Send + 'static> Answers<F> {
         // request alone, as it does on a task.
         let mut cx = Context::from_waker(Waker::noop());
         let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut cx)));
-        if clock::now().duration_since(start) > QUICK {
+        let Ok(polled) = polled else {
+            return;
+        };
+        if clock::now().duration_since(start) > self.quick {
             self.slow = SLOW;
         }
         match polled {
-            Ok(Poll::Ready(())) => self.spare = Some(answer),
-            Ok(Poll::Pending) => drop(tokio::spawn(answer)),
-            Err(_) => {}
+            Poll::Ready(()) => self.spare = Some(answer),
+            Poll::Pending => drop(tokio::spawn(answer)),
         }
     }
 }
@@ -76,6 +81,14 @@ mod tests {
     };
 
     use super::*;
+
+    /// Answers that are never slow.
+    fn patient<F: Future<Output = ()> + Send + 'static>() -> Answers<F> {
+        Answers {
+            quick: Duration::MAX,
+            ..Answers::default()
+        }
+    }
 
     /// Counts its polls, and ends after so many.
     async fn ends_after(polls: usize, count: Arc<AtomicUsize>) {
@@ -93,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_ready_needs_no_task() {
-        let mut answers = Answers::default();
+        let mut answers = patient();
         for _ in 0..3 {
             let count = Arc::new(AtomicUsize::new(0));
             answers.start(ends_after(1, count.clone()));
@@ -104,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_its_request_alone() {
-        let mut answers = Answers::default();
+        let mut answers = patient();
         for panics in [true, false] {
             answers.start(async move { assert!(!panics, "of the service") });
             assert_eq!(answers.spare.is_some(), !panics);
@@ -113,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_waits_gets_a_task() {
-        let mut answers = Answers::default();
+        let mut answers = patient();
         let count = Arc::new(AtomicUsize::new(0));
         answers.start(ends_after(3, count.clone()));
         assert_eq!(count.load(Ordering::Relaxed), 1);
@@ -124,10 +137,8 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_slow_answer_others_get_tasks_at_once() {
-        let mut answers = Answers {
-            spare: None,
-            slow: 1,
-        };
+        let mut answers = patient();
+        answers.slow = 1;
         let counts = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         answers.start(ends_after(1, counts[0].clone()));
         assert_eq!(counts[0].load(Ordering::Relaxed), 0);
@@ -136,5 +147,17 @@ mod tests {
         while counts[0].load(Ordering::Relaxed) == 0 {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_takes_long_is_slow() {
+        let mut answers = patient();
+        answers.quick = Duration::ZERO;
+        answers.start(async {
+            // Some time passes, however little.
+            let start = clock::now();
+            while clock::now() == start {}
+        });
+        assert_eq!(answers.slow, SLOW);
     }
 }

@@ -76,19 +76,22 @@ enum Coding {
     Huffman,
 }
 
-/// Reads a frame, and returns its type and payload.
-async fn frame(recv: &mut RecvStream) -> Option<(u8, Vec<u8>)> {
-    let mut head = [0; 2];
-    recv.read_exact(&mut head).await.ok()?;
-    let [kind, first] = head;
-    // The length takes 1, 2, 4 or 8 bytes (RFC 9000 §16).
+/// Reads an integer of 1, 2, 4 or 8 bytes (RFC 9000 §16).
+async fn integer(recv: &mut RecvStream) -> Option<u64> {
+    let mut first = [0];
+    recv.read_exact(&mut first).await.ok()?;
+    let [first] = first;
     let mut rest = vec![0; (1 << (first >> 6)) - 1];
     recv.read_exact(&mut rest).await.ok()?;
-    let first = usize::from(first & 0x3f);
-    let len = rest
-        .iter()
-        .fold(first, |len, byte| len << 8 | usize::from(*byte));
-    let mut payload = vec![0; len];
+    let join = |number, byte: &u8| number << 8 | u64::from(*byte);
+    Some(rest.iter().fold(u64::from(first & 0x3f), join))
+}
+
+/// Reads a frame, and returns its type and payload. Servers also send frames of types that nobody knows.
+async fn frame(recv: &mut RecvStream) -> Option<(u64, Vec<u8>)> {
+    let kind = integer(recv).await?;
+    let len = integer(recv).await?;
+    let mut payload = vec![0; usize::try_from(len).unwrap()];
     recv.read_exact(&mut payload).await.ok()?;
     Some((kind, payload))
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::authority::Authority;
 use crate::clients::{Count, ask, ask_until_asked_to_go, connect, endpoint, soon};
 use crate::reloading::check;
 use crate::server::{PROGRAM, Server, files};
+use crate::systemd::{given, message, shared};
 
 /// Connections that begin after each restart.
 const MORE: usize = 5;
@@ -31,13 +33,18 @@ struct Descendants(Vec<u32>);
 
 impl Restarting {
     fn start(name: &str, authority: &Authority, health: SocketAddr) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(["--listen", "127.0.0.1:0", "--workers", "2"]);
+        Self::run(command, name, authority, health)
+    }
+
+    /// Adds the options of a restart to a command.
+    fn run(mut command: Command, name: &str, authority: &Authority, health: SocketAddr) -> Self {
         let secret = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-secret"));
         fs::write(&secret, [7; 32]).unwrap();
         // Short, as paths of sockets must be.
         let path = std::env::temp_dir().join(format!("hybriq-{name}-{}", std::process::id()));
-        let mut command = Command::new(PROGRAM);
         command.args(files(authority));
-        command.args(["--listen", "127.0.0.1:0", "--workers", "2"]);
         command.args(["--health", &health.to_string()]);
         command.arg("--restart").arg(path);
         command.arg("--fleet-secret").arg(secret);
@@ -270,6 +277,40 @@ async fn a_successor_that_cannot_serve_changes_nothing() {
     another.close(0, b"done");
     assert_eq!(server.says("drained: "), "0 connections were cut off");
     server.signal(Signal::TERM);
+    assert!(server.first.ends().0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn systemd_learns_which_process_is_the_service() {
+    let authority = Authority::new("restarting-systemd");
+    let port = shared_port();
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("restarting-notify");
+    let _ = fs::remove_file(&path);
+    let notify = UnixDatagram::bind(&path).unwrap();
+    let first = shared("127.0.0.1:0");
+    let second = shared(&first.local_addr().unwrap().to_string());
+    let mut command = given(first, second);
+    command.env("NOTIFY_SOCKET", &path);
+    let health = port.local_addr().unwrap();
+    let mut server = Restarting::run(command, "restarting-systemd", &authority, health);
+    assert_eq!(message(&notify), "READY=1\n");
+    server.restart();
+    // In any order: the new process is ready when it listens, and the old one knows it then.
+    let mut told = [message(&notify), message(&notify)];
+    told.sort();
+    let newest = server.later.0[0];
+    for number in 0..8 {
+        let client = endpoint(authority.trust());
+        let connection = connect(&client, server.first.address).await.unwrap();
+        ask(&connection, number).await.unwrap();
+        connection.close(0, b"done");
+    }
+    assert_eq!(
+        told,
+        [format!("MAINPID={newest}\n"), "READY=1\n".to_owned()]
+    );
+    server.signal(Signal::TERM);
+    assert_eq!(message(&notify), "STOPPING=1\n");
     assert!(server.first.ends().0.success());
 }
 

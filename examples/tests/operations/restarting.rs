@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use hybriq::{Connection, Endpoint};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,6 +22,9 @@ use crate::systemd::{given, message, shared};
 
 /// Connections that begin after each restart.
 const MORE: usize = 5;
+
+/// Pause of each connection after a request.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that restarts itself. The first process is our child, the others are theirs.
 struct Restarting {
@@ -143,9 +147,19 @@ impl Load {
 
     /// Begins connections that transfer data.
     async fn connect(&mut self, count: usize) {
-        for index in 0..count {
-            let client = &self.clients[index % self.clients.len()];
-            let connection = connect(client, self.server).await.unwrap();
+        let mut connections = Vec::new();
+        while connections.len() < count {
+            // Not all at once: nobody tests the limits of the server here.
+            let together = (count - connections.len()).min(50);
+            let clients = self.clients.iter().cycle().take(together);
+            let connecting: Vec<_> = clients
+                .map(|client| client.connect(self.server, "localhost"))
+                .collect();
+            for one in connecting {
+                connections.push(soon(one).await.unwrap());
+            }
+        }
+        for connection in connections {
             let (asked, done) = (self.asked.clone(), Arc::clone(&self.done));
             self.tasks.spawn(transfer(connection, asked, done));
             self.connections += 1;
@@ -183,6 +197,7 @@ async fn transfer(
         ask(&connection, number).await?;
         asked.add();
         number += 1;
+        tokio::time::sleep(PAUSE).await;
     }
     connection.close(0, b"done");
     Ok(())

@@ -109,6 +109,7 @@ async fn measure_part(part: &peers::Part) -> Result<results::Results, Failure> {
     request.repetitions = part.repetitions;
     request.time = part.time;
     request.gives_up = true;
+    request.transport.socket_buffer = Some(peers::SOCKET_BUFFER);
     run::measure(&request).await
 }
 

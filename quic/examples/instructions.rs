@@ -1,4 +1,4 @@
-//! Does a fixed amount of work in the core, to count the instructions that it takes.
+//! Does a fixed amount of work in the core, to count the instructions and allocations that it takes.
 //!
 //! Two endpoints talk to each other over a lossless link in memory, in virtual time and with
 //! seeded randomness: there are no sockets, no threads and no sleeps. The TLS libraries draw
@@ -7,43 +7,53 @@
 //! ```text
 //! cargo build --release -p hybriq --example instructions
 //! export GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824
-//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='instructions::measured*' \
-//!     target/release/examples/instructions handshakes 100 rustls
+//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='instructions::counted*' \
+//!     target/release/examples/instructions handshakes 100 rustls server
 //! ```
 //!
 //! Without the tunables glibc copies with `rep movsb`, of which valgrind counts every byte.
 //!
-//! - `handshakes COUNT [rustls|s2n]`: full handshakes with X25519MLKEM768 and an ECDSA P-256
-//!   certificate, one after the other. Each connection lives from its first packet until both
-//!   ends have forgotten it. Both ends are counted.
-//! - `bulk MIB [rustls|s2n]`: one stream over a connection that exists already, 1 Gbit/s and a
-//!   round trip of 10 ms. Both ends are counted.
+//! - `handshakes COUNT`: full handshakes with an ECDSA P-256 certificate, one after the other. Each
+//!   connection lives from its first packet until both ends have forgotten it. The unit is a
+//!   connection.
+//! - `upload MIB`, `download MIB`: one stream from the client or the server over a connection that
+//!   exists already, 1 Gbit/s and a round trip of 10 ms. The unit is a packet of the sender.
+//! - `requests COUNT`: requests of 100 bytes and answers of 100 bytes, each on a stream of its own,
+//!   one after the other. The unit is a request.
 //!
-//! With `qlog` as the last argument both ends log their connections, to nowhere. The thread that
-//! writes is not counted.
+//! Words that may follow, in any order: `rustls` or `s2n`; the group, `X25519MLKEM768` unless it is
+//! `X25519`; `client` or `server`, if only one end is to be counted; `qlog`, with which both ends log
+//! their connections to nowhere (the thread that writes is not counted).
 //!
-//! The command above counts [`measured`] alone. Without `--toggle-collect` valgrind counts the
-//! set-up too, which cancels out in the difference of two runs with different amounts of work.
+//! `.ci/instructions` makes the table in `quic/docs/instructions.md` of it.
+
+#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
 use std::{
+    alloc::{GlobalAlloc, Layout, System},
     collections::VecDeque,
     env,
     error::Error,
     hint::black_box,
     net::SocketAddr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use hybriq::{
     TransportConfig,
     qlog::Qlog,
-    tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Trust},
+    tls::{
+        Backend, ClientOptions, Group, Identity, KeyExchange, PrivateKeyDer, ServerOptions, Side,
+        Trust,
+    },
 };
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::{Arrival, Endpoint, Local, Routed, Setup, Slot, SocketId, Transmit},
-    stats::ConnectionStats,
     streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 use hybriq_sim::SeededRandom;
@@ -53,7 +63,6 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const CLIENT: &str = "10.0.0.1:50000";
 const SERVER: &str = "192.0.2.1:4433";
 const SERVER_NAME: &str = "localhost";
-const GROUP: &str = "X25519MLKEM768";
 
 /// One-way delay of the link.
 const ONE_WAY: Duration = Duration::from_millis(5);
@@ -71,7 +80,39 @@ static CHUNK: [u8; 16 * 1024] = [0; 16 * 1024];
 /// lazy set-up.
 const WARM_UP: usize = 2;
 
-const USAGE: &str = "instructions handshakes|bulk COUNT|MIB [rustls|s2n] [qlog]";
+/// Bytes of a request, and of its answer.
+const REQUEST: usize = 100;
+
+const USAGE: &str = "instructions handshakes|upload|download|requests COUNT \
+    [rustls|s2n] [X25519MLKEM768|X25519] [client|server] [qlog]";
+
+/// Allocations so far.
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Logs of the connections.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,53 +121,113 @@ enum Logs {
     On,
 }
 
+/// What is set up, and which end is counted.
+struct Options {
+    backend: Backend,
+    group: Group,
+    client: Counted,
+    server: Counted,
+    logs: Logs,
+}
+
+impl Options {
+    fn of(words: &[String]) -> Result<Self> {
+        let mut options = Self {
+            backend: Backend::Rustls,
+            group: Group::X25519MLKEM768,
+            client: Counted::Yes,
+            server: Counted::Yes,
+            logs: Logs::Off,
+        };
+        for word in words {
+            match word.as_str() {
+                "rustls" => options.backend = Backend::Rustls,
+                #[cfg(all(unix, feature = "s2n-tls"))]
+                "s2n" => options.backend = Backend::S2nTls,
+                "X25519MLKEM768" => options.group = Group::X25519MLKEM768,
+                "X25519" => options.group = Group::X25519,
+                "client" => options.server = Counted::No,
+                "server" => options.client = Counted::No,
+                "qlog" => options.logs = Logs::On,
+                _ => return Err(USAGE.into()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn key_exchange(&self) -> KeyExchange {
+        if self.group.is_post_quantum() {
+            KeyExchange::default()
+        } else {
+            KeyExchange::OnlyClassical
+        }
+    }
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (arguments, logs) = match &arguments[..] {
-        [others @ .., "qlog"] => (others, Logs::On),
-        all => (all, Logs::Off),
-    };
-    let (mode, amount, backend) = match *arguments {
-        [mode, amount] | [mode, amount, "rustls"] => (mode, amount, Backend::Rustls),
-        #[cfg(all(unix, feature = "s2n-tls"))]
-        [mode, amount, "s2n"] => (mode, amount, Backend::S2nTls),
-        _ => return Err(USAGE.into()),
+    let [mode, amount, words @ ..] = arguments.as_slice() else {
+        return Err(USAGE.into());
     };
     let amount: usize = amount.parse()?;
-    let mut world = World::new(backend, logs)?;
-    match mode {
+    let mut world = World::new(&Options::of(words)?)?;
+    let units = match mode.as_str() {
         "handshakes" => {
             world.handshakes(WARM_UP)?;
-            let sent = measured(|| world.handshakes(amount))?;
-            println!("connections={amount} packets_sent={sent}");
+            world.count();
+            world.handshakes(amount)?;
+            amount as u64
         }
-        "bulk" => {
-            world.connect()?;
-            world.transfer(WARM_UP << 20)?;
-            let before = world.stats();
-            measured(|| world.transfer(amount << 20))?;
-            let after = world.stats();
-            let difference = |count: fn(&ConnectionStats) -> u64| {
-                count(&after.0) - count(&before.0) + count(&after.1) - count(&before.1)
+        "upload" | "download" => {
+            let from = if mode == "upload" {
+                Side::Client
+            } else {
+                Side::Server
             };
-            println!(
-                "mib={amount} data_packets_sent={} packets_sent={} datagrams_sent={} packets_lost={}",
-                after.0.packets_sent - before.0.packets_sent,
-                difference(|stats| stats.packets_sent),
-                difference(|stats| stats.datagrams_sent),
-                difference(|stats| stats.packets_lost),
-            );
+            world.connect()?;
+            world.transfer(from, WARM_UP << 20)?;
+            let before = world.packets_sent(from);
+            world.count();
+            world.transfer(from, amount << 20)?;
+            world.packets_sent(from) - before
+        }
+        "requests" => {
+            world.connect()?;
+            world.requests(WARM_UP)?;
+            world.count();
+            world.requests(amount)?;
+            amount as u64
         }
         _ => return Err(USAGE.into()),
-    }
+    };
+    let allocations = world.client.allocations + world.server.allocations;
+    println!("units={units} allocations={allocations}");
     Ok(())
 }
 
-/// Runs the measured work.
+/// Whether the work of one end is counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Counted {
+    No,
+    Yes,
+}
+
+/// Lets an end do its work, which is counted.
 #[inline(never)]
-fn measured<T>(work: impl FnOnce() -> T) -> T {
-    black_box(work())
+fn counted(machine: &mut Machine, now: Instant, from: &mut OneWay, to: &mut OneWay) -> Result<()> {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let done = machine.turn(now, from, to);
+    machine.allocations += ALLOCATIONS.load(Ordering::Relaxed) - before;
+    black_box(done)
+}
+
+/// Lets the client begin a connection, which is counted.
+#[inline(never)]
+fn counted_start(world: &mut World) -> Result<()> {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let done = world.start();
+    world.client.allocations += ALLOCATIONS.load(Ordering::Relaxed) - before;
+    black_box(done)
 }
 
 /// A client, a server and the link between them.
@@ -137,12 +238,15 @@ struct World {
     to_client: OneWay,
     to_server: OneWay,
     setup: Setup,
+    group: Group,
+    /// Ends whose work will be counted.
+    ends: (Counted, Counted),
 }
 
 impl World {
     #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
-    fn new(backend: Backend, logs: Logs) -> Result<Self> {
-        let (client, server) = setups(backend, logs)?;
+    fn new(options: &Options) -> Result<Self> {
+        let (client, server) = setups(options)?;
         Ok(Self {
             now: Instant::now(),
             client: Machine::new(CLIENT, 1, None)?,
@@ -150,31 +254,49 @@ impl World {
             to_client: OneWay::default(),
             to_server: OneWay::default(),
             setup: client,
+            group: options.group,
+            ends: (options.client, options.server),
         })
     }
 
-    /// Makes `count` connections one after the other, and returns the number of packets sent.
-    fn handshakes(&mut self, count: usize) -> Result<u64> {
-        let mut sent = 0;
+    /// Begins to count.
+    fn count(&mut self) {
+        (self.client.counted, self.server.counted) = self.ends;
+    }
+
+    /// Makes `count` connections one after the other.
+    fn handshakes(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
             self.connect()?;
-            let (client, server) = self.stats();
-            sent += client.packets_sent + server.packets_sent;
             self.disconnect()?;
         }
-        Ok(sent)
+        Ok(())
     }
 
     fn connect(&mut self) -> Result<()> {
         self.client.app.confirmed = false;
         self.server.app.confirmed = false;
-        let server = self.server.address;
-        let made = self
-            .client
+        match self.client.counted {
+            Counted::Yes => counted_start(self)?,
+            Counted::No => self.start()?,
+        }
+        self.run_until(|world| world.client.app.confirmed && world.server.app.confirmed)?;
+        let connection = self.client.connection.as_ref();
+        let agreed = connection.and_then(|(_, it)| it.handshake());
+        if agreed.is_none_or(|it| it.key_exchange.group != self.group) {
+            return Err(format!("agreed on {agreed:?}").into());
+        }
+        Ok(())
+    }
+
+    /// Begins a connection, with its ClientHello.
+    fn start(&mut self) -> Result<()> {
+        let (client, server) = (&mut self.client, self.server.address);
+        let made = client
             .endpoint
             .connect(self.now, &self.setup, server, SERVER_NAME)?;
-        self.client.connection = Some(made);
-        self.run_until(|world| world.client.app.confirmed && world.server.app.confirmed)
+        client.connection = Some(made);
+        Ok(())
     }
 
     fn disconnect(&mut self) -> Result<()> {
@@ -187,39 +309,71 @@ impl World {
         })
     }
 
-    /// Sends this number of bytes on a new stream from the client to the server.
-    fn transfer(&mut self, bytes: usize) -> Result<()> {
-        self.client.app.to_send = bytes;
-        self.server.app.received = 0;
-        self.server.app.ended = false;
-        let Some((_, connection)) = &mut self.client.connection else {
+    /// Sends this number of bytes on a new stream of one end.
+    fn transfer(&mut self, from: Side, bytes: usize) -> Result<()> {
+        let (sender, receiver) = match from {
+            Side::Client => (&mut self.client, &mut self.server),
+            Side::Server => (&mut self.server, &mut self.client),
+        };
+        receiver.app.received = 0;
+        receiver.app.ended = false;
+        let Some((_, connection)) = &mut sender.connection else {
             return Err("there is no connection".into());
         };
         let streams = connection.streams();
-        self.client.app.stream = streams.open(Direction::Uni);
-        self.client.app.write(streams)?;
-        self.run_until(|world| world.server.app.ended)?;
-        if self.server.app.received != bytes {
-            return Err("the server received another number of bytes".into());
+        sender.app.to_send = bytes;
+        sender.app.stream = streams.open(Direction::Uni);
+        sender.app.write(streams)?;
+        self.run_until(|world| world.end(from.peer()).app.ended)?;
+        if self.end(from.peer()).app.received != bytes {
+            return Err("another number of bytes came".into());
         }
         Ok(())
     }
 
-    /// Returns the counters of the client's and the server's end.
-    fn stats(&self) -> (ConnectionStats, ConnectionStats) {
-        let of = |machine: &Machine| {
-            let connection = machine.connection.as_ref();
-            connection.map_or_else(ConnectionStats::default, |(_, it)| it.stats())
-        };
-        (of(&self.client), of(&self.server))
+    /// Makes `count` requests one after the other.
+    fn requests(&mut self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            self.client.app.received = 0;
+            self.client.app.ended = false;
+            let Some((_, connection)) = &mut self.client.connection else {
+                return Err("there is no connection".into());
+            };
+            let streams = connection.streams();
+            self.client.app.to_send = REQUEST;
+            let stream = streams.open(Direction::Bidi);
+            self.client.app.stream = stream;
+            self.client.app.write(streams)?;
+            // Whoever was told that there is nothing to read is told when there is.
+            self.client
+                .app
+                .read(stream.ok_or("no stream may be opened")?, streams)?;
+            self.run_until(|world| world.client.app.ended)?;
+            if self.client.app.received != REQUEST {
+                return Err("another number of bytes came".into());
+            }
+        }
+        Ok(())
+    }
+
+    const fn end(&self, side: Side) -> &Machine {
+        match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        }
+    }
+
+    /// Returns the number of packets that one end sent over its connection.
+    fn packets_sent(&self, side: Side) -> u64 {
+        let connection = self.end(side).connection.as_ref();
+        connection.map_or(0, |(_, it)| it.stats().packets_sent)
     }
 
     fn run_until(&mut self, done: impl Fn(&Self) -> bool) -> Result<()> {
         loop {
-            self.server
-                .turn(self.now, &mut self.to_server, &mut self.to_client)?;
-            self.client
-                .turn(self.now, &mut self.to_client, &mut self.to_server)?;
+            let (to_server, to_client) = (&mut self.to_server, &mut self.to_client);
+            self.server.work(self.now, to_server, to_client)?;
+            self.client.work(self.now, to_client, to_server)?;
             if done(self) {
                 return Ok(());
             }
@@ -236,7 +390,7 @@ impl World {
 }
 
 /// Returns the client's and the server's setup: an ECDSA P-256 certificate, and no session tickets.
-fn setups(backend: Backend, logs: Logs) -> Result<(Setup, Setup)> {
+fn setups(options: &Options) -> Result<(Setup, Setup)> {
     let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
     let certificate = made.cert.der().clone();
@@ -245,21 +399,22 @@ fn setups(backend: Backend, logs: Logs) -> Result<(Setup, Setup)> {
         .without_tickets();
     let client = ClientOptions::new()
         .alpn(["count"])
+        .key_exchange(options.key_exchange())
         .trust(Trust::roots_der([certificate]))
         .without_resumption();
     let mut transport = TransportConfig::new().initial_rtt(2 * ONE_WAY);
-    if logs == Logs::On {
+    if options.logs == Logs::On {
         let endless = Qlog::writer(std::io::sink()).max_log_bytes(u64::MAX);
         transport = transport.sampler(Arc::new(endless.start()?));
     }
     let transport = Arc::new(transport);
     Ok((
         Setup {
-            provider: backend.client(&client)?,
+            provider: options.backend.client(&client)?,
             transport: transport.clone(),
         },
         Setup {
-            provider: backend.server(&server)?,
+            provider: options.backend.server(&server)?,
             transport,
         },
     ))
@@ -272,6 +427,9 @@ struct Machine {
     connection: Option<(Slot, Connection)>,
     app: App,
     buffer: Vec<u8>,
+    counted: Counted,
+    /// Allocations that were counted.
+    allocations: u64,
 }
 
 impl Machine {
@@ -282,6 +440,8 @@ impl Machine {
             connection: None,
             app: App::default(),
             buffer: vec![0; 65_536],
+            counted: Counted::No,
+            allocations: 0,
         })
     }
 
@@ -289,6 +449,14 @@ impl Machine {
         Local {
             socket: SocketId(0),
             ip: Some(self.address.ip()),
+        }
+    }
+
+    /// Does a turn's work, which is counted if it should be.
+    fn work(&mut self, now: Instant, from: &mut OneWay, to: &mut OneWay) -> Result<()> {
+        match self.counted {
+            Counted::Yes => counted(self, now, from, to),
+            Counted::No => self.turn(now, from, to),
         }
     }
 
@@ -384,17 +552,19 @@ struct App {
 impl App {
     fn on_event(&mut self, event: &Event, connection: &mut Connection) -> Result<()> {
         match event {
-            Event::HandshakeComplete => {
-                let agreed = connection.handshake().map(|it| it.key_exchange.to_string());
-                if agreed.as_deref() != Some(GROUP) {
-                    return Err(format!("agreed on {agreed:?}").into());
-                }
-            }
             Event::HandshakeConfirmed => self.confirmed = true,
             Event::Stream(StreamEvent::Writable(_)) => self.write(connection.streams())?,
             Event::Stream(StreamEvent::Opened(Direction::Uni)) => {
                 while let Some(id) = connection.streams().accept(Direction::Uni) {
                     self.read(id, connection.streams())?;
+                }
+            }
+            Event::Stream(StreamEvent::Opened(Direction::Bidi)) => {
+                while let Some(id) = connection.streams().accept(Direction::Bidi) {
+                    self.stream = Some(id);
+                    self.to_send = REQUEST;
+                    self.read(id, connection.streams())?;
+                    self.write(connection.streams())?;
                 }
             }
             Event::Stream(StreamEvent::Readable(id)) => self.read(*id, connection.streams())?,

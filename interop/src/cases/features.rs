@@ -20,6 +20,9 @@ const LOOK: Bulk = Bulk {
     bytes: 100_000,
     seed: 4,
 };
+/// Maximum number of meetings until one has a Retry. A server that has acknowledged the first half of
+/// a ClientHello, because the second came late, sends none (RFC 9000 §17.2.5.2).
+const MEETINGS: usize = 10;
 /// Maximum number of looks, more than any implementation needs.
 const LOOKS: usize = 1000;
 /// Datagram size that every path carries (RFC 9000 §14), with room for the header of the packet.
@@ -105,8 +108,13 @@ pub(super) async fn sends_early_data_past_a_retry(
         setup.validation = Validation::ByRetry;
     })?;
     both.meet(case).await?;
-    let witness = both.is_served_early().await?;
-    ensure(witness.sighting().retries > 0, || "no Retry".into())
+    for _ in 0..MEETINGS {
+        let witness = both.is_served_early().await?;
+        if witness.sighting().retries > 0 {
+            return Ok(());
+        }
+    }
+    unexpected("no Retry".to_owned())
 }
 
 pub(super) async fn loses_no_early_data(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
@@ -132,8 +140,12 @@ pub(super) async fn follows_a_retry(pair: Pair<'_>, case: &Case) -> Result<(), P
     let mut both = Acquaintances::new(pair, case, |setup| {
         setup.validation = Validation::ByRetry;
     })?;
-    let meeting = both.meet(case).await?;
-    ensure(meeting.wire.retries > 0, || "no Retry".into())
+    for _ in 0..MEETINGS {
+        if both.meet(case).await?.wire.retries > 0 {
+            return Ok(());
+        }
+    }
+    unexpected("no Retry".to_owned())
 }
 
 pub(super) async fn updates_the_clients_keys(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {

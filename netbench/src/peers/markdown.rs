@@ -25,8 +25,8 @@ fn head(text: &mut String, comparison: &Comparison) {
     let _ = writeln!(
         text,
         "Measured {} on {}, {} cores, Linux {}, load {:.1} before; {pinned}; loopback interface, \
-         ECDSA P-256 certificates, the same windows for all, the stacks in turn. Clients have \
-         rustls, quiche has BoringSSL.\n",
+         ECDSA P-256 certificates, the same windows and socket buffers for all, the stacks in \
+         turn. Clients have rustls, quiche has BoringSSL.\n",
         about.started, machine.cpu, machine.cores, machine.kernel, machine.load
     );
     let names = [

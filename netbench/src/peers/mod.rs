@@ -6,7 +6,8 @@
 //!         scenario and axes ─► Results ─┘
 //! ```
 //! Within a part the stacks take turns, so that a disturbance affects all of them alike. Server and
-//! client are pinned, and every stack is measured with the same windows in both directions.
+//! client are pinned, and every stack is measured with the same windows in both directions and the
+//! same socket buffers.
 
 mod args;
 mod chart;
@@ -27,6 +28,10 @@ pub(crate) use args::Args;
 pub(crate) use parts::Part;
 
 use comparison::Comparison;
+
+/// Bytes of each socket buffer that every stack asks for. The system's default loses datagrams of
+/// 256 hellos at once, and some stacks leave it to the application to ask for more.
+pub(crate) const SOCKET_BUFFER: u32 = 4 << 20;
 
 /// Measures all parts, prints the table, and writes the files. `measure` runs one part.
 pub(crate) async fn run(

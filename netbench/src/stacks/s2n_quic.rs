@@ -261,6 +261,9 @@ fn io(address: SocketAddr, settings: &Transport<'_>) -> Result<Io, Failure> {
     Ok(io.build()?)
 }
 
+/// Streams that an end may open, if the peer allows them.
+const LOCAL_STREAMS: u64 = 1 << 20;
+
 fn limits(settings: &Transport<'_>) -> Result<Limits, Failure> {
     let mut limits = Limits::default();
     if let Some(windows) = settings.windows {
@@ -275,7 +278,11 @@ fn limits(settings: &Transport<'_>) -> Result<Limits, Failure> {
         limits = limits.with_max_idle_timeout(timeout)?;
     }
     if let Some(count) = settings.max_streams {
+        // Without limits of its own a client waits for those that end, and with many waiting tasks
+        // s2n-quic 1.91 sometimes wakes none of them.
         limits = limits
+            .with_max_open_local_bidirectional_streams(LOCAL_STREAMS)?
+            .with_max_open_local_unidirectional_streams(LOCAL_STREAMS)?
             .with_max_open_remote_bidirectional_streams(count)?
             .with_max_open_remote_unidirectional_streams(count)?;
     }

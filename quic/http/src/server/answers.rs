@@ -15,6 +15,9 @@ const QUICK: Duration = Duration::from_micros(200);
 /// Number of requests that get tasks at once after one that took longer.
 const SLOW: u32 = 64;
 
+/// Number of answers that may leave together.
+const TOGETHER: u32 = 24;
+
 /// Answers the requests of a connection, each on a task of its own unless it is ready at once: most requests
 /// need no waiting, and a task costs more than they do.
 pub(super) struct Answers<F> {
@@ -25,6 +28,8 @@ pub(super) struct Answers<F> {
     slow: u32,
     /// Time above which an answer is slow.
     quick: Duration,
+    /// Number of answers since the last pause.
+    answered: u32,
 }
 
 impl<F> Default for Answers<F> {
@@ -33,11 +38,22 @@ impl<F> Default for Answers<F> {
             spare: None,
             slow: 0,
             quick: QUICK,
+            answered: 0,
         }
     }
 }
 
 impl<F: Future<Output = ()> + Send + 'static> Answers<F> {
+    /// Pauses after some answers, so that they are sent, and the client works on them, while the next ones
+    /// are made.
+    pub(super) async fn pause(&mut self) {
+        self.answered += 1;
+        if self.answered >= TOGETHER {
+            self.answered = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Starts an answer.
     pub(super) fn start(&mut self, answer: F) {
         let mut answer = match self.spare.take() {
@@ -73,7 +89,8 @@ impl<F: Future<Output = ()> + Send + 'static> Answers<F> {
 #[cfg(test)]
 mod tests {
     use std::{
-        future::poll_fn,
+        future::{Ready, poll_fn},
+        pin::pin,
         sync::{
             Arc,
             atomic::{AtomicUsize, Ordering},
@@ -102,6 +119,22 @@ mod tests {
             }
         })
         .await;
+    }
+
+    #[tokio::test]
+    async fn others_get_a_turn_after_some_answers() {
+        let mut answers = patient::<Ready<()>>();
+        for _ in 0..2 {
+            for number in 1..=TOGETHER {
+                let mut pause = pin!(answers.pause());
+                let mut cx = Context::from_waker(Waker::noop());
+                let pauses = pause.as_mut().poll(&mut cx).is_pending();
+                assert_eq!(pauses, number == TOGETHER, "after {number}");
+                if pauses {
+                    pause.await;
+                }
+            }
+        }
     }
 
     #[tokio::test]

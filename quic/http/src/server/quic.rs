@@ -120,6 +120,7 @@ async fn requests<A: App>(
         }
         let running = Running::new(quic.clone());
         answers.start(request::answer(running, request, app.clone()));
+        answers.pause().await;
     }
 }
 

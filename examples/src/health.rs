@@ -25,17 +25,22 @@ pub enum Health {
 
 /// Answers `GET /ready` with 200, or with 503 while the server drains, and every other path with
 /// 200: the process is alive. Runs on the runtime of the caller, so that a main loop that hangs is
-/// noticed. Returns the address, and the switch with which the server tells its state.
+/// noticed. Returns the address, and the switch with which the server tells its state; the port is
+/// closed when the switch is dropped.
 ///
 /// # Errors
-/// The address cannot be used.
-pub async fn answer(address: SocketAddr) -> io::Result<(SocketAddr, watch::Sender<Health>)> {
-    let listener = TcpListener::bind(address).await?;
+/// The listener has no address.
+pub fn answer(listener: TcpListener) -> io::Result<(SocketAddr, watch::Sender<Health>)> {
     let address = listener.local_addr()?;
     let (switch, health) = watch::channel(Health::Ready);
+    let mut dropped = health.clone();
     tokio::spawn(async move {
         loop {
-            let Ok((stream, _)) = listener.accept().await else {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = gone(&mut dropped) => return,
+            };
+            let Ok((stream, _)) = accepted else {
                 // Out of file descriptors, perhaps not for long.
                 tokio::time::sleep(TIMEOUT).await;
                 continue;
@@ -46,6 +51,11 @@ pub async fn answer(address: SocketAddr) -> io::Result<(SocketAddr, watch::Sende
         }
     });
     Ok((address, switch))
+}
+
+/// Waits until the switch is dropped.
+async fn gone(health: &mut watch::Receiver<Health>) {
+    while health.changed().await.is_ok() {}
 }
 
 async fn reply(mut stream: TcpStream, health: Health) -> io::Result<()> {

@@ -7,6 +7,7 @@
 pub mod fleet;
 pub mod health;
 pub mod prometheus;
+pub mod restart;
 
 use std::error::Error;
 use std::fmt;

@@ -1,9 +1,11 @@
-//! A server for production. It has a worker for each core, and obeys three signals:
+//! A server for production. It has a worker for each core, and obeys these signals:
 //!
 //! - SIGHUP reads the certificate and the key again, for new connections. If the pair is bad, the old
 //!   one stays.
 //! - SIGTERM or SIGINT refuses new clients, asks the others to finish, and ends after the last
 //!   connection or at the deadline. A second one closes all connections at once.
+//! - SIGUSR2, with `--restart`, starts the program again. The new process takes over; this one ends
+//!   after its last connection.
 //!
 //! Its sockets come from systemd where there are any; systemd is told when it is ready. The
 //! service is an echo; a unidirectional stream with `goaway` asks clients to open no more streams.
@@ -15,9 +17,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use hybriq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
-use hybriq::{FleetKeys, Identity, ListenFds, Placement, ServerConfig, Tickets, Workers};
+use hybriq::{FleetKeys, Identity, ListenFds, Placement, ServerConfig, Tickets};
 use hybriq_examples::health::{self, Health};
-use hybriq_examples::{Failure, fleet::Fleet};
+use hybriq_examples::{Failure, fleet::Fleet, restart::Restart};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -44,6 +46,8 @@ struct Args {
     health: Option<SocketAddr>,
     #[command(flatten)]
     fleet: Fleet,
+    #[command(flatten)]
+    restart: Restart,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -56,25 +60,43 @@ async fn main() -> Result<(), Failure> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut restart = signal(SignalKind::user_defined2())?;
 
-    let server = bind(&args, config(&args, &tickets)?, keys.as_ref())?;
+    let server = bind(&args, config(&args, &tickets)?, keys.as_ref()).await?;
+    args.restart.wait(&server);
     println!("listening on {}", server.local_address());
     let mut ready = None;
     if let Some(address) = args.health {
-        let (address, switch) = health::answer(address).await?;
+        let (address, switch) = health::answer(args.restart.listen(address)?)?;
         println!("health checks on {address}");
         ready = Some(switch);
     }
     sd_notify::notify(&[NotifyState::Ready])?;
 
-    loop {
+    let mut successor = None;
+    let server_is_succeeded = loop {
         tokio::select! {
-            Some(incoming) = server.accept() => { tokio::spawn(accept(incoming)); }
+            incoming = server.accept() => match incoming {
+                Some(incoming) => { tokio::spawn(accept(incoming)); }
+                None => break true,
+            },
             _ = hangup.recv() => reload(&args, &tickets, &server),
-            () = any(&mut terminate, &mut interrupt) => break,
+            _ = restart.recv() => successor = args.restart.start(&server),
+            () = any(&mut terminate, &mut interrupt) => break false,
+        }
+    };
+    if server_is_succeeded {
+        // Its clients are asked to finish as well, and may come back to the new process.
+        drop(ready.take());
+        args.restart.on_succeeded(successor)?;
+        tokio::select! {
+            left = server.drain(args.restart.linger(), CUT_OFF, b"the server ends") => {
+                println!("drained: {left} connections were cut off");
+                return Ok(());
+            }
+            () = any(&mut terminate, &mut interrupt) => {}
         }
     }
-
     println!("draining for at most {} s", args.drain);
     sd_notify::notify(&[NotifyState::Stopping])?;
     if let Some(ready) = &ready {
@@ -120,14 +142,18 @@ fn reload(args: &Args, tickets: &Tickets, server: &Endpoint) {
     }
 }
 
-fn bind(args: &Args, config: ServerConfig, keys: Option<&FleetKeys>) -> Result<Endpoint, Failure> {
+async fn bind(
+    args: &Args,
+    config: ServerConfig,
+    keys: Option<&FleetKeys>,
+) -> Result<Endpoint, Failure> {
     let builder = Endpoint::builder()
         .server(config)
         .placement(Placement::PinnedThreads);
     let builder = args.fleet.apply(builder, keys)?;
     let given = ListenFds::take()?.udp()?;
     if given.is_empty() {
-        return Ok(builder.workers(Workers::PerCore).bind(args.listen)?);
+        return Ok(args.restart.bind(builder, args.listen).await?);
     }
     // The unit says by the number of its sockets how many workers there are.
     Ok(builder.workers(given.workers()).bind_sockets(given)?)

@@ -9,6 +9,7 @@ mod kubernetes;
 mod nat;
 mod quic_lb;
 mod reloading;
+mod restarting;
 mod router;
 mod server;
 mod shared_keys;

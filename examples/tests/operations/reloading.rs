@@ -139,7 +139,7 @@ async fn a_second_signal_ends_the_server_early() {
 }
 
 /// Returns the first line of the answer to a health check.
-fn check(address: SocketAddr, path: &str) -> String {
+pub(crate) fn check(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: server\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -15,7 +15,7 @@ use crate::clients::{ask, connect, endpoint};
 use crate::server::{PROGRAM, Server, files};
 
 /// Opens a socket as a unit with `ReusePort=yes` does.
-fn shared(address: &str) -> UdpSocket {
+pub(crate) fn shared(address: &str) -> UdpSocket {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
     socket.set_reuse_port(true).unwrap();
     let address: std::net::SocketAddr = address.parse().unwrap();
@@ -23,7 +23,19 @@ fn shared(address: &str) -> UdpSocket {
     socket.into()
 }
 
-fn message(socket: &UnixDatagram) -> String {
+/// Returns the server with these sockets as file descriptors 3 and 4, as systemd passes them to the
+/// process with this number.
+pub(crate) fn given(first: UdpSocket, second: UdpSocket) -> Command {
+    let mut command = Command::new("sh");
+    let take =
+        "exec 3<&0 4>&2 2>/dev/null </dev/null; LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" \"$@\"";
+    command.args(["-c", take, PROGRAM]);
+    command.stdin(Stdio::from(OwnedFd::from(first)));
+    command.stderr(Stdio::from(OwnedFd::from(second)));
+    command
+}
+
+pub(crate) fn message(socket: &UnixDatagram) -> String {
     let mut buffer = [0; 100];
     let length = socket.recv(&mut buffer).unwrap();
     String::from_utf8(buffer[..length].to_vec()).unwrap()
@@ -40,15 +52,11 @@ async fn the_server_takes_the_sockets_of_systemd_and_says_when_it_is_ready() {
     let _ = std::fs::remove_file(&path);
     let notify = UnixDatagram::bind(&path).unwrap();
 
-    // File descriptors 3 and 4, as systemd passes them to the process with this number.
-    let mut command = Command::new("sh");
-    let take =
-        "exec 3<&0 4>&2 2>/dev/null </dev/null; LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" \"$@\"";
-    command.args(["-c", take, PROGRAM]).args(files(&authority));
-    command.args(["--health", "127.0.0.1:0"]);
-    command.env("NOTIFY_SOCKET", &path);
-    command.stdin(Stdio::from(OwnedFd::from(first)));
-    command.stderr(Stdio::from(OwnedFd::from(second)));
+    let mut command = given(first, second);
+    command
+        .args(files(&authority))
+        .args(["--health", "127.0.0.1:0"])
+        .env("NOTIFY_SOCKET", &path);
     let mut server = Server::run(command);
     assert_eq!(server.address, address);
     assert_eq!(message(&notify), "READY=1\n");

@@ -1,4 +1,4 @@
-//! What is measured: scenarios, their sizes, and the stacks.
+//! The measured scenarios, their sizes, and the stacks.
 
 use std::time::Duration;
 

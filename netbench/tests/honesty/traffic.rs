@@ -149,6 +149,8 @@ fn what_a_warm_up_sends_is_not_counted_and_nothing_else_is_missing() {
         "20",
         "--repetitions",
         "1",
+        "--retries",
+        "0",
     ];
     let Some((results, counters)) = alone("warm", &[&run[..], &["--warm-up", "20"]].concat())
     else {

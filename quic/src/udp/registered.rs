@@ -7,35 +7,35 @@ use std::{
 };
 
 use quinn_udp::UdpSockRef;
-use tokio::{io::Interest, net::UdpSocket};
+use tokio::io::Interest;
 
 /// A socket that a runtime watches.
 pub(super) enum Registered {
     /// For datagrams that wait, and for room to send.
-    Both(UdpSocket),
+    Both(Both),
     /// For room to send alone: another process receives the datagrams, each of which would wake this
     /// process for nothing.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    Sending(tokio::io::unix::AsyncFd<StdSocket>),
+    Sending(unix::AsyncSocket),
 }
+
+#[cfg(unix)]
+use unix::Both;
+
+/// A socket that a runtime watches for everything.
+#[cfg(not(unix))]
+type Both = tokio::net::UdpSocket;
 
 impl Registered {
     /// Gives a socket to the current runtime.
     pub(super) fn both(socket: StdSocket) -> io::Result<Self> {
-        UdpSocket::from_std(socket).map(Self::Both)
+        Both::from_std(socket).map(Self::Both)
     }
 
     /// Gives a socket from which another process receives to the current runtime.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    #[expect(unsafe_code, reason = "the runtime has no safe function for it")]
     pub(super) fn sending(socket: StdSocket) -> io::Result<Self> {
-        // SAFETY: the socket owns its file descriptor, which stays the same until it is dropped with
-        // the registration; nothing takes the socket out of it.
-        let registered =
-            unsafe { tokio::io::unix::AsyncFd::register_with_interest(socket, Interest::WRITABLE) };
-        registered
-            .map(Self::Sending)
-            .map_err(|error| error.into_parts().1)
+        unix::register(socket, Interest::WRITABLE).map(Self::Sending)
     }
 
     /// Returns the socket.
@@ -87,5 +87,118 @@ impl Registered {
             #[cfg(any(target_os = "linux", target_os = "android"))]
             Self::Sending(socket) => socket.try_io(interest, |_| call()),
         }
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::{
+        io,
+        net::UdpSocket as StdSocket,
+        os::fd::{AsFd, BorrowedFd},
+        sync::OnceLock,
+        task::{Context, Poll},
+    };
+
+    use tokio::io::{Interest, unix::AsyncFd};
+
+    /// A socket that a runtime watches for one thing.
+    pub(in crate::udp) type AsyncSocket = AsyncFd<StdSocket>;
+
+    /// Gives a socket to the current runtime.
+    #[expect(unsafe_code, reason = "the runtime has no safe function for it")]
+    pub(super) fn register(socket: StdSocket, interest: Interest) -> io::Result<AsyncSocket> {
+        // SAFETY: the socket owns its file descriptor, which stays the same until it is dropped with
+        // the registration; nothing takes the socket out of it.
+        let registered = unsafe { AsyncFd::register_with_interest(socket, interest) };
+        registered.map_err(|error| error.into_parts().1)
+    }
+
+    /// A socket that is watched for room to send only once it has none. Each datagram that leaves a
+    /// socket makes room, and would wake a thread that waits for the answer.
+    pub(in crate::udp) struct Both {
+        receiving: AsyncSocket,
+        /// Another handle of the socket, once it was full.
+        sending: OnceLock<AsyncSocket>,
+    }
+
+    impl Both {
+        pub(super) fn from_std(socket: StdSocket) -> io::Result<Self> {
+            Ok(Self {
+                receiving: register(socket, Interest::READABLE)?,
+                sending: OnceLock::new(),
+            })
+        }
+
+        pub(super) fn poll_recv_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.receiving.poll_read_ready(cx).map_ok(|_| ())
+        }
+
+        pub(super) fn poll_send_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            match self.sending.get() {
+                Some(sending) => sending.poll_write_ready(cx).map_ok(|_| ()),
+                None => Poll::Ready(Ok(())),
+            }
+        }
+
+        pub(super) fn try_io<R>(
+            &self,
+            interest: Interest,
+            call: impl FnOnce() -> io::Result<R>,
+        ) -> io::Result<R> {
+            if interest.is_readable() {
+                return self.receiving.try_io(interest, |_| call());
+            }
+            match self.sending.get() {
+                Some(sending) => sending.try_io(interest, |_| call()),
+                None => call().inspect_err(|error| {
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        self.watch_for_room();
+                    }
+                }),
+            }
+        }
+
+        /// Watches for room from now on. If the system has no more descriptors, the next attempt to
+        /// send tries again.
+        fn watch_for_room(&self) {
+            let other = self.receiving.get_ref().try_clone();
+            if let Ok(sending) = other.and_then(|it| register(it, Interest::WRITABLE)) {
+                let _ = self.sending.set(sending);
+            }
+        }
+    }
+
+    impl AsFd for Both {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.receiving.get_ref().as_fd()
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_asked_until_it_is_full_and_again_when_it_has_room() {
+        let socket = Registered::both(StdSocket::bind("127.0.0.1:0").unwrap()).unwrap();
+        let send = |answer: io::Result<()>| {
+            let mut calls = 0;
+            let sent = socket.try_io(Interest::WRITABLE, || {
+                calls += 1;
+                answer
+            });
+            (calls, sent.map_err(|error| error.kind()))
+        };
+        let full = || Err(io::ErrorKind::WouldBlock);
+        assert_eq!(send(Ok(())), (1, Ok(())));
+        assert_eq!(send(full().map_err(Into::into)), (1, full()));
+        // The runtime has not looked since.
+        assert_eq!(send(Ok(())), (0, full()));
+        poll_fn(|cx| socket.poll_writable(cx)).await;
+        assert_eq!(send(Ok(())), (1, Ok(())));
     }
 }

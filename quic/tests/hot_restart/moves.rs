@@ -64,20 +64,18 @@ impl Mover {
 
     /// Transfers data while the address changes, in each way that there is.
     async fn moves(&self) {
-        match &self.nat {
-            Some(forget) => {
-                forget.notify_one();
-                echo(&self.connection, &[1; MUCH]).await;
-            }
-            None => {
-                let moves = async {
-                    self.client.rebind("127.0.0.1:0").unwrap();
-                    echo(&self.connection, b"between").await;
-                    let to = "127.0.0.1:0".parse().unwrap();
-                    soon(self.connection.migrate(to)).await.unwrap();
-                };
-                tokio::join!(echo(&self.connection, &[2; MUCH]), moves);
-            }
+        let much = vec![7; MUCH];
+        if let Some(forget) = &self.nat {
+            forget.notify_one();
+            echo(&self.connection, &much).await;
+        } else {
+            let moves = async {
+                self.client.rebind("127.0.0.1:0").unwrap();
+                echo(&self.connection, b"between").await;
+                let to = "127.0.0.1:0".parse().unwrap();
+                soon(self.connection.migrate(to)).await.unwrap();
+            };
+            tokio::join!(echo(&self.connection, &much), moves);
         }
         echo(&self.connection, b"arrived").await;
     }

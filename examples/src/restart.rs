@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{env, io};
 
@@ -32,6 +34,17 @@ pub struct Restart {
     /// one for each core.
     #[arg(long, overrides_with = "workers")]
     pub workers: Option<usize>,
+}
+
+/// Number of the process that this one started, while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Successor(Arc<AtomicU32>);
+
+impl Successor {
+    fn get(&self) -> Option<u32> {
+        let id = self.0.load(Ordering::Relaxed);
+        (id != 0).then_some(id)
+    }
 }
 
 impl Restart {
@@ -84,37 +97,41 @@ impl Restart {
     }
 
     /// Starts the program again with the same options, also if its file was replaced. The new process
-    /// takes over when it is ready; if it fails before, this one goes on. Returns its number.
-    pub fn start(&self, server: &Endpoint) -> Option<u32> {
+    /// takes over when it is ready; if it fails before, this one goes on.
+    pub fn start(&self, server: &Endpoint, successor: &Successor) {
+        let starting = successor.get();
         if self.restart.is_none() {
             println!("not restarted: give --restart");
-            return None;
-        }
-        match self.spawn(server.worker_stats().len()) {
-            Ok(id) => {
-                println!("started process {id}");
-                Some(id)
-            }
-            Err(error) => {
-                println!("not restarted: {error}");
-                None
+        } else if let Some(id) = starting {
+            println!("not restarted: process {id} is starting already");
+        } else {
+            match self.spawn(server.worker_stats().len(), successor) {
+                Ok(id) => println!("started process {id}"),
+                Err(error) => println!("not restarted: {error}"),
             }
         }
     }
 
-    fn spawn(&self, workers: usize) -> io::Result<u32> {
+    fn spawn(&self, workers: usize, successor: &Successor) -> io::Result<u32> {
         let mut args = env::args_os();
         // `current_exe` would name the old file of a program that was replaced.
         let program = args.next().ok_or(io::ErrorKind::NotFound)?;
         let mut command = Command::new(program);
-        command.args(args).args(["--workers", &workers.to_string()]);
+        command.args(args);
+        if self.workers != Some(workers) {
+            command.args(["--workers", &workers.to_string()]);
+        }
         for name in PASSED {
             command.env_remove(name);
         }
         let mut child = command.stdin(Stdio::null()).spawn()?;
         let id = child.id().ok_or(io::ErrorKind::NotFound)?;
+        let successor = successor.clone();
+        successor.0.store(id, Ordering::Relaxed);
         tokio::spawn(async move {
-            match child.wait().await {
+            let ended = child.wait().await;
+            successor.0.store(0, Ordering::Relaxed);
+            match ended {
                 Ok(status) => println!("process {id} ended: {status}"),
                 Err(error) => println!("process {id}: {error}"),
             }
@@ -131,9 +148,9 @@ impl Restart {
     ///
     /// # Errors
     /// The socket of systemd cannot be used.
-    pub fn on_succeeded(&self, successor: Option<u32>) -> io::Result<()> {
+    pub fn on_succeeded(&self, successor: &Successor) -> io::Result<()> {
         println!("succeeded: connections may stay for {} s", self.linger);
-        match successor {
+        match successor.get() {
             Some(id) => sd_notify::notify(&[NotifyState::MainPid(id)]),
             None => Ok(()),
         }

@@ -19,7 +19,8 @@ use clap::Parser;
 use hybriq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
 use hybriq::{FleetKeys, Identity, ListenFds, Placement, ServerConfig, Tickets};
 use hybriq_examples::health::{self, Health};
-use hybriq_examples::{Failure, fleet::Fleet, restart::Restart};
+use hybriq_examples::restart::{Restart, Successor};
+use hybriq_examples::{Failure, fleet::Fleet};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -73,7 +74,7 @@ async fn main() -> Result<(), Failure> {
     }
     sd_notify::notify(&[NotifyState::Ready])?;
 
-    let mut successor = None;
+    let successor = Successor::default();
     let server_is_succeeded = loop {
         tokio::select! {
             incoming = server.accept() => match incoming {
@@ -81,14 +82,14 @@ async fn main() -> Result<(), Failure> {
                 None => break true,
             },
             _ = hangup.recv() => reload(&args, &tickets, &server),
-            _ = restart.recv() => successor = args.restart.start(&server),
+            _ = restart.recv() => args.restart.start(&server, &successor),
             () = any(&mut terminate, &mut interrupt) => break false,
         }
     };
     if server_is_succeeded {
         // Its clients are asked to finish as well, and may come back to the new process.
         drop(ready.take());
-        args.restart.on_succeeded(successor)?;
+        args.restart.on_succeeded(&successor)?;
         tokio::select! {
             left = server.drain(args.restart.linger(), CUT_OFF, b"the server ends") => {
                 println!("drained: {left} connections were cut off");

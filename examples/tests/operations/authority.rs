@@ -26,6 +26,8 @@ impl Authority {
             cert: folder.join(format!("{name}-cert.pem")),
             key: folder.join(format!("{name}-key.pem")),
         };
+        // A pipe, perhaps, of a test that did not end.
+        let _ = fs::remove_file(&authority.cert);
         authority.renew();
         authority
     }

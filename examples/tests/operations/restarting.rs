@@ -296,6 +296,29 @@ async fn a_successor_that_cannot_serve_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_successor_is_started_at_a_time() {
+    let authority = Authority::new("restarting-twice");
+    let port = shared_port();
+    let health = port.local_addr().unwrap();
+    let mut server = Restarting::start("restarting-twice", &authority, health);
+    // The new process waits for its certificate.
+    let certificate = fs::read(&authority.cert).unwrap();
+    fs::remove_file(&authority.cert).unwrap();
+    let made = Command::new("mkfifo").arg(&authority.cert).status();
+    assert!(made.unwrap().success());
+    server.signal(Signal::USR2);
+    let id = server.says("started process ");
+    server.signal(Signal::USR2);
+    let busy = server.says("not restarted: ");
+    assert_eq!(busy, format!("process {id} is starting already"));
+    server.later.0.push(id.parse().unwrap());
+    fs::write(&authority.cert, certificate).unwrap();
+    server.says("succeeded");
+    server.signal(Signal::TERM);
+    assert!(server.first.ends().0.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn systemd_learns_which_process_is_the_service() {
     let authority = Authority::new("restarting-systemd");
     let port = shared_port();

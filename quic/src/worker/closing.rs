@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::{Standing, Worker};
 
 /// Largest number of connections that are closed in one turn.
-const SHARE: usize = 512;
+const SHARE: usize = 128;
 
 /// Close of an endpoint that has not reached every connection.
 pub(super) struct Closing {

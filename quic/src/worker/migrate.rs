@@ -11,7 +11,7 @@ use crate::udp::{Opened, Socket};
 use hybriq_proto::endpoint::SocketId;
 
 /// Largest number of connections that are moved to another socket in one turn.
-const SHARE: usize = 512;
+const SHARE: usize = 128;
 
 /// Move of all connections to another socket, while it has not reached every connection.
 pub(super) struct Rebinding {

@@ -80,7 +80,7 @@ const ROUNDS: usize = 3;
 
 /// Largest number of timers that are handled in one turn: the idle timeouts of many connections may
 /// come at once.
-const TIMERS: usize = 512;
+const TIMERS: usize = 256;
 
 /// Interval at which the core is told the time of day, because the clocks drift apart.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);

@@ -620,3 +620,21 @@ fn no_measured_table_is_lost_where_a_file_cannot_be_written() {
     let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     assert_eq!(names.len(), 4, "no parts are left: {names:?}");
 }
+
+#[test]
+fn zero_is_refused_like_any_other_wrong_number() {
+    for wrong in ["0", "-5", "many"] {
+        let args = ["run", "request-response", "--connections", wrong];
+        let text = complaint(&args);
+        assert!(text.contains("connections"), "{text}");
+        assert_eq!(netbench(&args).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn an_unknown_scenario_is_refused_with_all_that_exist() {
+    let text = complaint(&["run", "nosuch"]);
+    for name in ["nosuch", "connect", "held", "http-bulk", "links", "peers"] {
+        assert!(text.contains(name), "{text}");
+    }
+}

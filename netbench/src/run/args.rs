@@ -1,7 +1,7 @@
 //! Command line of `netbench run`, made from the scenario, so that its help shows the scenario's
 //! flags.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::axis_flags::AXES;
-use super::{Place, Request};
+use super::{Place, Request, matrix};
 use crate::axes::Axes;
 use crate::distributed::PeerArgs;
 use crate::drivers::Transport;
@@ -254,6 +254,18 @@ fn capitalized(text: &str) -> String {
     }
 }
 
+/// Checks that the scenario makes sense with the values of the command line, so that a 0 is refused
+/// like any other wrong value.
+fn check_values(template: &Template, axes: &Axes) -> Result<(), Failure> {
+    if axes.size() > matrix::MOST_CELLS {
+        return Ok(());
+    }
+    let cells = axes.cells(&BTreeMap::new());
+    cells
+        .iter()
+        .try_for_each(|cell| template.resolve(&cell.params).map(drop))
+}
+
 fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error> {
     let common = Common::from_arg_matches(matches)?;
     let mut axes = Axes::default();
@@ -284,6 +296,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             named.insert(axis);
         }
     }
+    check_values(&template, &axes).map_err(refuse)?;
     let place = match common.peers.agents(&template).map_err(refuse)? {
         Some(agents) => Place::Agents(agents),
         None => Place::Here(common.listen),

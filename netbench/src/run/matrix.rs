@@ -8,7 +8,7 @@ use crate::axes::{Axes, Cell};
 use crate::scenario::{Scenario, Template};
 
 /// Maximum number of cells; more are a typing error.
-const MOST_CELLS: usize = 10_000;
+pub(super) const MOST_CELLS: usize = 10_000;
 
 /// A cell and its scenario.
 #[derive(Debug)]

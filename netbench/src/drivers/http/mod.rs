@@ -4,9 +4,12 @@
 //! 200 with a body of that many bytes. Both bodies are the [`pattern`], and are compared with it.
 
 pub(super) mod body;
+#[cfg(feature = "quinn")]
 mod date;
 pub(super) mod h2;
 pub(super) mod h3;
+#[cfg(feature = "quinn")]
+pub(super) mod h3_server;
 
 use std::rc::Rc;
 

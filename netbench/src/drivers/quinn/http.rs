@@ -7,7 +7,7 @@ use quinn::Connecting;
 use tokio::task::spawn_local;
 
 use super::connection::Opened;
-use crate::drivers::http::{Http, Serving, h3};
+use crate::drivers::http::{Http, Serving, h3, h3_server};
 use crate::drivers::{Connection, Handover};
 use crate::outcome::Failed;
 
@@ -21,7 +21,7 @@ pub(super) async fn accept(
     let opened = Opened::accept(connecting, handover).await?;
     let transport = h3_quinn::Connection::new(opened.connection.clone());
     // The connection shows why it ended.
-    spawn_local(async move { drop(h3::serve(transport).await) });
+    spawn_local(async move { drop(h3_server::serve(transport).await) });
     Ok(Http::over(opened, Serving))
 }
 

@@ -134,8 +134,21 @@ pub(crate) trait Listener {
     /// Returns the next connection attempt. After an error there will be no more.
     fn accept(&mut self) -> Answer<'_, Accepting>;
 
+    /// Returns the next connection attempt with the thread where it belongs.
+    fn attempt(&mut self) -> Answer<'_, Attempt> {
+        Box::pin(async { Ok(Attempt::Here(self.accept().await?)) })
+    }
+
     /// Returns the traffic of its socket so far; `None` if the stack does not tell.
     fn traffic(&self) -> Option<Traffic>;
+}
+
+/// Attempt of a client to connect.
+pub(crate) enum Attempt {
+    /// Belongs to the thread that accepts it.
+    Here(Accepting),
+    /// Belongs to a thread of the stack.
+    There(Seat),
 }
 
 pub(crate) trait Connector {
@@ -192,11 +205,6 @@ pub(crate) trait Connection {
     /// tell.
     fn has_ticket(&self) -> bool;
 
-    /// Returns the thread of the stack to which the connection belongs, if that is not this one.
-    fn seat(&self) -> Option<Seat> {
-        None
-    }
-
     /// Closes with an application error code.
     fn close(&self, code: u64);
 
@@ -205,10 +213,10 @@ pub(crate) trait Connection {
     fn closed(&self) -> Answer<'_, ()>;
 }
 
-/// Work on a connection, to be begun on the thread where it runs.
-pub(crate) type Work = Box<dyn FnOnce(Rc<dyn Connection>) -> LocalBoxFuture<'static, ()> + Send>;
+/// Work on a connection attempt, to be begun on the thread where it runs.
+pub(crate) type Work = Box<dyn FnOnce(Accepting) -> LocalBoxFuture<'static, ()> + Send>;
 
-/// Starts work on a connection on the thread of its worker.
+/// Starts work on a connection attempt on the thread of its worker.
 pub(crate) type Seat = Box<dyn FnOnce(Work)>;
 
 /// Sending half of a stream. Dropped unfinished, it resets the stream.

@@ -19,7 +19,7 @@ use super::script::Scope;
 use super::session::Session;
 use super::{FromServer, ServerReport, ServerSpec, ToServer};
 use crate::Failure;
-use crate::drivers::{self, Accepting, Connection, Driver, Listener};
+use crate::drivers::{self, Accepting, Attempt, Connection, Driver, Listener};
 use crate::outcome::{self, Failed};
 
 /// Maximum time for connections to drain after the client is done. A connection that the client
@@ -69,10 +69,16 @@ pub(super) async fn obey(
                 };
                 tell(answer)?;
             }
-            accepted = listener.accept() => {
+            attempt = listener.attempt() => {
                 let serving = Arc::clone(&serving);
-                let accepting = accepted?;
-                spawn_local(async move { serving.accept(accepting).await });
+                match attempt? {
+                    Attempt::Here(accepting) => {
+                        spawn_local(serving.accept(accepting));
+                    }
+                    Attempt::There(seat) => {
+                        seat(Box::new(|accepting| Box::pin(serving.accept(accepting))));
+                    }
+                }
             }
         }
     }
@@ -103,15 +109,10 @@ struct Serving {
 }
 
 impl Serving {
-    /// Serves a connection until the client closes it, on the thread where it belongs.
+    /// Serves a connection until the client closes it.
     async fn accept(self: Arc<Self>, accepting: Accepting) {
         match accepting.await {
-            Ok(connection) => match connection.seat() {
-                Some(seat) => seat(Box::new(|connection| {
-                    Box::pin(async move { self.connection(connection).await })
-                })),
-                None => self.connection(connection).await,
-            },
+            Ok(connection) => self.connection(connection).await,
             Err(failed) => self.tally.record(Err(failed)),
         }
     }

@@ -14,20 +14,10 @@ use hybriq::{
 use tokio::sync::watch;
 
 use super::super::{
-    Accepting, Answer, Connection, Halves, Handover, Negotiated, Reader, Seat, Stats, Traffic,
-    Work, Writer, failures, yield_until,
+    Accepting, Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer,
+    failures, yield_until,
 };
-use super::seat;
 use crate::outcome::{Failed, Kind};
-
-/// Threads on which a server works on its connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seats {
-    /// The thread that accepts them.
-    Here,
-    /// The threads of the endpoint's workers, each for its own connections.
-    WithWorkers,
-}
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
@@ -36,7 +26,6 @@ pub(super) struct Opened {
     connection: OnceCell<hybriq::Connection>,
     /// Server name that the client asked for; on servers only.
     server_name: Option<String>,
-    seats: Seats,
     /// Outcome of the handshake, once it has ended.
     outcome: watch::Sender<Option<Result<(), Failed>>>,
     /// Number of datagrams sent when this end closed the connection.
@@ -50,7 +39,6 @@ impl Opened {
         connecting: hybriq::Connecting,
         server_name: Option<String>,
         handover: Handover,
-        seats: Seats,
     ) -> Accepting {
         Box::pin(async move {
             let connecting = if handover == Handover::Early {
@@ -62,8 +50,7 @@ impl Opened {
                 connecting
             };
             let connection = connecting.await.map_err(failed_to_connect)?;
-            let mut opened = Self::new(None, OnceCell::from(connection), server_name);
-            opened.seats = seats;
+            let opened = Self::new(None, OnceCell::from(connection), server_name);
             Ok(Rc::new(opened) as Rc<dyn Connection>)
         })
     }
@@ -83,7 +70,6 @@ impl Opened {
             early,
             connection,
             server_name,
-            seats: Seats::Here,
             sent_at_close: Cell::default(),
             close_with: Cell::default(),
         }
@@ -228,19 +214,6 @@ impl Connection for Opened {
 
     fn has_ticket(&self) -> bool {
         true
-    }
-
-    fn seat(&self) -> Option<Seat> {
-        let connection = self.connection.get()?;
-        if self.seats == Seats::Here {
-            return None;
-        }
-        let (connection, name) = (connection.clone(), self.server_name.clone());
-        Some(Box::new(move |work: Work| {
-            seat::start(&connection.clone(), move || {
-                work(Rc::new(Self::new(None, OnceCell::from(connection), name)))
-            });
-        }))
     }
 
     fn close(&self, code: u64) {

@@ -10,16 +10,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hybriq::congestion::Congestion;
-use hybriq::{Endpoint, Placement, TransportConfig};
+use hybriq::{Endpoint, Incoming, Placement, TransportConfig};
 
 use super::{
-    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Streams,
-    Traffic, Transport, udp::any_port,
+    Accepting, Answer, Attempt, Connection, Connector, Driver, Handover, Listener, Role, Setup,
+    Streams, Traffic, Transport, udp::any_port,
 };
 use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
-use connection::{Opened, Seats};
+use connection::Opened;
 
 pub(super) struct Hybriq;
 
@@ -131,10 +131,29 @@ fn congestion(name: &str) -> Result<Congestion, Failure> {
     })
 }
 
+/// Threads on which a server works on its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seats {
+    /// The thread that accepts them.
+    Here,
+    /// The threads of the endpoint's workers, each for its own connections.
+    WithWorkers,
+}
+
 struct Served {
     endpoint: Endpoint,
     handover: Handover,
     seats: Seats,
+}
+
+impl Served {
+    /// Returns the next client, and the server name that it asks for.
+    async fn next(&self) -> Result<(Incoming, Option<String>), Failed> {
+        let incoming = self.endpoint.accept().await;
+        let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
+        let name = incoming.client_hello().server_name().map(str::to_owned);
+        Ok((incoming, name))
+    }
 }
 
 impl Listener for Served {
@@ -144,15 +163,23 @@ impl Listener for Served {
 
     fn accept(&mut self) -> Answer<'_, Accepting> {
         Box::pin(async {
-            let incoming = self.endpoint.accept().await;
-            let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
-            let name = incoming.client_hello().server_name().map(str::to_owned);
-            Ok(Opened::begin(
-                incoming.accept(),
-                name,
-                self.handover,
-                self.seats,
-            ))
+            let (incoming, name) = self.next().await?;
+            Ok(Opened::begin(incoming.accept(), name, self.handover))
+        })
+    }
+
+    fn attempt(&mut self) -> Answer<'_, Attempt> {
+        Box::pin(async {
+            if self.seats == Seats::Here {
+                return Ok(Attempt::Here(self.accept().await?));
+            }
+            let (incoming, name) = self.next().await?;
+            let handover = self.handover;
+            Ok(Attempt::There(Box::new(move |work| {
+                seat::start(incoming, move |incoming| {
+                    work(Opened::begin(incoming.accept(), name, handover))
+                });
+            })))
         })
     }
 
@@ -173,7 +200,7 @@ impl Connector for Client {
         if self.streams == Streams::Http {
             return Box::pin(http::connect(connecting));
         }
-        Opened::begin(connecting, None, self.handover, Seats::Here)
+        Opened::begin(connecting, None, self.handover)
     }
 
     fn traffic(&self) -> Option<Traffic> {

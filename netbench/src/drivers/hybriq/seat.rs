@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 
 use futures_util::future::LocalBoxFuture;
+use hybriq::Incoming;
 use tokio::task::LocalSet;
 
 thread_local! {
@@ -14,13 +15,13 @@ thread_local! {
     static IS_DRIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Starts work on the thread of a connection's worker.
+/// Starts work on a client on the thread of the worker that received it.
 pub(super) fn start(
-    connection: &hybriq::Connection,
-    work: impl FnOnce() -> LocalBoxFuture<'static, ()> + Send + 'static,
+    incoming: Incoming,
+    work: impl FnOnce(Incoming) -> LocalBoxFuture<'static, ()> + Send + 'static,
 ) {
-    drop(connection.spawn(async move {
-        WORK.with_borrow(|tasks| drop(tasks.spawn_local(work())));
+    drop(incoming.spawn(|incoming| async move {
+        WORK.with_borrow(|tasks| drop(tasks.spawn_local(work(incoming))));
         if !IS_DRIVEN.replace(true) {
             poll_fn(|cx| WORK.with_borrow_mut(|tasks| Pin::new(tasks).poll(cx))).await;
             IS_DRIVEN.set(false);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use hybriq_tls::ClientHello;
+use tokio::task::JoinHandle;
 
 use crate::{
     config::ServerConfig,
@@ -158,6 +159,46 @@ impl Incoming {
             }),
             None => Connecting::failed(ConnectError::EndpointClosed),
         }
+    }
+
+    /// Starts a task beside the worker that received the client, as
+    /// [`Connection::spawn`](crate::Connection::spawn) does later. On a
+    /// [thread of the worker](crate::Placement) the client is then accepted and served on one core, and
+    /// no other thread is woken for its handshake.
+    ///
+    /// The task must not block: it holds up all connections of the worker.
+    ///
+    /// # Panics
+    /// The worker runs on the runtime of the caller, and there is none.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{ConnectError, Incoming};
+    ///
+    /// # async fn run(server: hybriq::Endpoint) {
+    /// while let Some(incoming) = server.accept().await {
+    ///     incoming.spawn(serve);
+    /// }
+    /// # }
+    ///
+    /// async fn serve(incoming: Incoming) -> Result<(), ConnectError> {
+    ///     let connection = incoming.accept().await?;
+    ///     while let Ok(Some((mut send, mut recv))) = connection.accept_bidi().await {
+    ///         connection.spawn(async move {
+    ///             if tokio::io::copy(&mut recv, &mut send).await.is_ok() {
+    ///                 send.finish();
+    ///             }
+    ///         });
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn spawn<F>(self, serve: impl FnOnce(Self) -> F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (shared, worker) = (self.shared.clone(), self.worker);
+        shared.spawn(worker, serve(self))
     }
 
     /// Sends a Retry packet, so that the client proves that it receives at its address (RFC 9000

@@ -4,6 +4,7 @@
 mod endpoint_support;
 
 use std::{
+    collections::BTreeMap,
     net::UdpSocket,
     sync::{
         Arc,
@@ -426,6 +427,65 @@ async fn tasks_of_a_connection_run_beside_its_worker() {
     drop(server);
     sender.send(()).unwrap();
     assert_eq!(soon(task).await.unwrap().as_deref(), Some("hybriq-worker"));
+}
+
+/// A client is accepted on the thread of its worker, and served there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_never_leaves_the_thread_of_its_worker() {
+    let builders = [builder(), builder().without_steering()];
+    for builder in builders.map(|builder| builder.placement(Placement::Threads)) {
+        let server = builder.bind("127.0.0.1:0").unwrap();
+        let (seen, mut threads) = tokio::sync::mpsc::unbounded_channel();
+        let accepting = server.clone();
+        let serving = tokio::spawn(async move {
+            while let Some(incoming) = accepting.accept().await {
+                let seen = seen.clone();
+                incoming.spawn(|incoming| async move {
+                    let here = || std::thread::current().id();
+                    let first = here();
+                    let connection = incoming.accept().await.unwrap();
+                    let accepted = here();
+                    let (mut send, mut recv) = connection.accept_bidi().await.unwrap().unwrap();
+                    tokio::io::copy(&mut recv, &mut send).await.unwrap();
+                    send.finish();
+                    let beside = connection.spawn(async move { here() }).await.unwrap();
+                    seen.send([first, accepted, here(), beside]).unwrap();
+                    connection.closed().await;
+                });
+            }
+        });
+        let clients = visit(&server, CLIENTS).await;
+        let mut workers = BTreeMap::new();
+        for (_, connection) in &clients {
+            assert_alive(connection).await;
+            let [first, rest @ ..] = soon(threads.recv()).await.unwrap();
+            assert_eq!(rest, [first; 3]);
+            *workers.entry(format!("{first:?}")).or_insert(0) += 1;
+        }
+        assert_eq!(workers.len(), 4, "{workers:?}");
+        assert_eq!(workers.values().sum::<usize>(), CLIENTS);
+        server.close(0, b"");
+        soon(server.idle()).await;
+        soon(serving).await.unwrap();
+    }
+}
+
+/// A task that drops the client refuses it, and one that never ran does so too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_task_ends_is_refused() {
+    let server = builder().placement(Placement::Threads);
+    let server = server.bind("127.0.0.1:0").unwrap();
+    let client = client();
+    let connecting = client.connect(server.local_address(), "localhost");
+    let refuse = async {
+        let incoming = server.accept().await.unwrap();
+        incoming.spawn(|incoming| async { drop(incoming) }).await
+    };
+    let (refused, outcome) = soon(async { tokio::join!(refuse, connecting) }).await;
+    refused.unwrap();
+    let error = outcome.unwrap_err().to_string();
+    assert!(error.contains("refused the connection"), "{error}");
+    assert_eq!(server.stats().refused_by_application, 1);
 }
 
 /// Connections are spread, but those that a task beside a worker starts stay with that worker.

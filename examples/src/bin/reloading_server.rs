@@ -78,7 +78,7 @@ async fn main() -> Result<(), Failure> {
     let server_is_succeeded = loop {
         tokio::select! {
             incoming = server.accept() => match incoming {
-                Some(incoming) => { tokio::spawn(accept(incoming)); }
+                Some(incoming) => { incoming.spawn(accept); }
                 None => break true,
             },
             _ = hangup.recv() => reload(&args, &tickets, &server),

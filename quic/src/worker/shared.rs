@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
     attempt::Promise,
@@ -242,6 +242,17 @@ impl Shared {
     pub(crate) fn decide(&self, worker: u8, command: Command) {
         if let Some(mailbox) = self.mailbox(worker) {
             mailbox.push(command);
+        }
+    }
+
+    /// Starts a task beside a worker.
+    pub(crate) fn spawn<F>(&self, worker: u8, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        match self.mailbox(worker) {
+            Some(mailbox) => mailbox.tasks().spawn(task),
+            None => tokio::spawn(task),
         }
     }
 

@@ -3,7 +3,9 @@
 #![cfg(any(target_os = "linux", target_os = "android"))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../endpoint_support/mod.rs"]
 mod endpoint_support;
+mod moves;
 
 use std::{
     net::SocketAddr,

@@ -7,13 +7,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, header::ORIGIN};
 use http_body_util::Full;
-use hybriq::{ClientConfig, Trust};
+use hybriq::{ClientConfig, Endpoint, Trust};
+use hybriq_http::webtransport::{self, ConnectError, Session, SessionError};
 use hybriq_http::{Client, Http3};
 use rustix::process::{Pid, Signal, kill_process};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_http3_server");
+const CHAT: &str = env!("CARGO_BIN_EXE_webtransport_chat");
 const GRPC: &str = env!("CARGO_BIN_EXE_grpc");
 
 /// Returns an empty folder for the files of a test.
@@ -31,6 +33,14 @@ fn certify(cert: &Path, key: &Path) {
     fs::write(key, made.signing_key.serialize_pem()).unwrap();
 }
 
+/// Returns the command of a server with this certificate, on a free port.
+fn serving(program: &str, cert: &Path, key: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--listen", "127.0.0.1:0"]);
+    command.arg("--cert").arg(cert).arg("--key").arg(key);
+    command
+}
+
 /// A running server, killed when dropped.
 struct Server {
     process: Child,
@@ -40,15 +50,15 @@ struct Server {
 
 impl Server {
     fn start(args: &[&Path]) -> Self {
-        let mut command = Command::new(SERVER);
-        command
-            .args(["--listen", "127.0.0.1:0", "--cert"])
-            .arg(args[0]);
-        command
-            .arg("--key")
-            .arg(args[1])
-            .arg("--files")
-            .arg(args[2]);
+        let [cert, key, files] = args else {
+            panic!("three paths are needed")
+        };
+        let mut command = serving(SERVER, cert, key);
+        Self::run(command.arg("--files").arg(files))
+    }
+
+    /// Starts a server, and reads its address.
+    fn run(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap());
         let first = next_line(&mut lines);
@@ -192,4 +202,65 @@ fn a_call_of_grpc_goes_over_http3() {
     assert!(output.status.success(), "{failed}");
     let second = said.lines().nth(1);
     assert_eq!(second, Some("SERVING over HTTP/3.0, with X25519MLKEM768"));
+}
+
+/// Enters the chat from a page of this origin.
+async fn enter(server: &Server, cert: &Path, origin: &str) -> Result<Session, ConnectError> {
+    let config = ClientConfig::new().trust(Trust::roots_pem_file(cert).unwrap());
+    let endpoint = Endpoint::client(config.alpn(["h3"])).unwrap();
+    let uri = format!("https://localhost:{}/chat", server.address.port());
+    let request = Request::get(uri).header(ORIGIN, origin);
+    webtransport::connect(&endpoint, request.body(()).unwrap()).await
+}
+
+/// Enters the chat under a name, and returns the welcome.
+async fn join(server: &Server, cert: &Path, name: &str) -> (Session, String) {
+    let origin = format!("https://localhost:{}", server.address.port());
+    let session = enter(server, cert, &origin).await.unwrap();
+    let (mut send, mut recv) = session.open_bi().await.unwrap();
+    send.write_all(name.as_bytes()).await.unwrap();
+    send.finish().unwrap();
+    let welcome = recv.read_to_end(1000).await.unwrap();
+    (session, String::from_utf8(welcome).unwrap())
+}
+
+async fn hears(session: &Session) -> String {
+    let mut recv = session.accept_uni().await.unwrap();
+    String::from_utf8(recv.read_to_end(1000).await.unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn visitors_of_the_chat_hear_each_other() {
+    let folder = folder("chat");
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    certify(&cert, &key);
+    let mut server = Server::run(&mut serving(CHAT, &cert, &key));
+
+    let foreign = enter(&server, &cert, "https://example.com").await;
+    let refused = foreign.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("403"), "{refused}");
+
+    let (first, welcome) = join(&server, &cert, "Ada").await;
+    assert!(welcome.starts_with("1 here"), "{welcome}");
+    assert!(welcome.contains("X25519MLKEM768"), "{welcome}");
+    assert!(server.line().starts_with("Ada joined from 127.0.0.1:"));
+    let (second, welcome) = join(&server, &cert, "Alan").await;
+    assert!(welcome.starts_with("2 here"), "{welcome}");
+
+    let mut send = first.open_uni().await.unwrap();
+    send.write_all(b"hello").await.unwrap();
+    send.finish().unwrap();
+    assert_eq!(hears(&second).await, "Ada: hello");
+    assert_eq!(hears(&first).await, "Ada: hello");
+
+    second.send_datagram(b"").unwrap();
+    assert_eq!(first.recv_datagram().await.unwrap(), "Alan");
+    server.signal(Signal::INT);
+    let closed = SessionError::Closed {
+        code: 0,
+        reason: "the server shuts down".to_owned(),
+    };
+    assert_eq!(first.closed().await, closed);
+    assert_eq!(second.closed().await, closed);
+    assert!(server.process.wait().unwrap().success());
 }

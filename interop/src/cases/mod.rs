@@ -1,8 +1,9 @@
 //! Promises: each takes a client's and a server's implementation and checks one of them.
 
 mod features;
+mod problem;
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use hybriq::{
     By,
@@ -15,13 +16,13 @@ use self::features::{
     sends_early_data_past_a_retry, survives_rebinding, updates_the_clients_keys,
     updates_the_servers_keys,
 };
+pub use self::problem::Problem;
+use self::problem::{PATIENCE, ensure, failed, unexpected};
 use crate::{
     Answer, Bulk, Certificate, Client, Connection, Failure, Feature, Groups, HANDSHAKE_FAILURE,
     Handshake, Peer, Receipt, Role, Server, Setup, Sighting, Windows, Witness,
 };
 
-/// Timeout, far longer than any case needs, which turns a hang into a failure.
-const PATIENCE: Duration = Duration::from_mins(1);
 const BULK: usize = 32 * 1024 * 1024;
 const STREAMS: usize = 200;
 /// Number of bytes that exceeds narrow windows and any implementation's buffers.
@@ -45,38 +46,6 @@ pub struct Case {
     server: Groups,
     needs: Needs,
     check: for<'a> fn(Pair<'a>, &'a Case) -> Answer<'a, Result<(), Problem>>,
-}
-
-/// Reason why a case failed.
-#[derive(Debug)]
-pub enum Problem {
-    /// One of the two does not support the case.
-    NotApplicable(&'static str),
-    /// The implementation failed.
-    Failure(&'static str, Failure),
-    /// The outcome is not the promised one.
-    Unexpected(String),
-    /// Nothing happened for a minute.
-    TimedOut,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotApplicable(reason) => write!(f, "not possible: {reason}"),
-            Self::Failure(end, failure) => write!(f, "the {end} failed: {failure}"),
-            Self::Unexpected(what) => f.write_str(what),
-            Self::TimedOut => write!(f, "nothing within {} s", PATIENCE.as_secs()),
-        }
-    }
-}
-
-impl std::error::Error for Problem {}
-
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Self {
-        Self::Unexpected(format!("the harness failed: {error}"))
-    }
 }
 
 /// Features that a case needs.
@@ -486,20 +455,4 @@ fn check(bulk: Bulk, outcome: Result<Receipt, Failure>) -> Result<(), Problem> {
     ensure(receipt.bytes == bulk.bytes && receipt.is_intact(), || {
         format!("{bulk:?} came back as {receipt:?}")
     })
-}
-
-fn failed(end: &'static str) -> impl Fn(Failure) -> Problem {
-    move |failure| Problem::Failure(end, failure)
-}
-
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Problem> {
-    if holds {
-        Ok(())
-    } else {
-        unexpected(otherwise())
-    }
-}
-
-fn unexpected<T>(what: String) -> Result<T, Problem> {
-    Err(Problem::Unexpected(what))
 }

@@ -52,6 +52,7 @@ fn head(text: &mut String, comparison: &Comparison) {
         versions.collect::<Vec<_>>().join(", "),
         about.command.join(" ")
     );
+    text.push_str("![The table below as a chart](peers.svg)\n\n");
     if about.build != "release" {
         text.push_str("**A debug build: these figures say nothing.**\n\n");
     }

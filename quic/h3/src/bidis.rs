@@ -2,11 +2,17 @@
 //!
 //! `h3` cannot give up a stream, so the first integer of each is read here.
 
-use std::task::{Context, Poll};
+use std::{
+    future::Future as _,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use h3::{error::Code, quic::ConnectionErrorIncoming};
 use hybriq::{RecvStream, SendStream};
+use tokio::time::{Sleep, sleep};
 
 use crate::{
     transport::Transport,
@@ -22,6 +28,8 @@ struct Opening {
     send: SendStream,
     recv: RecvStream,
     head: BytesMut,
+    /// End of the time in which its first integers have to arrive, once they were missing.
+    late: Option<Pin<Box<Sleep>>>,
 }
 
 /// A stream for `h3`, with the bytes that were read from it.
@@ -54,6 +62,7 @@ impl Bidis {
                     send,
                     recv,
                     head: BytesMut::new(),
+                    late: None,
                 }),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => break,
@@ -63,10 +72,16 @@ impl Bidis {
         while let Some(opening) = self.0.get_mut(index) {
             let start = opening.poll_start(cx);
             if matches!(start, Start::Unknown) {
-                index += 1;
+                if opening.is_late(sessions.limits().header_time, cx) {
+                    self.0.remove(index).refuse();
+                } else {
+                    index += 1;
+                }
                 continue;
             }
-            let Opening { send, recv, head } = self.0.remove(index);
+            let Opening {
+                send, recv, head, ..
+            } = self.0.remove(index);
             let mut head = head.freeze();
             match start {
                 Start::Session(id, _) if id % 4 != 0 => {
@@ -90,6 +105,19 @@ impl Bidis {
 }
 
 impl Opening {
+    /// Returns true if the first integers did not arrive in time.
+    fn is_late(&mut self, time: Duration, cx: &mut Context<'_>) -> bool {
+        let late = self.late.get_or_insert_with(|| Box::pin(sleep(time)));
+        late.as_mut().poll(cx).is_ready()
+    }
+
+    /// Resets the stream.
+    fn refuse(mut self) {
+        let code = Code::H3_REQUEST_INCOMPLETE.value();
+        self.send.reset(code);
+        self.recv.stop(code);
+    }
+
     fn poll_start(&mut self, cx: &mut Context<'_>) -> Start {
         loop {
             match start(&self.head) {

@@ -148,6 +148,27 @@ async fn connections_over_tcp_without_a_request_are_closed() {
     }
 }
 
+/// Where a stream may belong to a session, its first integers tell; without them it is reset in time.
+#[tokio::test]
+async fn streams_whose_beginning_does_not_come_are_reset() {
+    let mut limits = Limits::default();
+    limits.header_time = Duration::from_millis(200);
+    let plain = Server::builder().limits(limits.clone());
+    let sessions = Server::builder().limits(limits);
+    let sessions = sessions.webtransport(hybriq_http::webtransport::Limits::default());
+    for builder in [plain, sessions] {
+        let server = run_with(builder, Certificate::shared().config(), Router::new());
+        let mut client = Http3::connect(server.address()).await;
+        // Half an integer, the signal of a session without its id, and half a request.
+        for bytes in [&[0x40][..], &[0x40, 0x41], &POST[..4]] {
+            let (_send, mut recv) = send(&client, bytes).await;
+            let ended = soon(recv.read_to_end(10)).await;
+            assert!(ended.is_err(), "{bytes:?} got {ended:?}");
+        }
+        assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
+    }
+}
+
 /// A field section of HTTP/2 that does not end is cut off at the limit (CVE-2024-27316).
 #[tokio::test]
 async fn endless_continuation_frames_are_cut_off() {

@@ -314,12 +314,20 @@ async fn a_port_that_is_taken_for_tcp_only_is_named() {
 }
 
 /// An address that this machine does not have, and a system without IPv6.
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_address_that_cannot_be_used_is_named_with_a_remedy() {
     let refused = Server::bind("[2001:db8::1]:0", Certificate::shared().config()).map(drop);
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("TCP [2001:db8::1]:0"), "{text}");
     assert!(text.contains("take a"), "{text}");
+    // EAFNOSUPPORT of Linux.
+    let without_ipv6 = BindError::Tcp {
+        address: "[::]:443".parse().unwrap(),
+        source: std::io::Error::from_raw_os_error(97),
+    };
+    let text = without_ipv6.to_string();
+    assert!(text.contains("0.0.0.0 where there is no IPv6"), "{text}");
 }
 
 /// Asks on a connection with 0-RTT, and returns the status and whether the service saw a replayable

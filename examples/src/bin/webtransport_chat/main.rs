@@ -39,6 +39,8 @@ struct Options {
 enum Note {
     Said(String),
     Typing(String),
+    /// The room closes.
+    Closing,
 }
 
 type Room = broadcast::Sender<Note>;
@@ -55,13 +57,15 @@ async fn main() -> Result<(), Failure> {
     let router = Router::new()
         .route("/", get(async || Html(page)))
         .route("/chat", any(enter))
-        .layer(Extension(room));
+        .layer(Extension(room.clone()));
     let server = Server::builder().webtransport(Limits::default());
     let server = server.bind(options.listen, ServerConfig::new(identity))?;
     println!("listening on {}", server.local_address());
     let handle = server.handle();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
+            // Nobody may be in.
+            let _ = room.send(Note::Closing);
             handle.shutdown(Duration::from_secs(5)).await;
         }
     });
@@ -133,10 +137,10 @@ async fn visit(session: &Session, room: &Room, peer: &Peer) -> Result<(), Stream
                     send.finish()?;
                 }
                 Ok(Note::Typing(who)) => session.send_datagram(who.as_bytes())?,
+                Ok(Note::Closing) => session.close(0, "the server shuts down"),
                 // A visitor who reads too slowly misses notes.
                 Err(_) => {}
             },
-            () = session.draining() => session.close(0, "the server shuts down"),
         }
     }
 }

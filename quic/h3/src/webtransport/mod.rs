@@ -29,6 +29,8 @@ mod sessions;
 mod shared;
 mod stream;
 
+use std::time::Duration;
+
 pub use error::{SessionError, StreamError};
 pub use session::Session;
 pub use sessions::Sessions;
@@ -69,6 +71,9 @@ pub struct Limits {
     /// Largest number of bytes of datagrams of a session that wait to be read. The oldest are dropped when
     /// there are more. Default: 256 KiB.
     pub datagrams: usize,
+    /// Time in which the header of a bidirectional stream has to arrive: it tells whether the stream is a
+    /// request or belongs to a session. The stream is reset then. Default: 10 s.
+    pub header_time: Duration,
 }
 
 impl Default for Limits {
@@ -78,6 +83,7 @@ impl Default for Limits {
             waiting_streams: 16,
             waiting_datagrams: 16 << 10,
             datagrams: 256 << 10,
+            header_time: Duration::from_secs(10),
         }
     }
 }

@@ -68,7 +68,11 @@ impl Quic {
         } = shared.features;
         let extended = connect == Connect::Extended || webtransport.is_some();
         let protocols = extended.then(|| transport.extended_connect());
-        let sessions = webtransport.map(|limits| transport.webtransport(limits));
+        let header_time = shared.limits.header_time;
+        let sessions = webtransport.map(|mut limits| {
+            limits.header_time = limits.header_time.min(header_time);
+            transport.webtransport(limits)
+        });
         let replayable = transport.early_requests();
         Arc::new(Self {
             shared,

@@ -16,7 +16,7 @@ const QUICK: Duration = Duration::from_micros(200);
 const SLOW: u32 = 64;
 
 /// Number of answers that may leave together.
-const TOGETHER: u32 = 24;
+const TOGETHER: u32 = 12;
 
 /// Answers the requests of a connection, each on a task of its own unless it is ready at once: most requests
 /// need no waiting, and a task costs more than they do.

@@ -14,7 +14,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let part = part(path);
     let written = fs::write(&part, content).and_then(|()| fs::rename(&part, path));
     if written.is_err() {
-        // It may never have been created.
+        // The file may never have been created.
         let _ = fs::remove_file(&part);
     }
     written

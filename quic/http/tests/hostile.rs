@@ -148,7 +148,7 @@ async fn connections_over_tcp_without_a_request_are_closed() {
     }
 }
 
-/// Where a stream may belong to a session, its first integers tell; without them it is reset in time.
+/// The first integers of a stream tell whether it belongs to a session; without them it is reset in time.
 #[tokio::test]
 async fn streams_whose_beginning_does_not_come_are_reset() {
     let mut limits = Limits::default();

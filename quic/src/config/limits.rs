@@ -9,6 +9,22 @@ pub(crate) struct Limits {
     pub(crate) handshakes: Option<usize>,
     /// Largest rate of new connections of each source network.
     pub(crate) per_network: Option<NetworkRate>,
+    /// Size of a network.
+    pub(crate) prefixes: Prefixes,
+}
+
+/// Lengths of the prefixes that the addresses of one network share, in bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prefixes {
+    pub(crate) v4: u8,
+    pub(crate) v6: u8,
+}
+
+impl Default for Prefixes {
+    /// Returns what one customer has.
+    fn default() -> Self {
+        Self { v4: 24, v6: 56 }
+    }
 }
 
 /// Rate of new connections of a network.

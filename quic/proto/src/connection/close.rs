@@ -243,7 +243,7 @@ impl Connection {
     fn tells_of_close(&mut self, now: Instant, packets: &mut Packets<'_>) -> bool {
         let keep_until = now + 3 * self.pto(Space::Data);
         let keep_until = || keep_until;
-        let largest = self.acks.received[Space::Data].largest().map(|(pn, _)| pn);
+        let largest = self.acks.largest(Space::Data).map(|(pn, _)| pn);
         let mut protected = packets.map_while(Result::ok);
         let packet = protected.find_map(|packet| match packet {
             Decoded::Protected(packet) if packet.kind == Kind::OneRtt => Some(packet),
@@ -327,7 +327,7 @@ impl Connection {
         // Acknowledge the data that arrived before the close, so that the peer knows it.
         let mut acks = None;
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
-            acks = write_last_ack(&self.acks.received[space], now, &mut frames);
+            acks = write_last_ack(self.acks.received.data(), now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);

@@ -57,7 +57,7 @@ impl Connection {
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
                 self.acks.frequency.on_immediate_ack()?;
-                self.acks.received[space].request_ack();
+                self.acks.received.at(space).request_ack();
                 Ok(())
             }
             Frame::PathResponse(response) => {
@@ -76,7 +76,6 @@ impl Connection {
                 // choice for ever.
                 if !self.state.is_confirmed() {
                     self.on_confirmed(now);
-                    self.seek_preferred(now);
                 }
                 Ok(())
             }
@@ -98,7 +97,7 @@ impl Connection {
                 max_delay: request.max_delay,
                 reordering: request.reordering,
             };
-            self.acks.received[Space::Data].set_policy(now, policy);
+            self.acks.received.at(Space::Data).set_policy(now, policy);
             self.observer.on_request(By::Peer, request);
         }
         Ok(())
@@ -107,12 +106,8 @@ impl Connection {
     fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), TransportError> {
         let delay = match space {
             Space::Data => {
-                let exponent = self
-                    .agreed
-                    .params
-                    .as_ref()
-                    .map_or(3, |params| params.ack_delay_exponent);
-                let micros = ack.delay.saturating_mul(1 << exponent.min(20));
+                let exponent = self.agreed.ack_delay_exponent.min(20);
+                let micros = ack.delay.saturating_mul(1 << exponent);
                 Duration::from_micros(micros)
             }
             Space::Initial | Space::Handshake => Duration::ZERO,

@@ -33,7 +33,7 @@ use crate::{
     handshake::{Failure, Handshake},
     header_bits::{Grease, HeaderBits},
     limits,
-    packet::{self, Cid, KeyPair, PacketNumber, PerSpace, Version},
+    packet::{self, Cid, KeyPair, PacketNumber, Space, Spaces, Version},
     params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
     path::{Address, Path, Paths},
     prf::Prf,
@@ -239,16 +239,14 @@ impl Connection {
         }
         let ids = (parts.original_dcid, parts.peer_cid);
         let observer = Observer::new(&config, (now, side), ids, path.address());
+        let mut received = Spaces::new(Received::delayed(config.acks.max_ack_delay));
+        *received.at(Space::Initial) = parts.received;
         Self {
             side,
             state: State::new(),
             paths: Paths::new(side, path, derived(parts.seed, b"paths")),
             acks: Acks {
-                received: PerSpace {
-                    initial: parts.received,
-                    handshake: Received::immediate(),
-                    data: Received::delayed(config.acks.max_ack_delay),
-                },
+                received,
                 frequency: AckFrequency::new(config.acks.max_ack_delay),
                 settled: Outcome::default(),
             },
@@ -264,6 +262,8 @@ impl Connection {
                 original_version: parts.negotiation.original(),
                 early_data_refused: false,
                 params: None,
+                ack_delay_exponent: ACK_DELAY_EXPONENT,
+                disable_active_migration: false,
                 outcome: None,
             },
             cids: Cids {
@@ -346,7 +346,8 @@ impl Connection {
         }
     }
 
-    /// Discards what only the handshake needed, once it is confirmed.
+    /// Discards what only the handshake needed, once it is confirmed, and moves to the server's
+    /// preferred address.
     pub(super) fn on_confirmed(&mut self, now: Instant) {
         if self.state.is_confirmed() {
             return;
@@ -355,7 +356,12 @@ impl Connection {
         self.discard(now, packet::Space::Initial);
         self.discard(now, packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        self.start_mtu();
+        if let Some(params) = self.agreed.params.take() {
+            self.start_mtu(params.max_udp_payload_size);
+            if let Some(preferred) = &params.preferred_address {
+                self.seek_preferred(now, preferred);
+            }
+        }
     }
 
     fn learn_params(&mut self) -> Result<(), TransportError> {
@@ -386,7 +392,9 @@ impl Connection {
             params.max_ack_delay,
             params.min_ack_delay.filter(|_| requests),
         );
-        self.agreed.params = Some(params);
+        self.agreed.ack_delay_exponent = params.ack_delay_exponent;
+        self.agreed.disable_active_migration = params.disable_active_migration;
+        self.agreed.params = Some(Box::new(params));
         self.take_limits();
         Ok(())
     }

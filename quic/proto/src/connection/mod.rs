@@ -53,7 +53,7 @@ use super::{
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
-    packet::{Cid, PerSpace, Version},
+    packet::{Cid, PacketNumber, Space, Spaces, Version},
     params::Params,
     path::{Address, Paths},
     recovery::{Outcome, PathState, Recovery},
@@ -134,8 +134,12 @@ struct Agreed {
     original_version: Version,
     /// True if the client's 0-RTT data was refused.
     early_data_refused: bool,
-    /// Transport parameters of the peer, once TLS has them.
-    params: Option<Params>,
+    /// Transport parameters of the peer, from when TLS has them until the handshake is confirmed.
+    params: Option<Box<Params>>,
+    /// Exponent of the peer's ACK delays.
+    ack_delay_exponent: u8,
+    /// True if the peer forbids active migration.
+    disable_active_migration: bool,
     /// Outcome of the handshake, once it is complete.
     outcome: Option<Agreement>,
 }
@@ -191,11 +195,26 @@ struct Memory {
 /// Acknowledgements of both ends.
 struct Acks {
     /// Packets that were received.
-    received: PerSpace<Received>,
+    received: Spaces<Received>,
     /// Acknowledgement frequency of both ends.
     frequency: AckFrequency,
     /// Packets whose fate the last ACK frame decided; kept empty, to reuse its memory.
     settled: Outcome<Carried>,
+}
+
+impl Acks {
+    /// Returns the largest packet number that was received in a space, and its time.
+    #[inline]
+    fn largest(&self, space: Space) -> Option<(PacketNumber, Instant)> {
+        self.received.get(space)?.largest()
+    }
+
+    /// Returns true if packets of a space wait for their acknowledgement.
+    #[inline]
+    fn is_pending(&self, space: Space) -> bool {
+        let received = self.received.get(space);
+        received.is_some_and(Received::is_ack_pending)
+    }
 }
 
 /// One connection.
@@ -359,7 +378,7 @@ impl Connection {
             spurious_losses: self.recovery.spurious_losses(),
             congestion_events: self.recovery.congestion_events(),
             ptos: self.recovery.ptos(),
-            ecn_echoed: self.recovery.ecn_echoed(),
+            ecn_echoed: self.ecn_echoed(),
             ecn_received: self.ecn_received(),
             key_updates: self.key_updates(),
             rtt: self.recovery.rtt().smoothed(),
@@ -372,7 +391,12 @@ impl Connection {
 
     fn ecn_received(&self) -> EcnCounts {
         let counts = self.acks.received.iter().filter_map(Received::ecn_counts);
-        counts.fold(EcnCounts::default(), EcnCounts::plus)
+        counts.fold(self.observer.stats.ecn_received, EcnCounts::plus)
+    }
+
+    fn ecn_echoed(&self) -> EcnCounts {
+        let of_handshake = self.observer.stats.ecn_echoed;
+        of_handshake.plus(self.recovery.ecn_echoed())
     }
 
     /// Returns the state of the path in use.

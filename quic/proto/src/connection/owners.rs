@@ -411,8 +411,9 @@ impl Connection {
             }
             self.tell(Fate::Lost, &settled.packet.record);
         }
-        if let Some(largest) = outcome.largest_acked_ack {
-            self.acks.received[space].on_ack_of_ack(largest);
+        let received = self.acks.received.get_mut(space);
+        if let (Some(received), Some(largest)) = (received, outcome.largest_acked_ack) {
+            received.on_ack_of_ack(largest);
         }
         self.follow_mtu();
         outcome.clear();

@@ -9,6 +9,7 @@ use crate::{
     error::{ConnectionError, MigrateError},
     frame::PathResponse,
     packet::{Cid, Space},
+    params::PreferredAddress,
     path::{
         Consequence, Facts, Moves, MtuRange, PathEvent, Paths, PeerCids, Preferred, Standing,
         Switch, Waits,
@@ -56,11 +57,10 @@ impl Connection {
     /// # Errors
     /// See [`MigrateError`].
     pub fn migrate(&mut self, now: Instant, local: Local) -> Result<(), MigrateError> {
-        let params = self.agreed.params.as_ref();
         let standing = Standing {
             is_closed: self.state.is_closed(),
             is_confirmed: self.state.is_confirmed(),
-            is_disabled: params.is_some_and(|params| params.disable_active_migration),
+            is_disabled: self.agreed.disable_active_migration,
         };
         let (paths, mut facts) = self.paths_with_facts(now);
         paths.migrate(local, standing, &mut facts)
@@ -89,21 +89,16 @@ impl Connection {
         (&mut self.paths, facts)
     }
 
-    /// Tries to move to the server's preferred address once the handshake is confirmed (RFC 9000
-    /// §9.6.1).
-    pub(super) fn seek_preferred(&mut self, now: Instant) {
-        let preferred = self.agreed.params.as_ref();
-        let preferred = preferred.and_then(|params| params.preferred_address.as_ref());
+    /// Tries to move to the server's preferred address (RFC 9000 §9.6.1).
+    pub(super) fn seek_preferred(&mut self, now: Instant, preferred: &PreferredAddress) {
         // Without ids of ours, packets from that address would not be routed to this connection.
-        if let Some(preferred) = preferred {
-            if self.cids.local.cid_len() > 0 {
-                let preferred = Preferred {
-                    v4: preferred.v4,
-                    v6: preferred.v6,
-                };
-                let (paths, mut facts) = self.paths_with_facts(now);
-                paths.seek(preferred, &mut facts);
-            }
+        if self.cids.local.cid_len() > 0 {
+            let preferred = Preferred {
+                v4: preferred.v4,
+                v6: preferred.v6,
+            };
+            let (paths, mut facts) = self.paths_with_facts(now);
+            paths.seek(preferred, &mut facts);
         }
     }
 
@@ -173,10 +168,8 @@ impl Connection {
         self.header_bits.on_new_path();
     }
 
-    /// Starts MTU discovery once the handshake is confirmed.
-    pub(super) fn start_mtu(&mut self) {
-        let params = self.agreed.params.as_ref();
-        let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
+    /// Starts MTU discovery towards a peer that accepts UDP payloads of this size.
+    pub(super) fn start_mtu(&mut self, peer: u64) {
         self.paths.start_mtu(MtuRange {
             size: self.config.mtu.datagram_size,
             most: self.config.mtu.max_datagram_size,

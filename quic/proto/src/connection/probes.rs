@@ -117,11 +117,14 @@ impl Connection {
         if !probe.is_on_active() || wrote == Wrote::NoAnswer {
             return None;
         }
-        let received = &self.acks.received[Space::Data];
+        let received = self.acks.received.data();
         let largest = received.largest().map(|(pn, _)| pn);
         let was_pending = received.is_ack_pending();
-        self.acks.received[Space::Data].write_ack(Space::Data, now, frames);
-        let acks = was_pending && !self.acks.received[Space::Data].is_ack_pending();
+        self.acks
+            .received
+            .at(Space::Data)
+            .write_ack(Space::Data, now, frames);
+        let acks = was_pending && !self.acks.is_pending(Space::Data);
         if !acks {
             frames.ping();
         }

@@ -8,7 +8,7 @@ use super::Connection;
 use crate::events::{self, DropTrigger};
 use crate::{
     error::{Code, ConnectionError, TransportError},
-    frame::Frame,
+    frame::{EcnCounts, Frame},
     handshake,
     header_bits::Grease,
     limits,
@@ -181,7 +181,7 @@ impl Connection {
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
         let spin = packet.spin();
-        let largest = self.acks.received[kind.space()].largest().map(|(pn, _)| pn);
+        let largest = self.acks.largest(kind.space()).map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => {
                 let (recovery, peer_delay) = (&self.recovery, self.acks.frequency.peer_max_delay());
@@ -202,7 +202,8 @@ impl Connection {
             }
             None => return Fate::Dropped(DropTrigger::DecryptionFailure),
         };
-        if self.acks.received[kind.space()].is_duplicate(pn) {
+        let received = self.acks.received.get(kind.space());
+        if received.is_none_or(|received| received.is_duplicate(pn)) {
             return Fate::Dropped(DropTrigger::Duplicate);
         }
         self.observer.tell(|| {
@@ -219,7 +220,7 @@ impl Connection {
         }
         match self.take_frames(now, kind, &dcid, payload) {
             Ok((eliciting, probing)) => {
-                let received = &mut self.acks.received[kind.space()];
+                let received = self.acks.received.at(kind.space());
                 received.on_packet(seen.at, pn, eliciting, seen.ecn);
                 received.on_bytes(size);
                 self.timers
@@ -266,8 +267,7 @@ impl Connection {
     /// Returns true if a client has no packet from the server yet; the first one has the server's
     /// id.
     fn awaits_first_packet(&self) -> bool {
-        self.acks.received[Space::Initial].largest().is_none()
-            && self.handshake.keys().initial().is_some()
+        self.acks.largest(Space::Initial).is_none() && self.handshake.keys().initial().is_some()
     }
 
     /// Applies what an authentic packet proves.
@@ -344,7 +344,20 @@ impl Connection {
             self.handshake.discard(handshake::level(space));
             self.recovery.discard_space(space);
             self.recovery.rearm(now);
+            if space == Space::Handshake {
+                self.end_handshake();
+            }
         }
+    }
+
+    /// Drops the state of the handshake's spaces, whose keys are gone. Their counts stay in the
+    /// statistics.
+    fn end_handshake(&mut self) {
+        let received = self.acks.received.end_handshake();
+        let received = received.filter_map(|space| space.ecn_counts());
+        let stats = &mut self.observer.stats;
+        stats.ecn_received = received.fold(stats.ecn_received, EcnCounts::plus);
+        stats.ecn_echoed = stats.ecn_echoed.plus(self.recovery.end_handshake());
     }
 
     /// Returns the facts that loss detection needs.

@@ -65,6 +65,6 @@ impl Connection {
         self.side.is_client()
             && self.state.is_handshaking()
             && self.opening.retried().is_none()
-            && self.acks.received[Space::Initial].largest().is_none()
+            && self.acks.largest(Space::Initial).is_none()
     }
 }

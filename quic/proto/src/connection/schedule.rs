@@ -39,7 +39,8 @@ impl Connection {
         if self.has_frames(space) && (room || self.recovery.has_no_timer(space)) && !paced {
             return Due::Frames;
         }
-        if self.acks.received[space].is_ack_due(now)
+        let received = self.acks.received.get(space);
+        if received.is_some_and(|received| received.is_ack_due(now))
             && self.handshake.kind_of(space) != Kind::ZeroRtt
         {
             Due::Ack
@@ -89,7 +90,7 @@ impl Connection {
             return carried;
         }
         if space != Space::Data || due != Due::Frames || !self.datagrams.takes_whole_packet() {
-            self.acks.received[space].write_ack(space, now, out);
+            self.acks.received.at(space).write_ack(space, now, out);
         }
         let probing = due == Due::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.acks.frequency.can_ask() {

@@ -3,7 +3,6 @@
 use super::{Connection, Recovery, owners::Carried};
 use crate::{
     limits,
-    packet::Space,
     stats::{MemoryHeld, Tables},
 };
 
@@ -12,11 +11,12 @@ impl Connection {
     ///
     /// For tests of bounds and for diagnosis; some of it is counted at every call.
     pub fn tables(&self) -> Tables {
-        let received = |space: Space| self.acks.received[space].ranges().count();
+        let ranges = self.acks.received.iter();
+        let ranges = ranges.map(|received| received.ranges().count());
         Tables {
             paths: 1 + self.paths.others().count(),
             local_cids: self.cids.local.active().count(),
-            ack_ranges: Space::ALL.map(received).into_iter().max().unwrap_or(0),
+            ack_ranges: ranges.max().unwrap_or(0),
             sent_packets: self.recovery.recorded_packets(),
             lost_packets: self.recovery.remembered_losses(),
             streams: self.streams.halves(),

@@ -11,7 +11,7 @@ use crate::{
     limits,
     packet::Space,
     recovery::Timeout,
-    space::AckEliciting,
+    space::{AckEliciting, Received},
     streams::Awaited,
 };
 
@@ -196,8 +196,8 @@ impl Connection {
         if self.state.is_closed() {
             return self.state.ends();
         }
-        let [initial, handshake, data] =
-            Space::ALL.map(|space| self.acks.received[space].next_timeout());
+        let received = self.acks.received.iter();
+        let acks = received.filter_map(Received::next_timeout).min();
         let loss = self.recovery.next_timeout(&self.recovery_context());
         let own = [
             self.timers.gives_up_at(),
@@ -208,17 +208,14 @@ impl Connection {
             self.next_ping(),
             self.paths.next_timeout(),
         ];
-        own.into_iter()
-            .chain([loss, initial, handshake, data])
-            .flatten()
-            .min()
+        own.into_iter().chain([loss, acks]).flatten().min()
     }
 
     /// Acknowledges 0-RTT data again, beside the flight of the handshake. The first acknowledgement
     /// is in a 1-RTT packet, which the client drops if it comes before that flight; the client may
     /// have filled its congestion window, and its Finished waits for room.
     fn repeat_early_ack(&mut self) {
-        let received = &mut self.acks.received[Space::Data];
+        let received = self.acks.received.at(Space::Data);
         if received.largest().is_some() {
             received.request_ack();
         }
@@ -279,8 +276,8 @@ impl Connection {
         if self.state.is_closed() {
             return;
         }
-        for space in Space::ALL {
-            self.acks.received[space].on_timeout(now);
+        for received in self.acks.received.iter_mut() {
+            received.on_timeout(now);
         }
         let context = self.recovery_context();
         let mut outcome = std::mem::take(&mut self.acks.settled);

@@ -155,12 +155,12 @@ impl Connection {
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
         };
-        let acked_up_to = self.acks.received[space].largest().map(|(pn, _)| pn);
-        let acks = self.acks.received[space].is_ack_pending();
+        let acked_up_to = self.acks.largest(space).map(|(pn, _)| pn);
+        let acks = self.acks.is_pending(space);
         let mut frames = packet.frames();
         let carried = self.write_frames(space, due, now, &mut frames);
         // Acknowledgements that did not fit were not sent.
-        let acks = acks && !self.acks.received[space].is_ack_pending();
+        let acks = acks && !self.acks.is_pending(space);
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
         let pad_to = match padding {

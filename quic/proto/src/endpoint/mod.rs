@@ -264,6 +264,9 @@ impl Endpoint {
             {
                 self.keep_early(now, arrival, dcid, packets)
             }
+            (None, _) if kind == Some(Kind::Handshake) => {
+                self.on_stranger_in_handshake(now, arrival, packets, dcid)
+            }
             (None, _) => self.elsewhere(dcid, packets),
         }
     }

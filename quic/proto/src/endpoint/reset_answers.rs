@@ -64,6 +64,27 @@ impl Endpoint {
         }
     }
 
+    /// Handles a Handshake packet for an unknown id. A client whose handshake is complete, but not
+    /// confirmed, knows the token of the reset, and has no other way to learn that the server lost
+    /// the connection.
+    pub(super) fn on_stranger_in_handshake<'d>(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        packets: Packets<'d>,
+        dcid: &Cid,
+    ) -> Routed<'d> {
+        if let Some(owner) = self.ids.other_owner(dcid) {
+            return owner.routed(packets);
+        }
+        let len = packets.bytes().len();
+        if dcid.len() != self.ids.len() || self.reset(now, arrival, len, dcid).is_none() {
+            return Routed::Dropped(DropReason::UnknownConnection);
+        }
+        self.stats.stateless_resets += 1;
+        Routed::Consumed
+    }
+
     /// Routes a datagram that another worker knew no connection for: it may be a stateless reset of
     /// a connection that is here. Anything else is dropped.
     pub fn on_stray<'d>(&self, datagram: &'d mut [u8]) -> Routed<'d> {

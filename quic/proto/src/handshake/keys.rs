@@ -31,24 +31,23 @@ pub(super) struct ZeroRtt {
     pub(super) left: u64,
 }
 
-/// Secrets of a level, which arrive one direction at a time.
+/// Secret of a level whose other direction has not arrived yet.
 #[derive(Default)]
-struct Half {
-    local: Option<Secret>,
-    peer: Option<Secret>,
-}
+struct Half(Option<Secret>);
 
 impl Half {
+    /// Adds a secret. Returns ours and the peer's once both are there.
     fn insert(&mut self, side: Side, secret: &Secret) -> Option<(Secret, Secret)> {
-        if secret.writer() == side {
-            self.local = Some(secret.clone());
-        } else {
-            self.peer = Some(secret.clone());
-        }
-        match (self.local.take(), self.peer.take()) {
-            (Some(local), Some(peer)) => Some((local, peer)),
-            (local, peer) => {
-                *self = Self { local, peer };
+        match self.0.take() {
+            Some(other) if other.writer() != secret.writer() => {
+                if secret.writer() == side {
+                    Some((secret.clone(), other))
+                } else {
+                    Some((other, secret.clone()))
+                }
+            }
+            _ => {
+                self.0 = Some(secret.clone());
                 None
             }
         }

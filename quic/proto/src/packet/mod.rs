@@ -21,7 +21,9 @@ mod version_negotiation;
 #[cfg(test)]
 mod tests;
 
-pub use super::wire::{Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space, SpinValue};
+pub use super::wire::{
+    Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space, Spaces, SpinValue, Vacant,
+};
 pub use builder::{Header, PacketBuilder};
 pub use first_byte::DropReason;
 #[cfg(test)]

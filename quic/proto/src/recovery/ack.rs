@@ -29,7 +29,7 @@ pub struct Ack<I> {
     pub ecn: Option<EcnCounts>,
 }
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Handles an ACK frame (RFC 9002 §A.7).
     ///
     /// # Errors
@@ -44,14 +44,14 @@ impl<R> Recovery<R> {
     where
         I: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {
-        let state = &mut self.spaces[ack.space];
+        let state = self.spaces.at(ack.space);
         state.check_ack(ack.largest, ack.ranges.clone())?;
         let before = state.largest_acked;
         let order = ecn::Order::of(before, ack.largest);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
         self.on_late(now, ack.space, before, ack.ranges.clone());
         let first_new = outcome.acked.len();
-        let newly = self.spaces[ack.space].take_acked(ack.ranges, outcome);
+        let newly = self.spaces.at(ack.space).take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
         self.abroad.on_settled(newly.abroad);
@@ -115,7 +115,7 @@ impl<R> Recovery<R> {
         counts: Option<EcnCounts>,
         (newly, order): (&Newly, ecn::Order),
     ) -> u64 {
-        let counted = &mut self.spaces[space].ecn;
+        let counted = &mut self.spaces.at(space).ecn;
         let marks = self.ecn.on_ack(counted, counts, newly.marked, order);
         if let (1.., Some((_, newest_sent))) = (marks, newly.newest) {
             self.episode.on_marked(now, newest_sent);

@@ -8,7 +8,7 @@ use crate::{
     packet::Space,
 };
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1),
     /// and sets the timer for the others.
     ///
@@ -27,7 +27,7 @@ impl<R> Recovery<R> {
             self.rtt.first_sample(),
             duration.saturating_mul(persistent::THRESHOLD),
         );
-        let state = &mut self.spaces[space];
+        let state = self.spaces.at(space);
         let Some(largest_acked) = state.largest_acked else {
             return;
         };

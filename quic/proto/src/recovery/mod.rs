@@ -38,7 +38,8 @@ use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
     delivery::Delivery,
     ecn::{Ecn, EcnState},
-    packet::{PacketNumber, PerSpace, Space},
+    frame::EcnCounts,
+    packet::{PacketNumber, Space, Spaces},
 };
 
 #[cfg(test)]
@@ -101,7 +102,7 @@ pub enum Timeout {
 #[derive(Debug)]
 pub struct Recovery<R> {
     side: Side,
-    spaces: PerSpace<SpaceState<R>>,
+    spaces: Spaces<SpaceState<R>>,
     skipper: Skipper,
     ecn: PathEcn,
     reordering: Reordering,
@@ -164,12 +165,12 @@ pub enum Pacing {
     Off,
 }
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Creates the state of a path on which nothing was sent or measured.
     pub fn new(now: Instant, config: Config) -> Self {
         Self {
             side: config.side,
-            spaces: PerSpace::of(|_| SpaceState::new()),
+            spaces: Spaces::new(SpaceState::new()),
             skipper: Skipper::new(config.skip_seed),
             ecn: PathEcn::new(config.ecn),
             reordering: Reordering::new(now),
@@ -192,7 +193,7 @@ impl<R> Recovery<R> {
     }
 
     fn space(&self, space: Space) -> &SpaceState<R> {
-        &self.spaces[space]
+        self.spaces.get(space).unwrap_or(SpaceState::VACANT)
     }
 
     /// Records a packet that left. Packet numbers of a space only grow.
@@ -204,7 +205,7 @@ impl<R> Recovery<R> {
             let snapshot = self.delivery.on_sent(now, self.bytes_in_flight, bytes);
             packet.snapshot = Some(snapshot);
         }
-        let state = &mut self.spaces[space];
+        let state = self.spaces.at(space);
         self.totals.packets_sent += 1;
         if packet.ack_eliciting {
             state.last_eliciting_sent = Some(now);
@@ -254,12 +255,12 @@ impl<R> Recovery<R> {
     /// Notes a packet number that was used without a record: its loss needs no action, and its
     /// acknowledgement is ignored.
     pub fn on_number_used(&mut self, space: Space, pn: PacketNumber) {
-        self.spaces[space].sent.use_number(pn);
+        self.spaces.at(space).sent.use_number(pn);
     }
 
     /// Notes a packet number skipped on purpose: its acknowledgement closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: PacketNumber) {
-        let state = &mut self.spaces[space];
+        let state = self.spaces.at(space);
         state.sent.skip(pn);
         state.skipped.push(pn);
     }
@@ -297,11 +298,30 @@ impl<R> Recovery<R> {
 
     /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
     pub fn discard_space(&mut self, space: Space) {
+        let Some(state) = self.spaces.get_mut(space) else {
+            return;
+        };
         let mut marked = 0;
-        let taken = self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        let taken = state.clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
         self.on_taken(taken);
         self.ecn.on_discarded(marked);
         self.pto_count = 0;
+    }
+
+    /// Drops the state of the Initial and Handshake spaces, which are discarded. Returns their part
+    /// of [`Recovery::ecn_echoed`].
+    pub fn end_handshake(&mut self) -> EcnCounts {
+        let counts = self
+            .spaces
+            .end_handshake()
+            .map(|space| space.ecn.reported());
+        counts.fold(EcnCounts::default(), EcnCounts::plus)
+    }
+
+    /// Returns true if the state of the Initial and Handshake spaces takes memory.
+    #[cfg(test)]
+    pub fn has_handshake(&self) -> bool {
+        self.spaces.has_handshake()
     }
 
     const fn on_taken(&mut self, bytes: InFlight) {
@@ -313,7 +333,7 @@ impl<R> Recovery<R> {
     /// congestion: for 0-RTT that was rejected.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
         let mut marked = 0;
-        let taken = self.spaces[space].clear(|pn, packet| {
+        let taken = self.spaces.at(space).clear(|pn, packet| {
             marked += u64::from(packet.ecn.is_some());
             outcome.lost.push(Settled { pn, packet });
         });
@@ -351,8 +371,8 @@ impl<R> Recovery<R> {
 
     /// Releases memory that nothing uses now.
     pub fn release_memory(&mut self) {
-        for space in Space::ALL {
-            self.spaces[space].sent.release_memory();
+        for space in self.spaces.iter_mut() {
+            space.sent.release_memory();
         }
     }
 

@@ -38,7 +38,7 @@ impl PathState {
     }
 }
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Switches to another path (RFC 9000 §9.4). Packets in flight still count as received or lost,
     /// but do not affect the new path. Returns the state of the old one.
     pub fn change_path(&mut self, now: Instant, mut path: PathState) -> PathState {
@@ -68,7 +68,7 @@ impl<R> Recovery<R> {
 
     /// Takes the packets in flight out of account. They are still acknowledged or lost.
     fn disown(&mut self, now: Instant) {
-        let state = &mut self.spaces[Space::Data];
+        let state = self.spaces.at(Space::Data);
         state.sent.for_each_mut(|packet| {
             packet.snapshot = None;
             packet.ecn = None;

@@ -26,7 +26,7 @@ enum Pto {
     AntiDeadlock(Space),
 }
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Returns the probe timeout of a space, without backoff (RFC 9002 §6.2.1).
     #[inline]
     pub fn pto(&self, space: Space, peer_max_ack_delay: Duration) -> Duration {
@@ -77,7 +77,7 @@ impl<R> Recovery<R> {
         // The next timeout counts from here even if the probe does not leave at once: a
         // timer must never stay in the past.
         self.rearm(now);
-        let state = &mut self.spaces[space];
+        let state = self.spaces.at(space);
         state.last_eliciting_sent = Some(now);
         state.probes = probes;
         Some(Timeout::Probe(space))
@@ -100,9 +100,12 @@ impl<R> Recovery<R> {
             .into_iter()
             // 1-RTT packets may wait for keys the peer does not have yet (RFC 9002 §6.2.1).
             .filter(|&space| space != Space::Data || context.handshake == Progress::Confirmed)
-            .filter(|&space| self.space(space).eliciting_in_flight > 0)
             .filter_map(|space| {
-                let base = self.space(space).last_eliciting_sent?;
+                let state = self.spaces.get(space)?;
+                let base = state.last_eliciting_sent?;
+                if state.eliciting_in_flight == 0 {
+                    return None;
+                }
                 let at = base + self.backed_off(self.pto(space, context.peer_max_ack_delay));
                 Some((at.max(self.timer_base), Pto::Unacknowledged(space)))
             })

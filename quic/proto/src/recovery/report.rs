@@ -7,7 +7,7 @@ use crate::{
     stats::PathStats,
 };
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Returns the measurements of the path.
     pub fn path_stats(&self) -> PathStats {
         PathStats {

@@ -3,7 +3,7 @@
 use super::Recovery;
 use crate::congestion::careful_resume::{Observed, Stage};
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Enables resuming of the path, with at most `max_jump` bytes in flight (RFC 9959).
     pub const fn enable_resume(&mut self, max_jump: u64) {
         self.controller.enable(max_jump);

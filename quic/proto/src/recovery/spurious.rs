@@ -11,7 +11,7 @@ use crate::{
 /// Probe timeouts after which a lost packet is no longer expected to arrive.
 const EXPIRY: u32 = 3;
 
-impl<R> Recovery<R> {
+impl<R: 'static> Recovery<R> {
     /// Finds packets among those acknowledged that had been declared lost: later packets are then
     /// waited for longer, and an unjustified reduction of the window is undone.
     ///
@@ -24,7 +24,7 @@ impl<R> Recovery<R> {
         largest_before: Option<PacketNumber>,
         ranges: impl Iterator<Item = RangeInclusive<PacketNumber>>,
     ) {
-        let state = &mut self.spaces[space];
+        let state = self.spaces.at(space);
         if state.lost.is_empty() {
             return;
         }
@@ -66,7 +66,7 @@ impl<R> Recovery<R> {
         if let (Some((oldest, time_sent)), Some(largest)) = (newly.oldest, largest_before) {
             if largest >= oldest {
                 let distance = largest.distance_from(oldest);
-                let skipped = self.spaces[space].skipped.between(oldest, largest);
+                let skipped = self.spaces.at(space).skipped.between(oldest, largest);
                 self.reordering.on_reordered(Lateness {
                     overtaken_by: distance.saturating_sub(skipped),
                     took: now.saturating_duration_since(time_sent),

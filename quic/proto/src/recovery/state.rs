@@ -11,7 +11,7 @@ use super::{
 use crate::{
     error::{Code, TransportError},
     frame::FrameType,
-    packet::PacketNumber,
+    packet::{PacketNumber, Vacant},
 };
 
 /// Loss detection state of one packet-number space.
@@ -34,13 +34,24 @@ pub(super) struct SpaceState<R> {
     pub(super) first_pn: PacketNumber,
 }
 
+impl<R> Vacant for SpaceState<R> {
+    fn vacant() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: 'static> SpaceState<R> {
+    /// State of a space that is not used.
+    pub(super) const VACANT: &'static Self = &Self::new();
+}
+
 impl<R> SpaceState<R> {
-    pub(super) fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
-            sent: SentPackets::default(),
-            skipped: Skipped::default(),
-            ecn: ecn::Counted::default(),
-            lost: LostPackets::default(),
+            sent: SentPackets::new(),
+            skipped: Skipped::new(),
+            ecn: ecn::Counted::new(),
+            lost: LostPackets::new(),
             largest_acked: None,
             loss_time: None,
             last_eliciting_sent: None,

@@ -20,6 +20,22 @@ impl Streams {
         Some(id)
     }
 
+    /// Returns the number of streams that the peer allows to open now.
+    pub const fn openable(&self, direction: Direction) -> u64 {
+        self.local.of(direction).credit.available()
+    }
+
+    /// Returns the bytes that the peer's limits, of the stream and of the connection, allow beyond
+    /// those written; `None` for a stream without state.
+    pub fn credit(&self, id: StreamId) -> Option<u64> {
+        let send = self.sends.get(id)?;
+        let of_connection = self.send_credit.available();
+        Some(
+            send.credit()
+                .min(of_connection.saturating_sub(send.buffer.unsent())),
+        )
+    }
+
     /// Returns the next stream the peer opened, in the order of their numbers.
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let index = self.peer.of_mut(direction).accept()?;
@@ -202,6 +218,12 @@ impl Streams {
     /// Returns true if a stream was finished, and some of its data or its end is not acknowledged.
     pub fn is_delivering(&self) -> bool {
         self.sends.iter().any(Send::is_delivering)
+    }
+
+    /// Returns the bytes of streams that were not acknowledged yet. It takes a step for each stream
+    /// that is not over.
+    pub fn undelivered_bytes(&self) -> u64 {
+        self.unacknowledged()
     }
 
     /// Returns the code with which the peer stopped the sending part, while the stream exists.

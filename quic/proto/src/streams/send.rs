@@ -260,6 +260,11 @@ impl Send {
         self.is_terminal() && (self.marks.has(Mark::Released) || self.marks.has(Mark::Ended))
     }
 
+    /// Returns the bytes that the peer's limit allows beyond those written.
+    pub(super) const fn credit(&self) -> u64 {
+        self.credit.limit().saturating_sub(self.buffer.end())
+    }
+
     /// Raises the peer's limit. Returns true if it rose.
     pub(super) const fn raise_limit(&mut self, max: u64) -> bool {
         self.credit.raise(max)

@@ -7,6 +7,7 @@ mod kind;
 mod packet_number;
 mod reader;
 mod reset_token;
+mod spaces;
 mod varint;
 mod writer;
 
@@ -19,5 +20,6 @@ pub use kind::{KeyPhase, Kind, PerSpace, Space, SpinValue};
 pub use packet_number::PacketNumber;
 pub use reader::{Eof, Reader};
 pub use reset_token::ResetToken;
+pub use spaces::{Spaces, Vacant};
 pub use varint::VarInt;
 pub use writer::Writer;

@@ -20,8 +20,14 @@ use crate::sync::{Mutex, MutexGuard};
 /// to be dropped: it takes something and wakes the next one, it finds nothing, or it wakes the next
 /// one as it is dropped. Handles may never be polled again, so all of them are woken as well and
 /// none of them counts.
+///
+/// An event that nobody ever waited for takes no memory besides a pointer: a connection has several
+/// kinds of events, and most never have a waiter.
 #[derive(Default)]
-pub(crate) struct Waiters {
+pub(crate) struct Waiters(Option<Box<Line>>);
+
+#[derive(Default)]
+struct Line {
     /// Sorted by their tickets.
     waiting: VecDeque<Waiter>,
     /// Number of handles among them.
@@ -71,6 +77,32 @@ impl Place {
 impl Waiters {
     /// Registers the task for a wake-up. Returns its previous waker, to be dropped once no lock is held.
     fn register(&mut self, place: &mut Place, cx: &Context<'_>) -> Option<Waker> {
+        self.0.get_or_insert_default().register(place, cx)
+    }
+
+    /// Gives a place up. If its future was woken already, the next one is woken instead.
+    fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
+        self.0.as_mut()?.leave(place, wakes)
+    }
+
+    /// Moves the oldest future's waker to `wakes`, and those of all handles, to be called once no
+    /// lock is held.
+    pub(crate) fn wake_one(&mut self, wakes: &mut Vec<Waker>) {
+        if let Some(line) = &mut self.0 {
+            line.wake_one(wakes);
+        }
+    }
+
+    /// Moves every waker to `wakes`, to be called once no lock is held.
+    pub(crate) fn wake_all(&mut self, wakes: &mut Vec<Waker>) {
+        if let Some(line) = &mut self.0 {
+            line.wake_all(wakes);
+        }
+    }
+}
+
+impl Line {
+    fn register(&mut self, place: &mut Place, cx: &Context<'_>) -> Option<Waker> {
         let ticket = *place.ticket.get_or_insert_with(|| {
             self.next += 1;
             self.next
@@ -98,7 +130,6 @@ impl Waiters {
             .binary_search_by_key(&ticket, |waiter| waiter.ticket)
     }
 
-    /// Gives a place up. If its future was woken already, the next one is woken instead.
     fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
         let ticket = place.ticket.take()?;
         if let Ok(index) = self.position(ticket) {
@@ -111,9 +142,7 @@ impl Waiters {
         None
     }
 
-    /// Moves the oldest future's waker to `wakes`, and those of all handles, to be called once no
-    /// lock is held.
-    pub(crate) fn wake_one(&mut self, wakes: &mut Vec<Waker>) {
+    fn wake_one(&mut self, wakes: &mut Vec<Waker>) {
         let mut found = false;
         if self.handles == 0 {
             let oldest = self.waiting.pop_front();
@@ -129,8 +158,7 @@ impl Waiters {
         });
     }
 
-    /// Moves every waker to `wakes`, to be called once no lock is held.
-    pub(crate) fn wake_all(&mut self, wakes: &mut Vec<Waker>) {
+    fn wake_all(&mut self, wakes: &mut Vec<Waker>) {
         self.handles = 0;
         wakes.extend(self.waiting.drain(..).filter_map(|waiter| waiter.waker));
     }

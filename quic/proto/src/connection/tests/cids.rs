@@ -267,12 +267,12 @@ fn packets_without_the_quic_bit_are_taken_by_who_announced_it() {
         pair.run();
         let space = Space::Data;
         let connection = pair.server.connection();
-        let before = connection.acks.received[space].largest();
+        let before = connection.acks.largest(space);
         let mut datagram = pair.client.connection().forge_without_quic_bit(space);
         assert_eq!(datagram[0] & 0x40, 0);
         pair.server
             .receive(pair.now, client_address(), &mut datagram);
-        let after = pair.server.connection().acks.received[space].largest();
+        let after = pair.server.connection().acks.largest(space);
         assert_eq!(after != before, grease == Grease::On);
     }
 }

@@ -104,13 +104,13 @@ fn a_lost_flight_is_sent_again_with_the_acknowledgement_of_early_data() {
     deliver_flight(&mut pair);
     assert!(!pair.server.transmit(pair.now).is_empty());
     let server = pair.server.connection();
-    assert!(!server.acks.received[Space::Data].is_ack_pending());
+    assert!(!server.acks.is_pending(Space::Data));
     let timeout = server.next_timeout().unwrap();
     server.on_timeout(timeout);
-    assert!(server.acks.received[Space::Data].is_ack_due(timeout));
+    assert!(server.acks.received.data().is_ack_due(timeout));
     assert!(!pair.server.transmit(timeout).is_empty());
     let server = pair.server.connection();
-    assert!(!server.acks.received[Space::Data].is_ack_pending());
+    assert!(!server.acks.is_pending(Space::Data));
 }
 
 /// Proves: rfc9000 12.4 frames-in-wrong-packets-close
@@ -300,10 +300,10 @@ fn no_datagram_goes_in_0_rtt_where_none_is_remembered() {
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
     // The client learns nothing in time.
-    client.agreed.params = Some(Params {
+    client.agreed.params = Some(Box::new(Params {
         max_datagram_frame_size: 1200,
         ..Params::default()
-    });
+    }));
     client.take_limits();
     assert_eq!(client.max_datagram_size(), None);
     let data = Bytes::from_static(b"early");
@@ -392,10 +392,10 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     let client = pair.client.connection();
     assert!(client.agreed.params.is_none() && client.reset_tokens().next().is_none());
     // The client learns nothing in time.
-    client.agreed.params = Some(Params {
+    client.agreed.params = Some(Box::new(Params {
         initial_max_streams_bidi: 1_000,
         ..Params::default()
-    });
+    }));
     client.take_limits();
     let mut opened = 0;
     while client.streams().open(Direction::Bidi).is_some() {

@@ -40,7 +40,7 @@ pub(super) fn with_client_hello() -> Pair {
 }
 
 fn newest(connection: &Connection, space: Space) -> Option<PacketNumber> {
-    connection.acks.received[space].largest().map(|(pn, _)| pn)
+    connection.acks.largest(space).map(|(pn, _)| pn)
 }
 
 /// Proves: rfc9000 14.1 small-initials-are-dropped
@@ -120,7 +120,7 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
     pair.server
         .receive(pair.now, client_address(), &mut datagram);
     let server = pair.server.connection();
-    assert!(server.acks.received[Space::Initial].is_ack_pending());
+    assert!(server.acks.is_pending(Space::Initial));
     assert_eq!(newest(server, Space::Handshake), None);
 }
 
@@ -188,9 +188,7 @@ fn packets_kept_for_later_are_taken_as_soon_as_their_keys_are_there() {
     let client = pair.client.connection();
     assert!(!client.state.is_handshaking());
     assert_eq!(
-        client.acks.received[Space::Data]
-            .largest()
-            .map(|(_, at)| at),
+        client.acks.largest(Space::Data).map(|(_, at)| at),
         Some(came_at),
         "without a datagram more, and the wait is told"
     );

@@ -110,7 +110,7 @@ fn an_acknowledgement_beside_a_path_response_allows_the_next_update() {
         pair.deliver(&datagram);
         let now = pair.now;
         assert_eq!(pair.server.transmit(now).len(), 1);
-        assert!(!pair.server.connection().acks.received[Space::Data].is_ack_pending());
+        assert!(!pair.server.connection().acks.is_pending(Space::Data));
     }
     assert_eq!(pair.server.close_reason(), None);
     assert_eq!(pair.server.connection().key_updates(), 2);

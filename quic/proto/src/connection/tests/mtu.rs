@@ -38,17 +38,23 @@ fn a_probe_is_a_datagram_of_its_own() {
 /// Proves: rfc9000 18.2 max-udp-payload-size-of-the-peer-is-kept
 #[test]
 fn the_peer_gets_no_datagram_larger_than_it_takes() {
-    let mut pair = filling();
-    let server = pair.server.connection();
-    server.agreed.params.as_mut().unwrap().max_udp_payload_size = 1300;
-    server.start_mtu();
+    let mut pair = pair();
+    while pair.client.connection().agreed.params.is_none() {
+        assert!(pair.step());
+    }
+    let client = pair.client.connection();
+    client.agreed.params.as_mut().unwrap().max_udp_payload_size = 1300;
     pair.run();
-    let server = pair.server.connection();
-    assert_eq!(server.path_stats().datagram_size, 1300);
-    server.agreed.params.as_mut().unwrap().max_udp_payload_size = 1200;
-    server.start_mtu();
-    assert_eq!(server.path_stats().datagram_size, 1200);
-    assert_eq!(server.paths.active().mtu().probe(pair.now), None);
+    pair.now += Duration::from_millis(100);
+    let client = pair.client.connection();
+    let id = client.streams().open(Direction::Uni).unwrap();
+    client.streams().write(id, &vec![7; 100_000]).unwrap();
+    pair.run();
+    let client = pair.client.connection();
+    assert_eq!(client.path_stats().datagram_size, 1300);
+    client.start_mtu(1200);
+    assert_eq!(client.path_stats().datagram_size, 1200);
+    assert_eq!(client.paths.active().mtu().probe(pair.now), None);
 }
 
 /// The second of two packets after a probe timeout shows whether small datagrams still pass.

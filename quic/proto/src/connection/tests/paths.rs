@@ -399,7 +399,12 @@ fn answers_on_other_paths_are_few_until_something_is_acknowledged() {
     assert_eq!(answers, bound);
     let packet = forge(pair.server.connection(), Space::Data, 0, ping);
     receive(&mut pair.client, pair.now, server_address(), &packet);
-    pair.client.connection().acks.received[Space::Data].request_ack();
+    pair.client
+        .connection()
+        .acks
+        .received
+        .at(Space::Data)
+        .request_ack();
     for (_, datagram) in sent(&mut pair.client, pair.now) {
         receive(&mut pair.server, pair.now, client_address(), &datagram);
     }
@@ -453,7 +458,12 @@ fn another_address_starts_afresh_and_another_port_goes_on() {
         for (_, datagram) in &data {
             receive(&mut pair.client, pair.now, server_address(), datagram);
         }
-        pair.client.connection().acks.received[Space::Data].request_ack();
+        pair.client
+            .connection()
+            .acks
+            .received
+            .at(Space::Data)
+            .request_ack();
         for (_, datagram) in sent(&mut pair.client, pair.now) {
             receive(&mut pair.server, pair.now, to, &datagram);
         }

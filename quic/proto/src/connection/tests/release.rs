@@ -133,3 +133,20 @@ fn a_client_does_not_wait_for_a_ticket_for_ever() {
     assert!(!client.is_closed());
     assert!(!client.handshake.has_session());
 }
+
+#[test]
+fn the_spaces_of_the_handshake_end_with_it() {
+    for backend in BACKENDS {
+        let policy = hybriq_tls::KeyExchange::default;
+        let mut pair = Pair::new(policy(), policy(), [backend; 2]);
+        pair.run();
+        let now = pair.now;
+        pair.server.connection().close(now, 0, Bytes::new());
+        pair.step();
+        for end in [&mut pair.client, &mut pair.server] {
+            let connection = end.connection();
+            assert!(!connection.acks.received.has_handshake());
+            assert!(!connection.recovery.has_handshake());
+        }
+    }
+}

@@ -2,9 +2,11 @@
 
 use super::{Event, Pair, forged::pair, server_address};
 use crate::{
-    endpoint::{Arrival, Routed},
+    cids::ResetKey,
+    endpoint::{Arrival, Endpoint, Routed},
     error::ConnectionError,
     streams::Direction,
+    testing::SystemRandom,
 };
 
 /// Returns a pair whose client uses an id of the server and knows its token, and that token.
@@ -62,6 +64,42 @@ fn a_stateless_reset_ends_the_connection_at_once_and_silently() {
 }
 
 /// Proves: rfc9000 10.3.1 only-used-ids-count
+/// Proves: rfc9000 10.3 handshake-packets-are-answered
+#[test]
+fn a_client_that_is_not_confirmed_learns_that_the_server_lost_the_connection() {
+    let mut pair = pair();
+    let key = || ResetKey::from_secret([7; 32]);
+    pair.server.endpoint.set_reset_key(key());
+    while pair.client.connection.is_none() || pair.client.connection().handshake().is_none() {
+        assert!(pair.step());
+    }
+    assert!(!pair.client.connection().state.is_confirmed());
+    // The server starts again with the same keys.
+    let mut server = Endpoint::new(0, Box::new(SystemRandom::new()), None);
+    server.set_reset_key(key());
+    let mut out = vec![0; 2048];
+    let arrival = Arrival {
+        peer: super::client_address(),
+        local: crate::udp::Local::default(),
+        ecn: None,
+    };
+    while !pair.client.connection().is_closed() {
+        for mut datagram in pair.client.transmit(pair.now) {
+            server.on_datagram(pair.now, &arrival, &mut datagram);
+        }
+        while let Some(reset) = server.poll_transmit(pair.now, &mut out) {
+            receive(&mut pair, server_address(), &out[..reset.size]);
+        }
+        if let Some(at) = pair.client.connection().next_timeout() {
+            pair.now = at;
+            pair.client.connection().on_timeout(at);
+        }
+    }
+    assert!(server.stats().stateless_resets > 0);
+    let events = pair.client.events();
+    assert_eq!(events.last(), Some(&Event::Closed(ConnectionError::Reset)));
+}
+
 /// Proves: security 7 reset-injection-is-ignored
 #[test]
 fn what_only_resembles_a_stateless_reset_is_dropped() {

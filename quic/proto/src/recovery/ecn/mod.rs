@@ -194,6 +194,17 @@ impl Order {
 }
 
 impl Counted {
+    pub(super) const fn new() -> Self {
+        Self {
+            sent: Marks { ect0: 0, ect1: 0 },
+            reported: EcnCounts {
+                ect0: 0,
+                ect1: 0,
+                ce: 0,
+            },
+        }
+    }
+
     /// Returns the last valid counts.
     pub(super) const fn reported(&self) -> EcnCounts {
         self.reported

@@ -33,6 +33,12 @@ pub(super) struct LostPackets {
 }
 
 impl LostPackets {
+    pub(super) const fn new() -> Self {
+        Self {
+            packets: VecDeque::new(),
+        }
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.packets.is_empty()

@@ -130,6 +130,13 @@ pub struct SentPackets<R> {
 
 impl<R> Default for SentPackets<R> {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R> SentPackets<R> {
+    /// Creates an empty queue.
+    pub const fn new() -> Self {
         Self {
             entries: VecDeque::new(),
             next: PacketNumber::ZERO,
@@ -139,9 +146,7 @@ impl<R> Default for SentPackets<R> {
             peak: 0,
         }
     }
-}
 
-impl<R> SentPackets<R> {
     /// Adds a packet. Packet numbers only grow.
     #[inline]
     pub fn insert(&mut self, pn: PacketNumber, packet: SentPacket<R>) {

@@ -62,6 +62,12 @@ pub(super) struct Skipped {
 }
 
 impl Skipped {
+    pub(super) const fn new() -> Self {
+        Self {
+            numbers: Vec::new(),
+        }
+    }
+
     pub(super) fn push(&mut self, pn: PacketNumber) {
         if self.numbers.len() >= REMEMBERED {
             self.numbers.remove(0);

@@ -11,7 +11,7 @@ use crate::{
     ecn::Ecn,
     frame::{EcnCounts, FrameWriter},
     limits,
-    packet::{PacketNumber, Space},
+    packet::{PacketNumber, Space, Vacant},
     params::ACK_DELAY_EXPONENT,
 };
 
@@ -97,6 +97,12 @@ pub struct Received {
     pending: Pending,
     /// Set by [`Received::delay_ack`] until the next ACK is sent.
     held_until: Option<Instant>,
+}
+
+impl Vacant for Received {
+    fn vacant() -> Self {
+        Self::immediate()
+    }
 }
 
 impl Received {

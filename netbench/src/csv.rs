@@ -46,7 +46,8 @@ pub(crate) fn write(results: &Results, path: &Path) -> Result<(), Failure> {
     save(path, &repetitions(results)?)
 }
 
-fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
+/// Writes a finished table.
+pub(crate) fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
     files::write(path, text).map_err(|error| {
         format!(
             "cannot write {}: {error}; choose another path",

@@ -25,7 +25,12 @@ fn a_download_takes_no_more_than_the_link_carries_and_is_counted_at_three_places
     let json = path.to_str().unwrap();
     // Every stack that is built in.
     let args = ["run", "links", "--cases", "clean", "--seconds", "1"];
-    let output = netbench(&[&args[..], &["--json", json]].concat());
+    let folder = path.parent().unwrap().join("links");
+    let [csv, html] = ["links.csv", "links.html"].map(|name| folder.join(name));
+    std::fs::create_dir_all(&folder).unwrap();
+    let files = ["--json", json, "--csv", csv.to_str().unwrap(), "--html"];
+    let more = [html.to_str().unwrap(), "--charts", folder.to_str().unwrap()];
+    let output = netbench(&[&args[..], &files[..], &more[..]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     let table = String::from_utf8(output.stdout).unwrap();
@@ -33,6 +38,11 @@ fn a_download_takes_no_more_than_the_link_carries_and_is_counted_at_three_places
     let runs = report["runs"].as_array().unwrap();
     let stacks = report["stacks"].as_array().unwrap();
     assert_eq!(runs.len(), stacks.len());
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert_eq!(csv.lines().count(), 1 + runs.len(), "{csv}");
+    let page = std::fs::read_to_string(html).unwrap();
+    assert!(page.contains("Goodput over time") && page.contains("clean, hybriq/cubic"));
+    assert!(folder.join("goodput.svg").exists());
     for (run, stack) in runs.iter().zip(stacks) {
         let label = stack["label"].as_str().unwrap();
         assert!(table.contains(label), "{table}");

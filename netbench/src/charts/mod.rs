@@ -71,8 +71,13 @@ impl Figure {
     }
 }
 
-/// Writes every chart as `<id>.svg`, and if PNG is built in as `<id>.png`; returns the files.
+/// Writes every chart of results; returns the files.
 pub(crate) fn write_all(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    write_figures(&figures::all(results), directory)
+}
+
+/// Writes every chart as `<id>.svg`, and if PNG is built in as `<id>.png`; returns the files.
+pub(crate) fn write_figures(figures: &[Figure], directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let cannot = |path: &Path, error: &dyn std::fmt::Display| -> Failure {
         format!(
             "cannot write {}: {error}; choose another --charts",
@@ -82,7 +87,7 @@ pub(crate) fn write_all(results: &Results, directory: &Path) -> Result<Vec<PathB
     };
     fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
     let mut written = Vec::new();
-    for figure in figures::all(results) {
+    for figure in figures {
         let svg = figure.svg(Place::Document).into_string();
         let path = directory.join(&figure.id).with_extension("svg");
         files::write(&path, svg.as_bytes()).map_err(|error| cannot(&path, &error))?;

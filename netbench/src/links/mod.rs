@@ -24,9 +24,9 @@ use crate::certificates;
 use crate::drivers::{Certificates, Setup, Transport};
 use crate::link::Summary;
 use crate::machine::Machine;
+use crate::outputs::Outputs;
 use crate::process::Process;
 use crate::terminal::{complain, print};
-use crate::{files, outputs};
 use cases::Case;
 use child::{ClientReport, ClientSpec, Finish, ServerReport, ServerSpec};
 use report::{Download, Outcome, Report, Run, Stack};
@@ -80,6 +80,30 @@ pub(crate) struct Links {
     /// Also writes everything that was measured to this file as JSON.
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
+
+    /// Also writes a row for each download to this file as CSV.
+    #[arg(long, value_name = "PATH")]
+    csv: Option<PathBuf>,
+
+    /// Also writes a page with tables and charts to this file.
+    #[arg(long, value_name = "PATH")]
+    html: Option<PathBuf>,
+
+    /// Also writes each chart to this folder as SVG (and PNG, if built in).
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
+}
+
+impl Links {
+    fn outputs(&self) -> Outputs {
+        Outputs {
+            json: self.json.clone(),
+            csv: self.csv.clone(),
+            html: self.html.clone(),
+            charts: self.charts.clone(),
+            print_json: false,
+        }
+    }
 }
 
 /// First line of a relay.
@@ -105,7 +129,9 @@ pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
         runs: Vec::new(),
         rows: Vec::new(),
     };
-    write_json(&links, &report)?;
+    let outputs = links.outputs();
+    outputs.check()?;
+    report.write_part(&outputs)?;
     print(|out| report.print_head(out))?;
     let certificates = certificates::of_server(axes::Certificate::default(), 1)?;
     for repetition in 1..=links.repeat {
@@ -122,22 +148,14 @@ pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
                 complain(&told(&run));
                 report.runs.push(run);
                 report.sum_up();
-                if let Err(failure) = write_json(&links, &report) {
+                if let Err(failure) = report.write_part(&outputs) {
                     complain(&failure.to_string());
                 }
             }
         }
     }
     let printed = print(|out| report.print_rows(out));
-    let written = write_json(&links, &report);
-    let failures: Vec<Failure> = [printed.err(), written.err()]
-        .into_iter()
-        .flatten()
-        .collect();
-    if !failures.is_empty() {
-        let rescued = files::rescue(&serde_json::to_vec(&report)?);
-        return Err(outputs::told(&failures, rescued));
-    }
+    report.write(&outputs, printed)?;
     Ok(if report.is_complete() {
         ExitCode::SUCCESS
     } else {
@@ -179,15 +197,6 @@ fn provider(stack: axes::Stack) -> hybriq::Backend {
         axes::Stack::S2nQuic => hybriq::Backend::S2nTls,
         _ => hybriq::Backend::Rustls,
     }
-}
-
-fn write_json(links: &Links, report: &Report) -> Result<(), Failure> {
-    let Some(path) = &links.json else {
-        return Ok(());
-    };
-    let json = serde_json::to_vec_pretty(report)?;
-    files::write(path, &json)
-        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
 /// One download with one stack over one link.

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::charts::Table;
+use crate::charts::{Figure, Table};
 use crate::results::Results;
 use crate::{Failure, files};
 
@@ -60,14 +60,7 @@ pub(crate) fn write_chapters(
     chapters: &[Chapter<'_>],
     path: &Path,
 ) -> Result<(), Failure> {
-    let page = render(title, chapters).into_string();
-    files::write(path, page.as_bytes()).map_err(|error| {
-        format!(
-            "cannot write {}: {error}; choose another path",
-            path.display()
-        )
-        .into()
-    })
+    save(&render(title, chapters), path)
 }
 
 pub(crate) const STYLE: &str = include_str!("page.css");
@@ -77,11 +70,54 @@ pub(crate) const SCRIPT: &str = include_str!("page.js");
 pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
+/// Chapter without results of scenarios: figures and a table of their own.
+pub(crate) struct Drawn<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) headline: &'a str,
+    pub(crate) intro: Vec<&'a str>,
+    pub(crate) figures: &'a [Figure],
+    pub(crate) table: &'a Table,
+}
+
+/// Writes a page of figures.
+pub(crate) fn write_drawn(drawn: &Drawn<'_>, path: &Path) -> Result<(), Failure> {
+    let bar = (drawn.title, format!("{} · netbench", drawn.title));
+    save(&frame(&bar.1, bar.0, &sections::drawn(drawn)), path)
+}
+
+fn save(page: &Markup, path: &Path) -> Result<(), Failure> {
+    files::write(path, page.0.as_bytes()).map_err(|error| {
+        format!(
+            "cannot write {}: {error}; choose another path",
+            path.display()
+        )
+        .into()
+    })
+}
+
 fn render(title: &str, chapters: &[Chapter<'_>]) -> Markup {
-    let head_line = match chapters {
-        [only] => format!("{} · {}", only.title, title),
-        _ => title.to_owned(),
+    let (head_line, bar) = match chapters {
+        [only] => (format!("{} · {}", only.title, title), only.title.as_str()),
+        _ => (title.to_owned(), title),
     };
+    let body = html! {
+        @if chapters.len() > 1 {
+            h1 { (title) }
+            nav.contents aria-label="Chapters" {
+                @for (index, chapter) in chapters.iter().enumerate() {
+                    a href={ "#chapter-" (index) } { (chapter.title) }
+                }
+            }
+        }
+        @for (index, chapter) in chapters.iter().enumerate() {
+            (sections::chapter(chapter, index, chapters.len()))
+        }
+    };
+    frame(&head_line, bar, &body)
+}
+
+/// Returns the whole page around its content.
+fn frame(title: &str, bar: &str, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -91,30 +127,18 @@ fn render(title: &str, chapters: &[Chapter<'_>]) -> Markup {
                 meta name="color-scheme" content="light dark";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 link rel="icon" href="data:,";
-                title { (head_line) }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 header.bar {
                     span.brand { "netbench" }
-                    @if let [only] = chapters { span.run { (only.title) } } @else { span.run { (title) } }
+                    span.run { (bar) }
                     button #theme type="button" hidden aria-label="Switch between dark and light" {
                         span aria-hidden="true" { "◐" }
                     }
                 }
-                main {
-                    @if chapters.len() > 1 {
-                        h1 { (title) }
-                        nav.contents aria-label="Chapters" {
-                            @for (index, chapter) in chapters.iter().enumerate() {
-                                a href={ "#chapter-" (index) } { (chapter.title) }
-                            }
-                        }
-                    }
-                    @for (index, chapter) in chapters.iter().enumerate() {
-                        (sections::chapter(chapter, index, chapters.len()))
-                    }
-                }
+                main { (content) }
                 footer {
                     p { "Made by netbench of hybriq. This page is whole: it loads nothing." }
                 }

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::Chapter;
 use super::findings::{Card, findings};
 use super::tables;
+use super::{Chapter, Drawn};
 use crate::charts::figures;
 use crate::charts::{Figure, Place, Table};
 use crate::results::Results;
@@ -37,6 +37,21 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, chapters: usize) -> M
                 (tables::everything(results, index))
             }
             (tables::method(results, index))
+        }
+    }
+}
+
+/// Returns a chapter of figures, the table of all of them first.
+pub(super) fn drawn(drawn: &Drawn<'_>) -> Markup {
+    html! {
+        article #chapter-0 {
+            section.hero {
+                p.eyebrow { (drawn.title) }
+                h1.headline { (drawn.headline) }
+                @for line in &drawn.intro { p.meta { (line) } }
+            }
+            section { (tables::scrolling(drawn.headline, drawn.table)) }
+            @for figure in drawn.figures { (section(figure, 0)) }
         }
     }
 }

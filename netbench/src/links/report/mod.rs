@@ -1,5 +1,8 @@
 //! Findings of a comparison, as a table and as JSON.
 
+mod figures;
+mod files;
+
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -8,6 +11,8 @@ use super::cases::Case;
 use super::child::{ClientReport, SAMPLE, ServerReport};
 use crate::link::Summary;
 use crate::machine::Machine;
+use crate::ratio::Ratio;
+use crate::results::Summary as Spread;
 use crate::{axes, crates, drivers};
 
 /// Mean lateness beyond which a relay disturbs the measurement.
@@ -77,9 +82,13 @@ pub(crate) struct Row {
     pub(crate) case: &'static str,
     pub(crate) stack: String,
     pub(crate) goodput_mbit: f64,
+    /// Interval in which the median of as many further repetitions lies (95 %).
+    pub(crate) goodput_interval: Option<[f64; 2]>,
     pub(crate) second_half_mbit: f64,
     /// Goodput divided by that of the best other stack, for our stack only.
     pub(crate) of_best_peer: Option<f64>,
+    /// Its 95 % confidence interval; an end that the repetitions do not bound is `null`.
+    pub(crate) of_best_peer_interval: Option<[Option<f64>; 2]>,
     pub(crate) lost_share: f64,
     pub(crate) mean_queue_ms: f64,
     pub(crate) max_queue_ms: f64,
@@ -88,6 +97,12 @@ pub(crate) struct Row {
     /// Mean lateness of the relay; with more than a little, the link was a different one.
     pub(crate) relay_late_ms: f64,
     pub(crate) failures: usize,
+    /// Goodput and that of the second half, with their spread.
+    #[serde(skip)]
+    spreads: [Option<Spread>; 2],
+    /// Their ratios to those of the best other stack.
+    #[serde(skip)]
+    ratios: [Option<Ratio>; 2],
 }
 
 impl Download {
@@ -130,22 +145,35 @@ impl Report {
             .iter()
             .flat_map(|case| self.stacks.iter().map(|stack| self.row(case.name, stack)))
             .collect();
-        let peers: Vec<_> = self
-            .cases
-            .iter()
-            .map(|case| (case.name, self.best_peer(case.name)))
-            .collect();
-        for row in &mut self.rows {
-            let best = peers.iter().find(|(case, _)| *case == row.case);
-            if let Some((_, Some(best))) = best
-                && self
-                    .stacks
-                    .iter()
-                    .any(|s| s.label == row.stack && s.is_ours())
-            {
-                row.of_best_peer = Some(row.goodput_mbit / best);
-            }
+        let ratios: Vec<[Option<Ratio>; 2]> =
+            self.rows.iter().map(|row| self.ratios(row)).collect();
+        for (row, ratios) in self.rows.iter_mut().zip(ratios) {
+            row.ratios = ratios;
+            row.of_best_peer = ratios[0].map(|ratio| ratio.value);
+            row.of_best_peer_interval = ratios[0].and_then(Ratio::interval).map(|(low, high)| {
+                let bound = |end: f64| (end.is_finite() && end > 0.0).then_some(end);
+                [bound(low), bound(high)]
+            });
         }
+    }
+
+    /// Returns the ratios of our goodput, whole and of the second half, to that of the best other
+    /// stack.
+    fn ratios(&self, row: &Row) -> [Option<Ratio>; 2] {
+        let is_ours = |label: &str| {
+            let mut stacks = self.stacks.iter();
+            stacks.any(|stack| stack.label == label && stack.is_ours())
+        };
+        [0, 1].map(|figure| {
+            let spread = |row: &Row| row.spreads.get(figure).copied().flatten();
+            let peers = self.rows.iter();
+            let best = peers
+                .filter(|peer| peer.case == row.case && !is_ours(&peer.stack))
+                .filter_map(spread)
+                .filter(|peer| peer.median > 0.0)
+                .max_by(|a, b| a.median.total_cmp(&b.median))?;
+            Ratio::of(spread(row).filter(|_| is_ours(&row.stack))?, best)
+        })
     }
 
     fn row(&self, case: &'static str, stack: &Stack) -> Row {
@@ -154,19 +182,27 @@ impl Report {
                 .iter()
                 .filter(|run| run.case == case && run.stack == stack.label)
         };
-        let downloads = || {
-            runs().filter_map(|run| match &run.outcome {
-                Outcome::Done(download) => Some(download),
-                Outcome::Failed(_) => None,
-            })
+        let downloads = || self.downloads(case, stack);
+        let of = |figure: fn(&Download) -> f64| median(downloads().map(figure));
+        let spread = |figure: fn(&Download) -> f64| {
+            let values: Vec<f64> = downloads().map(figure).collect();
+            Spread::of(&values)
         };
-        let of = |figure: fn(&Download) -> f64| median(downloads().map(|done| figure(done)));
+        let spreads = [
+            spread(|done| done.goodput_mbit),
+            spread(|done| done.second_half_mbit),
+        ];
+        let interval = spreads[0].filter(|spread| spread.n > 1);
         Row {
             case,
             stack: stack.label.clone(),
             goodput_mbit: of(|done| done.goodput_mbit),
+            goodput_interval: interval.map(|spread| [spread.low, spread.high]),
             second_half_mbit: of(|done| done.second_half_mbit),
             of_best_peer: None,
+            of_best_peer_interval: None,
+            spreads,
+            ratios: [None; 2],
             lost_share: of(Download::lost_share),
             mean_queue_ms: of(|done| done.link.down.mean_queue_delay_us / 1e3),
             max_queue_ms: of(|done| done.link.down.max_queue_delay_us / 1e3),
@@ -178,19 +214,6 @@ impl Report {
             }),
             failures: runs().count() - downloads().count(),
         }
-    }
-
-    fn best_peer(&self, case: &str) -> Option<f64> {
-        let peers = self.stacks.iter().filter(|stack| !stack.is_ours());
-        peers
-            .filter_map(|stack| {
-                let row = self
-                    .rows
-                    .iter()
-                    .find(|row| row.case == case && row.stack == stack.label)?;
-                (row.goodput_mbit > 0.0).then_some(row.goodput_mbit)
-            })
-            .reduce(f64::max)
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -226,8 +249,16 @@ impl Report {
             writeln!(out, "\n{}: {}", case.name, case.about)?;
             writeln!(
                 out,
-                "{:<18}{:>9}{:>10}{:>9}{:>8}{:>12}{:>14}",
-                "Mbit/s", "goodput", "2nd half", "of best", "lost", "queue ms", "CPU s s/c"
+                "{:<18}{:>9}{:>16}{:>10}{:>9}{:>15}{:>8}{:>12}{:>14}",
+                "Mbit/s",
+                "goodput",
+                "interval",
+                "2nd half",
+                "of best",
+                "interval",
+                "lost",
+                "queue ms",
+                "CPU s s/c"
             )?;
             for row in self.rows.iter().filter(|row| row.case == case.name) {
                 let ratio = row
@@ -235,11 +266,13 @@ impl Report {
                     .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
                 writeln!(
                     out,
-                    "{:<18}{:>9.1}{:>10.1}{:>9}{:>7.2}%{:>12}{:>14}{}",
+                    "{:<18}{:>9.1}{:>16}{:>10.1}{:>9}{:>15}{:>7.2}%{:>12}{:>14}{}",
                     row.stack,
                     row.goodput_mbit,
+                    ends(row.goodput_interval.map(|[low, high]| (low, high)), 1),
                     row.second_half_mbit,
                     ratio,
+                    ends(row.of_best_peer().and_then(Ratio::interval), 2),
                     row.lost_share * 100.0,
                     format!("{:.0}/{:.0}", row.mean_queue_ms, row.max_queue_ms),
                     format!("{:.1}/{:.1}", row.server_cpu_s, row.client_cpu_s),
@@ -251,7 +284,32 @@ impl Report {
     }
 }
 
+/// Formats an interval; an end without a bound is left out, and so is one of a lone repetition.
+fn ends(interval: Option<(f64, f64)>, decimals: usize) -> String {
+    let Some((low, high)) = interval else {
+        return "-".to_owned();
+    };
+    let end = |value: f64| {
+        if value.is_finite() {
+            format!("{value:.decimals$}")
+        } else {
+            String::new()
+        }
+    };
+    format!("{}…{}", end(low), end(high))
+}
+
 impl Row {
+    /// Returns the goodput relative to the best other stack, for our stack only.
+    pub(super) fn of_best_peer(&self) -> Option<Ratio> {
+        self.ratios[0]
+    }
+
+    /// Returns the same of the second half.
+    pub(super) fn second_half_of_best_peer(&self) -> Option<Ratio> {
+        self.ratios[1]
+    }
+
     /// Returns notes without which the figures would mislead.
     fn remarks(&self) -> String {
         let failed = match self.failures {

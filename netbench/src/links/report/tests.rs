@@ -61,7 +61,8 @@ fn ours_is_compared_with_the_best_of_the_others() {
     let runs = vec![run("quinn", 40), run("s2n-quic", 50), run("hybriq/bbr", 60)];
     let (report, table) = report(runs);
     let ratios: Vec<_> = report.rows.iter().map(|row| row.of_best_peer).collect();
-    assert_eq!(ratios, [Some(60.0 / 50.0), None, None]);
+    assert!((ratios[0].unwrap() - 60.0 / 50.0).abs() < 1e-9);
+    assert_eq!(ratios[1..], [None, None]);
     assert!((report.rows[0].goodput_mbit - 60.0).abs() < 1e-9);
     assert!((report.rows[0].second_half_mbit - 120.0).abs() < 1e-9);
     assert!(table.contains("1.20") && table.contains("1.50%"), "{table}");
@@ -90,4 +91,57 @@ fn a_median_is_the_middle() {
         median([4.0, 1.0, 2.0, 3.0].into_iter()).to_bits(),
         2.5_f64.to_bits()
     );
+}
+
+/// Returns three downloads each, ours twice as fast.
+fn repeated() -> Report {
+    let runs = [40, 50, 60].into_iter().flat_map(|mbit| {
+        let mut runs = [run("quinn", mbit), run("hybriq/bbr", 2 * mbit)];
+        for (index, run) in runs.iter_mut().enumerate() {
+            run.repetition = index as u32;
+        }
+        runs
+    });
+    report(runs.collect()).0
+}
+
+#[test]
+fn repetitions_give_intervals() {
+    let report = repeated();
+    let ours = &report.rows[0];
+    assert!((ours.of_best_peer.unwrap() - 2.0).abs() < 1e-9);
+    let [low, high] = ours.of_best_peer_interval.unwrap();
+    assert!(low.unwrap() < 2.0 && high.unwrap() > 2.0);
+    let [low, high] = ours.goodput_interval.unwrap();
+    assert!(low < 100.0 && high > 100.0);
+    let (lone, table) = self::report(vec![run("quinn", 40), run("hybriq/bbr", 80)]);
+    assert_eq!(lone.rows[0].goodput_interval, None);
+    assert_eq!(lone.rows[0].of_best_peer_interval, None);
+    assert!(table.contains("interval"), "{table}");
+}
+
+#[test]
+fn every_download_is_a_row() {
+    let mut report = repeated();
+    report.runs[0].outcome = Outcome::Failed("nothing, came".to_owned());
+    let text = String::from_utf8(report.csv().unwrap()).unwrap();
+    assert_eq!(text.lines().count(), 1 + 6, "{text}");
+    assert!(text.contains("\"nothing, came\""), "{text}");
+    let commas = |line: &str| line.replace("\"nothing, came\"", "").matches(',').count();
+    assert!(text.lines().all(|line| commas(line) == 15), "{text}");
+}
+
+#[test]
+fn figures_show_changes_and_goodput_over_time() {
+    let report = repeated();
+    let ids: Vec<_> = report
+        .figures()
+        .into_iter()
+        .map(|figure| figure.id)
+        .collect();
+    assert_eq!(ids, ["of-best-peer", "goodput"]);
+    let (alone, _) = self::report(vec![run("quinn", 40)]);
+    assert_eq!(alone.figures().len(), 1, "there is nothing to compare with");
+    let table = report.table();
+    assert!(table.rows.iter().all(|row| row.len() == table.head.len()));
 }

@@ -11,6 +11,7 @@ use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 use crate::{
     H3_REQUEST_CANCELLED, error, id,
     payload::{Chunks, Follows, is_payload, take},
+    refusal,
     settings::Settings,
 };
 
@@ -20,6 +21,8 @@ use crate::{
 pub struct SendStream<B: Buf> {
     stream: hybriq::SendStream,
     waiting: Waiting<B>,
+    /// True once a frame was handed over.
+    has_answered: bool,
     /// Settings that are sent if this is the control stream, until its start was sent.
     settings: Option<Arc<Settings>>,
 }
@@ -38,6 +41,7 @@ impl<B: Buf> SendStream<B> {
         Self {
             stream,
             waiting: Waiting::Nothing,
+            has_answered: false,
             settings: None,
         }
     }
@@ -86,6 +90,7 @@ impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
                 ),
             ));
         }
+        self.has_answered = true;
         let mut frame = data.into();
         if let Some(settings) = self.settings.take() {
             let start = frame.copy_to_bytes(frame.remaining());
@@ -132,6 +137,10 @@ impl<B: Buf + 'static> quic::SendStreamUnframed<B> for SendStream<B> {
 
 impl<B: Buf> Drop for SendStream<B> {
     fn drop(&mut self) {
+        if self.has_answered && refusal::is_resolving() && matches!(self.waiting, Waiting::Nothing)
+        {
+            self.stream.finish();
+        }
         // Without effect after the end of the stream.
         self.stream.reset(H3_REQUEST_CANCELLED);
     }

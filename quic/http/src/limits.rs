@@ -23,8 +23,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct Limits {
     /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
-    /// §4.2.2). Larger requests get 431; over HTTP/3 a reset of the stream may overtake it. Default:
-    /// 64 KiB.
+    /// §4.2.2). Larger requests get 431. Default: 64 KiB.
     pub header_list: u64,
     /// Longest time from the start of a request to its last field; for HTTP/1.1 and HTTP/2 also from
     /// the start of the TLS handshake to its end, and from there to the first request. Default: 10 s.

@@ -14,7 +14,7 @@ use http::{
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
+use hybriq_h3::{Follows, Payload, Resolving, ResponseHead, SendStream};
 
 use super::{
     app::{App, BoxError},
@@ -37,7 +37,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     // The block ends the future, whose place others take then.
     let resolved = {
         let resolving = pin!(resolver.resolve_request());
-        within(limits.header_time, resolving).await
+        within(limits.header_time, pin!(Resolving::new(resolving))).await
     };
     let (mut request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,

@@ -342,6 +342,17 @@ pub enum EndpointError {
         /// Number of workers.
         workers: usize,
     },
+    /// No socket was given.
+    #[error("no socket was given; give one for each worker")]
+    NoSocket,
+    /// A socket that was given cannot be used.
+    #[error("socket {number} of those given, counted from 0, {reason}")]
+    Unsuitable {
+        /// Its place among the sockets, counted from 0.
+        number: usize,
+        /// Reason, and what to do.
+        reason: &'static str,
+    },
     /// A worker's thread could not be started.
     #[error("cannot start the thread of a worker: {0}; check the limits of this process")]
     Thread(io::Error),
@@ -395,6 +406,8 @@ impl From<EndpointError> for io::Error {
             | EndpointError::Workers(_)
             | EndpointError::SharedPort
             | EndpointError::Sockets { .. }
+            | EndpointError::NoSocket
+            | EndpointError::Unsuitable { .. }
             | EndpointError::Addresses(_)
             | EndpointError::ZeroLengthCids
             | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,

@@ -252,9 +252,15 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         if let Some(core) = self.core.take() {
+            let reason = if self.shared.is_closed() {
+                refusal::STOPPED
+            } else {
+                refusal::BY_APPLICATION
+            };
             self.shared
-                .decide(self.worker, Command::Refuse(core, refusal::BY_APPLICATION));
+                .decide(self.worker, Command::Refuse(core, reason));
         }
+        self.shared.on_one_decided();
         self.shared.on_handle_dropped();
     }
 }

@@ -271,7 +271,7 @@ pub use error::{
 pub use hybriq_proto as proto;
 pub use hybriq_proto::{
     agreement::{EarlyData, Handshake, KeyExchangeInfo},
-    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     config::{
         AckFrequency, AddressValidation, DatagramConfig, TokenStore, TransportConfig, WhenFull,
     },

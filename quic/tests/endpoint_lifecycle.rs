@@ -95,6 +95,14 @@ async fn a_drained_endpoint_waits_for_its_applications() {
 }
 
 #[tokio::test]
+async fn connections_that_were_closed_before_are_not_cut_off() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    pair.server.close(3, b"done");
+    let drained = pair.server_endpoint.drain(Duration::ZERO, 9, b"too late");
+    assert_eq!(soon(drained).await, 0);
+}
+
+#[tokio::test]
 async fn connections_that_do_not_finish_are_closed_in_the_end() {
     let pair = Pair::new("127.0.0.1:0").await;
     let drained = pair
@@ -197,6 +205,43 @@ async fn no_more_connections_than_the_operator_allows() {
     let third = Pair::of(server.clone(), client()).await;
     assert_eq!(third.echo(b"in").await, b"in");
     assert_eq!(second.echo(b"still in").await, b"still in");
+}
+
+#[tokio::test]
+async fn clients_that_wait_for_a_decision_count_as_connections() {
+    let builder = Endpoint::builder()
+        .server(server_config())
+        .max_connections(2);
+    let server = builder.bind("127.0.0.1:0").unwrap();
+    let client = client();
+    let address = server.local_address();
+    let mut taken = Vec::new();
+    let mut connecting = Vec::new();
+    for _ in 0..2 {
+        connecting.push(tokio::spawn(client.connect(address, "localhost")));
+        taken.push(soon(server.accept()).await.unwrap());
+    }
+    assert!(is_refused(&client, &server).await);
+    let accepted: Vec<_> = taken.into_iter().map(hybriq::Incoming::accept).collect();
+    assert!(is_refused(&client, &server).await, "none is done yet");
+    for (accepted, connecting) in accepted.into_iter().zip(connecting) {
+        soon(accepted).await.unwrap();
+        let connection = soon(connecting).await.unwrap().unwrap();
+        connection.close(0, b"");
+    }
+    soon(async {
+        while server.stats().connections > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // A client that is refused leaves its place.
+    for _ in 0..5 {
+        let refused = tokio::spawn(client.connect(address, "localhost"));
+        soon(server.accept()).await.unwrap().refuse();
+        assert!(soon(refused).await.unwrap().is_err());
+    }
+    assert_eq!(server.stats().refused_too_many, 2);
 }
 
 #[tokio::test]

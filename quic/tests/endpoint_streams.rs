@@ -35,3 +35,45 @@ async fn a_stream_has_the_priority_it_was_given_to_its_end_and_beyond() {
     send.set_priority(Priority::new(1));
     assert_eq!(send.priority(), Priority::new(1));
 }
+
+#[tokio::test]
+async fn what_the_peer_allows_can_be_asked_without_waiting() {
+    let limits = TransportConfig::new()
+        .max_bidi_streams(2)
+        .max_uni_streams(1)
+        .stream_receive_window(1000)
+        .receive_window(1500);
+    let config = endpoint_support::server_config().transport(limits);
+    let server = Endpoint::server("127.0.0.1:0", config).unwrap();
+    let pair = Pair::of(server, endpoint_support::client()).await;
+    let client = &pair.client;
+    assert_eq!((client.openable_bidi(), client.openable_uni()), (2, 1));
+    let (mut first, _answer) = client.try_open_bidi().unwrap().unwrap();
+    let second = client.try_open_uni().unwrap().unwrap();
+    assert_eq!((client.openable_bidi(), client.openable_uni()), (1, 0));
+    assert!(client.try_open_uni().unwrap().is_none());
+
+    let (stream, connection) = (first.credit(), second.credit());
+    assert!(stream > 0 && connection > 0);
+    first.write_all(&vec![1; stream as usize]).await.unwrap();
+    assert_eq!(first.credit(), 0, "the stream's limit is used up");
+    first.write_all(b"more waits here").await.unwrap();
+    assert_eq!(first.credit(), 0);
+
+    let mut received = pair.server.accept_bidi().await.unwrap().unwrap().1;
+    let mut left = stream as usize;
+    while left > 0 {
+        let mut bytes = vec![0; left];
+        left -= soon(received.read(&mut bytes)).await.unwrap();
+    }
+    // What was read is allowed again.
+    soon(async {
+        while first.credit() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    client.close(0, b"");
+    assert_eq!(first.credit(), 0);
+    assert!(client.try_open_bidi().is_err());
+}

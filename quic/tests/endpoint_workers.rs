@@ -15,7 +15,8 @@ use std::{
 use endpoint_support::{client, client_config, keep, server_config, soon};
 use hybriq::{
     AddressValidation, CidGenerator, Connection, ConnectionError, EarlyData, Endpoint,
-    EndpointBuilder, EndpointError, Placement, QuicLb, RandomCids, ResetKey, SystemRandom, Workers,
+    EndpointBuilder, EndpointError, Placement, QuicLb, RandomCids, ResetKey, Steering,
+    SystemRandom, Workers,
 };
 use tokio::{runtime::Runtime, task::JoinHandle};
 
@@ -161,6 +162,31 @@ async fn a_client_that_moves_reaches_its_worker() {
         assert_eq!(stats.connections, 8);
         serving.abort();
     }
+}
+
+/// The system finds workers by ids at the new address, too.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_moves_is_found_by_ids() {
+    let server = builder().bind("127.0.0.1:0").unwrap();
+    let serving = serve(&server);
+    let now_at = server.rebind("127.0.0.1:0").unwrap();
+    assert_eq!(server.local_address(), now_at);
+    let client = client();
+    let mut connections = Vec::new();
+    for _ in 0..8 {
+        let connection = soon(client.connect(server.local_address(), "localhost")).await;
+        connections.push(connection.unwrap());
+    }
+    let before = server.stats().datagrams_passed_on;
+    for _ in 0..6 {
+        client.rebind("127.0.0.1:0").unwrap();
+        for connection in &connections {
+            assert_alive(connection).await;
+        }
+    }
+    assert_eq!(server.stats().datagrams_passed_on, before);
+    serving.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -313,35 +339,71 @@ async fn workers_of_a_client_have_ports_of_their_own() {
     serving.abort();
 }
 
-/// Ids whose generator fails once, when it is told to.
-#[derive(Debug, Default)]
-struct Failing(Arc<AtomicBool>);
+/// Ids of another generator, which fails once, when it is told to.
+#[derive(Clone, Debug)]
+struct Failing {
+    fails: Arc<AtomicBool>,
+    ids: Arc<dyn CidGenerator>,
+}
 
 impl CidGenerator for Failing {
     fn len(&self) -> usize {
-        8
+        self.ids.len()
     }
 
     fn generate(&self, worker: u8, cid: &mut [u8]) {
         assert!(
-            !self.0.swap(false, Ordering::Relaxed),
+            !self.fails.swap(false, Ordering::Relaxed),
             "the generator was told to fail"
         );
-        RandomCids::default().generate(worker, cid);
+        self.ids.generate(worker, cid);
     }
 
     fn worker(&self, cid: &[u8]) -> Option<u8> {
-        RandomCids::default().worker(cid)
+        self.ids.worker(cid)
     }
+
+    fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
+        let ids = self.ids.keyed(key)?;
+        let fails = self.fails.clone();
+        Some(Arc::new(Self { fails, ids }))
+    }
+
+    fn steering(&self) -> Option<Steering> {
+        self.ids.steering()
+    }
+}
+
+/// Returns generators whose ids the system reads, nobody reads but the workers, and a load balancer
+/// reads.
+fn generators() -> [(EndpointBuilder, Arc<dyn CidGenerator>); 4] {
+    let random = &mut SystemRandom::new();
+    let clear = QuicLb::plaintext(0, &[1, 2], 6, random).unwrap();
+    let encrypted = QuicLb::encrypted(0, &[1, 2], 6, [9; 16], random).unwrap();
+    [
+        (builder(), Arc::new(RandomCids::default())),
+        (
+            builder().without_steering(),
+            Arc::new(RandomCids::default()),
+        ),
+        (builder(), Arc::new(clear)),
+        (builder(), Arc::new(encrypted)),
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_fails_loses_its_own_connections_and_goes_on() {
-    for placement in [Placement::Runtime, Placement::Threads] {
+    let placements = [Placement::Runtime, Placement::Threads];
+    let all = generators().into_iter().zip(placements.into_iter().cycle());
+    for ((builder, ids), placement) in all {
         let fails = Arc::new(AtomicBool::new(false));
-        let server = builder()
+        let server = builder
             .placement(placement)
-            .cid_generator(Failing(Arc::clone(&fails)))
+            .address_validation(AddressValidation::Always)
+            .cid_generator(Failing {
+                fails: fails.clone(),
+                ids,
+            })
             .bind("127.0.0.1:0")
             .unwrap();
         let serving = serve(&server);
@@ -366,7 +428,9 @@ async fn a_worker_that_fails_loses_its_own_connections_and_goes_on() {
             }
         }
         assert!((1..CLIENTS / 2).contains(&lost), "{lost}");
-        assert_eq!(server.stats().worker_failures, 1);
+        let stats = server.stats();
+        assert_eq!(stats.worker_failures, 1);
+        assert!(stats.addresses_validated > CLIENTS as u64, "{stats:?}");
         server.close(0, b"");
         soon(server.idle()).await;
         soon(serving).await.unwrap();
@@ -393,6 +457,56 @@ async fn sockets_of_somebody_else_are_used_as_they_are() {
     assert!(text.contains("SO_REUSEPORT"), "{text}");
     let error = single().bind_sockets([]).unwrap_err();
     assert!(error.to_string().contains("no socket"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sockets_that_cannot_work_are_refused_with_the_reason() {
+    let single = || Endpoint::builder().server(server_config());
+    let pair = || Endpoint::builder().server(server_config()).workers(2);
+    let bound = |shared: &[bool]| {
+        let mut port = 0;
+        let mut sockets = Vec::new();
+        for shared in shared {
+            let kind = (socket2::Domain::IPV4, socket2::Type::DGRAM);
+            let socket = socket2::Socket::new(kind.0, kind.1, None).unwrap();
+            if *shared {
+                socket.set_reuse_port(true).unwrap();
+            }
+            socket.set_reuse_address(true).unwrap();
+            let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+            socket.bind(&address.into()).unwrap();
+            let socket = UdpSocket::from(socket);
+            port = socket.local_addr().unwrap().port();
+            sockets.push(socket);
+        }
+        sockets
+    };
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = UdpSocket::from(std::os::fd::OwnedFd::from(tcp));
+    let connected = UdpSocket::bind("127.0.0.1:0").unwrap();
+    connected.connect("127.0.0.1:9").unwrap();
+    let alone = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let clone = alone.try_clone().unwrap();
+    for (builder, sockets, number, reason) in [
+        (single(), vec![tcp], 0, "no socket for UDP"),
+        (single(), vec![connected], 0, "is connected"),
+        (pair(), vec![alone, clone], 1, "is a clone of another one"),
+        (pair(), bound(&[false, false]), 0, "without SO_REUSEPORT"),
+    ] {
+        let error = builder.bind_sockets(sockets).unwrap_err().to_string();
+        let place = format!("socket {number} of those given");
+        assert!(error.contains(&place) && error.contains(reason), "{error}");
+    }
+    let shared = Endpoint::builder().client(client_config()).workers(2);
+    let shared = shared.zero_length_cids().bind_sockets(bound(&[true, true]));
+    let error = shared.unwrap_err();
+    assert!(matches!(error, EndpointError::SharedPort), "{error}");
+    let server = pair().bind_sockets(bound(&[true, true])).unwrap();
+    let serving = serve(&server);
+    for (_, connection) in &visit(&server, 4).await {
+        assert_alive(connection).await;
+    }
+    serving.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -484,11 +484,26 @@ fn a_worker_that_fails_is_counted_with_its_connections() {
             soon(async { tokio::join!(connecting, accepting) }).await
         };
         let lost = connect().await;
+        // Datagrams of nobody, which the core counts.
+        let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..10 {
+            nobody.send_to(&[0x41; 20], server.local_address()).unwrap();
+        }
+        soon(async {
+            while server.stats().datagrams_dropped < 10 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let before = server.stats();
         fails.store(true, Ordering::Relaxed);
         let kept = connect().await;
         talk(&kept.0.unwrap(), &kept.1).await;
         drop(lost);
-        *stats.lock().unwrap() = Some(server.stats());
+        let after = server.stats();
+        assert!(after.datagrams_dropped >= before.datagrams_dropped);
+        assert!(after.datagrams_received > before.datagrams_received);
+        *stats.lock().unwrap() = Some(after);
         end([server, client]).await;
     });
     let labels = [("endpoint", "front"), ("worker", "0")];
@@ -500,8 +515,11 @@ fn a_worker_that_fails_is_counted_with_its_connections() {
     assert_eq!(kept.count("hybriq_connections_closed_total", &closed), 1);
     assert!(kept.gauge("hybriq_connections").abs() < 0.5);
     // The core of the worker began to count again; its metrics did not.
+    let stats = stats.into_inner().unwrap().unwrap();
     let received = kept.count("hybriq_datagrams_received_total", &labels);
-    assert!(received >= stats.into_inner().unwrap().unwrap().datagrams_received);
+    assert!(received >= stats.datagrams_received);
+    let dropped = kept.count("hybriq_datagrams_dropped_total", &labels);
+    assert!((10..20).contains(&dropped), "{dropped}");
 }
 
 #[test]

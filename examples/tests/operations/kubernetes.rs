@@ -77,10 +77,127 @@ fn check(document: &Value) -> Result<(), String> {
         other => Err(format!("{other:?}")),
     }?;
     if read == *document {
-        Ok(())
+        values("", document)
     } else {
         Err(format!("not all of it is known:\n{document:#}\n{read:#}"))
     }
+}
+
+/// Values that the server of the API takes for a field, beyond their types.
+const CHOICES: [(&str, &[&str]); 9] = [
+    ("protocol", &["TCP", "UDP", "SCTP"]),
+    (
+        "type",
+        &[
+            "ClusterIP",
+            "NodePort",
+            "LoadBalancer",
+            "RollingUpdate",
+            "OnDelete",
+            "RuntimeDefault",
+            "Localhost",
+            "Unconfined",
+        ],
+    ),
+    ("externalTrafficPolicy", &["Cluster", "Local"]),
+    ("sessionAffinity", &["None", "ClientIP"]),
+    ("podManagementPolicy", &["OrderedReady", "Parallel"]),
+    ("whenUnsatisfiable", &["DoNotSchedule", "ScheduleAnyway"]),
+    ("restartPolicy", &["Always", "OnFailure", "Never"]),
+    ("imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
+    (
+        "dnsPolicy",
+        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+    ),
+];
+
+/// Checks the values of a document by the rules of the API: choices, ports, names (RFC 1123) and
+/// quantities.
+fn values(field: &str, value: &Value) -> Result<(), String> {
+    let wrong = || Err(format!("{field}: {value}"));
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if ["requests", "limits"].contains(&field) {
+                    if !value.as_str().is_some_and(is_quantity) {
+                        return Err(format!("{field}.{name}: {value}"));
+                    }
+                } else if !["labels", "matchLabels", "annotations", "nodeSelector"]
+                    .contains(&name.as_str())
+                {
+                    values(name, value)?;
+                }
+            }
+            Ok(())
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| values(field, item)),
+        Value::String(text) => {
+            let choices = CHOICES.iter().find(|(name, _)| *name == field);
+            let is_name = ["serviceName", "secretName", "name"].contains(&field);
+            let is_variable = field == "name"
+                && text
+                    .chars()
+                    .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+            match choices {
+                Some((_, choices)) if !choices.contains(&text.as_str()) => wrong(),
+                _ if is_name && !is_variable && !is_label(text) => wrong(),
+                _ => Ok(()),
+            }
+        }
+        Value::Number(number) if field.to_lowercase().ends_with("port") => match number.as_u64() {
+            Some(1..=65_535) => Ok(()),
+            _ => wrong(),
+        },
+        Value::Number(number) if number.as_i64().is_some_and(i64::is_negative) => wrong(),
+        _ => Ok(()),
+    }
+}
+
+/// Returns true for a label as RFC 1123 has it.
+fn is_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.chars().all(inner)
+        && text.starts_with(ends)
+        && text.ends_with(ends)
+}
+
+/// Returns true for a quantity: a number with a suffix.
+fn is_quantity(text: &str) -> bool {
+    let (number, suffix) = text.split_at(
+        text.find(|c: char| c.is_ascii_alphabetic())
+            .unwrap_or(text.len()),
+    );
+    let suffixes = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"];
+    number.parse::<f64>().is_ok_and(|number| number >= 0.0) && suffixes.contains(&suffix)
+}
+
+#[test]
+fn a_value_that_the_api_does_not_take_is_found() {
+    let load = |file: &str, kind: &str| {
+        let all = documents(&folder("examples/kubernetes").join(file));
+        all.into_iter().find(|it| it["kind"] == kind).unwrap()
+    };
+    for (pointer, value) in [
+        ("/spec/ports/0/protocol", Value::from("UDPX")),
+        ("/spec/ports/0/port", 99_999_999.into()),
+        ("/spec/type", "LoadBalancerX".into()),
+        ("/spec/externalTrafficPolicy", "Lokal".into()),
+        ("/metadata/name", "Not A Valid Name!".into()),
+    ] {
+        let mut service = load("service.yaml", "Service");
+        *service.pointer_mut(pointer).unwrap() = value;
+        let error = check(&service).unwrap_err();
+        assert!(
+            error.starts_with(pointer.rsplit('/').next().unwrap()),
+            "{error}"
+        );
+    }
+    let mut set = load("fleet.yaml", "StatefulSet");
+    let cpu = "/spec/template/spec/containers/0/resources/limits/cpu";
+    *set.pointer_mut(cpu).unwrap() = "two".into();
+    assert_eq!(check(&set).unwrap_err(), "limits.cpu: \"two\"");
 }
 
 #[test]

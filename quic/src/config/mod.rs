@@ -23,7 +23,7 @@ pub use client::ClientConfig;
 pub use fleet_keys::{FleetKeys, FleetKeysError};
 pub use known_versions::KnownVersions;
 #[cfg(feature = "tokio")]
-pub(crate) use limits::{Limits, NetworkRate};
+pub(crate) use limits::{Limits, NetworkRate, Prefixes};
 pub use server::ServerConfig;
 pub use token_keys::TokenKeys;
 pub use token_store::MemoryTokenStore;

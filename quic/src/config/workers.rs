@@ -44,7 +44,9 @@ pub enum Placement {
     /// [`Connection::spawn`](crate::Connection::spawn) run beside the worker, so that a connection
     /// never leaves its core.
     Threads,
-    /// As `Threads`, with each thread bound to another one of the cores that the process may use.
-    /// Linux and Android only; elsewhere like `Threads`.
+    /// As `Threads`, with each thread bound to another one of the cores that the process may use. The
+    /// first core depends on the process and on its other endpoints. Give processes on one machine
+    /// cores of their own (`taskset`, cpusets) if two must never share one. Linux and Android only;
+    /// elsewhere like `Threads`.
     PinnedThreads,
 }

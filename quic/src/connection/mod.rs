@@ -5,6 +5,7 @@ use std::{
     future::poll_fn,
     net::{Ipv6Addr, SocketAddr},
     sync::Arc,
+    task::Poll,
     task::Waker,
     time::{Duration, Instant, SystemTime},
 };
@@ -35,8 +36,8 @@ use hybriq_proto::{
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
 /// the connection is closed with code 0, but not before all streams that were
-/// [finished](SendStream::finish) have arrived; they have 30 seconds for that. [`Connection::close`]
-/// does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
+/// [finished](SendStream::finish) have arrived, unless the peer takes less than 16 KiB of them in 30
+/// seconds. [`Connection::close`] does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 #[derive(Clone)]
@@ -95,6 +96,43 @@ impl Connection {
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let id = self.open(Direction::Uni).await?;
         Ok(stream::send(&self.handle, id))
+    }
+
+    /// Opens a bidirectional stream; `None` if the peer's limit allows none now.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn try_open_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
+        let id = self.try_open(Direction::Bidi)?;
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
+    }
+
+    /// Opens a unidirectional stream; `None` if the peer's limit allows none now.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn try_open_uni(&self) -> Result<Option<SendStream>, ConnectionError> {
+        let id = self.try_open(Direction::Uni)?;
+        Ok(id.map(|id| stream::send(&self.handle, id)))
+    }
+
+    fn try_open(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
+        match self.handle.lock().poll_open(direction) {
+            Poll::Ready(opened) => opened.map(Some),
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    /// Returns the number of bidirectional streams that the peer's limit allows to open now (RFC 9000
+    /// §4.6).
+    pub fn openable_bidi(&self) -> u64 {
+        self.handle.lock().core.streams().openable(Direction::Bidi)
+    }
+
+    /// Returns the number of unidirectional streams that the peer's limit allows to open now (RFC
+    /// 9000 §4.6).
+    pub fn openable_uni(&self) -> u64 {
+        self.handle.lock().core.streams().openable(Direction::Uni)
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was

@@ -46,8 +46,8 @@ pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 ///   a handle of the endpoint.
 /// - A stream that was finished arrives as a whole, whatever is dropped afterwards. The connection is
 ///   closed with code 0 when its last handle and its last stream are dropped and all finished streams
-///   have arrived, or after 30 seconds at most. The runtime must go on for so long: keep a clone of
-///   the endpoint for [`Endpoint::idle`] at the end of a program.
+///   have arrived, or when the peer takes less than 16 KiB of them in 30 seconds. The runtime must go
+///   on for so long: keep a clone of the endpoint for [`Endpoint::idle`] at the end of a program.
 /// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing: what was
 ///   not acknowledged may be lost.
 /// - If the runtime ends before, all operations fail with an error that says so.
@@ -267,6 +267,7 @@ impl Endpoint {
             return Err(EndpointError::Closed);
         }
         let sockets = sockets::open(address, &self.ports, self.shared.workers())?;
+        sockets::steer(&sockets, &self.ports, &self.blueprint.ids);
         let first = sockets.first().map(udp::Opened::local_address);
         let address = first.ok_or(EndpointError::Closed)?;
         if self.shared.rebind(sockets) {
@@ -336,13 +337,12 @@ impl Endpoint {
     pub async fn drain(&self, timeout: Duration, code: u64, reason: &[u8]) -> usize {
         self.stop_accepting();
         self.shared.begin_drain();
-        let mut left = 0;
-        if tokio::time::timeout(timeout, self.idle()).await.is_err() {
-            left = self.shared.open_connections();
-        }
+        // The outcome is the same: what is left is closed.
+        let _ = tokio::time::timeout(timeout, self.idle()).await;
+        let before = self.shared.cut_off();
         self.close(code, reason);
         self.idle().await;
-        left
+        self.shared.cut_off() - before
     }
 
     /// Closes all connections with the application's code, and the endpoint: from now on `accept`

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use crate::{
+    config::Ids,
     error::EndpointError,
     udp::{self, Opened, Sharing},
 };
@@ -16,6 +17,18 @@ pub(crate) struct Ports {
     pub(crate) accepts: bool,
     /// True if connection ids tell the worker.
     pub(crate) has_ids: bool,
+    /// True if the system may choose workers by connection ids.
+    pub(crate) by_id: bool,
+}
+
+/// Lets the system choose among the sockets of one address by connection ids, if it can.
+pub(crate) fn steer(sockets: &[Opened], ports: &Ports, ids: &Ids) {
+    let steering = ids.steering().filter(|_| ports.by_id && sockets.len() > 1);
+    if let (Some(steering), Some(first)) = (steering, sockets.first()) {
+        if !first.steer(steering, sockets.len() as u8) {
+            tracing::debug!("the system chooses workers by address");
+        }
+    }
 }
 
 /// Opens a socket for each worker. If the address resolves to several, the first one that can be

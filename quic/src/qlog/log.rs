@@ -26,6 +26,8 @@ const AGE: Duration = Duration::from_secs(1);
 pub(super) const RESERVE: u64 = 8 * 1024;
 
 const BEHIND: &str = "the writer fell behind";
+const ABANDONED: &str =
+    "the connection ended without a close: its worker failed, or the runtime ended";
 const FULL: &str = "the log reached its limit of bytes";
 
 /// The subscriber to one connection.
@@ -53,6 +55,8 @@ struct State {
     behind: u64,
     /// Records beyond the limit of bytes.
     beyond: u64,
+    /// True once the reason of the end was told.
+    is_closed: bool,
     is_over: bool,
 }
 
@@ -78,6 +82,7 @@ impl Log {
                 bytes: header as u64,
                 behind: 0,
                 beyond: 0,
+                is_closed: false,
                 is_over: false,
             }),
         }
@@ -85,6 +90,7 @@ impl Log {
 
     fn record(&self, state: &mut State, meta: &Meta, event: &Event<'_>) {
         state.last = meta.time;
+        state.is_closed |= is_closing(event);
         if state.records.is_empty() {
             state.since = meta.time;
         }
@@ -131,9 +137,8 @@ impl Log {
         if state.behind > 0 {
             let time = state.since.saturating_duration_since(state.recorder.epoch);
             let missing = mem::take(&mut state.behind);
-            state
-                .recorder
-                .warn(&mut piece.records, time, missing, BEHIND);
+            let message = format_args!("{missing} events are missing: {BEHIND}");
+            state.recorder.warn(&mut piece.records, time, message);
             piece.records.extend_from_slice(&records);
             match self.push(state, piece) {
                 Ok(()) => {}
@@ -174,8 +179,13 @@ impl Log {
         let time = state.last.saturating_duration_since(state.recorder.epoch);
         for (missing, why) in [(state.behind, BEHIND), (state.beyond, FULL)] {
             if missing > 0 {
-                state.recorder.warn(&mut records, time, missing, why);
+                let message = format_args!("{missing} events are missing: {why}");
+                state.recorder.warn(&mut records, time, message);
             }
+        }
+        if !state.is_closed {
+            let message = format_args!("{ABANDONED}");
+            state.recorder.warn(&mut records, time, message);
         }
         let _ = self.shared.queue.push(Piece {
             log: self.number,

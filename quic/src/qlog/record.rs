@@ -1,6 +1,7 @@
 //! Events of a connection as records of a qlog.
 
 use std::{
+    fmt,
     net::Ipv4Addr,
     time::{Duration, Instant},
 };
@@ -128,8 +129,8 @@ impl Recorder {
         sheet.count
     }
 
-    /// Appends a warning about records that are missing.
-    pub(super) fn warn(&self, out: &mut Vec<u8>, time: Duration, missing: u64, why: &str) {
+    /// Appends a warning.
+    pub(super) fn warn(&self, out: &mut Vec<u8>, time: Duration, message: fmt::Arguments<'_>) {
         let mut sheet = Sheet {
             out,
             time,
@@ -138,10 +139,7 @@ impl Recorder {
             count: 0,
         };
         sheet.write(Name::Warning, |data| {
-            data.shown(
-                "message",
-                format_args!("{missing} events are missing: {why}"),
-            );
+            data.shown("message", message);
         });
     }
 

@@ -89,6 +89,18 @@ impl SendStream {
         }
     }
 
+    /// Returns the bytes that the peer accepts now beyond those written, by its limits for the stream
+    /// and for the connection (RFC 9000 §4.1). 0 once the stream or the connection is over.
+    ///
+    /// Writing more is no error: it waits in the [send buffer](crate::TransportConfig::send_buffer)
+    /// until the peer raises its limit. All streams share the limit of the connection.
+    pub fn credit(&self) -> u64 {
+        let state = self.handle.lock_stream().ok();
+        let state = state.filter(|state| state.closed.is_none());
+        let credit = state.and_then(|mut state| state.core.streams().credit(self.id));
+        credit.unwrap_or(0)
+    }
+
     /// Writes some of the data and returns the number of bytes. Waits while the [send
     /// buffer](crate::TransportConfig::send_buffer) is full.
     ///

@@ -135,6 +135,7 @@ impl World {
                 options: Options::default(),
                 accepts: true,
                 has_ids: true,
+                by_id: false,
             };
             let parts = builder.clone().assemble(
                 vec![address],

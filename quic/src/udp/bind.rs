@@ -2,10 +2,10 @@
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
 };
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::Sharing;
 use crate::error::EndpointError;
@@ -60,6 +60,34 @@ fn share(socket: &Socket) -> io::Result<()> {
 )))]
 fn share(_: &Socket) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns true if other sockets of the same user may have the address of a socket.
+#[cfg(unix)]
+pub(crate) fn is_shared(socket: &UdpSocket) -> bool {
+    SockRef::from(socket).reuse_port().unwrap_or_default()
+}
+
+/// Returns true: a system without the option is asked when the sockets are bound.
+#[cfg(not(unix))]
+pub(crate) fn is_shared(_: &UdpSocket) -> bool {
+    true
+}
+
+/// Checks a socket that somebody else opened.
+///
+/// # Errors
+/// The reason why it cannot be used, and what to do.
+pub(crate) fn check(socket: &UdpSocket) -> Result<(), &'static str> {
+    let socket = SockRef::from(socket);
+    let is_internet = socket.local_addr().is_ok_and(|at| at.as_socket().is_some());
+    if !is_internet || socket.r#type().ok() != Some(Type::DGRAM) {
+        return Err("is no socket for UDP; open one with UdpSocket::bind");
+    }
+    if socket.peer_addr().is_ok() {
+        return Err("is connected, and would receive from one peer alone; do not connect it");
+    }
+    Ok(())
 }
 
 /// Converts an error of the system to one that says what to do.

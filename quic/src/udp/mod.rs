@@ -18,6 +18,7 @@ use quinn_udp::EcnCodepoint;
 
 use hybriq_proto::space::Ecn;
 
+pub(crate) use bind::{check, is_shared};
 pub(crate) use buffers::Buffers;
 #[cfg(unix)]
 pub(crate) use inherited::passed;

@@ -61,6 +61,20 @@ impl Opened {
         Self::prepare(socket.into(), options).map_err(|error| bind::explain(address, error))
     }
 
+    /// Returns true if both are handles of one socket, where the system tells.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        #[cfg(target_os = "linux")]
+        return match (self.io.cookie(), other.io.cookie()) {
+            (Ok(own), Ok(other)) => own == other,
+            _ => false,
+        };
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = other;
+            false
+        }
+    }
+
     fn prepare(io: socket2::Socket, options: Options) -> io::Result<Self> {
         io.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;

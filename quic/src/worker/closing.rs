@@ -42,10 +42,12 @@ impl Worker {
             };
             closing.next = index + 1;
             let reason = closing.reason.clone();
-            entry
-                .connection
-                .lock()
-                .close(closing.code, reason, &mut self.wakes);
+            let mut state = entry.connection.lock();
+            if state.closed.is_none() {
+                self.shared.on_cut_off();
+            }
+            state.close(closing.code, reason, &mut self.wakes);
+            drop(state);
             self.queues.touch(entry);
         }
         self.walks.closing = Some(closing);

@@ -1,13 +1,13 @@
 //! The operator's limits on new clients: connections at once, and a rate for each source network.
 
 use std::{
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     time::Instant,
 };
 
 use hybriq_proto::prf::Prf;
 
-use crate::config::{Limits, NetworkRate};
+use crate::config::{Limits, NetworkRate, Prefixes};
 
 /// Number of buckets of a rate. Networks that share one share its rate as well.
 const BUCKETS: usize = 1 << 14;
@@ -59,7 +59,8 @@ pub(super) struct Gate {
 impl Gate {
     /// Takes the secret by which networks are spread over the buckets of their rates.
     pub(super) fn new(limits: Limits, secret: Prf) -> Self {
-        let rates = || limits.per_network.map(|rate| Rates::new(rate, secret));
+        let new = |rate| Rates::new(rate, limits.prefixes, secret);
+        let rates = || limits.per_network.map(new);
         Self {
             limits,
             rates: [rates(), rates()],
@@ -81,6 +82,7 @@ impl Gate {
             connections,
             handshakes,
             per_network: _,
+            prefixes: _,
         } = self.limits;
         if connections.is_some_and(|most| present.connections >= most) {
             return Err(TurnAway::Refuse(Limit::Connections));
@@ -110,6 +112,7 @@ impl Gate {
 /// Token buckets of networks, in memory of a fixed size.
 struct Rates {
     rate: NetworkRate,
+    prefixes: Prefixes,
     /// Places networks in buckets, so that an attacker cannot find networks that share one. Its value
     /// is computed once for each new client.
     secret: Prf,
@@ -119,9 +122,10 @@ struct Rates {
 }
 
 impl Rates {
-    fn new(rate: NetworkRate, secret: Prf) -> Self {
+    fn new(rate: NetworkRate, prefixes: Prefixes, secret: Prf) -> Self {
         Self {
             rate,
+            prefixes,
             secret,
             full_at: vec![0; BUCKETS].into_boxed_slice(),
             start: None,
@@ -134,7 +138,7 @@ impl Rates {
         let now = now.saturating_duration_since(start).as_micros() as u64;
         let interval = 1_000_000 / u64::from(self.rate.per_second.max(1));
         let depth = interval.saturating_mul(self.rate.burst.max(1).into());
-        let place = self.secret.of(&network(client).octets()) as usize % BUCKETS;
+        let place = self.secret.of(&network(client, self.prefixes).octets()) as usize % BUCKETS;
         let Some(full_at) = self.full_at.get_mut(place) else {
             return true;
         };
@@ -147,14 +151,18 @@ impl Rates {
     }
 }
 
-/// Returns the network of an address: /24 of IPv4 and /56 of IPv6, which is what one customer has.
-fn network(client: IpAddr) -> Ipv6Addr {
+/// Returns the first address of the network of a client.
+fn network(client: IpAddr, prefixes: Prefixes) -> Ipv6Addr {
     match client.to_canonical() {
         IpAddr::V4(address) => {
-            let [a, b, c, _] = address.octets();
-            std::net::Ipv4Addr::new(a, b, c, 0).to_ipv6_mapped()
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefixes.v4.min(32)));
+            let network = address.to_bits() & mask.unwrap_or_default();
+            Ipv4Addr::from_bits(network).to_ipv6_mapped()
         }
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 72 << 72),
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefixes.v6.min(128)));
+            Ipv6Addr::from_bits(address.to_bits() & mask.unwrap_or_default())
+        }
     }
 }
 
@@ -184,6 +192,19 @@ mod tests {
             },
             Prf::new([7; 16]),
         )
+    }
+
+    #[test]
+    fn a_network_is_as_large_as_the_operator_says() {
+        let network = |client, v4, v6| network(ip(client), Prefixes { v4, v6 }).to_string();
+        assert_eq!(network("192.0.2.77", 24, 56), "::ffff:192.0.2.0");
+        assert_eq!(network("192.0.2.77", 32, 56), "::ffff:192.0.2.77");
+        assert_eq!(network("192.0.2.77", 8, 56), "::ffff:192.0.0.0");
+        assert_eq!(network("192.0.2.77", 0, 56), "::ffff:0.0.0.0");
+        assert_eq!(network("2001:db8:1:ff2::3", 24, 56), "2001:db8:1:f00::");
+        assert_eq!(network("2001:db8:1:ff2::3", 24, 64), "2001:db8:1:ff2::");
+        assert_eq!(network("2001:db8:1:ff2::3", 24, 128), "2001:db8:1:ff2::3");
+        assert_eq!(network("2001:db8:1:ff2::3", 24, 0), "::");
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl Worker {
             Ok(socket) => socket,
             Err(error) => {
                 tracing::warn!(%error, "cannot use the new socket");
+                self.stay();
                 return;
             }
         };
@@ -77,10 +78,14 @@ impl Worker {
             rebinding.old.extend(unfinished.old);
         }
         self.walks.rebinding = Some(rebinding);
+        self.go_on_rebinding();
+    }
+
+    /// The endpoint has announced the new address already.
+    fn stay(&self) {
         if self.index == 0 {
             self.shared.set_addresses(self.sockets.addresses());
         }
-        self.go_on_rebinding();
     }
 
     /// Moves this turn's share of the connections.

@@ -69,7 +69,7 @@ pub(crate) use inheritance::Claimed;
 pub(crate) use inheritance::Inheritance;
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
-pub(crate) use start::Start;
+pub(crate) use start::{Start, first_core};
 pub use stats::EndpointStats;
 pub(crate) use waiters::{set_waker, wake};
 

@@ -42,6 +42,8 @@ impl Worker {
         self.end_all(failure::PANIC, &mut wakes);
         // The request that was being handled is lost. Its promise tells the task that waits.
         self.published.ended = self.inbox.begun();
+        // Counters never shrink; the current numbers are those of the next endpoint.
+        self.stats = self.stats.with(self.endpoint.stats());
         self.endpoint = self.blueprint.endpoint(self.index);
         self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();

@@ -2,7 +2,9 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     net::SocketAddr,
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     task::{Poll, Waker},
     time::Instant,
@@ -56,6 +58,12 @@ pub(crate) struct Shared {
     receives: watch::Sender<bool>,
     /// Number of workers with clients that came before the successor and wait for a decision.
     deciding: AtomicUsize,
+    /// Number of clients that the application has taken and not decided about.
+    undecided: AtomicUsize,
+    /// True once the endpoint is closed, for those who wait for it.
+    closing: watch::Sender<bool>,
+    /// Number of connections that the close of the endpoint ended.
+    cut_off: AtomicUsize,
 }
 
 /// Reason why a ClientHello is not queued for the application.
@@ -122,11 +130,14 @@ impl Shared {
             }),
             activity: Mutex::default(),
             unfinished: AtomicUsize::new(0),
-            backlog: backlog.min(WAITING_INCOMING),
+            backlog: backlog.clamp(1, WAITING_INCOMING),
             drain,
             succeeded: AtomicBool::new(false),
             receives: watch::Sender::new(true),
             deciding: AtomicUsize::new(0),
+            undecided: AtomicUsize::new(0),
+            closing: watch::Sender::new(false),
+            cut_off: AtomicUsize::new(0),
         })
     }
 
@@ -138,8 +149,14 @@ impl Shared {
         *lock(&self.addresses) = addresses;
     }
 
-    /// Gives each worker another socket. Returns false if a worker has ended.
+    /// Gives each worker another socket. The address is the endpoint's from now on: datagrams wait
+    /// in the sockets until the workers turn to them. Returns false if a worker has ended.
     pub(crate) fn rebind(&self, sockets: Vec<Opened>) -> bool {
+        // Two callers give all workers their sockets in the same order.
+        let mut addresses = lock(&self.addresses);
+        if let (Some(address), Some(first)) = (addresses.first_mut(), sockets.first()) {
+            *address = first.local_address();
+        }
         let mut workers = self.mailboxes.iter().zip(sockets);
         workers.all(|(mailbox, socket)| mailbox.push(Command::Rebind(Box::new(socket))))
     }
@@ -161,6 +178,17 @@ impl Shared {
             .iter()
             .map(|mailbox| mailbox.stats())
             .collect()
+    }
+
+    /// Counts a connection that was open when the endpoint was closed.
+    pub(super) fn on_cut_off(&self) {
+        self.cut_off.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of connections that were open when the endpoint was closed; final once no
+    /// connection is left.
+    pub(crate) fn cut_off(&self) -> usize {
+        self.cut_off.load(Ordering::Relaxed)
     }
 
     /// Returns the number of connections that are not drained.
@@ -282,16 +310,26 @@ impl Shared {
         .await;
     }
 
-    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed.
+    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed. The caller
+    /// tells of the decision by [`Shared::on_one_decided`].
     pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
         wait_until(&self.arrivals, (), |arrivals| {
             match arrivals.waiting.pop_front() {
-                Some(arrival) => Poll::Ready(Some(arrival)),
+                Some(arrival) => {
+                    self.undecided.fetch_add(1, Ordering::AcqRel);
+                    Poll::Ready(Some(arrival))
+                }
                 None if arrivals.open => Poll::Pending,
                 None => Poll::Ready(None),
             }
         })
         .await
+    }
+
+    /// Notes the decision about a client that [`Shared::accept`] returned. If it is a connection, that
+    /// was started before.
+    pub(crate) fn on_one_decided(&self) {
+        self.undecided.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Returns the number of clients that have not completed their handshake, as of the last turn of
@@ -325,8 +363,11 @@ impl Shared {
         if arrivals.waiting.len() >= self.backlog {
             return Err(Turned::Full(incoming));
         }
+        // Each may become a connection. The order matters: a client that is accepted now counts
+        // twice rather than not at all.
+        let undecided = arrivals.waiting.len() + self.undecided.load(Ordering::Acquire);
         let present = Present {
-            connections: self.open_connections() + arrivals.waiting.len(),
+            connections: undecided + self.open_connections(),
             handshakes,
         };
         let client = incoming.peer_address().ip();
@@ -364,6 +405,7 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.closing.send_replace(true);
         self.shut();
         for mailbox in &self.mailboxes {
             mailbox.push(Command::Close(code, reason.clone()));
@@ -404,6 +446,18 @@ impl Shared {
             .subscribe()
             .wait_for(|receives| *receives)
             .await;
+    }
+
+    /// Waits for a future; returns `None` once the endpoint is closed.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) async fn unless_closed<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
+        let mut closed = self.closing.subscribe();
+        let (mut waiting, mut closed) = (pin!(waiting), pin!(closed.wait_for(|closed| *closed)));
+        poll_fn(|cx| match closed.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => waiting.as_mut().poll(cx).map(Some),
+        })
+        .await
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]

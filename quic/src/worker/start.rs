@@ -1,6 +1,13 @@
 //! Starting a worker, as a task or on a thread of its own.
 
-use std::{io, sync::Arc, thread};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use tokio::runtime::{Builder, Handle};
 
@@ -14,6 +21,8 @@ use crate::{
 /// Everything that a worker starts with.
 pub(crate) struct Start {
     pub(crate) index: u8,
+    /// Core to which it is bound on a thread of its own, if it is: counted around.
+    pub(crate) core: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) mailbox: Arc<Mailbox>,
     /// Its sockets, and the options of further ones.
@@ -32,7 +41,7 @@ impl Start {
                 return Ok(());
             }
             Placement::Threads => None,
-            Placement::PinnedThreads => Some(usize::from(self.index)),
+            Placement::PinnedThreads => Some(self.core),
         };
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -81,6 +90,14 @@ impl Start {
     }
 }
 
+/// Returns the cores for the workers of one endpoint, one after another: the first of as many.
+/// Endpoints of one process follow each other, and processes do not all begin at the same core.
+pub(crate) fn first_core(workers: usize) -> usize {
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    let before = TAKEN.fetch_add(workers, Ordering::Relaxed);
+    before.wrapping_add(std::process::id() as usize)
+}
+
 /// Binds this thread to one of the cores that the process may use, counted from 0 and around.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[expect(unsafe_code, reason = "the affinity of threads has no safe interface")]
@@ -112,4 +129,16 @@ fn pin(core: usize) -> io::Result<()> {
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
 fn pin(_: usize) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_core;
+
+    #[test]
+    fn endpoints_of_one_process_take_cores_one_after_another() {
+        let first = first_core(3);
+        // Other tests may have taken some in between.
+        assert!(first_core(2).wrapping_sub(first) >= 3);
+    }
 }

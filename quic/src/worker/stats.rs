@@ -85,20 +85,20 @@ impl EndpointStats {
         self.drops.add(reason);
     }
 
-    /// Takes over what the protocol counts.
+    /// Adds what the protocol counts, and takes over its current numbers.
     pub(super) fn with(mut self, core: hybriq_proto::endpoint::EndpointCounters) -> Self {
         self.connections = core.connections;
         self.waiting_incoming = core.waiting_incoming;
         self.partial_hellos = core.partial_hellos;
-        self.key_exchange_refused = core.key_exchange_refused;
-        self.version_negotiations = core.version_negotiations;
+        self.key_exchange_refused += core.key_exchange_refused;
+        self.version_negotiations += core.version_negotiations;
         self.handshaking = core.handshaking;
         self.retrying = core.retrying;
-        self.retries_sent = core.retries_sent;
-        self.addresses_validated = core.addresses_validated;
-        self.tokens_rejected = core.tokens_rejected;
-        self.tokens_replayed = core.tokens_replayed;
-        self.stateless_resets = core.stateless_resets;
+        self.retries_sent += core.retries_sent;
+        self.addresses_validated += core.addresses_validated;
+        self.tokens_rejected += core.tokens_rejected;
+        self.tokens_replayed += core.tokens_replayed;
+        self.stateless_resets += core.stateless_resets;
         self.datagrams_dropped += core.datagrams_dropped;
         self.drops += core.drops;
         self

@@ -530,3 +530,90 @@ async fn an_endpoint_that_was_moved_is_not_handed_over() {
     );
     waits.abort();
 }
+
+/// However far the old process comes before it stops waiting, one of both has the endpoint.
+#[tokio::test]
+async fn a_hand_over_that_nobody_waits_for_any_more_is_finished_or_has_not_begun() {
+    let mut finished = 0;
+    for steps in 1..20 {
+        let folder = Folder::new(&format!("dropped-{steps}"));
+        let path = folder.path();
+        let old = builder().bind("127.0.0.1:0").unwrap();
+        let serving = serve(&old);
+        let mut giving = Some(Box::pin(old.hand_over(&path)));
+        let gives = std::cell::Cell::new(true);
+        let mut left = steps;
+        let mut taking = Box::pin(async {
+            loop {
+                match Box::pin(builder().take_over(&path)).await {
+                    Err(EndpointError::Restart(RestartError::NoPredecessor(_))) if gives.get() => {
+                        tokio::task::yield_now().await;
+                    }
+                    taken => return taken,
+                }
+            }
+        });
+        let taken = std::future::poll_fn(|cx| {
+            if let Some(future) = &mut giving {
+                left -= 1;
+                if left == 0 || future.as_mut().poll(cx).is_ready() {
+                    giving = None;
+                    gives.set(false);
+                }
+            }
+            taking.as_mut().poll(cx)
+        });
+        let Ok(new) = soon(taken).await else {
+            serving.abort();
+            continue;
+        };
+        finished += 1;
+        assert_eq!(new.generation(), 1);
+        // The old process accepts no more, because the new one does.
+        soon(serving).await.unwrap();
+    }
+    assert!(finished > 3, "{finished}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_closed_waits_for_no_successor() {
+    let folder = Folder::new("closed");
+    let path = folder.path();
+    let old = builder().bind("127.0.0.1:0").unwrap();
+    let address = old.local_address();
+    let waits = tokio::spawn({
+        let (old, path) = (old.clone(), path.clone());
+        async move { old.hand_over(path).await }
+    });
+    until(|| path.exists()).await;
+    assert_eq!(old.drain(std::time::Duration::ZERO, 0, b"").await, 0);
+    let error = soon(waits).await.unwrap().unwrap_err();
+    assert!(matches!(error, RestartError::Closed), "{error}");
+    assert!(!path.exists());
+    drop(old);
+    let new = soon(builder().take_over_or_bind(&path, address))
+        .await
+        .unwrap();
+    assert_eq!(new.generation(), 0);
+}
+
+#[tokio::test]
+async fn a_file_at_the_path_is_left_alone() {
+    let folder = Folder::new("file");
+    let path = folder.path();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "precious").unwrap();
+    let server = builder().bind("127.0.0.1:0").unwrap();
+    let error = server.hand_over(&path).await.unwrap_err();
+    assert!(matches!(error, RestartError::Path(_)), "{error}");
+    assert!(error.to_string().contains("else than a socket"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    // A path that is too long for a socket is told at the start, not at the first restart.
+    let long = folder.0.join("x".repeat(200));
+    let error = builder().take_over_or_bind(&long, "127.0.0.1:0").await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, EndpointError::Restart(RestartError::Path(_))),
+        "{error}"
+    );
+}

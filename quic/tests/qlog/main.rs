@@ -404,6 +404,24 @@ async fn connections_beyond_the_limit_are_not_logged() {
     fs::remove_dir_all(&path).unwrap();
 }
 
+#[test]
+fn a_log_says_that_its_connection_ended_without_a_close() {
+    let path = directory("abandoned");
+    let qlog = Qlog::directory(&path).start().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let pair = runtime.block_on(async { Pair::of(plain_server(), client(&qlog)).await });
+    drop(runtime);
+    drop(pair);
+    qlog.flush();
+    let names = files(&path);
+    assert_eq!(names.len(), 1);
+    let text = fs::read_to_string(path.join(&names[0])).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("warning"), "{last}");
+    assert!(last.contains("the runtime ended"), "{last}");
+    fs::remove_dir_all(&path).unwrap();
+}
+
 #[tokio::test]
 async fn a_disk_that_cannot_be_written_hurts_no_connection() {
     let path = directory("broken");

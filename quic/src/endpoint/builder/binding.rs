@@ -50,11 +50,15 @@ impl EndpointBuilder {
     /// (`ListenFds`), or with options of your own.
     ///
     /// Connections start from the first. With several workers there must be a socket for each on
-    /// every address, and all must have been bound with `SO_REUSEPORT`. The sockets keep their
+    /// every address, and all must have been bound with `SO_REUSEPORT`. Give them in the order in which
+    /// they were bound, which is that of the system: otherwise workers pass datagrams on to each other
+    /// ([`EndpointStats::datagrams_passed_on`](crate::EndpointStats::datagrams_passed_on)). The sockets keep their
     /// buffers; [`socket_buffers`](Self::socket_buffers) does not apply. They are made non-blocking.
     ///
     /// # Errors
-    /// As for [`bind`](Self::bind); and if the sockets are too few for the workers.
+    /// As for [`bind`](Self::bind); and if the sockets are too few for the workers, or one of them is
+    /// none for UDP, is connected, is a clone of another one, or was bound without `SO_REUSEPORT`
+    /// where several workers share an address.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
@@ -79,7 +83,13 @@ impl EndpointBuilder {
     ) -> Result<Endpoint, EndpointError> {
         let (count, ports) = self.check()?;
         let mut sockets: Vec<Vec<Opened>> = Vec::new();
-        for socket in given {
+        let mut unshared = None;
+        for (number, socket) in given.into_iter().enumerate() {
+            let unsuitable = |reason| EndpointError::Unsuitable { number, reason };
+            udp::check(&socket).map_err(unsuitable)?;
+            if count > 1 && !udp::is_shared(&socket) {
+                unshared = unshared.or(Some(number));
+            }
             let socket = Opened::adopt(socket, ports.options)?;
             let address = socket.local_address();
             let same = |group: &&mut Vec<Opened>| {
@@ -87,9 +97,16 @@ impl EndpointBuilder {
                 first.is_some_and(|first| first.local_address() == address)
             };
             match sockets.iter_mut().find(same) {
+                Some(group) if group.iter().any(|other| other.is_clone_of(&socket)) => {
+                    let reason = "is a clone of another one; open one for each worker";
+                    return Err(unsuitable(reason));
+                }
                 Some(group) => group.push(socket),
                 None => sockets.push(vec![socket]),
             }
+        }
+        if count > 1 && !ports.has_ids {
+            return Err(EndpointError::SharedPort);
         }
         for address in &self.also {
             sockets.push(sockets::open(address, &ports, count)?);
@@ -104,9 +121,13 @@ impl EndpointBuilder {
                 });
             }
         }
+        if let Some(number) = unshared {
+            let reason =
+                "was bound without SO_REUSEPORT; set it on all sockets before they are bound";
+            return Err(EndpointError::Unsuitable { number, reason });
+        }
         if sockets.is_empty() {
-            let nothing = std::io::Error::new(std::io::ErrorKind::NotFound, "no socket was given");
-            return Err(EndpointError::Address(nothing));
+            return Err(EndpointError::NoSocket);
         }
         let setups = self.setups()?;
         self.start(sockets, setups, (ports, Inheritance::default()))
@@ -131,6 +152,7 @@ impl EndpointBuilder {
             options: self.socket,
             accepts: self.server.is_some(),
             has_ids: !self.ids.are_empty(),
+            by_id: self.steering == Steered::ById,
         };
         Ok((count, ports))
     }
@@ -142,24 +164,21 @@ impl EndpointBuilder {
         setups: Setups,
         (ports, inheritance): (Ports, Inheritance),
     ) -> Result<Endpoint, EndpointError> {
-        let (placement, by_id) = (self.placement, self.steering == Steered::ById);
+        let placement = self.placement;
         let addresses = sockets.iter().filter_map(|group| group.first());
         let addresses = addresses.map(Opened::local_address).collect();
         let count = sockets.first().map_or(0, Vec::len);
         let parts = self.assemble(addresses, setups, (count, ports, inheritance));
-        let steering = parts.blueprint.ids.steering();
-        if let Some(steering) = steering.filter(|_| by_id && count > 1) {
-            for first in sockets.iter().filter_map(|group| group.first()) {
-                if !first.steer(steering, count as u8) {
-                    tracing::debug!("the system chooses workers by address");
-                }
-            }
+        for group in &sockets {
+            sockets::steer(group, &ports, &parts.blueprint.ids);
         }
         let mut sockets: Vec<_> = sockets.into_iter().map(Vec::into_iter).collect();
+        let first_core = worker::first_core(count);
         for (index, mailbox) in parts.mailboxes.iter().enumerate() {
             let own = sockets.iter_mut().filter_map(Iterator::next).collect();
             let start = worker::Start {
                 index: index as u8,
+                core: first_core.wrapping_add(index),
                 shared: parts.endpoint.shared.clone(),
                 mailbox: mailbox.clone(),
                 sockets: (own, parts.options),

@@ -6,8 +6,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use crate::{
     config::{
-        ClientConfig, FleetKeys, Ids, Limits, NetworkRate, Placement, ServerConfig, TokenKeys,
-        Workers,
+        ClientConfig, FleetKeys, Ids, Limits, NetworkRate, Placement, Prefixes, ServerConfig,
+        TokenKeys, Workers,
     },
     udp,
     worker::Watcher,
@@ -178,7 +178,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the number of clients that may wait to be [accepted](crate::Endpoint::accept), 1 to 4096.
+    /// Sets the number of clients that may wait to be [accepted](crate::Endpoint::accept), 1 to 4096;
+    /// other values count as the nearest of these.
     /// Default: 4096. The datagrams of further clients are dropped; these clients try again a little
     /// later.
     pub fn accept_backlog(mut self, clients: usize) -> Self {
@@ -205,8 +206,8 @@ impl EndpointBuilder {
     }
 
     /// Sets the largest rate at which the clients of one network may connect: `per_second`, and
-    /// `burst` at once after a silence, each at least 1. A network is a /24 of IPv4 or a /56 of IPv6.
-    /// Default: no limit.
+    /// `burst` at once after a silence, each at least 1. A network is a /24 of IPv4 or a /56 of IPv6,
+    /// unless [`network_prefixes`](Self::network_prefixes) says otherwise. Default: no limit.
     ///
     /// Beyond the rate a client must prove its address by a Retry, so that nobody can use up the rate
     /// of others by forged addresses. Clients with proven addresses have a rate of their own; beyond
@@ -214,6 +215,14 @@ impl EndpointBuilder {
     /// one rate by chance, which grows likely with thousands of networks at once.
     pub const fn max_rate_per_network(mut self, per_second: u32, burst: u32) -> Self {
         self.limits.per_network = Some(NetworkRate { per_second, burst });
+        self
+    }
+
+    /// Sets the lengths in bits of the prefixes that the addresses of one network share, for
+    /// [`max_rate_per_network`](Self::max_rate_per_network): up to 32 for IPv4 and 128 for IPv6.
+    /// Default: 24 and 56, which is what one customer of a provider has.
+    pub const fn network_prefixes(mut self, v4: u8, v6: u8) -> Self {
+        self.limits.prefixes = Prefixes { v4, v6 };
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -39,6 +39,10 @@ impl Listener {
         name.push(format!(".{}", std::process::id()));
         let new = path.with_file_name(name);
         let listen = || {
+            if ![path, &new].into_iter().all(is_socket_or_free) {
+                let reason = "there is something else than a socket";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+            }
             match fs::remove_file(&new) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -70,9 +74,15 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
+        if let Some(path) = self.path.as_ref().filter(|path| is_socket_or_free(path)) {
             // The file may be gone already.
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Returns false if a path leads to anything but a socket, such as a file that must not be replaced.
+fn is_socket_or_free(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        || fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

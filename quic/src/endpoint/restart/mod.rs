@@ -11,10 +11,15 @@ mod records;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod successor;
 
-use std::{net::ToSocketAddrs, path::Path};
+use std::{io, net::ToSocketAddrs, path::Path, time::Duration};
 
 use super::{Endpoint, EndpointBuilder};
 use crate::error::{EndpointError, RestartError};
+
+/// Number of times that an endpoint is asked for while its process goes away, and the time between
+/// them.
+const TRIES: u32 = 20;
+const INTERVAL: Duration = Duration::from_millis(100);
 
 impl Endpoint {
     /// Waits for a successor, a newer process of the same service, and hands the endpoint over to it.
@@ -140,11 +145,21 @@ impl EndpointBuilder {
         path: impl AsRef<Path>,
         address: impl ToSocketAddrs,
     ) -> Result<Endpoint, EndpointError> {
-        match Box::pin(self.clone().take_over(path)).await {
-            Err(EndpointError::Restart(
-                RestartError::NoPredecessor(_) | RestartError::Unsupported,
-            )) => self.bind(address),
-            result => result,
+        for _ in 0..TRIES {
+            match Box::pin(self.clone().take_over(&path)).await {
+                Err(EndpointError::Restart(
+                    RestartError::NoPredecessor(_) | RestartError::Unsupported,
+                )) => return self.bind(address),
+                // Another process was faster, or the earlier one has just ended.
+                Err(EndpointError::Restart(RestartError::Lost(error)))
+                    if error.kind() != io::ErrorKind::TimedOut =>
+                {
+                    tracing::debug!(%error, "the endpoint is asked for again");
+                    tokio::time::sleep(INTERVAL).await;
+                }
+                result => return result,
+            }
         }
+        Box::pin(self.take_over(path)).await
     }
 }

@@ -33,13 +33,15 @@ pub(super) async fn hand_over(endpoint: &Endpoint, path: &Path) -> Result<(), Re
     if !endpoint.ports.has_ids {
         return Err(RestartError::ZeroLengthCids);
     }
-    endpoint.shared.receives().await;
+    let shared = &endpoint.shared;
+    shared
+        .unless_closed(shared.receives())
+        .await
+        .ok_or(RestartError::Closed)?;
     let listener = Listener::new(path).await?;
     loop {
-        let stream = listener.accept().await?;
-        if endpoint.shared.is_closed() {
-            return Err(RestartError::Closed);
-        }
+        let accepted = shared.unless_closed(listener.accept()).await;
+        let stream = accepted.ok_or(RestartError::Closed)??;
         match timeout(PATIENCE, prepare(endpoint, stream)).await {
             Ok(Ok(link)) => {
                 listener.leave();
@@ -175,7 +177,7 @@ impl Drop for Attempt<'_> {
 
 /// Lets the workers give way, and waits until the successor receives.
 async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartError> {
-    let shared = &*endpoint.shared;
+    let shared = endpoint.shared.as_ref();
     let mut attempt = Attempt {
         shared,
         progress: Progress::Waiting,
@@ -185,15 +187,22 @@ async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartErro
     go.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         .map_err(RestartError::Lost)?;
     attempt.progress = Progress::Gone;
-    // However long it takes: the relays serve the connections meanwhile.
-    let (record, _) = link.receive().await.map_err(RestartError::Lost)?;
-    match Record::read(&record) {
-        Ok(Record::Done) => {
-            shared.on_succeeded();
-            Ok(())
+    drop(attempt);
+    // However long it takes: the relays serve the connections meanwhile. In a task of its own, because
+    // there is a successor even if nobody waits for the outcome any more.
+    let shared = endpoint.shared.clone();
+    let waiting = tokio::spawn(async move {
+        let (record, _) = link.receive().await?;
+        match Record::read(&record)? {
+            Record::Done => {
+                shared.on_succeeded();
+                Ok(())
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
         }
-        _ => Err(RestartError::Lost(io::ErrorKind::InvalidData.into())),
-    }
+    });
+    let done = waiting.await.map_err(io::Error::from);
+    done.and_then(|done| done).map_err(RestartError::Lost)
 }
 
 /// Makes the workers give way, and tells the successor to receive.

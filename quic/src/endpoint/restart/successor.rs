@@ -27,9 +27,12 @@ pub(super) async fn take_over(
         return Err(RestartError::ZeroLengthCids.into());
     }
     let setups = builder.setups()?;
-    let stream = UnixStream::connect(path)
-        .await
-        .map_err(RestartError::NoPredecessor)?;
+    let connected = UnixStream::connect(path).await;
+    let stream = connected.map_err(|error| match error.kind() {
+        // No process can ever wait there: the path is too long, for example.
+        io::ErrorKind::InvalidInput => RestartError::Path(error),
+        _ => RestartError::NoPredecessor(error),
+    })?;
     let mut link = Link::new(stream);
     if !link.is_trusted().map_err(RestartError::Lost)? {
         return Err(RestartError::User.into());

@@ -126,8 +126,20 @@ metrics! {
         "Probe timeouts of connections that ended.";
     CONGESTION_EVENTS: Counter, Count, "hybriq_congestion_events_total",
         "Round trips with losses or marks that slowed connections that ended.";
-    ECN_CE_RECEIVED: Counter, Count, "hybriq_ecn_ce_received_total",
-        "Packets received with the mark for congestion, by connections that ended.";
+    ACKS_SENT: Counter, Count, "hybriq_acks_sent_total",
+        "ACK frames sent by connections that ended.";
+    ACKS_RECEIVED: Counter, Count, "hybriq_acks_received_total",
+        "ACK frames received by connections that ended.";
+    ECN_SENT: Counter, Count, "hybriq_ecn_sent_total",
+        "Packets sent, by ECN mark, by connections that ended.";
+    ECN_ECHOED: Counter, Count, "hybriq_ecn_echoed_total",
+        "Packets that the peer received, by ECN mark, of connections that ended.";
+    ECN_RECEIVED: Counter, Count, "hybriq_ecn_received_total",
+        "Packets received, by ECN mark, by connections that ended.";
+    MTU_PROBES_SENT: Counter, Count, "hybriq_mtu_probes_sent_total",
+        "Probes for a larger datagram size sent by connections that ended.";
+    MTU_PROBES_LOST: Counter, Count, "hybriq_mtu_probes_lost_total",
+        "Probes for a larger datagram size lost by connections that ended.";
     MTU_BLACK_HOLES: Counter, Count, "hybriq_mtu_black_holes_total",
         "Times that a path stopped carrying a size, of connections that ended.";
     KEY_UPDATES: Counter, Count, "hybriq_key_updates_total",
@@ -136,6 +148,8 @@ metrics! {
         "DATAGRAM frames sent by connections that ended.";
     DATAGRAM_FRAMES_RECEIVED: Counter, Count, "hybriq_datagram_frames_received_total",
         "DATAGRAM frames received by connections that ended.";
+    DATAGRAM_FRAMES_ACKNOWLEDGED: Counter, Count, "hybriq_datagram_frames_acknowledged_total",
+        "DATAGRAM frames that the peer acknowledged, of connections that ended.";
     DATAGRAM_FRAMES_LOST: Counter, Count, "hybriq_datagram_frames_lost_total",
         "DATAGRAM frames that did not arrive, by reason, of connections that ended.";
 }

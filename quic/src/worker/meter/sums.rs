@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Number of sums over connections that ended.
-const SUMS: usize = 13;
+const SUMS: usize = 26;
 
 /// Sums over connections that ended and are not published yet.
 #[derive(Debug, Default)]
@@ -27,12 +27,25 @@ impl Sums {
         (names::SPURIOUS_LOSSES, None),
         (names::PROBE_TIMEOUTS, None),
         (names::CONGESTION_EVENTS, None),
-        (names::ECN_CE_RECEIVED, None),
+        (names::ACKS_SENT, None),
+        (names::ACKS_RECEIVED, None),
+        (names::ECN_SENT, Some(("mark", "ect0"))),
+        (names::ECN_SENT, Some(("mark", "ect1"))),
+        (names::ECN_ECHOED, Some(("mark", "ect0"))),
+        (names::ECN_ECHOED, Some(("mark", "ect1"))),
+        (names::ECN_ECHOED, Some(("mark", "ce"))),
+        (names::ECN_RECEIVED, Some(("mark", "ect0"))),
+        (names::ECN_RECEIVED, Some(("mark", "ect1"))),
+        (names::ECN_RECEIVED, Some(("mark", "ce"))),
+        (names::MTU_PROBES_SENT, None),
+        (names::MTU_PROBES_LOST, None),
         (names::MTU_BLACK_HOLES, None),
         (names::KEY_UPDATES, None),
         (names::DATAGRAM_FRAMES_SENT, None),
         (names::DATAGRAM_FRAMES_RECEIVED, None),
+        (names::DATAGRAM_FRAMES_ACKNOWLEDGED, None),
         (names::DATAGRAM_FRAMES_LOST, Some(("reason", "network"))),
+        (names::DATAGRAM_FRAMES_LOST, Some(("reason", "unsent"))),
         (names::DATAGRAM_FRAMES_LOST, Some(("reason", "unread"))),
     ];
 
@@ -45,12 +58,25 @@ impl Sums {
             stats.spurious_losses,
             stats.ptos,
             stats.congestion_events,
+            stats.acks_sent,
+            stats.acks_received,
+            stats.ecn_sent.ect0,
+            stats.ecn_sent.ect1,
+            stats.ecn_echoed.ect0,
+            stats.ecn_echoed.ect1,
+            stats.ecn_echoed.ce,
+            stats.ecn_received.ect0,
+            stats.ecn_received.ect1,
             stats.ecn_received.ce,
+            stats.mtu_probes_sent,
+            stats.mtu_probes_lost,
             stats.mtu_black_holes,
             stats.key_updates,
             stats.datagram_frames.sent,
             stats.datagram_frames.received,
+            stats.datagram_frames.acknowledged,
             stats.datagram_frames.lost,
+            stats.datagram_frames.dropped_unsent,
             stats.datagram_frames.dropped_unread,
         ];
         for (sum, value) in self.values.iter_mut().zip(values) {

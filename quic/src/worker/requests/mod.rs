@@ -79,6 +79,8 @@ impl Worker {
                     let ended = clock::now();
                     self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
+                } else if self.standing == Standing::Closed {
+                    self.refuse(incoming, refusal::STOPPED);
                 } else {
                     self.refuse(incoming, refusal::GIVEN_UP);
                 }

@@ -185,6 +185,7 @@
 //! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
 //! | keep a connection alive, or give it up sooner | [`TransportConfig::keep_alive`], [`TransportConfig::idle_timeout`] |
 //! | control congestion | [`TransportConfig::congestion`], [`Congestion`], [`TransportConfig::careful_resume`] |
+//! | use the codes of an application protocol | [`TransportConfig::application_codes`] |
 //! | have fewer acknowledgements | [`TransportConfig::ack_frequency`] |
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
@@ -198,7 +199,7 @@
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
 //! - The last handle of a connection, streams included, closes it with code 0, as soon as all
-//!   streams that were finished have arrived.
+//!   streams that were finished have arrived. [`ApplicationCodes`] sets other codes than 0.
 //! - The last handle of an endpoint stops accepting; its connections live on.
 //! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
 //!
@@ -273,7 +274,8 @@ pub use hybriq_proto::{
     agreement::{EarlyData, Handshake, KeyExchangeInfo},
     cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     config::{
-        AckFrequency, AddressValidation, DatagramConfig, TokenStore, TransportConfig, WhenFull,
+        AckFrequency, AddressValidation, ApplicationCodes, DatagramConfig, TokenStore,
+        TransportConfig, WhenFull,
     },
     congestion::{self, Congestion},
     ecn::EcnState,

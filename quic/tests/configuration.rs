@@ -3,13 +3,16 @@
 
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
-use hybriq::{CarefulResume, DatagramConfig, Endpoint, TransportConfig, qlog::Qlog};
+use hybriq::{
+    ApplicationCodes, CarefulResume, DatagramConfig, Endpoint, TransportConfig, qlog::Qlog,
+};
 
 /// The types that the page has a table of, and what their defaults look like.
-fn documented() -> [(&'static str, Option<String>); 7] {
+fn documented() -> [(&'static str, Option<String>); 8] {
     let shown = |value: &dyn Debug| Some(format!("{value:?}"));
     [
         ("TransportConfig", shown(&TransportConfig::new())),
+        ("ApplicationCodes", shown(&ApplicationCodes::new())),
         ("DatagramConfig", shown(&DatagramConfig::new())),
         ("CarefulResume", shown(&CarefulResume::new())),
         ("ServerConfig", None),

@@ -4,7 +4,10 @@
 mod endpoint_support;
 
 use endpoint_support::{Pair, client_config, reachable, server_config, soon};
-use hybriq::{By, Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig};
+use hybriq::{
+    ApplicationCodes, By, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream,
+    TransportConfig,
+};
 use std::time::Duration;
 
 /// More than the first window of congestion control lets out at once.
@@ -181,6 +184,44 @@ async fn what_was_not_finished_is_reset_and_delays_nothing() {
     drop((send, client));
     soon(client_endpoint.idle()).await;
     assert!(soon(server.closed()).await.is_clean());
+}
+
+/// The application protocol's codes leave instead of 0, and its normal end is one for `hybriq`, too.
+#[tokio::test]
+async fn dropped_handles_send_the_codes_of_the_application_protocol() {
+    let codes = ApplicationCodes::new()
+        .no_error(0x100)
+        .dropped_send(0x10c)
+        .dropped_recv(0x10d);
+    let transport = TransportConfig::new().application_codes(codes);
+    let server = server_config().transport(transport.clone());
+    let server = Endpoint::server("127.0.0.1:0", server).unwrap();
+    let client = Endpoint::client(client_config().transport(transport)).unwrap();
+    let Pair {
+        server,
+        client,
+        server_endpoint: _server,
+        client_endpoint: _client,
+    } = Pair::of(server, client).await;
+    let (mut send, recv) = client.open_bidi().await.unwrap();
+    send.write_all(b"half of").await.unwrap();
+    let (mut answer, mut question) = soon(server.accept_bidi()).await.unwrap().unwrap();
+    drop((send, recv));
+    let reset = soon(question.read_to_end(100)).await;
+    assert_eq!(reset, Err(ReadError::Reset(0x10c)));
+    assert_eq!(soon(answer.stopped()).await.unwrap(), Some(0x10d));
+    drop((answer, question));
+
+    let waiting = server.clone();
+    let waiting = tokio::spawn(async move { waiting.accept_uni().await.map(|it| it.is_some()) });
+    drop(client);
+    let reason = soon(server.closed()).await;
+    let ConnectionError::Application { by, code, .. } = &reason else {
+        panic!("{reason}")
+    };
+    assert_eq!((*by, *code), (By::Peer, 0x100));
+    assert_eq!(soon(waiting).await.unwrap(), Ok(false));
+    assert!(codes.is_clean(&reason) && !reason.is_clean());
 }
 
 /// A close of the endpoint does not wait for connections that nobody has a handle of.

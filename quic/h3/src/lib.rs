@@ -125,5 +125,18 @@ pub const H3_EXCESSIVE_LOAD: u64 = 0x107;
 /// H3_NO_ERROR: an end without an error (RFC 9114 §8.1).
 pub const H3_NO_ERROR: u64 = 0x100;
 
+/// The codes of HTTP/3 for handles of [`hybriq`] that are dropped, and for a normal end: for programs
+/// that use its connections without this crate's. This crate sends these codes by itself.
+///
+/// ```
+/// use hybriq::TransportConfig;
+///
+/// let config = TransportConfig::new().application_codes(hybriq_h3::APPLICATION_CODES);
+/// ```
+pub const APPLICATION_CODES: hybriq::ApplicationCodes = hybriq::ApplicationCodes::new()
+    .no_error(H3_NO_ERROR)
+    .dropped_send(H3_REQUEST_CANCELLED)
+    .dropped_recv(H3_REQUEST_CANCELLED);
+
 /// H3_REQUEST_CANCELLED: the request or its response is no longer needed (RFC 9114 §8.1).
 pub const H3_REQUEST_CANCELLED: u64 = 0x10c;

@@ -141,7 +141,7 @@ impl From<Eof> for TransportError {
 /// | `Connection::close` | `Application { Local, code }` | `Application { Peer, code }` |
 /// | `Endpoint::close` | `Application { Local, code }` | `Application { Peer, code }` |
 /// | the deadline of `Endpoint::drain` | `Application { Local, code }` | `Application { Peer, code }` |
-/// | the last handle of the connection is dropped, and finished streams have arrived | - | `Application { Peer, 0 }` without a reason |
+/// | the last handle of the connection is dropped, and finished streams have arrived | - | `Application { Peer, code }` with the code of `ApplicationCodes::no_error`, 0 unless set, and without a reason |
 /// | the application closes during the handshake (RFC 9000 §10.2.3) | `Application { Local, code }` | `Transport { Peer, APPLICATION_ERROR }` without the application's code and reason |
 /// | the peer breaks a rule of QUIC | `Transport { Local, code, frame }`, the reason names the rule | `Transport { Peer, code, frame }` with that reason |
 /// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] tells the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
@@ -271,7 +271,8 @@ impl ConnectionError {
     }
 
     /// Returns true for a normal end: an application closed with code 0, or a transport without an
-    /// error.
+    /// error. For protocols with another code there is
+    /// [`ApplicationCodes::is_clean`](crate::config::ApplicationCodes::is_clean).
     pub fn is_clean(&self) -> bool {
         matches!(
             self,

@@ -35,8 +35,8 @@ use hybriq_proto::{
 /// A connection whose handshake is complete.
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
-/// the connection is closed with code 0, but not before all streams that were
-/// [finished](SendStream::finish) have arrived, unless the peer takes less than 16 KiB of them in 30
+/// the connection is closed with code 0, unless [`ApplicationCodes`](crate::ApplicationCodes) says
+/// otherwise, but not before all streams that were [finished](SendStream::finish) have arrived, unless the peer takes less than 16 KiB of them in 30
 /// seconds. [`Connection::close`] does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
@@ -136,7 +136,7 @@ impl Connection {
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
-    /// closed cleanly, with code 0 or without an error.
+    /// closed cleanly, with [the code for it](crate::ApplicationCodes::no_error) or without an error.
     ///
     /// # Errors
     /// The connection is over for another reason.
@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
-    /// closed cleanly, with code 0 or without an error.
+    /// closed cleanly, with [the code for it](crate::ApplicationCodes::no_error) or without an error.
     ///
     /// # Errors
     /// The connection is over for another reason.

@@ -70,7 +70,8 @@ impl Connection {
     }
 
     /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
-    /// code 0 or without an error. Datagrams that came before the end are still handed out.
+    /// [the code for it](crate::ApplicationCodes::no_error) or without an error. Datagrams that came
+    /// before the end are still handed out.
     ///
     /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first
     /// datagrams may come from 0-RTT packets and thus be replayed, unless

@@ -19,7 +19,8 @@ const CHUNK: usize = 64 * 1024;
 
 /// The receiving end of a stream.
 ///
-/// Dropping it before its end was read tells the peer to stop sending, with code 0.
+/// Dropping it before its end was read tells the peer to stop sending, with code 0, or that of
+/// [`ApplicationCodes::dropped_recv`](crate::ApplicationCodes::dropped_recv).
 pub struct RecvStream {
     handle: Handle,
     id: StreamId,
@@ -392,7 +393,8 @@ impl Drop for RecvStream {
             return;
         };
         let waker = state.recvs.remove(&self.id);
-        state.core.streams().forget_recv(self.id);
+        let code = state.core.application_codes().of_dropped_recv();
+        state.core.streams().forget_recv(self.id, code);
         let alive = state.closed.is_none();
         drop(state);
         if alive {

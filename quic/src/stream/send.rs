@@ -19,8 +19,9 @@ const COPY: usize = 256 * 1024;
 
 /// The sending end of a stream.
 ///
-/// Dropping it before [`finish`](Self::finish) resets the stream with code 0, so that the peer
-/// never takes truncated data for complete. After `finish`, the data is still delivered, even if all
+/// Dropping it before [`finish`](Self::finish) resets the stream with code 0, or that of
+/// [`ApplicationCodes::dropped_send`](crate::ApplicationCodes::dropped_send), so that the peer never
+/// takes truncated data for complete. After `finish`, the data is still delivered, even if all
 /// handles of the connection are dropped as well; only a close of the connection ends that.
 pub struct SendStream {
     handle: Handle,
@@ -476,7 +477,8 @@ impl Drop for SendStream {
         };
         let side = state.sends.remove(&self.id);
         if state.closed.is_none() {
-            state.core.streams().forget_send(self.id);
+            let code = state.core.application_codes().of_dropped_send();
+            state.core.streams().forget_send(self.id, code);
             drop(state);
             self.handle.touch();
         } else {

@@ -1,6 +1,7 @@
 //! Configuration of the transport: plain owned values with setters by value.
 
 mod address_validation;
+mod application_codes;
 mod flow;
 mod groups;
 mod memory;
@@ -8,6 +9,7 @@ mod transport;
 
 pub use crate::datagrams::{DatagramConfig, WhenFull};
 pub use address_validation::AddressValidation;
+pub use application_codes::ApplicationCodes;
 pub use groups::AckFrequency;
 pub(crate) use groups::PeerMigration;
 pub use memory::{PathMemory, TokenStore, VersionMemory};

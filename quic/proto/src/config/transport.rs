@@ -9,7 +9,7 @@ use std::{
 use hybriq_tls::EarlyDataPolicy;
 
 use super::{
-    PathMemory, TokenStore, VersionMemory,
+    ApplicationCodes, PathMemory, TokenStore, VersionMemory,
     groups::{
         AckFrequency, Acks, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken, Timeouts,
     },
@@ -68,6 +68,7 @@ pub struct TransportConfig {
     pub(crate) migration: Migration,
     pub(crate) free_bits: FreeBits,
     pub(crate) spoken: Spoken,
+    pub(crate) application_codes: ApplicationCodes,
     pub(crate) key_update_after: u64,
     pub(crate) subscriber: Option<Subscription>,
     pub(crate) sampler: Option<Sampling>,
@@ -128,6 +129,7 @@ impl TransportConfig {
                 versions: Versions::DEFAULT,
                 first_version: None,
             },
+            application_codes: ApplicationCodes::new(),
             key_update_after: u64::MAX,
             subscriber: None,
             sampler: None,
@@ -199,6 +201,14 @@ impl TransportConfig {
         } else {
             Some(at_most(interval, LONGEST_WAIT))
         };
+        self
+    }
+
+    /// Sets the codes that dropped handles of streams and connections send, and the code of a normal
+    /// end. Default 0 for all.
+    #[must_use]
+    pub const fn application_codes(mut self, codes: ApplicationCodes) -> Self {
+        self.application_codes = codes;
         self
     }
 

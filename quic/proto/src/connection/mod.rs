@@ -64,7 +64,7 @@ use super::{
 use crate::wire::ResetToken;
 use crate::{
     agreement::Handshake as Agreement,
-    config::TransportConfig,
+    config::{ApplicationCodes, TransportConfig},
     error::{Code, ConnectionError, TransportError},
     stats::{ConnectionStats, PathStats},
 };
@@ -339,6 +339,11 @@ impl Connection {
     /// Returns the local side.
     pub fn side(&self) -> Side {
         self.side
+    }
+
+    /// Returns the codes for handles that the application drops, and for a normal end.
+    pub fn application_codes(&self) -> ApplicationCodes {
+        self.config.application_codes
     }
 
     /// Returns the id that names the connection in events: the destination connection id of the

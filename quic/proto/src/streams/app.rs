@@ -193,10 +193,10 @@ impl Streams {
     }
 
     /// Handles the drop of the application's sending handle. An unfinished stream is reset with
-    /// code 0.
-    pub fn forget_send(&mut self, id: StreamId) {
+    /// this code.
+    pub fn forget_send(&mut self, id: StreamId, code: u64) {
         if let Some(send) = self.sends.get_mut(id) {
-            if send.release() {
+            if send.release(code) {
                 self.on_aborted(id);
             }
             self.on_send_changed(id);
@@ -204,10 +204,10 @@ impl Streams {
     }
 
     /// Handles the drop of the application's receiving handle. An unread stream is stopped with
-    /// code 0.
-    pub fn forget_recv(&mut self, id: StreamId) {
+    /// this code.
+    pub fn forget_recv(&mut self, id: StreamId, code: u64) {
         // A closed stream has nothing left to stop.
-        let _ = self.stop(id, 0);
+        let _ = self.stop(id, code);
     }
 
     /// Returns true if the peer acknowledged all data and the end, or the reset.

@@ -231,10 +231,11 @@ impl Send {
         Ok(())
     }
 
-    /// Handles the drop of the application's handle. Returns true if that resets the stream.
-    pub(super) fn release(&mut self) -> bool {
+    /// Handles the drop of the application's handle. Returns true if that resets the stream,
+    /// with this code.
+    pub(super) fn release(&mut self, code: u64) -> bool {
         self.marks.set(Mark::Released);
-        self.fin == Fin::Open && self.abort(0).is_ok()
+        self.fin == Fin::Open && self.abort(code).is_ok()
     }
 
     /// Drops unacknowledged data when the connection ends, but keeps the state.

@@ -37,8 +37,8 @@ impl EarlyStreams {
     }
 }
 
-/// A handle of a connection. Dropping the last one closes the connection with code 0, once the
-/// streams that were finished have arrived.
+/// A handle of a connection. Dropping the last one closes the connection without an error, once
+/// the streams that were finished have arrived.
 pub(crate) struct Handle {
     connection: Arc<SharedConnection>,
     /// Fate of early streams when the handle was made. The handle is valid for streams opened since.

@@ -51,14 +51,17 @@ impl Leaving {
 }
 
 impl State {
-    /// Notes the drop of the last handle. Returns false if nothing is on its way, so that the
-    /// connection can be closed at once.
-    pub(crate) fn leave(&mut self) -> bool {
+    /// Notes the drop of the last handle. Returns the code to close the connection with at once if
+    /// nothing is on its way.
+    pub(crate) fn leave(&mut self) -> Option<u64> {
         let stays = self.closed.is_none() && self.core.streams().is_delivering();
-        if stays && self.leaving == Leaving::No {
+        if !stays {
+            return Some(self.core.application_codes().of_no_error());
+        }
+        if self.leaving == Leaving::No {
             self.leaving = Leaving::Asked;
         }
-        stays
+        None
     }
 
     /// Closes a connection without handles once the finished streams have arrived, or the peer has
@@ -71,7 +74,8 @@ impl State {
         let left = streams.is_delivering().then(|| streams.undelivered_bytes());
         self.leaving = self.leaving.go_on(now, left);
         if self.leaving == Leaving::No {
-            self.close(0, Bytes::new(), wakes);
+            let code = self.core.application_codes().of_no_error();
+            self.close(code, Bytes::new(), wakes);
         }
     }
 

@@ -212,13 +212,13 @@ impl SharedConnection {
         self.worker.drain()
     }
 
-    /// Handles the drop of the last handle: closes the connection with code 0, once the streams that
-    /// were finished have arrived.
+    /// Handles the drop of the last handle: closes the connection without an error, once the streams
+    /// that were finished have arrived.
     fn leave(self: &Arc<Self>) {
-        if self.lock().leave() {
-            self.touch();
-        } else {
-            self.close(0, Bytes::new());
+        let code = self.lock().leave();
+        match code {
+            Some(code) => self.close(code, Bytes::new()),
+            None => self.touch(),
         }
     }
 
@@ -261,7 +261,7 @@ impl State {
 
     fn poll_clean_end<T>(&self) -> Poll<Result<Option<T>, ConnectionError>> {
         match &self.closed {
-            Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
+            Some(error) if self.core.application_codes().is_clean(error) => Poll::Ready(Ok(None)),
             Some(error) => Poll::Ready(Err(error.clone())),
             None => Poll::Pending,
         }

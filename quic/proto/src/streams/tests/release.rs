@@ -21,9 +21,9 @@ fn accepted(client: &mut Streams, server: &mut Streams) -> StreamId {
 fn a_sender_dropped_unfinished_resets_the_stream() {
     let (mut client, mut server) = pair();
     let id = accepted(&mut client, &mut server);
-    client.forget_send(id);
+    client.forget_send(id, 7);
     exchange_all(&mut client, &mut server);
-    assert_eq!(server.read(id, &mut [0; 10]), Err(ReadError::Reset(0)));
+    assert_eq!(server.read(id, &mut [0; 10]), Err(ReadError::Reset(7)));
     assert_eq!(events(&mut client), [], "nobody is there to be told");
 }
 
@@ -33,7 +33,7 @@ fn a_sender_dropped_finished_delivers_everything() {
     let id = client.open(Direction::Uni).unwrap();
     client.write(id, b"hello").unwrap();
     client.finish(id).unwrap();
-    client.forget_send(id);
+    client.forget_send(id, 0);
     exchange_all(&mut client, &mut server);
     server.accept(Direction::Uni);
     assert_eq!(read_all(&mut server, id), b"hello");
@@ -44,7 +44,7 @@ fn a_sender_dropped_finished_delivers_everything() {
 fn a_sender_dropped_unused_still_closes_its_number() {
     let (mut client, mut server) = pair();
     let id = client.open(Direction::Uni).unwrap();
-    client.forget_send(id);
+    client.forget_send(id, 0);
     exchange_all(&mut client, &mut server);
     assert_eq!(server.accept(Direction::Uni), Some(id));
     assert_eq!(server.read(id, &mut [0; 1]), Err(ReadError::Reset(0)));
@@ -55,9 +55,9 @@ fn a_sender_dropped_unused_still_closes_its_number() {
 fn a_receiver_dropped_unread_stops_the_sender() {
     let (mut client, mut server) = pair();
     let id = accepted(&mut client, &mut server);
-    server.forget_recv(id);
+    server.forget_recv(id, 8);
     exchange_all(&mut client, &mut server);
-    assert_eq!(events(&mut client)[0], StreamEvent::Stopped { id, code: 0 });
+    assert_eq!(events(&mut client)[0], StreamEvent::Stopped { id, code: 8 });
     assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(0)));
 }
 
@@ -67,7 +67,7 @@ fn a_receiver_dropped_after_all_arrived_stops_nobody() {
     let id = client_uni(0);
     receive(&mut server, &stream(id, 0, b"hello", true)).unwrap();
     server.accept(Direction::Uni);
-    server.forget_recv(id);
+    server.forget_recv(id, 0);
     assert_eq!(halves(&server), 0);
     assert_eq!(send_all(&mut server, &mut client), [""; 0]);
 }
@@ -99,11 +99,11 @@ fn a_dropped_stream_leaves_nothing_behind_on_either_end() {
     let (mut client, mut server) = pair();
     for _ in 0..100 {
         let id = accepted(&mut client, &mut server);
-        server.forget_recv(id);
-        server.forget_send(id);
+        server.forget_recv(id, 0);
+        server.forget_send(id, 0);
         exchange_all(&mut client, &mut server);
-        client.forget_recv(id);
-        client.forget_send(id);
+        client.forget_recv(id, 0);
+        client.forget_send(id, 0);
         exchange_all(&mut client, &mut server);
         assert_eq!((halves(&client), halves(&server)), (0, 0));
     }
@@ -140,8 +140,8 @@ fn calls_for_streams_that_are_gone_or_never_were_are_refused() {
     assert_eq!(client.read(id, &mut [0; 1]), Err(ReadError::Closed));
     assert_eq!(client.read_chunk(id, 1), Err(ReadError::Closed));
     assert_eq!(client.stop(id, 0), Err(ClosedStream));
-    client.forget_send(id);
-    client.forget_recv(id);
+    client.forget_send(id, 0);
+    client.forget_recv(id, 0);
     assert!(!client.has_pending());
 }
 
@@ -152,7 +152,7 @@ fn tables_give_memory_back_after_many_streams() {
         let ids: Vec<_> = std::iter::from_fn(|| client.open(Direction::Uni)).collect();
         for &id in &ids {
             client.finish(id).unwrap();
-            client.forget_send(id);
+            client.forget_send(id, 0);
         }
         exchange_all(&mut client, &mut server);
         while let Some(id) = server.accept(Direction::Uni) {
@@ -169,7 +169,7 @@ fn nobody_is_told_that_a_dropped_sender_was_stopped() {
     let (mut client, mut server) = pair();
     let id = accepted(&mut client, &mut server);
     client.finish(id).unwrap();
-    client.forget_send(id);
+    client.forget_send(id, 0);
     server.stop(id, 3).unwrap();
     send_all(&mut server, &mut client);
     exchange_all(&mut client, &mut server);

@@ -381,8 +381,8 @@ fn data_that_is_dropped_unread_grows_nothing() {
             final_size: MIB,
         };
         receive(&mut server, &Frame::ResetStream(reset)).unwrap();
-        server.forget_recv(id);
-        server.forget_send(id);
+        server.forget_recv(id, 0);
+        server.forget_send(id, 0);
         let timing = Timing { now, rtt: 100 * MS };
         while let Some((_, sent)) = packet_at(timing, LARGE, &mut server) {
             server.on_acked(&sent);

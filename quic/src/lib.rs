@@ -291,9 +291,9 @@ pub use hybriq_proto::{
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
     Alert, Backend, CertificateDer, CertificateRevocationListDer, ClientAuth, ClientHello,
-    ConfigError, ConfigErrors, Error as TlsError, Group, Identity, KeyExchange, KeyLog, Lineage,
-    MemorySessions, PeerChain, PrivateKeyDer, SessionStore, Side, SignError, SignatureScheme,
-    Signer, Suite, Tickets, Trust, Verifier,
+    ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch, Identity, KeyExchange,
+    KeyLog, Lineage, MemorySessions, PeerChain, PrivateKeyDer, SessionStore, Side, SignError,
+    SignatureScheme, Signer, Suite, Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;

@@ -14,8 +14,8 @@ use std::{
 
 use endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{
-    By, CidGenerator, ClientConfig, Code, ConnectError, Connection, ConnectionError, Endpoint,
-    KeyExchange, RandomCids, ServerConfig, TransportConfig,
+    Backend, By, CidGenerator, ClientConfig, Code, ConnectError, Connection, ConnectionError,
+    Endpoint, Group, KeyExchange, RandomCids, ServerConfig, TransportConfig,
 };
 use tokio::{net::UdpSocket, runtime::Runtime};
 
@@ -287,11 +287,51 @@ async fn the_key_exchange_is_refused() {
     );
     let [at_server, at_client] = ends.await;
     for (end, by_whom) in [(at_server, By::Local), (at_client, By::Peer)] {
-        let ConnectionError::KeyExchangeRefused { by, reason } = end else {
+        let ConnectionError::KeyExchangeRefused { by, reason, groups } = end else {
             panic!("{end}");
         };
         assert_eq!(by, by_whom);
         assert!(reason.contains("post-quantum"), "{reason}");
+        let (ours, theirs) = match by {
+            By::Local => (&groups.ours, &groups.peers),
+            By::Peer => (&groups.peers, &groups.ours),
+        };
+        assert_eq!(*ours, KeyExchange::RequirePostQuantum.groups());
+        assert_eq!(*theirs, KeyExchange::OnlyClassical.groups());
+    }
+}
+
+/// The lists do not meet, in either direction and with either library at the server.
+#[tokio::test]
+async fn both_ends_know_the_groups_that_do_not_meet() {
+    use KeyExchange::{Exactly, OnlyClassical, RequirePostQuantum};
+    for backend in Backend::ALL {
+        for (at_server, at_client) in [
+            (OnlyClassical, RequirePostQuantum),
+            (OnlyClassical, Exactly(vec![Group::MLKEM1024])),
+            (
+                Exactly(vec![Group::MLKEM1024, Group::SECP384R1]),
+                Exactly(vec![Group::X25519]),
+            ),
+        ] {
+            let ends = fail(
+                server_config().tls(backend).key_exchange(at_server.clone()),
+                client_config().key_exchange(at_client.clone()),
+            );
+            let [server, client] = ends.await;
+            for (end, by_whom) in [(server, By::Local), (client, By::Peer)] {
+                let ConnectionError::KeyExchangeRefused { by, groups, .. } = end else {
+                    panic!("{end}");
+                };
+                assert_eq!(by, by_whom);
+                let (of_server, of_client) = match by {
+                    By::Local => (&groups.ours, &groups.peers),
+                    By::Peer => (&groups.peers, &groups.ours),
+                };
+                assert_eq!(*of_server, at_server.groups());
+                assert_eq!(*of_client, at_client.groups());
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::Alert;
+use crate::{Alert, GroupMismatch};
 
 /// A handshake that this end gave up.
 ///
@@ -14,6 +14,7 @@ pub struct Error {
     /// Reason for the local log.
     pub detail: String,
     protocol_violation: bool,
+    groups: Option<Box<GroupMismatch>>,
 }
 
 impl Error {
@@ -23,7 +24,22 @@ impl Error {
             alert,
             detail: detail.into(),
             protocol_violation: false,
+            groups: None,
         }
+    }
+
+    /// Makes the error of two ends without a common key-exchange group.
+    pub fn no_common_group(groups: GroupMismatch) -> Self {
+        let detail = format!("no key-exchange group in common: {groups}");
+        Self {
+            groups: Some(Box::new(groups)),
+            ..Self::new(Alert::HANDSHAKE_FAILURE, detail)
+        }
+    }
+
+    /// Returns the groups of both ends if they have none in common.
+    pub fn groups(&self) -> Option<&GroupMismatch> {
+        self.groups.as_deref()
     }
 
     /// Makes an error that RFC 9001 calls a `PROTOCOL_VIOLATION` rather than an alert.

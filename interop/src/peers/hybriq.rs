@@ -223,7 +223,7 @@ fn told(connection: &hybriq::Connection) -> Handshake {
 
 fn failure(error: ConnectError) -> Failure {
     match error {
-        ConnectError::Connection(ConnectionError::KeyExchangeRefused { by, reason }) => {
+        ConnectError::Connection(ConnectionError::KeyExchangeRefused { by, reason, .. }) => {
             Failure::KeyExchangeRefused { by, reason }
         }
         ConnectError::Connection(ConnectionError::Transport {

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, fmt, io, net::SocketAddr};
 
 use bytes::Bytes;
-use hybriq_tls::Alert;
+use hybriq_tls::{Alert, GroupMismatch};
 
 use super::wire::{Eof, FrameType};
 
@@ -191,10 +191,14 @@ pub enum ConnectionError {
         /// The reason given.
         reason: Bytes,
     },
-    /// The key exchange did not satisfy the policy: a post-quantum group was required and the peer
-    /// offered or chose none.
+    /// The key exchange did not satisfy a policy: the ends have no group in common, or a post-quantum
+    /// group was required and the peer offered or chose none.
+    ///
+    /// A server knows the lists of both ends. A client knows the server's if that is hybriq, too.
+    /// Other servers only send the alert `handshake_failure`, which a client without classical groups
+    /// takes for this.
     #[error(
-        "{} refused the key exchange{colon}{reason}; choose a KeyExchange policy that shares a group with the peer's",
+        "{} refused the key exchange{colon}{reason} ({groups}); choose a KeyExchange policy that shares a group with the peer's",
         match by { By::Local => "this end", By::Peer => "the peer" },
         colon = if reason.is_empty() { "" } else { ": " }
     )]
@@ -203,6 +207,8 @@ pub enum ConnectionError {
         by: By,
         /// Description of what was missing.
         reason: String,
+        /// Groups of both ends, as far as they are known.
+        groups: Box<GroupMismatch>,
     },
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
@@ -337,6 +343,8 @@ pub enum MigrateError {
 
 #[cfg(test)]
 mod tests {
+    use hybriq_tls::{Group, GroupMismatch};
+
     use super::{By, Code, ConnectionError};
 
     #[test]
@@ -364,10 +372,12 @@ mod tests {
     fn a_refusal_without_a_reason_reads_well() {
         let refused = |reason: &str| {
             let (by, reason) = (By::Peer, reason.to_owned());
-            ConnectionError::KeyExchangeRefused { by, reason }.to_string()
+            let groups = Box::new(GroupMismatch::new([Group::X25519], []));
+            ConnectionError::KeyExchangeRefused { by, reason, groups }.to_string()
         };
         let start = "the peer refused the key exchange";
-        assert!(refused("").starts_with(&format!("{start}; choose")));
-        assert!(refused("no group").starts_with(&format!("{start}: no group; choose")));
+        let groups = "(this end takes X25519)";
+        assert!(refused("").starts_with(&format!("{start} {groups}; choose")));
+        assert!(refused("no group").starts_with(&format!("{start}: no group {groups}; choose")));
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn closed(sheet: &mut Sheet<'_>, error: &ConnectionError) {
                 };
                 (trigger, frames::shortened(reason).into_owned())
             }
-            ConnectionError::KeyExchangeRefused { by, reason } => {
+            ConnectionError::KeyExchangeRefused { by, reason, .. } => {
                 by_end(*by);
                 let code = Code::crypto(Alert::HANDSHAKE_FAILURE.0);
                 frames::write_code(data, transport, code, NumberKey::of(schema));

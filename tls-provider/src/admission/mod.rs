@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Alert, ClientHello, ConfigError, Error, Group, KeyExchange};
+use crate::{Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange};
 
 #[cfg(test)]
 mod tests;
@@ -77,10 +77,36 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
     if !common && (offered || !alpn.is_empty()) {
         return Err(Error::new(
             Alert::NO_APPLICATION_PROTOCOL,
-            "no application protocol in common with the client",
+            no_protocol(alpn, hello),
         ));
     }
     Ok(())
+}
+
+/// Protocols of a list that a message names.
+const NAMED: usize = 8;
+
+/// Says what both ends speak if they have no application protocol in common.
+fn no_protocol(ours: &[Vec<u8>], hello: &ClientHello) -> String {
+    let ours = protocols(ours.iter().map(Vec::as_slice));
+    let theirs = protocols(hello.alpn());
+    format!(
+        "no application protocol in common: the server speaks {ours}, the client {theirs}; give both \
+         ends one in common with `alpn`"
+    )
+}
+
+/// Returns the names of protocols, with what cannot be printed escaped.
+fn protocols<'p>(names: impl Iterator<Item = &'p [u8]>) -> String {
+    let mut names = names.map(|name| name.get(..32).unwrap_or(name).escape_ascii().to_string());
+    let mut shown: Vec<String> = names.by_ref().take(NAMED).collect();
+    if shown.is_empty() {
+        return "none".to_owned();
+    }
+    if names.next().is_some() {
+        shown.push("others".to_owned());
+    }
+    shown.join(", ")
 }
 
 /// Chooses the group of the handshake among `ours`, which stand in order of preference.
@@ -94,13 +120,10 @@ pub(crate) fn choose_group(ours: &[Group], hello: &ClientHello) -> Result<Group,
         .copied()
         .filter(|group| hello.groups().contains(group));
     let Some(first) = mutual.next() else {
-        return Err(Error::new(
-            Alert::HANDSHAKE_FAILURE,
-            format!(
-                "no key-exchange group in common: the client supports {:?}",
-                hello.groups()
-            ),
-        ));
+        return Err(Error::no_common_group(GroupMismatch::new(
+            ours.iter().copied(),
+            hello.groups().iter().copied(),
+        )));
     };
     let has_share = |group: Group| hello.key_shares().iter().any(|(share, _)| *share == group);
     let with_share = std::iter::once(first)

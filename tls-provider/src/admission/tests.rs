@@ -37,7 +37,23 @@ fn no_common_group_is_alert_40() {
     for peer in [hello(&[P256], &[P256]), hello(&[], &[])] {
         let error = choose_group(&[HYBRID], &peer).expect_err("no common group");
         assert_eq!(error.alert, Alert::HANDSHAKE_FAILURE);
+        let groups = error.groups().expect("both lists");
+        assert_eq!(
+            (&*groups.ours, &*groups.peers),
+            (&[HYBRID][..], peer.groups())
+        );
     }
+}
+
+#[test]
+fn the_error_names_the_groups_of_both_ends() {
+    let peer = hello(&[P256, Group(0x6a6a)], &[P256]);
+    let error = choose_group(&[HYBRID, X25519], &peer).expect_err("no common group");
+    let text = "this end takes X25519MLKEM768, X25519, the peer secp256r1, group 0x6a6a";
+    assert!(error.detail.ends_with(text), "{error}");
+    let many: Vec<Group> = (0..1000).map(|code| Group(0x8000 + code)).collect();
+    let error = choose_group(&[HYBRID], &hello(&many, &[])).expect_err("no common group");
+    assert_eq!(error.groups().map(|groups| groups.peers.len()), Some(32));
 }
 
 #[test]

@@ -12,7 +12,10 @@ use super::{
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, Frame, FrameType, FrameWriter},
-    handshake::{Handshake, POST_QUANTUM_REQUIRED},
+    handshake::{
+        Handshake,
+        refusal::{self, Refusal},
+    },
     limits,
     packet::{Decoded, Kind, PacketBuilder, PacketNumber, Packets, Space},
     params::ACK_DELAY_EXPONENT,
@@ -116,12 +119,13 @@ impl Connection {
         );
     }
 
-    pub(super) fn close_by_policy(&mut self, now: Instant, reason: String) {
+    pub(super) fn close_by_policy(&mut self, now: Instant, refusal: Refusal) {
         self.close_with(
             now,
             ConnectionError::KeyExchangeRefused {
                 by: By::Local,
-                reason,
+                reason: refusal.reason,
+                groups: refusal.groups,
             },
         );
     }
@@ -164,6 +168,7 @@ impl Connection {
                 let reason = String::from_utf8_lossy(&bounded(reason)).into_owned();
                 ConnectionError::KeyExchangeRefused {
                     by: By::Peer,
+                    groups: Box::new(refusal::heard(self.handshake.policy(), &reason)),
                     reason,
                 }
             }
@@ -363,6 +368,7 @@ fn write_last_ack(
 /// Writes the frame. Before the handshake is over, an application's close is sent without its code
 /// and reason (RFC 9000 §10.2.3).
 fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWriter<'_>) {
+    let told;
     let frame = match error {
         ConnectionError::Application { code, reason, .. } if space == Space::Data => {
             ConnectionClose::Application {
@@ -385,11 +391,14 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
             frame: *frame,
             reason,
         },
-        ConnectionError::KeyExchangeRefused { .. } => ConnectionClose::Transport {
-            code: Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0).0,
-            frame: Some(FrameType::CRYPTO),
-            reason: POST_QUANTUM_REQUIRED.as_bytes(),
-        },
+        ConnectionError::KeyExchangeRefused { groups, .. } => {
+            told = refusal::told(&groups.ours);
+            ConnectionClose::Transport {
+                code: Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0).0,
+                frame: Some(FrameType::CRYPTO),
+                reason: told.as_bytes(),
+            }
+        }
         _ => ConnectionClose::Transport {
             code: Code::NO_ERROR.0,
             frame: None,

@@ -422,7 +422,7 @@ impl Connection {
     fn fail(&mut self, now: Instant, failure: handshake::Failure) {
         match failure {
             handshake::Failure::Transport(error) => self.close_by_transport(now, error),
-            handshake::Failure::KeyExchange(reason) => self.close_by_policy(now, reason),
+            handshake::Failure::KeyExchange(refusal) => self.close_by_policy(now, refusal),
         }
     }
 }

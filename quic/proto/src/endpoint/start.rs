@@ -2,12 +2,14 @@
 
 use std::{net::SocketAddr, time::Instant};
 
+use hybriq_tls::GroupMismatch;
+
 use super::{AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, routing::Target};
 use crate::{
     connection::{Attempt, ClientStart, Connection, ServerStart},
     error::{By, Code, ConnectionError, TransportError},
     frame::FrameType,
-    handshake::POST_QUANTUM_REQUIRED,
+    handshake::refusal,
     limits,
     packet::Cid,
 };
@@ -83,10 +85,13 @@ impl Endpoint {
         let policy = setup.provider.key_exchange_for(client_hello.server_name());
         if policy.requires_post_quantum() && !client_hello.offers_post_quantum() {
             self.stats.key_exchange_refused += 1;
-            self.reject(&hello, &key_exchange_error());
+            let theirs = client_hello.groups().iter().copied();
+            let groups = GroupMismatch::new(policy.groups(), theirs);
+            self.reject(&hello, &key_exchange_error(&groups));
             return Err(AcceptError::Refused(ConnectionError::KeyExchangeRefused {
                 by: By::Local,
                 reason: "the client offered no post-quantum group".into(),
+                groups: Box::new(groups),
             }));
         }
         let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
@@ -167,10 +172,10 @@ impl Endpoint {
     }
 }
 
-fn key_exchange_error() -> TransportError {
+fn key_exchange_error(groups: &GroupMismatch) -> TransportError {
     TransportError::new(
         Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0),
-        POST_QUANTUM_REQUIRED,
+        refusal::told(&groups.ours),
     )
     .in_frame(FrameType::CRYPTO)
 }

@@ -4,6 +4,7 @@ mod crypto_stream;
 mod flights;
 mod key_update;
 mod keys;
+pub(crate) mod refusal;
 mod sealing;
 mod unsealing;
 
@@ -13,8 +14,8 @@ mod tests;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage,
-    Negotiated, Session, Side, Status,
+    Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, Group, GroupMismatch, KeyExchange,
+    Level, Lineage, Negotiated, Session, Side, Status,
 };
 
 pub(crate) use key_update::{OneRtt, Violation};
@@ -24,15 +25,13 @@ pub(crate) use unsealing::{opened_long, reserved_bits};
 use self::{
     crypto_stream::{CryptoStream, Spread},
     flights::Flights,
+    refusal::Refusal,
 };
 use super::{
     error::{Code, TransportError},
     frame::{Crypto, FrameType, FrameWriter, Owner, Timing},
     packet::{KeyPair, Space, Version},
 };
-
-/// Reason sent to a client without ML-KEM if the policy requires it.
-pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,13 +47,24 @@ pub(crate) struct Progress {
 pub(crate) enum Failure {
     /// The peer violated the protocol.
     Transport(TransportError),
-    /// The peer chose a classical group although post-quantum is required.
-    KeyExchange(String),
+    /// The ends have no group in common, or the peer chose a classical one although post-quantum is
+    /// required.
+    KeyExchange(Refusal),
 }
 
 impl From<TransportError> for Failure {
     fn from(error: TransportError) -> Self {
         Self::Transport(error)
+    }
+}
+
+impl From<hybriq_tls::Error> for Failure {
+    fn from(error: hybriq_tls::Error) -> Self {
+        if let Some(groups) = error.groups() {
+            return Self::KeyExchange(Refusal::new(refusal::NONE_IN_COMMON, groups.clone()));
+        }
+        let code = Code(error.code());
+        Self::Transport(TransportError::new(code, error.detail).in_frame(FrameType::CRYPTO))
     }
 }
 
@@ -102,7 +112,7 @@ pub(crate) struct Handshake {
     streams: Flights,
     exporter: Option<Exporter>,
     keys: Keys,
-    requires_post_quantum: bool,
+    policy: KeyExchange,
     complete: bool,
     params_seen: bool,
     done_owed: bool,
@@ -166,7 +176,7 @@ impl Handshake {
             streams: Flights::default(),
             exporter: None,
             keys: Keys::new(version, initial),
-            requires_post_quantum: policy.requires_post_quantum(),
+            policy: policy.clone(),
             complete: false,
             params_seen: false,
             done_owed: false,
@@ -190,7 +200,12 @@ impl Handshake {
     /// alert is `handshake_failure` while we require a post-quantum group.
     pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
         code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
-            && (reason == POST_QUANTUM_REQUIRED.as_bytes() || self.requires_post_quantum)
+            && (refusal::is_told(reason) || self.policy.requires_post_quantum())
+    }
+
+    /// Returns the policy for groups.
+    pub(crate) const fn policy(&self) -> &KeyExchange {
+        &self.policy
     }
 
     /// Returns true if TLS is complete (RFC 9001 §4.1.1).
@@ -303,27 +318,22 @@ impl Handshake {
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let mut flight = Flight::default();
         let driven = session.drive(&mut input, &mut flight);
-        let status = driven.map_err(|error| {
-            TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
-        })?;
-        if self.requires_post_quantum {
-            if let Some(group) = session
-                .negotiated()
-                .group
-                .filter(|group| !group.is_post_quantum())
-            {
-                return Err(Failure::KeyExchange(format!(
-                    "{group} was chosen, a post-quantum group is required"
-                )));
+        let status = driven.map_err(Failure::from)?;
+        if self.policy.requires_post_quantum() {
+            let negotiated = session.negotiated();
+            let refused = |reason: String, group: Option<Group>| {
+                let groups = GroupMismatch::new(self.policy.groups(), group);
+                Err(Failure::KeyExchange(Refusal::new(reason, groups)))
+            };
+            let classical = negotiated.group.filter(|group| !group.is_post_quantum());
+            if let Some(group) = classical {
+                let reason = format!("{group} was chosen, a post-quantum group is required");
+                return refused(reason, Some(group));
             }
-        }
-        if self.requires_post_quantum
-            && status == Status::Complete
-            && goes_back_to_classical(&session.negotiated())
-        {
-            return Err(Failure::KeyExchange(
-                "the session that was resumed began without a post-quantum group".to_owned(),
-            ));
+            if status == Status::Complete && goes_back_to_classical(&negotiated) {
+                let reason = "the session that was resumed began without a post-quantum group";
+                return refused(reason.to_owned(), None);
+            }
         }
         self.early_data = early_data(&**session);
         let mut progress = Progress::default();

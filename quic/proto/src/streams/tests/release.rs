@@ -58,7 +58,7 @@ fn a_receiver_dropped_unread_stops_the_sender() {
     server.forget_recv(id, 8);
     exchange_all(&mut client, &mut server);
     assert_eq!(events(&mut client)[0], StreamEvent::Stopped { id, code: 8 });
-    assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(0)));
+    assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(8)));
 }
 
 #[test]

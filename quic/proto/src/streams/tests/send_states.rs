@@ -129,7 +129,7 @@ fn stop_sending_aborts_unless_all_is_acknowledged() {
 #[test]
 fn releasing_aborts_what_is_not_finished() {
     every_state(
-        |send| _ = send.release(),
+        |send| _ = send.release(0),
         [
             ResetSent, ResetSent, DataSent, DataRecvd, ResetSent, ResetRecvd,
         ],

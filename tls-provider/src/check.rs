@@ -71,6 +71,12 @@ impl Problems {
         self.errors.is_empty()
     }
 
+    /// Returns the first problem, if there are any.
+    #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+    pub(crate) fn into_first(self) -> Option<ConfigError> {
+        self.errors.into_iter().next()
+    }
+
     /// Returns all problems, if there are any.
     pub(crate) fn into_result(self) -> Result<(), ConfigErrors> {
         ConfigErrors::new(self.errors).map_or(Ok(()), Err)

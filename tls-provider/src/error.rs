@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::{Alert, GroupMismatch};
+use crate::{Alert, GroupMismatch, Profile};
 
 /// A handshake that this end gave up.
 ///
@@ -128,6 +128,17 @@ pub enum ConfigError {
     /// A name that belongs to no TLS library known here.
     #[error("there is no TLS library `{0}`; use `rustls` or `s2n-tls`")]
     UnknownBackend(String),
+    /// A name that belongs to no [`Profile`].
+    #[error("there is no profile `{0}`; use default, cnsa2, bsi, anssi, asd or fips140")]
+    UnknownProfile(String),
+    /// The profile forbids something that was asked for.
+    #[error("profile `{profile}` ({}): {problem}", profile.source())]
+    Profile {
+        /// The profile.
+        profile: Profile,
+        /// The rule that is broken, and what to do.
+        problem: String,
+    },
     /// The provider cannot do this key-exchange policy.
     #[error("{provider} cannot do {wanted}: {hint}")]
     KeyExchange {

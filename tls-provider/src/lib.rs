@@ -51,6 +51,7 @@ mod message;
 mod mismatch;
 mod negotiated;
 mod options;
+mod profile;
 mod resumption;
 mod secret;
 mod session;
@@ -67,6 +68,7 @@ pub mod s2n;
 
 pub use alert::Alert;
 pub use backend::Backend;
+pub use certificate::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
 pub use error::{ConfigError, ConfigErrors, Error};
 pub use exporter::{ExportError, Exporter};
 pub use group::{Group, GroupKind, KeyExchange};
@@ -75,6 +77,7 @@ pub use level::{Level, PerLevel, Side};
 pub use mismatch::GroupMismatch;
 pub use negotiated::{Negotiated, SignatureScheme};
 pub use options::{ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
+pub use profile::Profile;
 pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
 pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
@@ -84,3 +87,9 @@ pub use signer::{SignError, Signer};
 pub use ticket::{issued_ticket, skip_tickets};
 pub use tickets::Tickets;
 pub use verifier::{PeerChain, Verifier};
+
+/// Returns true if the cryptography of this build is a FIPS module of AWS-LC, whose self tests have
+/// passed. Only a build with the feature `fips` has one.
+pub fn is_fips() -> bool {
+    aws_lc_rs::try_fips_mode().is_ok()
+}

@@ -5,7 +5,7 @@ use bytes::BytesMut;
 
 use crate::{
     CertificateDer, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, KeyExchange,
-    Negotiated, PerLevel, Secret, Side,
+    Negotiated, PerLevel, Profile, Secret, Side,
 };
 
 /// Input of a new session.
@@ -71,6 +71,11 @@ pub trait Provider: Send + Sync {
     fn key_exchange_for(&self, server_name: Option<&str>) -> &KeyExchange {
         let _ = server_name;
         self.key_exchange()
+    }
+
+    /// Returns the rules that the provider was built with.
+    fn profile(&self) -> Profile {
+        Profile::Default
     }
 
     /// Returns the [resumption context](Start::resumption_context) of the session that a client

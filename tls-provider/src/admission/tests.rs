@@ -51,7 +51,7 @@ fn the_error_names_the_groups_of_both_ends() {
     let error = choose_group(&[HYBRID, X25519], &peer).expect_err("no common group");
     let text = "this end takes X25519MLKEM768, X25519, the peer secp256r1, group 0x6a6a";
     assert!(error.detail.ends_with(text), "{error}");
-    let many: Vec<Group> = (0..1000).map(|code| Group(0x8000 + code)).collect();
+    let many: Vec<Group> = (0..60).map(|code| Group(0x8000 + code)).collect();
     let error = choose_group(&[HYBRID], &hello(&many, &[])).expect_err("no common group");
     assert_eq!(error.groups().map(|groups| groups.peers.len()), Some(32));
 }

@@ -2,8 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+mod algorithms;
+
 #[cfg(test)]
 mod tests;
+
+pub use algorithms::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
 
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;

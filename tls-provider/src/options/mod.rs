@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{ConfigError, EarlyDataPolicy, KeyExchange, SessionStore, Suite, Tickets};
+use crate::{ConfigError, EarlyDataPolicy, KeyExchange, Profile, SessionStore, Suite, Tickets};
 
 mod identity;
 mod key_log;
@@ -72,6 +72,7 @@ pub struct ClientOptions {
     pub(crate) suites: Option<Vec<Suite>>,
     pub(crate) key_log: KeyLog,
     pub(crate) no_resumption: bool,
+    pub(crate) profile: Profile,
     pub(crate) session_store: Option<Opaque<dyn SessionStore>>,
     #[cfg(feature = "rustls")]
     pub(crate) change_rustls: Option<Change<::rustls::ClientConfig>>,
@@ -129,6 +130,20 @@ impl ClientOptions {
         self
     }
 
+    /// Sets the rules of an authority, which bind this client and the servers it connects to. Default:
+    /// [`Profile::Default`].
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Returns the profile that was set.
+    #[doc(hidden)]
+    pub const fn chosen_profile(&self) -> Profile {
+        self.profile
+    }
+
     /// Remembers no session tickets, so that every handshake is a full one.
     #[must_use]
     pub fn without_resumption(mut self) -> Self {
@@ -182,6 +197,7 @@ pub struct ServerOptions {
     pub(crate) no_tickets: bool,
     pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tickets: Option<Tickets>,
+    pub(crate) profile: Profile,
     #[cfg(feature = "rustls")]
     pub(crate) change_rustls: Option<Change<::rustls::ServerConfig>>,
 }
@@ -201,6 +217,7 @@ impl ServerOptions {
             no_tickets: false,
             early_data: EarlyDataPolicy::Off,
             tickets: None,
+            profile: Profile::default(),
             #[cfg(feature = "rustls")]
             change_rustls: None,
         }
@@ -279,6 +296,14 @@ impl ServerOptions {
     #[must_use]
     pub fn tickets(mut self, tickets: Tickets) -> Self {
         self.tickets = Some(tickets);
+        self
+    }
+
+    /// Sets the rules of an authority, which bind this server and its clients. Default:
+    /// [`Profile::Default`].
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
         self
     }
 

@@ -10,6 +10,7 @@ use crate::{ClientOptions, ServerOptions, Suite};
 
 /// Notes what is wrong with a server's options.
 pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
+    let options = &*options.resolved(problems);
     problems.note(groups::of_policy(&options.key_exchange));
     for (_, policy) in &options.key_exchange_for {
         problems.note(groups::of_policy(policy));
@@ -25,6 +26,7 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
 
 /// Notes what is wrong with a client's options.
 pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
+    let options = &*options.resolved(problems);
     problems.note(client::refuse_store(options));
     problems.note(groups::of_policy(&options.key_exchange));
     problems.note(options.key_log.open());

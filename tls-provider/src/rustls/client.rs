@@ -16,12 +16,14 @@ use super::remembered::{Memory, Remembered};
 use super::session::Running;
 use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
 use crate::{
-    ClientOptions, ConfigError, EarlyDataPolicy, KeyExchange, Provider, Session, Side, Start,
+    ClientOptions, ConfigError, EarlyDataPolicy, KeyExchange, Profile, Provider, Session, Side,
+    Start,
 };
 
 /// A provider of client sessions over rustls.
 pub struct Client {
     key_exchange: KeyExchange,
+    profile: Profile,
     resuming: Arc<ClientConfig>,
     /// Configuration that resumes, and offers 0-RTT data where the ticket allows it.
     early: Arc<ClientConfig>,
@@ -55,6 +57,7 @@ impl Client {
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
         refuse_store(options)?;
+        let options = &*options.under_profile()?;
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
         let mut config = config(options, &crypto)?;
@@ -83,9 +86,10 @@ impl Client {
             fresh.resumption = store(false);
         }
         let mut early = config.clone();
-        early.enable_early_data = true;
+        early.enable_early_data = options.profile.allows_early_data();
         Ok(Self {
             key_exchange: options.key_exchange.clone(),
+            profile: options.profile,
             resuming: Arc::new(config),
             early: Arc::new(early),
             fresh: Arc::new(fresh),
@@ -133,7 +137,11 @@ impl Provider for Client {
     }
 
     fn supports_early_data(&self) -> bool {
-        true
+        self.profile.allows_early_data()
+    }
+
+    fn profile(&self) -> Profile {
+        self.profile
     }
 
     fn key_exchange(&self) -> &KeyExchange {

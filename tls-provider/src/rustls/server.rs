@@ -24,7 +24,7 @@ use crate::admission::{self, ByServerName};
 use crate::tickets::sessions::{Audience, Sessions};
 use crate::{
     Alert, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group, Identity,
-    KeyExchange, Provider, ServerOptions, Session, Side, Start,
+    KeyExchange, Profile, Provider, ServerOptions, Session, Side, Start,
 };
 
 /// A provider of server sessions over rustls.
@@ -34,6 +34,7 @@ pub struct Server {
 
 /// Everything that sessions need before they have seen a ClientHello.
 struct Shared {
+    profile: Profile,
     policies: ByServerName<Policy>,
     alpn: Vec<Vec<u8>>,
     /// Sessions behind the tickets, where 0-RTT data is accepted.
@@ -72,6 +73,7 @@ impl Server {
         options: &ServerOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
+        let options = &*options.under_profile()?;
         let parts = Parts::new(options, &wrap)?;
         let policies = ByServerName::build(
             &options.key_exchange,
@@ -95,6 +97,7 @@ impl Server {
         let alpn = options.alpn.clone();
         Ok(Self {
             shared: Arc::new(Shared {
+                profile: options.profile,
                 policies,
                 alpn,
                 sessions: match parts.tickets {
@@ -205,6 +208,10 @@ impl Provider for Server {
 
     fn supports_early_data(&self) -> bool {
         self.shared.sessions.is_some()
+    }
+
+    fn profile(&self) -> Profile {
+        self.shared.profile
     }
 
     fn key_exchange(&self) -> &KeyExchange {

@@ -31,6 +31,7 @@ impl TcpServer {
         options: &ServerOptions,
         alpn: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<Self, ConfigError> {
+        let options = &*options.under_profile()?;
         let shared = Shared::new(options, alpn)?;
         let of_policy = |policy: &KeyExchange| {
             let groups = groups::of_policy(policy)?.into_iter();
@@ -73,6 +74,7 @@ impl TcpClient {
         options: &ClientOptions,
         alpn: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<Self, ConfigError> {
+        let options = &*options.under_profile()?;
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = suites::crypto(options.suites.as_deref(), &groups)?;
         let mut config = client::config(options, &Arc::new(crypto))?;

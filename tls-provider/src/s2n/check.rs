@@ -9,6 +9,7 @@ use crate::{ClientAuth, ClientOptions, ConfigError, ServerOptions, Trust};
 
 /// Notes what is wrong with a server's options.
 pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
+    let options = &*options.resolved(problems);
     problems.note(server::refuse_early_data(options));
     #[cfg(feature = "rustls")]
     problems.note(config::refuse_change(
@@ -31,6 +32,7 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
 
 /// Notes what is wrong with a client's options.
 pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
+    let options = &*options.resolved(problems);
     #[cfg(feature = "rustls")]
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),

@@ -16,13 +16,14 @@ use super::session::{Common, Peer, Running};
 use super::tickets::Tickets;
 use super::{NAME, keys_elsewhere, policy, reason, session, unsupported};
 use crate::{
-    ClientOptions, ConfigError, KeyExchange, MemorySessions, Provider, Session, SessionStore, Side,
-    Start,
+    ClientOptions, ConfigError, KeyExchange, MemorySessions, Profile, Provider, Session,
+    SessionStore, Side, Start,
 };
 
 /// A provider of client sessions over s2n-tls.
 pub struct Client {
     key_exchange: KeyExchange,
+    profile: Profile,
     config: Config,
     common: Common,
     tickets: Option<Tickets>,
@@ -36,6 +37,7 @@ impl Client {
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
+        let options = &*options.under_profile()?;
         let policy = policy::find(&options.key_exchange, options.suites.as_deref())?;
         let mut builder = config::builder(policy, &options.alpn)?;
         Roots::new(&options.trust)?.apply(&mut builder)?;
@@ -53,6 +55,7 @@ impl Client {
             .map_err(|error| unsupported(reason(&error)))?;
         Ok(Self {
             key_exchange: options.key_exchange.clone(),
+            profile: options.profile,
             config,
             common: Common {
                 alpn: options.alpn.clone().into(),
@@ -84,6 +87,10 @@ impl Provider for Client {
 
     fn supports_early_data(&self) -> bool {
         false
+    }
+
+    fn profile(&self) -> Profile {
+        self.profile
     }
 
     fn key_exchange(&self) -> &KeyExchange {

@@ -14,6 +14,8 @@ mod identity;
 mod key_log;
 mod lineage;
 mod negotiation;
+#[cfg(feature = "rustls")]
+mod profiles;
 mod resumption;
 mod sessions;
 mod signer;

@@ -17,7 +17,7 @@ use crate::admission::{self, ByServerName};
 use crate::tickets::s2n::Generation;
 use crate::{
     Alert, ClientAuth, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Lineage,
-    Provider, ServerOptions, Session, Side, Start, Tickets,
+    Profile, Provider, ServerOptions, Session, Side, Start, Tickets,
 };
 
 #[cfg(test)]
@@ -29,6 +29,7 @@ pub struct Server {
 }
 
 struct Shared {
+    profile: Profile,
     policies: ByServerName<Named>,
     common: Common,
 }
@@ -42,6 +43,7 @@ impl Server {
         refuse_early_data(options)?;
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
+        let options = &*options.under_profile()?;
         let parts = Arc::new(Parts::new(options)?);
         let policies = ByServerName::build(
             &options.key_exchange,
@@ -52,6 +54,7 @@ impl Server {
             },
         )?;
         let shared = Shared {
+            profile: options.profile,
             policies,
             common: Common {
                 alpn: parts.alpn.clone(),
@@ -87,6 +90,10 @@ impl Provider for Server {
 
     fn supports_early_data(&self) -> bool {
         false
+    }
+
+    fn profile(&self) -> Profile {
+        self.shared.profile
     }
 
     fn key_exchange(&self) -> &KeyExchange {

@@ -234,6 +234,8 @@ mod error;
 pub mod guide;
 #[cfg(feature = "tokio")]
 mod incoming;
+#[cfg(feature = "tokio")]
+mod post_quantum;
 #[cfg(feature = "qlog")]
 pub mod qlog;
 mod random;
@@ -290,13 +292,16 @@ pub use hybriq_proto::{
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
-    Alert, Backend, CertificateDer, CertificateRevocationListDer, ClientAuth, ClientHello,
-    ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch, Identity, KeyExchange,
-    KeyLog, Lineage, MemorySessions, PeerChain, PrivateKeyDer, SessionStore, Side, SignError,
-    SignatureScheme, Signer, Suite, Tickets, Trust, Verifier,
+    Alert, Backend, CertificateAlgorithms, CertificateDer, CertificateRevocationListDer,
+    ClientAuth, ClientHello, ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch,
+    Identity, KeyAlgorithm, KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain, PrivateKeyDer,
+    Profile, SessionStore, Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite,
+    Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
+#[cfg(feature = "tokio")]
+pub use post_quantum::{NotPostQuantum, PostQuantum};
 pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
 pub use stream::{RecvStream, SendStream};

@@ -7,7 +7,7 @@ use std::{
 
 use hybriq_tls::{
     Backend, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy, Identity, KeyExchange,
-    KeyLog, Provider, Side, Suite, Trust,
+    KeyLog, Profile, Provider, Side, Suite, Trust,
 };
 
 use super::{KnownVersions, MemoryTokenStore, check_provider};
@@ -96,6 +96,21 @@ impl ClientConfig {
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
+    }
+
+    /// Sets the rules of an authority for groups, suites, certificates and 0-RTT, which bind this client
+    /// and the servers it connects to. Default: [`Profile::Default`]. [`ClientConfig::check`] names every
+    /// option that the profile forbids.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{ClientConfig, Profile};
+    ///
+    /// let config = ClientConfig::new().profile(Profile::Anssi);
+    /// ```
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        self.with_tls(|tls| tls.profile(profile))
     }
 
     /// Sets where the connections' secrets are logged. Default: nowhere.
@@ -244,8 +259,21 @@ impl ClientConfig {
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
             Some(provider) => check_provider(&**provider, Side::Client),
-            None => self.backend.check_client(&self.tls, SystemTime::now()),
+            None => {
+                self.refuse_early_data()?;
+                self.backend.check_client(&self.tls, SystemTime::now())
+            }
         }
+    }
+
+    /// Refuses 0-RTT data where the profile forbids it.
+    fn refuse_early_data(&self) -> Result<(), ConfigError> {
+        let profile = self.tls.chosen_profile();
+        if self.early_data.is_on() && !profile.allows_early_data() {
+            let problem = "0-RTT data is not allowed; leave `offer_early_data` out".to_owned();
+            return Err(ConfigError::Profile { profile, problem });
+        }
+        Ok(())
     }
 
     /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.
@@ -256,7 +284,10 @@ impl ClientConfig {
         }
         let provider = match &self.provider {
             Some(provider) => provider.clone(),
-            None => self.backend.client(&self.tls)?,
+            None => {
+                self.refuse_early_data()?;
+                self.backend.client(&self.tls)?
+            }
         };
         let transport = self.transport.clone().token_store(self.tokens.clone());
         let setup = Setup {

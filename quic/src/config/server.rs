@@ -7,7 +7,7 @@ use std::{
 
 use hybriq_tls::{
     Backend, ClientAuth, ConfigError, ConfigErrors, EarlyDataPolicy, Identity, KeyExchange, KeyLog,
-    Provider, ServerOptions, Side, Suite, Tickets,
+    Profile, Provider, ServerOptions, Side, Suite, Tickets,
 };
 
 use super::check_provider;
@@ -91,6 +91,26 @@ impl ServerConfig {
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
+    }
+
+    /// Sets the rules of an authority for groups, suites, certificates and 0-RTT, which bind this server
+    /// and its clients. Default: [`Profile::Default`]. [`ServerConfig::check`] names every option that
+    /// the profile forbids.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Identity, Profile, ServerConfig};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("ml-dsa-87.pem", "key.pem")?;
+    /// let config = ServerConfig::new(identity).profile(Profile::Cnsa2);
+    /// config.check()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        self.with_tls(|tls| tls.profile(profile))
     }
 
     /// Sets where the connections' secrets are logged. Default: nowhere.

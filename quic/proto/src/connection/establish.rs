@@ -23,14 +23,14 @@ use super::{
 };
 use crate::{
     ack_frequency::AckFrequency,
-    agreement::Handshake as Agreement,
+    agreement::{Circumstances, Handshake as Agreement},
     cids,
     config::{self, PeerMigration, TransportConfig},
     datagrams::Datagrams,
     error::{By, Code, TransportError},
     events,
     frame::Crypto,
-    handshake::{Failure, Handshake},
+    handshake::{Failure, Handshake, Terms},
     header_bits::{Grease, HeaderBits},
     limits,
     packet::{self, Cid, KeyPair, PacketNumber, Space, Spaces, Version},
@@ -254,7 +254,10 @@ impl Connection {
             handshake: Handshake::new(
                 side,
                 parts.session,
-                parts.policy,
+                Terms {
+                    policy: parts.policy.clone(),
+                    profile: parts.setup.provider.profile(),
+                },
                 parts.version,
                 parts.initial,
             ),
@@ -315,9 +318,14 @@ impl Connection {
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
-        let early_data = self.early_data();
-        let negotiated = self.handshake.negotiated();
-        self.agreed.outcome = Agreement::new(negotiated, self.version(), early_data);
+        let around = Circumstances {
+            version: self.version(),
+            early_data: self.early_data(),
+            peer_certificates: self.handshake.peer_certificates(),
+            profile: self.handshake.profile(),
+            policy: self.handshake.policy(),
+        };
+        self.agreed.outcome = Agreement::new(self.handshake.negotiated(), &around);
         if self.agreed.outcome.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,

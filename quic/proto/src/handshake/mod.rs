@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use hybriq_tls::{
     Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, Group, GroupMismatch, KeyExchange,
-    Level, Lineage, Negotiated, Session, Side, Status,
+    Level, Lineage, Negotiated, Profile, Session, Side, Status,
 };
 
 pub(crate) use key_update::{OneRtt, Violation};
@@ -101,6 +101,15 @@ impl Sent {
     }
 }
 
+/// Rules of this end for the handshake.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Terms {
+    /// Policy for the key exchange.
+    pub(crate) policy: KeyExchange,
+    /// Rules of an authority, which the provider enforces.
+    pub(crate) profile: Profile,
+}
+
 /// The TLS session with its CRYPTO streams and keys.
 #[expect(
     clippy::struct_excessive_bools,
@@ -112,7 +121,7 @@ pub(crate) struct Handshake {
     streams: Flights,
     exporter: Option<Exporter>,
     keys: Keys,
-    policy: KeyExchange,
+    terms: Terms,
     complete: bool,
     params_seen: bool,
     done_owed: bool,
@@ -166,7 +175,7 @@ impl Handshake {
     pub(crate) fn new(
         side: Side,
         session: Box<dyn Session>,
-        policy: &KeyExchange,
+        terms: Terms,
         version: Version,
         initial: KeyPair,
     ) -> Self {
@@ -176,7 +185,7 @@ impl Handshake {
             streams: Flights::default(),
             exporter: None,
             keys: Keys::new(version, initial),
-            policy: policy.clone(),
+            terms,
             complete: false,
             params_seen: false,
             done_owed: false,
@@ -200,12 +209,17 @@ impl Handshake {
     /// alert is `handshake_failure` while we require a post-quantum group.
     pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
         code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
-            && (refusal::is_told(reason) || self.policy.requires_post_quantum())
+            && (refusal::is_told(reason) || self.terms.policy.requires_post_quantum())
     }
 
     /// Returns the policy for groups.
     pub(crate) const fn policy(&self) -> &KeyExchange {
-        &self.policy
+        &self.terms.policy
+    }
+
+    /// Returns the rules of an authority that the provider enforces.
+    pub(crate) const fn profile(&self) -> Profile {
+        self.terms.profile
     }
 
     /// Returns true if TLS is complete (RFC 9001 §4.1.1).
@@ -319,10 +333,10 @@ impl Handshake {
         let mut flight = Flight::default();
         let driven = session.drive(&mut input, &mut flight);
         let status = driven.map_err(Failure::from)?;
-        if self.policy.requires_post_quantum() {
+        if self.terms.policy.requires_post_quantum() {
             let negotiated = session.negotiated();
             let refused = |reason: String, group: Option<Group>| {
-                let groups = GroupMismatch::new(self.policy.groups(), group);
+                let groups = GroupMismatch::new(self.terms.policy.groups(), group);
                 Err(Failure::KeyExchange(Refusal::new(reason, groups)))
             };
             let classical = negotiated.group.filter(|group| !group.is_post_quantum());

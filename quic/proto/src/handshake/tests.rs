@@ -92,7 +92,11 @@ fn stands(policy: &KeyExchange, resumed: bool, lineage: Option<Lineage>) -> bool
     (negotiated.resumed, negotiated.lineage) = (resumed, lineage);
     let keys = initial_keys(Version::V1, &Cid::from([1; 8]), Side::Client);
     let session = Box::new(Complete(negotiated));
-    let mut handshake = Handshake::new(Side::Client, session, policy, Version::V1, keys);
+    let terms = Terms {
+        policy: policy.clone(),
+        ..Terms::default()
+    };
+    let mut handshake = Handshake::new(Side::Client, session, terms, Version::V1, keys);
     match handshake.drive() {
         Ok(progress) => progress.completed,
         Err(Failure::KeyExchange(_)) => false,

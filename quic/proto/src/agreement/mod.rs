@@ -3,7 +3,13 @@
 use std::fmt;
 
 use crate::packet::Version;
-use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
+use hybriq_tls::{
+    CertificateAlgorithms, CertificateDer, EarlyDataStatus, Group, GroupKind, KeyExchange, Lineage,
+    Negotiated, Profile, SignatureScheme, Suite,
+};
+
+#[cfg(feature = "serde")]
+mod record;
 
 /// The outcome of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +34,13 @@ pub struct Handshake {
     pub version: Version,
     /// Outcome of the 0-RTT data that the client sent.
     pub early_data: EarlyData,
+    /// Algorithms of the peer's certificates, its own first; empty on resumption, and if the peer
+    /// showed none. A certificate that cannot be read, which no built-in check accepts, is left out.
+    pub peer_certificates: Vec<CertificateAlgorithms>,
+    /// Rules of an authority that this end enforces.
+    pub profile: Profile,
+    /// True if this end refuses every key exchange that is not post-quantum.
+    pub requires_post_quantum: bool,
 }
 
 /// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets (RFC
@@ -86,13 +99,24 @@ impl fmt::Display for KeyExchangeInfo {
     }
 }
 
+/// Facts about a handshake beside those that TLS negotiates.
+pub(crate) struct Circumstances<'a> {
+    pub(crate) version: Version,
+    pub(crate) early_data: EarlyDataStatus,
+    pub(crate) peer_certificates: &'a [CertificateDer<'static>],
+    pub(crate) profile: Profile,
+    pub(crate) policy: &'a KeyExchange,
+}
+
 impl Handshake {
+    /// Returns true if a quantum computer reads nothing of this connection: its own key exchange is
+    /// post-quantum, and so is the one in which a resumed session began.
+    pub fn is_post_quantum(&self) -> bool {
+        self.key_exchange.is_post_quantum() && self.lineage == Lineage::PostQuantum
+    }
+
     /// Returns the outcome once TLS knows the group and the suite.
-    pub(crate) fn new(
-        negotiated: Negotiated,
-        version: Version,
-        early_data: EarlyDataStatus,
-    ) -> Option<Self> {
+    pub(crate) fn new(negotiated: Negotiated, around: &Circumstances<'_>) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
         let lineage = lineage(&negotiated, group);
@@ -109,8 +133,15 @@ impl Handshake {
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
             lineage,
-            version,
-            early_data: EarlyData::of(early_data),
+            version: around.version,
+            early_data: EarlyData::of(around.early_data),
+            peer_certificates: around
+                .peer_certificates
+                .iter()
+                .filter_map(|certificate| CertificateAlgorithms::of(certificate))
+                .collect(),
+            profile: around.profile,
+            requires_post_quantum: around.policy.requires_post_quantum(),
         })
     }
 }

@@ -1,0 +1,231 @@
+//! What a connection tells about its security: the record of the handshake, the proof as a type, and
+//! the rules of authorities.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod endpoint_support;
+
+use endpoint_support::{Pair, client_config, server_config, soon};
+use hybriq::{
+    Backend, By, ClientConfig, ConfigError, ConnectError, ConnectionError, Endpoint, Group,
+    Identity, KeyAlgorithm, KeyExchange, PostQuantum, PrivateKeyDer, Profile, ServerConfig,
+    SignatureAlgorithm, Trust,
+};
+use rcgen::{CertificateParams, IsCa, Issuer, KeyPair};
+
+async fn connected(server: ServerConfig, client: ClientConfig) -> Pair {
+    let server = Endpoint::server("127.0.0.1:0", server).unwrap();
+    Pair::of(server, Endpoint::client(client).unwrap()).await
+}
+
+/// A chain of ML-DSA-87 with its root.
+fn ml_dsa() -> (Identity, Trust) {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ML_DSA_87).unwrap();
+    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let root = params.self_signed(&key).unwrap().der().clone();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate_for(&rcgen::PKCS_ML_DSA_87).unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let leaf = params.signed_by(&key, &issuer).unwrap().der().clone();
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    (
+        Identity::from_der(vec![leaf], key),
+        Trust::roots_der([root]),
+    )
+}
+
+#[tokio::test]
+async fn only_a_post_quantum_connection_can_be_proven() {
+    let pair = connected(server_config(), client_config()).await;
+    for connection in [pair.server, pair.client] {
+        let proven = PostQuantum::prove(connection).unwrap();
+        assert!(proven.handshake().is_post_quantum());
+        assert!(PostQuantum::try_from(proven.into_inner()).is_ok());
+    }
+    let classical = client_config().key_exchange(KeyExchange::OnlyClassical);
+    let pair = connected(server_config(), classical).await;
+    for connection in [pair.server, pair.client] {
+        let refused = PostQuantum::prove(connection).unwrap_err();
+        assert_eq!(refused.group(), Group::X25519);
+        let text = refused.to_string();
+        assert!(text.contains("its key exchange is X25519"), "{text}");
+        assert!(!refused.into_connection().handshake().is_post_quantum());
+    }
+}
+
+/// A session that began with a classical exchange is none, whatever its own key exchange is.
+#[tokio::test]
+async fn a_classical_beginning_cannot_be_proven() {
+    let server = server_config();
+    let tickets = hybriq::Tickets::default();
+    let classical = server.clone().tickets(tickets.clone());
+    let classical = classical.key_exchange(KeyExchange::OnlyClassical);
+    let endpoint = Endpoint::server("127.0.0.1:0", classical).unwrap();
+    let client = Endpoint::client(client_config()).unwrap();
+    let address = endpoint.local_address();
+    let accepting = endpoint.clone();
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Some(incoming) = accepting.accept().await {
+            if let Ok(connection) = incoming.accept().await {
+                let mut send = connection.open_uni().await.unwrap();
+                send.finish();
+                kept.push(connection);
+            }
+        }
+    });
+    // The ticket comes before the stream.
+    let first = soon(client.connect(address, "localhost")).await.unwrap();
+    soon(first.accept_uni()).await.unwrap().unwrap();
+    assert!(!first.handshake().is_post_quantum());
+    endpoint.set_server_config(server.tickets(tickets)).unwrap();
+    let second = soon(client.connect(address, "localhost")).await.unwrap();
+    assert!(second.handshake().key_exchange.is_post_quantum());
+    let proof = PostQuantum::prove(second);
+    match proof {
+        Ok(proven) => assert!(!proven.handshake().resumed),
+        Err(refused) => {
+            let text = refused.to_string();
+            assert!(
+                text.contains("resumes a session that began with a classical group"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+#[tokio::test]
+async fn a_handshake_is_a_record_for_audits() {
+    let (identity, trust) = ml_dsa();
+    let server = ServerConfig::new(identity)
+        .alpn(["echo"])
+        .profile(Profile::Cnsa2);
+    let client = ClientConfig::new()
+        .alpn(["echo"])
+        .trust(trust)
+        .profile(Profile::Cnsa2);
+    let pair = connected(server, client).await;
+    let record = serde_json::to_string_pretty(pair.client.handshake()).unwrap();
+    let expected = r#"{
+  "post_quantum": true,
+  "group": "MLKEM1024",
+  "group_kind": "pure",
+  "hello_retry": false,
+  "client_share_bytes": 1568,
+  "server_share_bytes": 1568,
+  "suite": "TLS_AES_256_GCM_SHA384",
+  "signature_scheme": "mldsa87",
+  "peer_certificates": [
+    {
+      "key": "ML-DSA-87",
+      "signature": "ML-DSA-87",
+      "post_quantum": true
+    }
+  ],
+  "alpn": "echo",
+  "server_name": "localhost",
+  "resumed": false,
+  "lineage": "post_quantum",
+  "early_data": "none",
+  "quic_version": 2,
+  "profile": "cnsa2",
+  "requires_post_quantum": true
+}"#;
+    assert_eq!(record, expected);
+    let at_server = serde_json::to_value(pair.server.handshake()).unwrap();
+    assert_eq!(at_server["peer_certificates"], serde_json::json!([]));
+    assert_eq!(at_server["profile"], "cnsa2");
+}
+
+#[tokio::test]
+async fn both_ends_know_the_algorithms_of_the_chain() {
+    let pair = connected(server_config(), client_config()).await;
+    let handshake = pair.client.handshake();
+    assert_eq!(
+        handshake.peer_certificates.len(),
+        pair.client.peer_certificates().len()
+    );
+    let leaf = handshake.peer_certificates[0];
+    assert_eq!(
+        (leaf.key, leaf.signature),
+        (KeyAlgorithm::EcdsaP256, SignatureAlgorithm::EcdsaSha256)
+    );
+    assert_eq!(handshake.profile, Profile::Default);
+    assert!(!handshake.requires_post_quantum);
+    assert_eq!(pair.server.handshake().peer_certificates, []);
+}
+
+/// A peer that breaks the rules of a profile is refused, and both ends know why.
+#[tokio::test]
+async fn a_profile_refuses_a_peer_at_both_ends() {
+    let (identity, trust) = ml_dsa();
+    for backend in Backend::ALL {
+        let server = ServerConfig::new(identity.clone()).alpn(["echo"]);
+        let server = server.tls(backend).profile(Profile::Cnsa2);
+        let server = Endpoint::server("127.0.0.1:0", server).unwrap();
+        let address = server.local_address();
+        let accepting = server.clone();
+        let accepted =
+            tokio::spawn(async move { accepting.accept().await.unwrap().accept().await });
+        let hybrid = ClientConfig::new().alpn(["echo"]).trust(trust.clone());
+        let hybrid = hybrid.key_exchange(KeyExchange::Exactly(vec![Group::X25519MLKEM768]));
+        let client = Endpoint::client(hybrid).unwrap();
+        let at_client = soon(client.connect(address, "localhost"))
+            .await
+            .unwrap_err();
+        let at_server = soon(accepted).await.unwrap().unwrap_err();
+        for (error, by_whom) in [(at_client, By::Peer), (at_server, By::Local)] {
+            let ConnectError::Connection(ConnectionError::KeyExchangeRefused {
+                by, groups, ..
+            }) = error
+            else {
+                panic!("{error}");
+            };
+            assert_eq!(by, by_whom);
+            let (of_server, of_client) = match by {
+                By::Local => (groups.ours, groups.peers),
+                By::Peer => (groups.peers, groups.ours),
+            };
+            assert_eq!(of_server, [Group::MLKEM1024]);
+            assert_eq!(of_client, [Group::X25519MLKEM768]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_profile_refuses_a_certificate_at_both_ends() {
+    let server = Endpoint::server("127.0.0.1:0", server_config()).unwrap();
+    let address = server.local_address();
+    let accepted = tokio::spawn(async move { server.accept().await.unwrap().accept().await });
+    let strict = client_config().profile(Profile::Asd);
+    let client = Endpoint::client(strict).unwrap();
+    let at_client = soon(client.connect(address, "localhost"))
+        .await
+        .unwrap_err();
+    let at_server = soon(accepted).await.unwrap().unwrap_err();
+    let text = at_client.to_string();
+    assert!(
+        text.contains("the profile `asd` allows ML-DSA-65 and ML-DSA-87"),
+        "{text}"
+    );
+    let text = at_server.to_string();
+    assert!(text.contains("unsupported_certificate"), "{text}");
+}
+
+#[test]
+fn options_that_a_profile_forbids_are_found_by_a_check() {
+    let server = server_config().profile(Profile::Cnsa2).accept_early_data();
+    let problems = server.check().unwrap_err();
+    assert_eq!(problems.iter().count(), 2, "{problems}");
+    let client = client_config().profile(Profile::Bsi).offer_early_data();
+    let problems = client.check().unwrap_err();
+    assert!(matches!(
+        problems.first(),
+        ConfigError::Profile {
+            profile: Profile::Bsi,
+            ..
+        }
+    ));
+    assert!(Endpoint::client(client).is_err());
+}

@@ -12,6 +12,7 @@ const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
 const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
 const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
+const CHANNEL_BINDING: &str = env!("CARGO_BIN_EXE_channel_binding");
 const MIGRATING_CLIENT: &str = env!("CARGO_BIN_EXE_migrating_client");
 const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
 const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
@@ -253,6 +254,25 @@ fn datagrams_arrive_without_being_sent_again() {
         .unwrap();
     let said = stdout(&output);
     assert!(said.contains("the last position seen is Some("), "{said}");
+}
+
+#[test]
+fn an_answer_that_is_bound_to_a_connection_is_worth_nothing_on_another() {
+    absent("binding-ca.key");
+    let output = Command::new(CHANNEL_BINDING)
+        .args(["--listen", "127.0.0.1:0", "--ca"])
+        .arg(absent("binding-ca.pem"))
+        .output()
+        .unwrap();
+    let said = stdout(&output);
+    assert!(
+        said.contains("the client's answer is right: true"),
+        "{said}"
+    );
+    assert!(
+        said.contains("passed on to another connection: false"),
+        "{said}"
+    );
 }
 
 #[test]

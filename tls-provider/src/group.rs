@@ -12,9 +12,9 @@ pub struct Group(pub u16);
 pub enum GroupKind {
     /// Elliptic curves or finite fields only: a quantum computer can read recorded traffic.
     Classical,
-    /// ML-KEM and an elliptic curve: an attacker must break both (draft-ietf-tls-ecdhe-mlkem).
+    /// ML-KEM and an elliptic curve: an attacker must break both (RFC 10024).
     Hybrid,
-    /// ML-KEM alone (draft-ietf-tls-mlkem).
+    /// ML-KEM alone (draft-ietf-tls-mlkem, from which the code points are).
     PostQuantum,
     /// A code point this build does not know.
     Unknown,

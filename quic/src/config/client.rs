@@ -259,21 +259,21 @@ impl ClientConfig {
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
             Some(provider) => check_provider(&**provider, Side::Client),
-            None => {
-                self.refuse_early_data()?;
-                self.backend.check_client(&self.tls, SystemTime::now())
-            }
+            None => self
+                .allowed()?
+                .backend
+                .check_client(&self.tls, SystemTime::now()),
         }
     }
 
-    /// Refuses 0-RTT data where the profile forbids it.
-    fn refuse_early_data(&self) -> Result<(), ConfigError> {
+    /// Returns the configuration, unless it offers 0-RTT data where the profile forbids that.
+    fn allowed(&self) -> Result<&Self, ConfigError> {
         let profile = self.tls.chosen_profile();
         if self.early_data.is_on() && !profile.allows_early_data() {
             let problem = "0-RTT data is not allowed; leave `offer_early_data` out".to_owned();
             return Err(ConfigError::Profile { profile, problem });
         }
-        Ok(())
+        Ok(self)
     }
 
     /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.
@@ -284,10 +284,7 @@ impl ClientConfig {
         }
         let provider = match &self.provider {
             Some(provider) => provider.clone(),
-            None => {
-                self.refuse_early_data()?;
-                self.backend.client(&self.tls)?
-            }
+            None => self.allowed()?.backend.client(&self.tls)?,
         };
         let transport = self.transport.clone().token_store(self.tokens.clone());
         let setup = Setup {

@@ -68,11 +68,12 @@ fn a_profile_narrows_the_suites() {
 
 #[test]
 fn certificates_are_judged_by_key_and_signature() {
+    use KeyAlgorithm::{EcdsaP256, Ed25519, MlDsa65, MlDsa87, Rsa, Unknown};
+    use SignatureAlgorithm as Signed;
+
     let judge = |profile: Profile, key, signature| {
         profile.allows_certificate(&CertificateAlgorithms { key, signature })
     };
-    use KeyAlgorithm::{EcdsaP256, Ed25519, MlDsa65, MlDsa87, Rsa, Unknown};
-    use SignatureAlgorithm as Signed;
     let cases = [
         (
             MlDsa87,

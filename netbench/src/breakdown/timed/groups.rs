@@ -54,7 +54,7 @@ static SECP384R1: Single = curve(kx_group::SECP384R1);
 static MLKEM768: Single = kem(kx_group::MLKEM768);
 static MLKEM1024: Single = kem(kx_group::MLKEM1024);
 
-/// Combination of the two (draft-ietf-tls-ecdhe-mlkem).
+/// Combination of the two (RFC 10024).
 #[derive(Clone, Copy, Debug)]
 struct Hybrid {
     group: Group,

@@ -111,10 +111,6 @@ pub(crate) struct Terms {
 }
 
 /// The TLS session with its CRYPTO streams and keys.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, each set once or twice in a life"
-)]
 pub(crate) struct Handshake {
     side: Side,
     session: Option<Box<dyn Session>>,

@@ -6,7 +6,7 @@ use hybriq_tls::{
     Side, Status,
 };
 
-use super::{Failure, Handshake, crypto_stream::CryptoStream};
+use super::{Failure, Handshake, Terms, crypto_stream::CryptoStream};
 use crate::{
     error::Code,
     frame::Crypto,

@@ -51,7 +51,7 @@ pub(super) fn implementation(group: Group) -> Option<&'static dyn SupportedKxGro
     })
 }
 
-/// P-384 with ML-KEM-1024, which rustls 0.23 lacks (draft-ietf-tls-ecdhe-mlkem).
+/// P-384 with ML-KEM-1024, which rustls 0.23 lacks (RFC 10024).
 ///
 /// The elliptic curve comes first in shares and in the secret.
 #[derive(Debug)]

@@ -92,6 +92,11 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
         return;
     };
+    if response.status().is_informational() {
+        let status = response.status();
+        tracing::error!(%status, "the service answered with a status that is no end of a request");
+        return Box::pin(refuse(&mut send, StatusCode::INTERNAL_SERVER_ERROR)).await;
+    }
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
@@ -217,7 +222,16 @@ where
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
+    let asked = if has_content(parts.status) {
+        asked
+    } else {
+        if parts.status != StatusCode::NOT_MODIFIED {
+            parts.headers.remove(CONTENT_LENGTH);
+        }
+        Asked::Head
+    };
     let length = missing_length(&parts, body.size_hint().exact(), asked);
+    let mut promised = Promised::by(&parts.headers, asked);
     let mut body = pin!((asked == Asked::All).then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
@@ -239,6 +253,11 @@ where
             return Err(error);
         }
     };
+    let is_all = !matches!(rest, Rest::Frames);
+    if let Err(error) = promised.on_data(data.len(), is_all) {
+        send.stop_stream(Code::H3_INTERNAL_ERROR);
+        return Err(error.into());
+    }
     let follows = if matches!(rest, Rest::Nothing) {
         Follows::Nothing
     } else {
@@ -267,7 +286,7 @@ where
         Rest::Nothing | Rest::Trailers(None) => {}
         Rest::Frames => {
             if let Some(body) = body.as_pin_mut() {
-                Box::pin(send_body(send, body, stall_time)).await?;
+                Box::pin(send_body(send, body, promised, stall_time)).await?;
             }
         }
         Rest::Trailers(Some(trailers)) => {
@@ -276,6 +295,34 @@ where
     }
     within(stall_time, Box::pin(send.finish()).as_mut()).await??;
     Ok(())
+}
+
+/// Bytes of a response that its `content-length` promises and that have not come yet, if it has one.
+#[derive(Clone, Copy)]
+struct Promised(Option<u64>);
+
+/// A service whose response has not the length that it says (RFC 9114 §4.1.2).
+#[derive(Debug, thiserror::Error)]
+#[error("the body of the response is not as long as its content-length says")]
+struct BrokenPromise;
+
+impl Promised {
+    fn by(fields: &HeaderMap, asked: Asked) -> Self {
+        let length = fields.get(CONTENT_LENGTH).filter(|_| asked == Asked::All);
+        Self(length.and_then(|length| length.to_str().ok()?.parse().ok()))
+    }
+
+    /// Takes the length of a part of the body, which may be the last.
+    fn on_data(&mut self, len: usize, is_last: bool) -> Result<(), BrokenPromise> {
+        let Some(left) = &mut self.0 else {
+            return Ok(());
+        };
+        *left = left.checked_sub(len as u64).ok_or(BrokenPromise)?;
+        if is_last && *left > 0 {
+            return Err(BrokenPromise);
+        }
+        Ok(())
+    }
 }
 
 /// Part of a response that is sent after its first write.
@@ -314,19 +361,27 @@ fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) ->
 async fn send_body<B>(
     send: &mut Send,
     mut body: Pin<&mut B>,
+    mut promised: Promised,
     stall_time: Duration,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
     loop {
-        let frame = match body.frame().await {
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => {
+        let frame = body.frame().await.transpose().map_err(Into::into);
+        let frame = frame.and_then(|frame| {
+            let data = frame.as_ref().and_then(Frame::data_ref);
+            let is_last = frame.as_ref().is_none_or(Frame::is_trailers);
+            promised.on_data(data.map_or(0, Buf::remaining), is_last)?;
+            Ok(frame)
+        });
+        let frame = match frame {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Ok(()),
+            Err(error) => {
                 send.stop_stream(Code::H3_INTERNAL_ERROR);
-                return Err(error.into());
+                return Err(error);
             }
-            None => return Ok(()),
         };
         match frame.into_data() {
             Ok(mut data) if data.has_remaining() => {
@@ -345,9 +400,14 @@ where
     }
 }
 
+/// Returns true if responses of this status have content (RFC 9110 §6.4.1).
+fn has_content(status: StatusCode) -> bool {
+    status != StatusCode::NO_CONTENT
+        && status != StatusCode::RESET_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
 /// Returns true if responses of this status have a length (RFC 9110 §8.6).
 fn has_length(status: StatusCode) -> bool {
-    !status.is_informational()
-        && status != StatusCode::NO_CONTENT
-        && status != StatusCode::NOT_MODIFIED
+    !status.is_informational() && has_content(status)
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::{Alert, GroupMismatch, Profile};
+use crate::{Alert, GroupMismatch, Profile, UnknownProfile};
 
 /// A handshake that this end gave up.
 ///
@@ -129,8 +129,8 @@ pub enum ConfigError {
     #[error("there is no TLS library `{0}`; use `rustls` or `s2n-tls`")]
     UnknownBackend(String),
     /// A name that belongs to no [`Profile`].
-    #[error("there is no profile `{0}`; use default, cnsa2, bsi, anssi, asd or fips140")]
-    UnknownProfile(String),
+    #[error(transparent)]
+    UnknownProfile(#[from] UnknownProfile),
     /// The profile forbids something that was asked for.
     #[error("profile `{profile}` ({}): {problem}", profile.source())]
     Profile {

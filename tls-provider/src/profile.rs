@@ -2,22 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use crate::{
-    Alert, CertificateAlgorithms, ConfigError, Error, Group, KeyAlgorithm, KeyExchange, PeerChain,
-    SignatureAlgorithm, Suite, Verifier,
-};
-
-mod resolve;
-
-#[cfg(test)]
-mod tests;
+use crate::{CertificateAlgorithms, Group, KeyAlgorithm, SignatureAlgorithm, Suite};
 
 /// Rules of an authority for TLS: key-exchange groups, cipher suites, certificates and 0-RTT.
 ///
 /// A profile only ever narrows a configuration. Options that it forbids are a
-/// [`ConfigError::Profile`] when the provider is built, and peers that do not keep to it are refused
+/// [`ConfigError::Profile`](crate::ConfigError::Profile) when the provider is built, and peers that do not keep to it are refused
 /// in the handshake.
 ///
 /// | profile | groups | suites | certificates | 0-RTT |
@@ -285,14 +276,6 @@ impl Profile {
             ))
         })
     }
-
-    /// Makes the error of an option that the profile forbids.
-    pub(crate) fn forbids(self, problem: impl Into<String>) -> ConfigError {
-        ConfigError::Profile {
-            profile: self,
-            problem: problem.into(),
-        }
-    }
 }
 
 impl fmt::Display for Profile {
@@ -302,74 +285,17 @@ impl fmt::Display for Profile {
 }
 
 impl FromStr for Profile {
-    type Err = ConfigError;
+    type Err = UnknownProfile;
 
-    fn from_str(name: &str) -> Result<Self, ConfigError> {
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
         Self::ALL
             .into_iter()
             .find(|profile| profile.name().eq_ignore_ascii_case(name))
-            .ok_or_else(|| ConfigError::UnknownProfile(name.to_owned()))
+            .ok_or_else(|| UnknownProfile(name.to_owned()))
     }
 }
 
-/// Checks the chains of peers against a profile, before the application's own check.
-struct ByProfile {
-    profile: Profile,
-    then: Option<Arc<dyn Verifier>>,
-}
-
-impl Verifier for ByProfile {
-    fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error> {
-        let chain = peer.certificates.iter().map(|certificate| &**certificate);
-        if let Some(problem) = self.profile.problem_of_chain(chain) {
-            return Err(Error::new(Alert::UNSUPPORTED_CERTIFICATE, problem));
-        }
-        self.then.as_ref().map_or(Ok(()), |then| then.verify(peer))
-    }
-}
-
-/// Returns the policy for groups under a profile.
-fn policy(profile: Profile, wanted: &KeyExchange) -> Result<KeyExchange, ConfigError> {
-    let Some(allowed) = profile.groups() else {
-        return Ok(wanted.clone());
-    };
-    match wanted {
-        KeyExchange::PreferPostQuantum => return Ok(KeyExchange::Exactly(allowed.to_vec())),
-        KeyExchange::RequirePostQuantum => {
-            let groups = allowed.iter().copied().filter(|it| it.is_post_quantum());
-            return Ok(KeyExchange::Exactly(groups.collect()));
-        }
-        KeyExchange::OnlyClassical | KeyExchange::Exactly(_) => {}
-    }
-    let forbidden: Vec<String> = wanted
-        .groups()
-        .iter()
-        .filter(|group| !allowed.contains(group))
-        .map(Group::to_string)
-        .collect();
-    if forbidden.is_empty() {
-        return Ok(wanted.clone());
-    }
-    let names: Vec<String> = allowed.iter().map(Group::to_string).collect();
-    Err(profile.forbids(format!(
-        "the group {} is not allowed; leave `key_exchange` out, or give some of {}",
-        forbidden.join(", "),
-        names.join(", ")
-    )))
-}
-
-/// Returns the cipher suites under a profile.
-fn suites(profile: Profile, wanted: Option<&[Suite]>) -> Result<Option<Vec<Suite>>, ConfigError> {
-    let Some(allowed) = profile.suites() else {
-        return Ok(wanted.map(<[_]>::to_vec));
-    };
-    let Some(wanted) = wanted else {
-        return Ok(Some(allowed.to_vec()));
-    };
-    match wanted.iter().find(|suite| !allowed.contains(suite)) {
-        None => Ok(Some(wanted.to_vec())),
-        Some(suite) => Err(profile.forbids(format!(
-            "the cipher suite {suite} is not allowed; leave `suites` out"
-        ))),
-    }
-}
+/// A name that belongs to no [`Profile`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no profile `{0}`; use default, cnsa2, bsi, anssi, asd or fips140")]
+pub struct UnknownProfile(String);

@@ -3,12 +3,89 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{ByProfile, Profile, policy, suites};
 use crate::check::Problems;
-use crate::{ClientAuth, ClientOptions, ConfigError, Identity, ServerOptions, Trust};
+use crate::{
+    Alert, ClientAuth, ClientOptions, ConfigError, Error, Group, Identity, KeyExchange, PeerChain,
+    Profile, ServerOptions, Suite, Trust, Verifier,
+};
+
+#[cfg(test)]
+mod tests;
 
 /// Identity of the check of a profile alone, beside those of the application's checks.
 const NO_CHECK: u64 = 0xffff_ffff;
+
+impl Profile {
+    /// Makes the error of an option that the profile forbids.
+    fn forbids(self, problem: impl Into<String>) -> ConfigError {
+        ConfigError::Profile {
+            profile: self,
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Checks the chains of peers against a profile, before the application's own check.
+struct ByProfile {
+    profile: Profile,
+    then: Option<Arc<dyn Verifier>>,
+}
+
+impl Verifier for ByProfile {
+    fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error> {
+        let chain = peer.certificates.iter().map(|certificate| &**certificate);
+        if let Some(problem) = self.profile.problem_of_chain(chain) {
+            return Err(Error::new(Alert::UNSUPPORTED_CERTIFICATE, problem));
+        }
+        self.then.as_ref().map_or(Ok(()), |then| then.verify(peer))
+    }
+}
+
+/// Returns the policy for groups under a profile.
+fn policy(profile: Profile, wanted: &KeyExchange) -> Result<KeyExchange, ConfigError> {
+    let Some(allowed) = profile.groups() else {
+        return Ok(wanted.clone());
+    };
+    match wanted {
+        KeyExchange::PreferPostQuantum => return Ok(KeyExchange::Exactly(allowed.to_vec())),
+        KeyExchange::RequirePostQuantum => {
+            let groups = allowed.iter().copied().filter(|it| it.is_post_quantum());
+            return Ok(KeyExchange::Exactly(groups.collect()));
+        }
+        KeyExchange::OnlyClassical | KeyExchange::Exactly(_) => {}
+    }
+    let forbidden: Vec<String> = wanted
+        .groups()
+        .iter()
+        .filter(|group| !allowed.contains(group))
+        .map(Group::to_string)
+        .collect();
+    if forbidden.is_empty() {
+        return Ok(wanted.clone());
+    }
+    let names: Vec<String> = allowed.iter().map(Group::to_string).collect();
+    Err(profile.forbids(format!(
+        "the group {} is not allowed; leave `key_exchange` out, or give some of {}",
+        forbidden.join(", "),
+        names.join(", ")
+    )))
+}
+
+/// Returns the cipher suites under a profile.
+fn suites(profile: Profile, wanted: Option<&[Suite]>) -> Result<Option<Vec<Suite>>, ConfigError> {
+    let Some(allowed) = profile.suites() else {
+        return Ok(wanted.map(<[_]>::to_vec));
+    };
+    let Some(wanted) = wanted else {
+        return Ok(Some(allowed.to_vec()));
+    };
+    match wanted.iter().find(|suite| !allowed.contains(suite)) {
+        None => Ok(Some(wanted.to_vec())),
+        Some(suite) => Err(profile.forbids(format!(
+            "the cipher suite {suite} is not allowed; leave `suites` out"
+        ))),
+    }
+}
 
 impl Trust {
     /// Adds the check of a profile, which comes before the application's.

@@ -1,6 +1,8 @@
 use super::*;
 use crate::check::Problems;
-use crate::{CertificateDer, ClientOptions};
+use crate::{
+    CertificateAlgorithms, CertificateDer, ClientOptions, KeyAlgorithm, SignatureAlgorithm,
+};
 
 #[test]
 fn names_are_read_back() {

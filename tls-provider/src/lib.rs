@@ -42,6 +42,7 @@ mod alert;
 mod backend;
 mod certificate;
 mod check;
+#[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 mod compliance;
 mod error;
 mod exporter;

@@ -8,6 +8,9 @@
 //! their Initial packets with separate code, and reports the groups and the HelloRetryRequest on
 //! the wire.
 //!
+//! The module [`runner`] is the endpoint of the QUIC interop runner: the same binary, told by
+//! environment variables what to do.
+//!
 //! The folder `automaton` is run by hand: it learns how hybriq and others answer peers that break
 //! rules, and explains each difference. See `interop/automaton/README.md`.
 
@@ -19,6 +22,7 @@ mod echo;
 pub mod matrix;
 mod peer;
 pub mod peers;
+pub mod runner;
 mod witness;
 
 pub use activity::Activity;

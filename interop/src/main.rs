@@ -1,14 +1,35 @@
 //! `hybriq-interop matrix [PEERS [CASES]]`: tests the implementations against each other on this
-//! machine.
+//! machine. Without arguments and with `ROLE` set: an endpoint of the QUIC interop runner.
 
 use std::process::ExitCode;
 
-use hybriq_interop::{cases, matrix, peers};
+use hybriq_interop::{
+    cases, matrix, peers,
+    runner::{Refusal, Task},
+};
+
+/// Exit status for the runner: the endpoint cannot do the test case.
+const UNSUPPORTED: u8 = 127;
 
 const USAGE: &str = "usage: hybriq-interop matrix [PEERS [CASES]]";
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if std::env::args().len() == 1
+        && let Some(task) = Task::from_env()
+    {
+        return match task {
+            Ok(task) => task.run().await,
+            Err(Refusal::Unsupported(reason)) => {
+                eprintln!("unsupported: {reason}");
+                ExitCode::from(UNSUPPORTED)
+            }
+            Err(Refusal::Wrong(problem)) => {
+                eprintln!("{problem}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (peer, case) = match arguments[..] {
@@ -61,6 +82,8 @@ fn help() -> String {
         "Tests the implementations against each other over loopback, each as client and as server, \
          and prints\na table. Exits with a failure if a case failed. The environment variable QLOGDIR names a\n\
          directory for logs of hybriq's connections.\n\n\
+         Without arguments it is an endpoint of the QUIC interop runner if ROLE is set; then TESTCASE, REQUESTS\n\
+         and the other variables of the runner say what to do.\n\n\
          {USAGE}\n\n\
          PEERS  part of the name of an implementation: {}\n\
          CASES  part of the name of a case:\n         {}",

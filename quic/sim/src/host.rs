@@ -119,7 +119,9 @@ impl Peer {
         match &event {
             Event::HandshakeComplete => {
                 self.complete_at = at;
-                self.handshake = connection.handshake().cloned();
+                self.handshake = connection
+                    .handshake()
+                    .map(|handshake| (**handshake).clone());
                 if self.handshake.is_none() {
                     return Err("a complete handshake has no outcome".to_owned());
                 }

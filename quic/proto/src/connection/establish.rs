@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -325,7 +326,8 @@ impl Connection {
             profile: self.handshake.profile(),
             policy: self.handshake.policy(),
         };
-        self.agreed.outcome = Agreement::new(self.handshake.negotiated(), &around);
+        let outcome = Agreement::new(self.handshake.negotiated(), &around);
+        self.agreed.outcome = outcome.map(Arc::new);
         if self.agreed.outcome.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,

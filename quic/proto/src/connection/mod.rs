@@ -141,7 +141,7 @@ struct Agreed {
     /// True if the peer forbids active migration.
     disable_active_migration: bool,
     /// Outcome of the handshake, once it is complete.
-    outcome: Option<Agreement>,
+    outcome: Option<Arc<Agreement>>,
 }
 
 /// Connection ids of both ends.
@@ -319,7 +319,7 @@ impl Connection {
     }
 
     /// Returns the outcome of the handshake, once it is complete.
-    pub fn handshake(&self) -> Option<&Agreement> {
+    pub fn handshake(&self) -> Option<&Arc<Agreement>> {
         self.agreed.outcome.as_ref()
     }
 

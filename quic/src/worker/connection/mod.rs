@@ -356,10 +356,7 @@ impl State {
         while let Some(event) = self.core.poll_event() {
             match event {
                 Event::HandshakeComplete => {
-                    news.handshake = self
-                        .core
-                        .handshake()
-                        .map(|handshake| Arc::new(handshake.clone()));
+                    news.handshake = self.core.handshake().cloned();
                 }
                 Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
                 Event::EarlyDataReady | Event::HandshakeConfirmed => {}

@@ -1,11 +1,6 @@
 //! The client: downloads over HTTP/0.9 and HTTP/3.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use http::Uri;
 use hybriq::{
@@ -15,20 +10,10 @@ use hybriq::{
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio::task::JoinSet;
 
-use super::{Failure, Task, TestCase, hq, http3, qlog};
+use super::{Download, END, Failure, Task, TestCase, hq, http3, qlog};
 
-/// Time that the end of the last connection gets.
-const END: Duration = Duration::from_secs(1);
 /// Certificates of a chain that the check of rustls follows at most, the root aside.
 const LONGEST_CHAIN: usize = 7;
-
-/// A file to download.
-#[derive(Clone, Debug)]
-pub(super) struct Download {
-    pub(super) uri: Uri,
-    /// File for the contents.
-    pub(super) to: PathBuf,
-}
 
 impl Task {
     /// Downloads all files.

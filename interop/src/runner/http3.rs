@@ -8,7 +8,7 @@ use hybriq_http::{Client, Http3, Server};
 use tokio::{fs::File, io::AsyncWriteExt as _, task::JoinSet};
 use tower_http::services::ServeDir;
 
-use super::{Failure, client::Download};
+use super::{Download, END, Failure};
 
 /// Serves a folder until `stopped`.
 pub(super) async fn serve(
@@ -25,7 +25,7 @@ pub(super) async fn serve(
     let files = ServeDir::new(www);
     tokio::select! {
         () = server.serve(files) => {}
-        () = stopped => handle.shutdown(super::server::END).await,
+        () = stopped => handle.shutdown(END).await,
     }
     Ok(())
 }

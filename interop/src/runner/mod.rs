@@ -23,6 +23,7 @@ mod server;
 
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
+use http::Uri;
 use hybriq::{KeyExchange, Suite, TransportConfig, Version, qlog::Qlog};
 
 pub use case::TestCase;
@@ -44,6 +45,17 @@ pub enum Role {
 const HANDSHAKE_TIME: Duration = Duration::from_secs(50);
 /// Time without a packet after which a connection is given up.
 const IDLE_TIME: Duration = Duration::from_secs(30);
+
+/// Time that connections get to end before an endpoint stops.
+const END: Duration = Duration::from_secs(1);
+
+/// A file to download.
+#[derive(Clone, Debug)]
+struct Download {
+    uri: Uri,
+    /// File for the contents.
+    to: PathBuf,
+}
 
 /// Work of an endpoint.
 #[derive(Clone, Debug)]

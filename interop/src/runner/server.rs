@@ -4,7 +4,6 @@ use std::{
     net::{SocketAddr, UdpSocket},
     path::Path,
     sync::Arc,
-    time::Duration,
 };
 
 use hybriq::{
@@ -13,10 +12,7 @@ use hybriq::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Failure, Task, TestCase, hq, http3, qlog};
-
-/// Time that connections get to end once the server is told to stop.
-pub(super) const END: Duration = Duration::from_millis(500);
+use super::{END, Failure, Task, TestCase, hq, http3, qlog};
 
 impl Task {
     /// Serves until a signal asks it to stop.

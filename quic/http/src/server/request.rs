@@ -81,8 +81,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
             Err(Refusal::Status(status)) => return refuse(&mut send, status).await,
         }
     }
-    let length = request.headers().get(CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let length = fields::length(request.headers()).unwrap_or_default();
     let body = Body::of_quic(recv, length, limits.stall_time);
     let asked = match *request.method() {
         Method::HEAD => Asked::Head,
@@ -307,9 +306,9 @@ struct Promised(Option<u64>);
 struct BrokenPromise;
 
 impl Promised {
-    fn by(fields: &HeaderMap, asked: Asked) -> Self {
-        let length = fields.get(CONTENT_LENGTH).filter(|_| asked == Asked::All);
-        Self(length.and_then(|length| length.to_str().ok()?.parse().ok()))
+    fn by(headers: &HeaderMap, asked: Asked) -> Self {
+        let length = fields::length(headers).unwrap_or_default();
+        Self(length.filter(|_| asked == Asked::All))
     }
 
     /// Takes the length of a part of the body, which may be the last.

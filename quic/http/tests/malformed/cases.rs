@@ -370,4 +370,66 @@ pub(crate) const CASES: &[Case] = &[
         end: End::Finish,
         expected: Resets(MESSAGE_ERROR),
     },
+    Case {
+        name: "a length that is no number (RFC 9110 §8.6)",
+        streams: &[
+            CONTROL,
+            (
+                Bidi,
+                &[
+                    1, 27, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a', 0x27, 7, b'c', b'o', b'n', b't',
+                    b'e', b'n', b't', 0x2d, b'l', b'e', b'n', b'g', b't', b'h', 2, b'+', b'1',
+                ],
+            ),
+        ],
+        end: End::Finish,
+        expected: Resets(MESSAGE_ERROR),
+    },
+    Case {
+        name: "two lengths (§8.6)",
+        streams: &[
+            CONTROL,
+            (
+                Bidi,
+                &[
+                    1, 44, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a', 0x27, 7, b'c', b'o', b'n', b't',
+                    b'e', b'n', b't', 0x2d, b'l', b'e', b'n', b'g', b't', b'h', 1, b'0', 0x27, 7,
+                    b'c', b'o', b'n', b't', b'e', b'n', b't', 0x2d, b'l', b'e', b'n', b'g', b't',
+                    b'h', 1, b'1',
+                ],
+            ),
+        ],
+        end: End::Finish,
+        expected: Resets(MESSAGE_ERROR),
+    },
+    Case {
+        name: "two hosts (§7.2)",
+        streams: &[
+            CONTROL,
+            (
+                Bidi,
+                &[
+                    1, 22, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a', 0x24, b'h', b'o', b's', b't', 1,
+                    b'a', 0x24, b'h', b'o', b's', b't', 1, b'b',
+                ],
+            ),
+        ],
+        end: End::Finish,
+        expected: Resets(MESSAGE_ERROR),
+    },
+    Case {
+        name: "a host that contradicts :authority (RFC 9114 §4.3.1)",
+        streams: &[
+            CONTROL,
+            (
+                Bidi,
+                &[
+                    1, 15, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a', 0x24, b'h', b'o', b's', b't', 1,
+                    b'b',
+                ],
+            ),
+        ],
+        end: End::Finish,
+        expected: Resets(MESSAGE_ERROR),
+    },
 ];

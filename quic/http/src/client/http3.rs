@@ -21,7 +21,7 @@ use super::{
     outgoing::Sending,
 };
 use crate::{
-    Body, Peer, Tls,
+    Body, Peer, Tls, body,
     usage::{Ending, Exchange, Usage},
 };
 
@@ -193,8 +193,8 @@ impl Connection {
             },
         }?;
         let established = self.established().await.ok_or_else(|| self.refused())?;
-        let length = response.headers().get(header::CONTENT_LENGTH);
-        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        // Nobody knows the end of a body whose length is no number, so it never ends well.
+        let length = body::length(response.headers()).unwrap_or(Some(u64::MAX));
         let has_body =
             request.method != Method::HEAD && !matches!(response.status().as_u16(), 204 | 304);
         let length = length.filter(|_| has_body);

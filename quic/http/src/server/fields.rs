@@ -6,6 +6,7 @@ use http::{
 };
 
 use super::clock;
+use crate::body;
 
 /// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
 static CONNECTION_FIELDS: [HeaderName; 5] = [
@@ -30,24 +31,7 @@ pub(super) fn is_malformed(fields: &HeaderMap) -> bool {
             .iter()
             .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
         || fields.get_all(header::HOST).iter().nth(1).is_some()
-        || length(fields).is_err()
-}
-
-/// A `content-length` that is no number, or another one beside it.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct BadLength;
-
-/// Returns the length that a message announces (RFC 9110 §8.6), if it does.
-pub(super) fn length(fields: &HeaderMap) -> Result<Option<u64>, BadLength> {
-    let mut values = fields.get_all(header::CONTENT_LENGTH).iter();
-    let Some(first) = values.next() else {
-        return Ok(None);
-    };
-    if values.any(|other| other != first) || !first.as_bytes().iter().all(u8::is_ascii_digit) {
-        return Err(BadLength);
-    }
-    let length = first.to_str().ok().and_then(|digits| digits.parse().ok());
-    length.map(Some).ok_or(BadLength)
+        || body::length(fields).is_err()
 }
 
 /// Removes the fields that responses of HTTP/3 have not.

@@ -23,7 +23,7 @@ use super::{
     state::{Established, Quic, Running},
     tunnel::{Offer, Refusal},
 };
-use crate::{Body, EarlyMethods, Peer};
+use crate::{Body, EarlyMethods, Peer, body};
 
 type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
@@ -81,7 +81,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
             Err(Refusal::Status(status)) => return refuse(&mut send, status).await,
         }
     }
-    let length = fields::length(request.headers()).unwrap_or_default();
+    let length = body::length(request.headers()).unwrap_or_default();
     let body = Body::of_quic(recv, length, limits.stall_time);
     let asked = match *request.method() {
         Method::HEAD => Asked::Head,
@@ -307,7 +307,7 @@ struct BrokenPromise;
 
 impl Promised {
     fn by(headers: &HeaderMap, asked: Asked) -> Self {
-        let length = fields::length(headers).unwrap_or_default();
+        let length = body::length(headers).unwrap_or_default();
         Self(length.filter(|_| asked == Asked::All))
     }
 

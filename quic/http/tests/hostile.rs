@@ -170,6 +170,30 @@ async fn streams_whose_beginning_does_not_come_are_reset() {
     }
 }
 
+/// Requests that are reset before their fields are whole cost little, but not nothing: they count as
+/// cancelled.
+#[tokio::test]
+async fn a_client_that_resets_requests_before_their_fields_is_disconnected() {
+    let server = with_limits(|limits| limits.cancelled = 20);
+    let mut other = Http3::connect(server.address()).await;
+    let client = Http3::connect(server.address()).await;
+    soon(async {
+        while client.connection.close_reason().is_none() {
+            let Ok((mut send, recv)) = client.connection.open_bidi().await else {
+                break;
+            };
+            let _ = send.write_all(&POST[..4]).await;
+            send.reset(0x10c);
+            drop(recv);
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let reason = soon(client.connection.closed()).await.to_string();
+    assert!(reason.contains(&0x107.to_string()), "{reason}");
+    assert_eq!(other.ask(post("/", "fine")).await.unwrap().body(), "fine");
+}
+
 /// A field section of HTTP/2 that does not end is cut off at the limit (CVE-2024-27316).
 #[tokio::test]
 async fn endless_continuation_frames_are_cut_off() {

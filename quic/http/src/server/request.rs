@@ -6,7 +6,10 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use h3::{error::Code, server::RequestResolver};
+use h3::{
+    error::{Code, StreamError},
+    server::RequestResolver,
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{CONTENT_LENGTH, DATE},
@@ -41,7 +44,15 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     };
     let (mut request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,
-        Ok(Err(error)) => return tracing::debug!(%error, "a request failed"),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a request failed");
+            if matches!(error, StreamError::RemoteTerminate { .. }) {
+                if let Some(established) = quic.established().await {
+                    quic.on_cancelled(&established.connection);
+                }
+            }
+            return;
+        }
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();

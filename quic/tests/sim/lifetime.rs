@@ -375,13 +375,23 @@ fn no_protocol_in_common_is_alert_120_on_both_ends() {
 
 /// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
-fn no_group_in_common_is_alert_40_on_both_ends() {
+fn no_group_in_common_is_a_refusal_on_both_ends() {
     let server = server(Backend::Rustls, only(Group::X25519));
-    fails_with(
-        &client(Backend::Rustls, only(Group::SECP256R1)),
-        &server,
-        &[40],
-    );
+    let client = client(Backend::Rustls, only(Group::SECP256R1));
+    let mut world = world(plain(1), &client, &server, Idle);
+    world.run(LIMIT);
+    let lists = [Group::SECP256R1, Group::X25519];
+    let ends = [world.client(0), world.accepted(0)];
+    for (end, ours, peers) in [(ends[0], lists[0], lists[1]), (ends[1], lists[1], lists[0])] {
+        let Some(ConnectionError::KeyExchangeRefused { groups, .. }) = end.close_reason() else {
+            panic!("{:?}: {:?}", end.side, end.close_reason());
+        };
+        assert_eq!(
+            (&groups.ours[..], &groups.peers[..]),
+            (&[ours][..], &[peers][..])
+        );
+    }
+    assert!(world.now() < LIMIT, "it fails at once, not by a timeout");
 }
 
 /// Proves: rfc9001 4.4 server-is-authenticated

@@ -23,6 +23,7 @@ pub mod matrix;
 mod peer;
 pub mod peers;
 pub mod runner;
+pub mod testbed;
 mod witness;
 
 pub use activity::Activity;

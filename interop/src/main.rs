@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use hybriq_interop::{
     cases, matrix, peers,
     runner::{Refusal, Task},
+    testbed,
 };
 
 /// Exit status for the runner: the endpoint cannot do the test case.
@@ -31,6 +32,9 @@ async fn main() -> ExitCode {
         };
     }
     let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|word| word == "runner") {
+        return run_cases(&arguments[1..]).await;
+    }
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (peer, case) = match arguments[..] {
         ["matrix"] => ("", ""),
@@ -90,4 +94,43 @@ fn help() -> String {
         names(),
         cases.join("\n         ")
     )
+}
+
+/// Splits a list at its commas.
+fn list(words: &str) -> Vec<String> {
+    words.split(',').map(str::to_owned).collect()
+}
+
+/// Runs cases of the QUIC interop runner between hosts of network namespaces.
+async fn run_cases(arguments: &[String]) -> ExitCode {
+    let mut selection = testbed::Selection {
+        with_us: true,
+        ..testbed::Selection::default()
+    };
+    let mut logs = std::path::PathBuf::from("interop-logs");
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().cloned().unwrap_or_default();
+        match word.as_str() {
+            "--clients" => selection.clients = list(&value()),
+            "--servers" => selection.servers = list(&value()),
+            "--logs" => logs = value().into(),
+            "--all-pairs" => selection.with_us = false,
+            case => selection.cases.push(case.to_owned()),
+        }
+    }
+    match testbed::run(&selection, &logs).await {
+        Ok(report) => {
+            print!("\n{}", report.markdown());
+            if report.is_good() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }

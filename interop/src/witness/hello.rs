@@ -31,11 +31,11 @@ pub struct ServerHello {
     pub resumed: bool,
 }
 
-pub(super) fn client_hellos(stream: &[u8]) -> Vec<ClientHello> {
+pub(crate) fn client_hellos(stream: &[u8]) -> Vec<ClientHello> {
     messages(stream, 1, client_hello)
 }
 
-pub(super) fn server_hellos(stream: &[u8]) -> Vec<ServerHello> {
+pub(crate) fn server_hellos(stream: &[u8]) -> Vec<ServerHello> {
     messages(stream, 2, server_hello)
 }
 
@@ -97,24 +97,24 @@ fn extension(extensions: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 /// A reader of bytes; every read past their end is `None`.
-pub(super) struct Cursor<'a>(&'a [u8]);
+pub(crate) struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
     }
 
-    pub(super) fn byte(&mut self) -> Option<u8> {
+    pub(crate) fn byte(&mut self) -> Option<u8> {
         self.take(1)?.first().copied()
     }
 
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    pub(super) fn prefixed8(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn prefixed8(&mut self) -> Option<&'a [u8]> {
         let len = self.byte()?;
         self.take(len.into())
     }
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a variable-length integer (RFC 9000 §16).
-    pub(super) fn varint(&mut self) -> Option<u64> {
+    pub(crate) fn varint(&mut self) -> Option<u64> {
         let first = self.byte()?;
         let more = (1 << (first >> 6)) - 1;
         let value = u64::from(first & 0x3f);

@@ -12,6 +12,7 @@ use std::{
 use tokio::{net::UdpSocket, sync::mpsc, task::JoinHandle};
 
 pub use hello::{ClientHello, ServerHello};
+pub(crate) use hello::{Cursor, client_hellos, server_hellos};
 use initial::{Direction, Reading};
 
 /// Maximum size of a UDP payload.

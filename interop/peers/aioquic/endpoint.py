@@ -1,0 +1,164 @@
+"""Endpoint of the QUIC interop runner on aioquic."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aioquic.asyncio import QuicConnectionProtocol, connect, serve
+from aioquic.h3.connection import H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ProtocolNegotiated, StreamDataReceived, StreamReset
+from aioquic.quic.packet import QuicProtocolVersion
+from aioquic.tls import CipherSuite
+
+TESTCASE = os.environ["TESTCASE"]
+CASES = {
+    "handshake", "transfer", "longrtt", "multiplexing", "multiconnect", "retry", "resumption",
+    "zerortt", "http3", "chacha20", "keyupdate", "v2",
+}
+
+
+def configuration(is_client):
+    settings = QuicConfiguration(
+        alpn_protocols=["h3" if TESTCASE == "http3" else "hq-interop"],
+        is_client=is_client,
+        secrets_log_file=open(os.environ["SSLKEYLOGFILE"], "a"),
+        idle_timeout=30,
+        max_datagram_size=1200,
+    )
+    if TESTCASE == "v2":
+        settings.supported_versions = [QuicProtocolVersion.VERSION_2, QuicProtocolVersion.VERSION_1]
+        settings.original_version = QuicProtocolVersion.VERSION_1
+    else:
+        settings.supported_versions = [QuicProtocolVersion.VERSION_1]
+    if TESTCASE == "chacha20":
+        settings.cipher_suites = [CipherSuite.CHACHA20_POLY1305_SHA256]
+    certs = Path(os.environ["CERTS"])
+    if is_client:
+        settings.load_verify_locations(certs / "ca.pem")
+    else:
+        settings.load_cert_chain(certs / "cert.pem", certs / "priv.key")
+    return settings
+
+
+class Server(QuicConnectionProtocol):
+    """A connection that serves files."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.http = None
+        self.requests = {}
+
+    def quic_event_received(self, event):
+        if isinstance(event, ProtocolNegotiated) and event.alpn_protocol == "h3":
+            self.http = H3Connection(self._quic)
+        if self.http is not None:
+            for message in self.http.handle_event(event):
+                if isinstance(message, HeadersReceived):
+                    path = dict(message.headers)[b":path"].decode()
+                    self.http.send_headers(message.stream_id, [(b":status", b"200")])
+                    self.http.send_data(message.stream_id, contents(path), end_stream=True)
+                    self.transmit()
+        elif isinstance(event, StreamDataReceived):
+            request = self.requests.setdefault(event.stream_id, bytearray())
+            request += event.data
+            if event.end_stream or request.endswith(b"\r\n"):
+                path = bytes(request).decode().removeprefix("GET ").strip()
+                if path:
+                    self._quic.send_stream_data(event.stream_id, contents(path), True)
+                    request.clear()
+                self.transmit()
+
+
+def contents(path):
+    return (Path(os.environ["WWW"]) / Path(path).name).read_bytes()
+
+
+class Client(QuicConnectionProtocol):
+    """A connection that downloads files."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.http = None
+        self.waiting = {}
+
+    def quic_event_received(self, event):
+        if self.http is not None:
+            for message in self.http.handle_event(event):
+                if isinstance(message, (HeadersReceived, DataReceived)):
+                    data = message.data if isinstance(message, DataReceived) else b""
+                    self.on_data(message.stream_id, data, message.stream_ended)
+        elif isinstance(event, StreamDataReceived):
+            self.on_data(event.stream_id, event.data, event.end_stream)
+        if isinstance(event, StreamReset) and event.stream_id in self.waiting:
+            self.waiting.pop(event.stream_id)[1].set_exception(OSError("the stream was reset"))
+
+    def on_data(self, stream, data, ended):
+        received, waiter = self.waiting[stream]
+        received += data
+        if ended and not waiter.done():
+            waiter.set_result(bytes(received))
+
+    async def get(self, url):
+        path = urlsplit(url).path
+        stream = self._quic.get_next_available_stream_id()
+        waiter = asyncio.get_running_loop().create_future()
+        self.waiting[stream] = (bytearray(), waiter)
+        if TESTCASE == "http3":
+            self.http = self.http or H3Connection(self._quic)
+            fields = [(":method", "GET"), (":scheme", "https"), (":path", path),
+                      (":authority", urlsplit(url).netloc)]
+            fields = [(name.encode(), value.encode()) for name, value in fields]
+            self.http.send_headers(stream, fields, end_stream=True)
+        else:
+            self._quic.send_stream_data(stream, f"GET {path}\r\n".encode(), True)
+        self.transmit()
+        (Path(os.environ["DOWNLOADS"]) / Path(path).name).write_bytes(await waiter)
+
+
+async def download(settings, urls, early=False):
+    server = urlsplit(urls[0])
+    async with connect(server.hostname, server.port, configuration=settings,
+                       create_protocol=Client, wait_connected=not early,
+                       session_ticket_handler=lambda ticket: setattr(settings, "session_ticket", ticket),
+                       ) as client:
+        if TESTCASE == "keyupdate":
+            await client.ping()
+            client.request_key_update()
+        await asyncio.gather(*(client.get(url) for url in urls))
+
+
+async def run_client():
+    settings = configuration(is_client=True)
+    urls = os.environ["REQUESTS"].split()
+    if TESTCASE == "multiconnect":
+        for url in urls:
+            await download(settings, [url])
+            settings.session_ticket = None
+    elif TESTCASE in ("resumption", "zerortt"):
+        await download(settings, urls[:1])
+        await download(settings, urls[1:], early=TESTCASE == "zerortt")
+    else:
+        await download(settings, urls)
+
+
+async def run_server():
+    host, _, port = os.environ["LISTEN"].rpartition(":")
+    tickets = {}
+    await serve(host.strip("[]"), int(port), configuration=configuration(is_client=False),
+                create_protocol=Server, retry=TESTCASE == "retry",
+                session_ticket_fetcher=lambda name: tickets.pop(name, None),
+                session_ticket_handler=lambda ticket: tickets.setdefault(ticket.ticket, ticket))
+    stopped = asyncio.Event()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(one, stopped.set)
+    await stopped.wait()
+
+
+if TESTCASE not in CASES:
+    sys.exit(127)
+asyncio.run(run_client() if os.environ["ROLE"] == "client" else run_server())

@@ -1,0 +1,357 @@
+//! The link between the hosts.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    fs::File,
+    io::{self, Read as _, Write as _},
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use hybriq_sim::link::{Direction, Fate, Offer, Settings, flip};
+use tokio::{io::unix::AsyncFd, task::JoinHandle, time::Instant};
+
+use super::{
+    Failure,
+    capture::{Capture, Captured},
+    hosts::Hosts,
+    packet::{self, Udp},
+};
+use crate::runner::Role;
+
+/// Conditions of the link.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conditions {
+    /// From the client to the server.
+    pub(super) up: Settings,
+    /// From the server to the client.
+    pub(super) down: Settings,
+    /// Changes of the client's address, as by a NAT.
+    pub(super) rebinding: Option<Rebinding>,
+    /// Datagrams of the client that are lost, counted from 0.
+    pub(super) client_losses: Vec<usize>,
+    /// Datagrams of the server that are lost, counted from 0.
+    pub(super) server_losses: Vec<usize>,
+    pub(super) seed: u64,
+}
+
+/// Regular change of the address at which a client is seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rebinding {
+    /// Time of the first change, and between changes.
+    pub(super) every: Duration,
+    /// Part that changes.
+    pub(super) part: Part,
+}
+
+/// Part of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Port,
+    Address,
+}
+
+/// The link, which ends with it.
+pub(super) struct Link {
+    task: JoinHandle<()>,
+    captures: Arc<Mutex<Captures>>,
+}
+
+/// Packets at both sides of the link.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Captures {
+    pub(super) client: Capture,
+    pub(super) server: Capture,
+}
+
+impl Captures {
+    fn at(&mut self, side: Role) -> &mut Capture {
+        match side {
+            Role::Client => &mut self.client,
+            Role::Server => &mut self.server,
+        }
+    }
+}
+
+impl Link {
+    /// Joins the hosts.
+    ///
+    /// # Errors
+    /// The devices cannot be made.
+    pub(super) fn join(hosts: &Hosts, conditions: Conditions) -> Result<Self, Failure> {
+        let client = register(hosts.device(Role::Client)?)?;
+        let server = register(hosts.device(Role::Server)?)?;
+        let captures = Arc::new(Mutex::new(Captures::default()));
+        let relay = Relay::new(conditions, captures.clone());
+        let task = tokio::spawn(relay.run(client, server));
+        Ok(Self { task, captures })
+    }
+
+    /// Ends the link. Returns what passed at both sides.
+    pub(super) async fn end(mut self) -> Captures {
+        self.task.abort();
+        // The devices are gone once the task is.
+        let _ = (&mut self.task).await;
+        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *captures)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A packet on its way.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct OnTheWay {
+    due: Duration,
+    number: u64,
+    from_client: bool,
+    packet: Vec<u8>,
+}
+
+struct Relay {
+    start: Instant,
+    directions: [Direction; 2],
+    conditions: Conditions,
+    /// Datagrams that each end sent.
+    sent: [usize; 2],
+    nat: Nat,
+    on_the_way: BinaryHeap<Reverse<OnTheWay>>,
+    number: u64,
+    captures: Arc<Mutex<Captures>>,
+}
+
+impl Relay {
+    fn new(conditions: Conditions, captures: Arc<Mutex<Captures>>) -> Self {
+        let Conditions { up, down, seed, .. } = &conditions;
+        Self {
+            start: Instant::now(),
+            directions: Direction::pair(up.clone(), down.clone(), *seed),
+            nat: Nat::new(conditions.rebinding),
+            conditions,
+            sent: [0; 2],
+            on_the_way: BinaryHeap::new(),
+            number: 0,
+            captures,
+        }
+    }
+
+    async fn run(mut self, client: AsyncFd<File>, server: AsyncFd<File>) {
+        let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+        loop {
+            let next = self.on_the_way.peek().map(|Reverse(next)| next.due);
+            let due = async {
+                match next {
+                    Some(due) => tokio::time::sleep_until(self.start + due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                read = read(&client, &mut up) => match read {
+                    Ok(len) => self.take(Role::Client, up.get(..len).unwrap_or_default()),
+                    Err(_) => return,
+                },
+                read = read(&server, &mut down) => match read {
+                    Ok(len) => self.take(Role::Server, down.get(..len).unwrap_or_default()),
+                    Err(_) => return,
+                },
+                () = due => {}
+            }
+            self.deliver(&client, &server);
+        }
+    }
+
+    fn capture(&self, side: Role, from: Role, packet: &[u8]) {
+        let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        captures.at(side).0.push(Captured {
+            at: self.start.elapsed(),
+            from,
+            packet: packet.to_vec(),
+        });
+    }
+
+    /// Takes a packet that a host sent.
+    fn take(&mut self, from: Role, packet: &[u8]) {
+        let Some(udp) = Udp::find(packet) else {
+            // Nothing but UDP passes: the hosts look for neighbours and routers that are not there.
+            return;
+        };
+        self.capture(from, from, packet);
+        let now = self.start.elapsed();
+        let side = usize::from(from == Role::Server);
+        let number = self.sent[side];
+        self.sent[side] += 1;
+        let offer = Offer {
+            now,
+            bytes: udp.payload(packet).len() as u64,
+            ecn_capable: matches!(udp.ecn, 1 | 2),
+        };
+        let Fate::Passed(passage) = self.directions[side].offer(offer).fate else {
+            return;
+        };
+        let losses = match from {
+            Role::Client => &self.conditions.client_losses,
+            Role::Server => &self.conditions.server_losses,
+        };
+        if losses.contains(&number) {
+            return;
+        }
+        let mut packet = packet.to_vec();
+        if let Some(bit) = passage.flip {
+            let payload = udp.payload_mut(&mut packet);
+            let bits = payload.len() as u64 * 8;
+            flip(payload, bit % bits.max(1));
+            packet::set_checksums(&mut packet, &udp);
+        }
+        if passage.marked {
+            packet::mark(&mut packet, &udp);
+        }
+        for _ in 0..passage.copies {
+            self.on_the_way.push(Reverse(OnTheWay {
+                due: passage.due,
+                number: self.number,
+                from_client: from == Role::Client,
+                packet: packet.clone(),
+            }));
+            self.number += 1;
+        }
+    }
+
+    /// Hands over what is due.
+    fn deliver(&mut self, client: &AsyncFd<File>, server: &AsyncFd<File>) {
+        let now = self.start.elapsed();
+        while let Some(Reverse(next)) = self.on_the_way.peek() {
+            if next.due > now {
+                return;
+            }
+            let Some(Reverse(mut next)) = self.on_the_way.pop() else {
+                return;
+            };
+            let Some(udp) = Udp::find(&next.packet) else {
+                continue;
+            };
+            let (from, to, device) = if next.from_client {
+                let seen = self.nat.outside(now, udp.source);
+                packet::set_source(&mut next.packet, &udp, seen);
+                (Role::Client, Role::Server, server)
+            } else {
+                let Some(inside) = self.nat.inside(now, udp.destination) else {
+                    // Nobody has this address any more.
+                    continue;
+                };
+                packet::set_destination(&mut next.packet, &udp, inside);
+                (Role::Server, Role::Client, client)
+            };
+            self.capture(to, from, &next.packet);
+            // A full device loses the packet, as a network card does.
+            let _ = device.get_ref().write(&next.packet);
+        }
+    }
+}
+
+/// Has the runtime watch a device.
+fn register(device: File) -> io::Result<AsyncFd<File>> {
+    #[expect(unsafe_code, reason = "tokio asks for a promise about the descriptor")]
+    // SAFETY: the file owns its descriptor, and nothing replaces it while it is watched.
+    let watched = unsafe { AsyncFd::register(device) };
+    watched.map_err(Into::into)
+}
+
+async fn read(device: &AsyncFd<File>, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        let mut ready = device.readable().await?;
+        if let Ok(read) = ready.try_io(|device| device.get_ref().read(buffer)) {
+            return read;
+        }
+    }
+}
+
+/// Translation of the client's addresses.
+struct Nat {
+    rebinding: Option<Rebinding>,
+    /// Addresses of the client, and the number of the change at which each was last translated.
+    known: VecDeque<SocketAddr>,
+}
+
+impl Nat {
+    const fn new(rebinding: Option<Rebinding>) -> Self {
+        Self {
+            rebinding,
+            known: VecDeque::new(),
+        }
+    }
+
+    /// Returns the number of changes so far.
+    fn changes(&self, now: Duration) -> u16 {
+        self.rebinding.map_or(0, |Rebinding { every, .. }| {
+            (now.as_millis() / every.as_millis().max(1)) as u16
+        })
+    }
+
+    fn translated(&self, changes: u16, mut inside: SocketAddr) -> SocketAddr {
+        let Some(Rebinding { part, .. }) = self.rebinding else {
+            return inside;
+        };
+        match (part, inside) {
+            (Part::Port, _) => {
+                // Port numbers from 1024, so that none is reserved.
+                let port = u32::from(inside.port()) + u32::from(changes) * 7;
+                inside.set_port((1024 + (port - 1024) % 64_512) as u16);
+            }
+            (Part::Address, SocketAddr::V4(address)) => {
+                let ip = u32::from(*address.ip()) + u32::from(changes);
+                inside.set_ip(std::net::Ipv4Addr::from(ip).into());
+            }
+            (Part::Address, SocketAddr::V6(address)) => {
+                let ip = u128::from(*address.ip()) + u128::from(changes);
+                inside.set_ip(std::net::Ipv6Addr::from(ip).into());
+            }
+        }
+        inside
+    }
+
+    /// Returns the address at which the server sees a client.
+    fn outside(&mut self, now: Duration, inside: SocketAddr) -> SocketAddr {
+        if !self.known.contains(&inside) {
+            self.known.push_back(inside);
+        }
+        self.translated(self.changes(now), inside)
+    }
+
+    /// Returns the client that is seen at an address now.
+    fn inside(&self, now: Duration, outside: SocketAddr) -> Option<SocketAddr> {
+        let changes = self.changes(now);
+        let mut known = self.known.iter().copied();
+        known.find(|&inside| self.translated(changes, inside) == outside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nat_forgets_what_it_knew() {
+        for part in [Part::Port, Part::Address] {
+            let every = Duration::from_secs(5);
+            let mut nat = Nat::new(Some(Rebinding { every, part }));
+            let inside: SocketAddr = "192.0.2.2:65535".parse().expect("an address");
+            let first = nat.outside(Duration::from_secs(1), inside);
+            assert_eq!(first, inside);
+            let second = nat.outside(Duration::from_secs(6), inside);
+            assert_ne!(second, first);
+            assert_eq!(second.ip() == first.ip(), part == Part::Port);
+            assert_eq!(nat.inside(Duration::from_secs(6), second), Some(inside));
+            assert_eq!(nat.inside(Duration::from_secs(6), first), None);
+        }
+        let mut nat = Nat::new(None);
+        let inside: SocketAddr = "192.0.2.2:4000".parse().expect("an address");
+        assert_eq!(nat.outside(Duration::from_mins(1), inside), inside);
+        assert_eq!(nat.inside(Duration::ZERO, inside), Some(inside));
+    }
+}

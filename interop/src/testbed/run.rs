@@ -1,0 +1,334 @@
+//! One run: a client downloads from a server over the link.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::process::{Child, Command};
+
+use super::{
+    Failure,
+    capture::Capture,
+    cases::{Case, Files},
+    certificates::Certificates,
+    dissect::dissect,
+    hosts::{Hosts, addresses},
+    link::Link,
+    peers::Peer,
+    report::{Line, Outcome},
+    verdict::Evidence,
+};
+use crate::runner::Role;
+
+/// Port of the server.
+const PORT: u16 = 443;
+/// Port of the address that the server prefers.
+const PREFERRED_PORT: u16 = 4443;
+/// Time in which a server begins to listen.
+const START: Duration = Duration::from_secs(15);
+/// Time in which an endpoint ends after a signal.
+const END: Duration = Duration::from_secs(5);
+/// Exit status of an endpoint that cannot do a case.
+const UNSUPPORTED: i32 = 127;
+
+/// Files and logs of a run.
+struct Folders {
+    root: PathBuf,
+}
+
+impl Folders {
+    fn make(logs: &Path, case: &Case, client: &Peer, server: &Peer) -> Result<Self, Failure> {
+        let pair = format!("{}_{}", client.name, server.name);
+        let root = logs.join(pair).join(case.name);
+        if root.exists() {
+            fs::remove_dir_all(&root)?;
+        }
+        for part in ["www", "downloads", "client", "server"] {
+            fs::create_dir_all(root.join(part))?;
+        }
+        Ok(Self {
+            root: root.canonicalize()?,
+        })
+    }
+
+    fn at(&self, part: &str) -> PathBuf {
+        self.root.join(part)
+    }
+
+    /// Makes the files to download. Returns their names.
+    fn fill(&self, files: Files) -> Result<Vec<String>, Failure> {
+        let sizes = match files {
+            Files::Sizes(sizes) => sizes.to_vec(),
+            Files::Many(count, size) | Files::LongNames(count, size, _) => vec![size; count],
+        };
+        let mut names = Vec::new();
+        for (number, size) in sizes.into_iter().enumerate() {
+            let name = match files {
+                Files::LongNames(_, _, letters) => format!("{number:0>letters$}"),
+                _ => format!("file-{number}"),
+            };
+            let contents: Vec<u8> = (0..size)
+                .map(|at| (at * 131 + at / 251 + number) as u8)
+                .collect();
+            fs::write(self.at("www").join(&name), contents)?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Compares the downloads. Returns the sum of their bytes, or the first file that differs.
+    fn compare(&self, names: &[String]) -> Result<usize, String> {
+        let mut bytes = 0;
+        for name in names {
+            let sent = fs::read(self.at("www").join(name)).unwrap_or_default();
+            let got = fs::read(self.at("downloads").join(name));
+            let got = got.map_err(|_| format!("{name} was not downloaded"))?;
+            if sent != got {
+                let (got, sent) = (got.len(), sent.len());
+                return Err(format!("{name} differs: {got} of {sent} bytes"));
+            }
+            bytes += sent.len();
+        }
+        Ok(bytes)
+    }
+}
+
+/// Runs a case. Its files are removed, its logs stay.
+///
+/// # Errors
+/// The machine allows no namespaces, or the logs cannot be written.
+pub(super) async fn run(
+    case: &'static Case,
+    client: &'static Peer,
+    server: &'static Peer,
+    certificates: &Certificates,
+    logs: &Path,
+) -> Result<Line, Failure> {
+    let line = |outcome, text: String| Line::new(case, client, server, outcome, text);
+    for peer in [client, server] {
+        if let Err(missing) = peer.command() {
+            return Ok(line(Outcome::Skipped, missing.to_string()));
+        }
+    }
+    let folders = Folders::make(logs, case, client, server)?;
+    let names = folders.fill(case.files)?;
+    let hosts = Hosts::make()?;
+    let link = Link::join(&hosts, (case.link)())?;
+    let run = Run {
+        case,
+        certificates,
+        folders: &folders,
+        hosts: &hosts,
+    };
+    let ended = run.endpoints(client, server, &names).await;
+    let captures = link.end().await;
+    captures.client.write(&folders.at("client/link.pcap"))?;
+    captures.server.write(&folders.at("server/link.pcap"))?;
+    let (outcome, text) = match ended? {
+        Ended::Well => match run.judge(&names, &captures.client, &captures.server) {
+            Ok(measured) => (Outcome::Passed, measured),
+            Err(reason) => (Outcome::Failed, reason),
+        },
+        Ended::Unsupported(end) => (Outcome::Unsupported, format!("by the {end}")),
+        Ended::Badly(reason) => (Outcome::Failed, reason),
+        Ended::Never(reason) => (Outcome::Hung, reason),
+    };
+    for part in ["www", "downloads"] {
+        fs::remove_dir_all(folders.at(part))?;
+    }
+    Ok(line(outcome, text))
+}
+
+/// End of both endpoints.
+enum Ended {
+    Well,
+    Unsupported(&'static str),
+    Badly(String),
+    /// One was killed after its deadline.
+    Never(String),
+}
+
+struct Run<'a> {
+    case: &'static Case,
+    certificates: &'a Certificates,
+    folders: &'a Folders,
+    hosts: &'a Hosts,
+}
+
+impl Run<'_> {
+    async fn endpoints(
+        &self,
+        client: &Peer,
+        server: &Peer,
+        names: &[String],
+    ) -> Result<Ended, Failure> {
+        let mut serving = self.start(Role::Server, server, names)?;
+        if let Some(status) = self.wait_until_it_listens(&mut serving).await? {
+            return Ok(match status.code() {
+                Some(UNSUPPORTED) => Ended::Unsupported("server"),
+                _ => Ended::Badly(format!("the server did not start: {status}")),
+            });
+        }
+        let mut downloading = self.start(Role::Client, client, names)?;
+        let deadline = tokio::time::timeout(self.case.deadline, downloading.wait()).await;
+        let Ok(status) = deadline else {
+            downloading.kill().await?;
+            serving.kill().await?;
+            let time = self.case.deadline.as_secs();
+            return Ok(Ended::Never(format!(
+                "the client was killed after {time} s"
+            )));
+        };
+        let status = status?;
+        let server_died = serving.try_wait()?;
+        stop(&mut serving).await?;
+        Ok(match (status.code(), server_died) {
+            (Some(UNSUPPORTED), _) => Ended::Unsupported("client"),
+            (_, Some(status)) => Ended::Badly(format!("the server ended: {status}")),
+            (Some(0), None) => Ended::Well,
+            _ => Ended::Badly(format!(
+                "client: {status}; {}",
+                self.last_words(Role::Client)
+            )),
+        })
+    }
+
+    fn folder(role: Role) -> &'static str {
+        match role {
+            Role::Client => "client",
+            Role::Server => "server",
+        }
+    }
+
+    /// Starts an endpoint, with the environment of the runner.
+    fn start(&self, role: Role, peer: &Peer, names: &[String]) -> Result<Child, Failure> {
+        let folder = Self::folder(role);
+        let logs = self.folders.at(folder);
+        let [ip, netns, exec, host] = self.hosts.on(role);
+        let certificates = if self.case.long_chain {
+            &self.certificates.long
+        } else {
+            &self.certificates.short
+        };
+        let url = |name: &String| format!("https://{}:{PORT}/{name}", self.case.host);
+        let urls: Vec<_> = names.iter().map(url).collect();
+        let mut server_params = peer.params.to_owned();
+        if self.case.server == "connectionmigration" {
+            let to = SocketAddr::new(addresses(Role::Server).v4.parse()?, PREFERRED_PORT);
+            server_params = format!("{server_params} preferred={to}");
+        }
+        let output = File::create(logs.join("output.log"))?;
+        let command = Command::new(ip)
+            .args([netns, exec, host])
+            .args(peer.command()?)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", std::env::var_os("HOME").unwrap_or_default())
+            .env("ROLE", folder)
+            .env(
+                "TESTCASE",
+                match role {
+                    Role::Client => self.case.client,
+                    Role::Server => self.case.server,
+                },
+            )
+            .env("REQUESTS", urls.join(" "))
+            .env("WWW", self.folders.at("www"))
+            .env("DOWNLOADS", self.folders.at("downloads"))
+            .env("CERTS", certificates.canonicalize()?)
+            .env("SSLKEYLOGFILE", logs.join("keys.log"))
+            .env("QLOGDIR", logs.join("qlog"))
+            .env("CLIENT_PARAMS", peer.params)
+            .env("SERVER_PARAMS", server_params)
+            .env("LISTEN", format!("[::]:{PORT}"))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(command)
+    }
+
+    /// Waits until a program on the server has the port. Returns its status if it ends before.
+    async fn wait_until_it_listens(
+        &self,
+        server: &mut Child,
+    ) -> Result<Option<ExitStatus>, Failure> {
+        let listens = async {
+            loop {
+                if let Some(status) = server.try_wait()? {
+                    return Ok::<_, Failure>(Some(status));
+                }
+                if self.is_bound().await? {
+                    return Ok(None);
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let listening = tokio::time::timeout(START, listens).await;
+        listening.map_err(|_| "the server does not listen on its port")?
+    }
+
+    async fn is_bound(&self) -> Result<bool, Failure> {
+        let [ip, netns, exec, host] = self.hosts.on(Role::Server);
+        let mut sockets = Command::new(ip);
+        sockets.args([netns, exec, host, "cat", "/proc/net/udp", "/proc/net/udp6"]);
+        let output = sockets.output().await?;
+        let port = format!(":{PORT:04X} ");
+        Ok(String::from_utf8_lossy(&output.stdout).contains(&port))
+    }
+
+    /// Returns the last line that an endpoint printed.
+    fn last_words(&self, role: Role) -> String {
+        let path = self.folders.at(Self::folder(role)).join("output.log");
+        let lines = File::open(path).map(BufReader::new);
+        let last = lines
+            .ok()
+            .and_then(|lines| lines.lines().map_while(Result::ok).last());
+        last.unwrap_or_default()
+    }
+
+    /// Compares the files, and has the captures checked.
+    fn judge(
+        &self,
+        names: &[String],
+        client: &Capture,
+        server: &Capture,
+    ) -> Result<String, String> {
+        let bytes = self.folders.compare(names)?;
+        let mut keys = String::new();
+        for role in [Role::Client, Role::Server] {
+            let path = self.folders.at(Self::folder(role)).join("keys.log");
+            keys += &fs::read_to_string(path).unwrap_or_default();
+            keys.push('\n');
+        }
+        if keys.trim().is_empty() {
+            return Err("no end wrote a key log".to_owned());
+        }
+        (self.case.check)(&Evidence {
+            client: dissect(client, &keys),
+            server: dissect(server, &keys),
+            bytes,
+        })
+    }
+}
+
+/// Asks an endpoint to end, and kills it if it does not.
+async fn stop(child: &mut Child) -> Result<(), Failure> {
+    let id = child
+        .id()
+        .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
+    if let Some(id) = id {
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+    }
+    if tokio::time::timeout(END, child.wait()).await.is_err() {
+        child.kill().await?;
+    }
+    Ok(())
+}

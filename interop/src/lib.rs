@@ -2,7 +2,7 @@
 //!
 //! Every implementation is a [`Peer`]: it can serve an echo and open connections, and tells what it
 //! knows about a handshake. A [`cases`] function takes two of them and checks one promise; the
-//! tests name the pairs, and [`matrix`] runs them all and prints the table.
+//! tests name the pairs, and [`loopback`] runs them all and prints the table.
 //!
 //! A peer's report about its own handshake is not trusted: a [`Witness`] between the two reads
 //! their Initial packets with separate code, and reports the groups and the HelloRetryRequest on
@@ -19,7 +19,7 @@ pub mod cases;
 mod certificate;
 mod connection;
 mod echo;
-pub mod matrix;
+pub mod loopback;
 mod peer;
 pub mod peers;
 pub mod runner;

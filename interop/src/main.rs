@@ -1,18 +1,110 @@
-//! `hybriq-interop matrix [PEERS [CASES]]`: tests the implementations against each other on this
-//! machine. Without arguments and with `ROLE` set: an endpoint of the QUIC interop runner.
+//! `hybriq-interop`: an endpoint of the QUIC interop runner, and matrices of implementations and cases.
 
-use std::process::ExitCode;
+use std::{fs, io, path::PathBuf, process::ExitCode};
 
+use clap::{Args, Parser, Subcommand};
 use hybriq_interop::{
-    cases, matrix, peers,
+    cases, loopback, peers,
     runner::{Refusal, Task},
-    testbed,
+    testbed::{self, Report, Selection},
 };
 
 /// Exit status for the runner: the endpoint cannot do the test case.
 const UNSUPPORTED: u8 = 127;
 
-const USAGE: &str = "usage: hybriq-interop matrix [PEERS [CASES]]";
+/// An error that ends a command.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Tests QUIC implementations against each other.
+///
+/// Without a command and with ROLE set it is an endpoint of the QUIC interop runner; then TESTCASE, REQUESTS
+/// and the other variables of the runner say what to do.
+#[derive(Parser)]
+#[command(name = "hybriq-interop", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Matrix(Matrix),
+    Loopback(Loopback),
+    Compare(Compare),
+    /// Traffic beside a download.
+    #[command(hide = true, subcommand)]
+    Traffic(Traffic),
+}
+
+/// Runs the cases of the QUIC interop runner between two network namespaces, over a link that loses, corrupts,
+/// delays and rebinds. The verdict is taken from a capture of the link.
+///
+/// Needs root for the namespaces; without, the cases of `loopback` are run instead. Other implementations are
+/// installed by `interop/peers/install`; those that are missing are skipped with the reason. Exits with a
+/// failure if a run failed.
+#[derive(Args)]
+#[command(after_help = matrix_names())]
+struct Matrix {
+    /// Cases by name or letters. Default: all.
+    cases: Vec<String>,
+    /// Clients by name, with commas between. Default: all.
+    #[arg(long, value_delimiter = ',')]
+    clients: Vec<String>,
+    /// Servers by name, with commas between. Default: all.
+    #[arg(long, value_delimiter = ',')]
+    servers: Vec<String>,
+    /// Also runs pairs without hybriq: shows whose failure one is.
+    #[arg(long)]
+    all_pairs: bool,
+    /// Runs the cases that show most in a few minutes, if none is named.
+    #[arg(long)]
+    quick: bool,
+    /// Runs so many at a time. More than the cores of the machine spoil what is measured.
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    jobs: usize,
+    /// Folder for captures, key logs, qlog files and what the endpoints print.
+    #[arg(long, default_value = "interop-logs", value_name = "FOLDER")]
+    logs: PathBuf,
+    /// Writes a page for a browser. Its links work where it lies in the folder of the logs.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Writes the results for machines and for `compare`.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Writes the table as Markdown.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Runs cases of our own over loopback, between the implementations that are built in, each as client and as
+/// server, and prints a table.
+///
+/// The variable QLOGDIR names a folder for logs of hybriq's connections. Exits with a failure if a case failed.
+#[derive(Args)]
+#[command(after_help = loopback_names())]
+struct Loopback {
+    /// Part of the name of an implementation.
+    #[arg(default_value = "", hide_default_value = true)]
+    peers: String,
+    /// Part of the name of a case.
+    #[arg(default_value = "", hide_default_value = true)]
+    cases: String,
+}
+
+/// Compares two results of `matrix --json`. Exits with a failure if a run passed before and does not now.
+#[derive(Args)]
+struct Compare {
+    /// The former results.
+    before: PathBuf,
+    /// The new results.
+    now: PathBuf,
+}
+
+#[derive(Subcommand)]
+enum Traffic {
+    Send,
+    Receive { host: String },
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -31,106 +123,125 @@ async fn main() -> ExitCode {
             }
         };
     }
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|word| word == "runner") {
-        return run_cases(&arguments[1..]).await;
-    }
-    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let (peer, case) = match arguments[..] {
-        ["matrix"] => ("", ""),
-        ["matrix", peer] if !peer.starts_with('-') => (peer, ""),
-        ["matrix", peer, case] => (peer, case),
-        ["--help" | "-h" | "help"] | ["matrix", "--help" | "-h"] => {
-            println!("{}", help());
-            return ExitCode::SUCCESS;
-        }
-        _ => {
-            eprintln!("{USAGE}\nTry `hybriq-interop --help` for the names of both.");
-            return ExitCode::FAILURE;
-        }
+    let done = match Cli::parse().command {
+        Command::Matrix(matrix) => matrix.run().await,
+        Command::Loopback(loopback) => loopback.run().await,
+        Command::Compare(compare) => compare.run(),
+        Command::Traffic(traffic) => traffic.run(),
     };
-    let mut peers = peers::all();
-    peers.retain(|one| one.name().contains(peer));
-    let cases = matrix::select(case);
-    if peers.is_empty() {
-        eprintln!(
-            "no implementation is called '{peer}'; there are: {}",
-            names()
-        );
-        return ExitCode::FAILURE;
-    }
-    if cases.is_empty() {
-        eprintln!("no case is called '{case}'; `hybriq-interop --help` lists the cases");
-        return ExitCode::FAILURE;
-    }
-    let passed = matrix::run(&peers, &cases, &mut std::io::stdout()).await;
-    peers::flush_logs();
-    match passed {
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("cannot print the table: {error}");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn names() -> String {
+impl Matrix {
+    /// Returns true if nothing failed.
+    async fn run(self) -> Result<bool, Failure> {
+        let selection = Selection {
+            clients: self.clients,
+            servers: self.servers,
+            cases: self.cases,
+            quick: self.quick,
+            with_us: !self.all_pairs,
+            jobs: self.jobs,
+        };
+        selection.check()?;
+        if let Some(lack) = testbed::lack() {
+            eprintln!(
+                "skipped: this machine has no network namespaces for us ({lack}); run it as root. \
+                 The cases over loopback follow."
+            );
+            let all = Loopback {
+                peers: String::new(),
+                cases: String::new(),
+            };
+            return all.run().await;
+        }
+        let report = testbed::run(&selection, &self.logs).await?;
+        let markdown = report.markdown();
+        print!("\n{markdown}");
+        let outputs = [
+            (self.html, report.html()),
+            (self.json, report.json()?),
+            (self.markdown, markdown),
+        ];
+        for (path, text) in outputs {
+            if let Some(path) = path {
+                let written = fs::write(&path, text);
+                written.map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+        }
+        Ok(report.is_good())
+    }
+}
+
+impl Loopback {
+    /// Returns true if nothing failed.
+    async fn run(self) -> Result<bool, Failure> {
+        let mut peers = peers::all();
+        let names = peer_names();
+        peers.retain(|one| one.name().contains(&self.peers));
+        let cases = loopback::select(&self.cases);
+        if peers.is_empty() {
+            let wanted = self.peers;
+            return Err(
+                format!("no implementation is called '{wanted}'; there are: {names}").into(),
+            );
+        }
+        if cases.is_empty() {
+            let wanted = self.cases;
+            let help = "`hybriq-interop loopback --help` lists the cases";
+            return Err(format!("no case is called '{wanted}'; {help}").into());
+        }
+        let passed = loopback::run(&peers, &cases, &mut io::stdout()).await;
+        peers::flush_logs();
+        passed.map_err(|error| format!("cannot print the table: {error}").into())
+    }
+}
+
+impl Compare {
+    /// Returns true if nothing is worse.
+    fn run(self) -> Result<bool, Failure> {
+        let (before, now) = (Report::read(&self.before)?, Report::read(&self.now)?);
+        let comparison = now.since(&before);
+        print!("{}", comparison.text());
+        Ok(comparison.worse.is_empty())
+    }
+}
+
+impl Traffic {
+    fn run(self) -> Result<bool, Failure> {
+        match self {
+            Self::Send => testbed::send()?,
+            Self::Receive { host } => testbed::receive(&host)?,
+        }
+        Ok(true)
+    }
+}
+
+fn peer_names() -> String {
     let names: Vec<_> = peers::all().iter().map(|peer| peer.name()).collect();
     names.join(", ")
 }
 
-fn help() -> String {
-    let cases: Vec<_> = cases::ALL.iter().map(matrix::sentence).collect();
+fn matrix_names() -> String {
     format!(
-        "Tests the implementations against each other over loopback, each as client and as server, \
-         and prints\na table. Exits with a failure if a case failed. The environment variable QLOGDIR names a\n\
-         directory for logs of hybriq's connections.\n\n\
-         Without arguments it is an endpoint of the QUIC interop runner if ROLE is set; then TESTCASE, REQUESTS\n\
-         and the other variables of the runner say what to do.\n\n\
-         {USAGE}\n\n\
-         PEERS  part of the name of an implementation: {}\n\
-         CASES  part of the name of a case:\n         {}",
-        names(),
-        cases.join("\n         ")
+        "Implementations: {}\n\nCases: {}",
+        testbed::peer_names().join(", "),
+        testbed::case_names().join(", ")
     )
 }
 
-/// Splits a list at its commas.
-fn list(words: &str) -> Vec<String> {
-    words.split(',').map(str::to_owned).collect()
-}
-
-/// Runs cases of the QUIC interop runner between hosts of network namespaces.
-async fn run_cases(arguments: &[String]) -> ExitCode {
-    let mut selection = testbed::Selection {
-        with_us: true,
-        ..testbed::Selection::default()
-    };
-    let mut logs = std::path::PathBuf::from("interop-logs");
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let mut value = || words.next().cloned().unwrap_or_default();
-        match word.as_str() {
-            "--clients" => selection.clients = list(&value()),
-            "--servers" => selection.servers = list(&value()),
-            "--logs" => logs = value().into(),
-            "--all-pairs" => selection.with_us = false,
-            case => selection.cases.push(case.to_owned()),
-        }
-    }
-    match testbed::run(&selection, &logs).await {
-        Ok(report) => {
-            print!("\n{}", report.markdown());
-            if report.is_good() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+fn loopback_names() -> String {
+    let cases: Vec<_> = cases::ALL.iter().map(loopback::sentence).collect();
+    format!(
+        "Implementations: {}\n\nCases:\n  {}",
+        peer_names(),
+        cases.join("\n  ")
+    )
 }

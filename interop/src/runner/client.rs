@@ -21,8 +21,8 @@ impl Task {
         let downloads = self.files()?;
         let qlog = qlog()?;
         let config = self.client_config(qlog.as_ref())?;
-        let done = if self.case == TestCase::Http3 {
-            http3::download(config, downloads).await
+        let done = if self.by_http3() {
+            http3::download(self.case, config, downloads).await
         } else {
             self.download_by_hq(config, downloads).await
         };
@@ -93,7 +93,7 @@ impl Task {
     }
 
     /// Returns the files to download, with the last part of each URL's path as name.
-    fn files(&self) -> Result<Vec<Download>, Failure> {
+    pub(super) fn files(&self) -> Result<Vec<Download>, Failure> {
         let file = |url: &String| {
             let uri: Uri = url.parse().map_err(|error| format!("{url}: {error}"))?;
             let name = uri.path().rsplit('/').next().unwrap_or_default();
@@ -138,19 +138,25 @@ impl Task {
 }
 
 /// Where the server is.
-struct Server {
-    name: String,
+pub(super) struct Server {
+    pub(super) name: String,
     addresses: Vec<SocketAddr>,
 }
 
 impl Server {
-    async fn find(uri: &Uri) -> Result<Self, Failure> {
+    pub(super) async fn find(uri: &Uri) -> Result<Self, Failure> {
         let name = uri.host().ok_or("a URL has no host")?;
         let name = name.trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(443);
         let found = tokio::net::lookup_host((name.as_str(), port)).await;
         let addresses = found.map_err(|error| format!("{name}: {error}"))?.collect();
         Ok(Self { name, addresses })
+    }
+
+    /// Returns the first address.
+    pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
+        let first = self.addresses.first().copied();
+        first.ok_or_else(|| format!("{} has no address", self.name).into())
     }
 
     /// Connects to the first address that answers.
@@ -171,7 +177,7 @@ impl Server {
         endpoint: &Endpoint,
         downloads: &[Download],
     ) -> Result<(), Failure> {
-        let address = *self.addresses.first().ok_or("no address")?;
+        let address = self.address()?;
         let connecting = endpoint.connect(address, &self.name).early().await;
         let Ok(early) = connecting else {
             return Err("the server gave no ticket for early data".into());

@@ -5,10 +5,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hybriq::{RecvStream, SendStream};
 use tokio::{
     fs::File,
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
 };
 
 use super::Failure;
@@ -21,13 +20,13 @@ const LONGEST_REQUEST: u64 = 4096;
 /// Bytes that are read from a file at once.
 const CHUNK: usize = 64 * 1024;
 /// Code of a stream that is reset because there is no such file.
-const NO_FILE: u64 = 1;
+pub(super) const NO_FILE: u64 = 1;
 
-/// Answers one request.
+/// Answers one request. Without a file nothing is sent: the caller resets the stream.
 pub(super) async fn answer(
     www: &Path,
-    mut send: SendStream,
-    recv: RecvStream,
+    send: &mut (impl AsyncWrite + Unpin),
+    recv: impl AsyncRead + Unpin,
 ) -> Result<(), Failure> {
     let mut request = Vec::new();
     recv.take(LONGEST_REQUEST).read_to_end(&mut request).await?;
@@ -36,7 +35,6 @@ pub(super) async fn answer(
         None => None,
     };
     let Some(mut file) = file else {
-        send.reset(NO_FILE);
         return Err(format!("no file for {:?}", String::from_utf8_lossy(&request)).into());
     };
     let mut chunk = vec![0; CHUNK];
@@ -62,14 +60,14 @@ fn path_of(request: &[u8]) -> Option<PathBuf> {
 }
 
 /// Sends a request.
-pub(super) async fn ask(send: &mut SendStream, path: &str) -> Result<(), Failure> {
+pub(super) async fn ask(send: &mut (impl AsyncWrite + Unpin), path: &str) -> Result<(), Failure> {
     send.write_all(format!("GET {path}\r\n").as_bytes()).await?;
     send.shutdown().await?;
     Ok(())
 }
 
 /// Writes a response into a file.
-pub(super) async fn save(mut recv: RecvStream, to: &Path) -> Result<(), Failure> {
+pub(super) async fn save(mut recv: impl AsyncRead + Unpin, to: &Path) -> Result<(), Failure> {
     let mut file = File::create(to).await?;
     let mut chunk = vec![0; CHUNK];
     loop {

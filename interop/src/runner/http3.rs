@@ -8,7 +8,7 @@ use hybriq_http::{Client, Http3, Server};
 use tokio::{fs::File, io::AsyncWriteExt as _, task::JoinSet};
 use tower_http::services::ServeDir;
 
-use super::{Download, END, Failure};
+use super::{Download, END, Failure, TestCase};
 
 /// Serves a folder until `stopped`.
 pub(super) async fn serve(
@@ -30,12 +30,33 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Downloads files over one connection.
+/// Downloads files over the connections of the case.
 pub(super) async fn download(
+    case: TestCase,
     config: ClientConfig,
     downloads: Vec<Download>,
 ) -> Result<(), Failure> {
-    let client = Client::builder().http3(Http3::Only).build(config)?;
+    let client = |config| Client::builder().http3(Http3::Only).build(config);
+    match case {
+        TestCase::MultiConnect => {
+            for download in downloads {
+                get_all(&client(config.clone())?, vec![download]).await?;
+            }
+            Ok(())
+        }
+        TestCase::Resumption | TestCase::ZeroRtt => {
+            let client = client(config)?;
+            let mut first = downloads;
+            let rest = first.split_off(1.min(first.len()));
+            get_all(&client, first).await?;
+            get_all(&client, rest).await
+        }
+        _ => get_all(&client(config)?, downloads).await,
+    }
+}
+
+/// Downloads files over one connection, which ends with them.
+async fn get_all(client: &Client, downloads: Vec<Download>) -> Result<(), Failure> {
     let mut tasks = JoinSet::new();
     for download in downloads {
         let client = client.clone();

@@ -18,6 +18,7 @@ mod case;
 mod client;
 mod hq;
 mod http3;
+mod others;
 mod params;
 mod server;
 
@@ -27,7 +28,7 @@ use http::Uri;
 use hybriq::{KeyExchange, Suite, TransportConfig, Version, qlog::Qlog};
 
 pub use case::TestCase;
-pub use params::Params;
+pub use params::{Params, Stack};
 
 /// An error that ends the endpoint, for its standard error.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -104,7 +105,10 @@ impl Task {
             .ok_or_else(|| Refusal::Unsupported(format!("there is no test case '{name}'")))?;
         let wrong = |problem| Refusal::Wrong(format!("{params}: {problem}"));
         let params = Params::read(&read(params).unwrap_or_default()).map_err(wrong)?;
-        if let Some(lack) = case.lack(role, params.backend) {
+        let of_tls = || case.lack(role, params.backend);
+        let lack = params.stack.lack(role, case).or_else(of_tls);
+        let lack = lack.or_else(|| params.lack(case));
+        if let Some(lack) = lack {
             return Err(Refusal::Unsupported(lack.to_owned()));
         }
         let listen = read("LISTEN").unwrap_or_else(|| "[::]:443".to_owned());
@@ -133,11 +137,8 @@ impl Task {
     /// Does the work: a client until its files are there, a server until it is told to stop.
     pub async fn run(self) -> ExitCode {
         let role = self.role;
-        let done = match role {
-            Role::Client => self.download().await,
-            Role::Server => self.serve().await,
-        };
-        match done {
+        let stack = self.params.stack;
+        match self.run_on(stack).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{role:?}: {}", with_causes(&*error));
@@ -146,19 +147,22 @@ impl Task {
         }
     }
 
+    /// Returns true if files are asked for by HTTP/3.
+    fn by_http3(&self) -> bool {
+        self.params.only_http3 || self.case == TestCase::Http3
+    }
+
     /// Returns the application protocol of the case.
-    const fn alpn(&self) -> &'static [u8] {
-        match self.case {
-            TestCase::Http3 => b"h3",
-            _ => hq::ALPN,
-        }
+    fn alpn(&self) -> &'static [u8] {
+        if self.by_http3() { b"h3" } else { hq::ALPN }
     }
 
     /// Returns the policy for the key exchange of the case, if it is not the default.
     fn key_exchange(&self) -> Option<KeyExchange> {
         let of_case =
             (self.case == TestCase::PostQuantum).then_some(KeyExchange::RequirePostQuantum);
-        self.params.key_exchange.clone().or(of_case)
+        let groups = self.params.groups.clone();
+        groups.map(KeyExchange::Exactly).or(of_case)
     }
 
     /// Returns the cipher suites of the case, if it names any.

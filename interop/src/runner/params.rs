@@ -2,21 +2,29 @@
 
 use std::net::SocketAddr;
 
-use hybriq::{Backend, Group, KeyExchange};
+use hybriq::{Backend, ClientConfig, Group, KeyExchange, Trust};
+
+use super::TestCase;
 
 /// Options of our endpoint: words like `tls=s2n-tls groups=X25519MLKEM768,X25519`.
 ///
 /// | option | contents |
 /// |---|---|
 /// | `tls` | `rustls` (default) or `s2n-tls` |
+/// | `stack` | `hybriq` (default), `quinn` or `s2n-quic`: a peer that this program is built with |
+/// | `alpn` | `h3`: all cases use HTTP/3, for peers without HTTP/0.9 |
 /// | `groups` | groups of key exchange by name, the preferred one first |
 /// | `preferred` | addresses that clients are asked to move to in `connectionmigration` |
 #[derive(Clone, Debug)]
 pub struct Params {
     /// TLS library.
     pub backend: Backend,
-    /// Policy for the key exchange, if it is not the default.
-    pub key_exchange: Option<KeyExchange>,
+    /// Implementation of QUIC.
+    pub stack: Stack,
+    /// True if all cases use HTTP/3.
+    pub only_http3: bool,
+    /// Groups for the key exchange, if they are not the default.
+    pub groups: Option<Vec<Group>>,
     /// Addresses for [`TestCase::ConnectionMigration`](super::TestCase::ConnectionMigration).
     pub preferred: Vec<SocketAddr>,
 }
@@ -29,7 +37,9 @@ impl Params {
     pub fn read(words: &str) -> Result<Self, String> {
         let mut params = Self {
             backend: Backend::Rustls,
-            key_exchange: None,
+            stack: Stack::Hybriq,
+            only_http3: false,
+            groups: None,
             preferred: Vec::new(),
         };
         for word in words.split_whitespace() {
@@ -37,12 +47,16 @@ impl Params {
                 Some(("tls", "rustls")) => params.backend = Backend::Rustls,
                 Some(("tls", "s2n-tls")) => params.backend = Backend::S2nTls,
                 Some(("tls", _)) => return Err(format!("'{word}': rustls or s2n-tls")),
+                Some(("stack", "hybriq")) => params.stack = Stack::Hybriq,
+                Some(("stack", "quinn")) => params.stack = Stack::Quinn,
+                Some(("stack", "s2n-quic")) => params.stack = Stack::S2nQuic,
+                Some(("stack", _)) => return Err(format!("'{word}': hybriq, quinn or s2n-quic")),
+                Some(("alpn", "h3")) => params.only_http3 = true,
                 Some(("groups", names)) => {
                     let groups = names.split(',').map(|name| {
                         Group::from_name(name).ok_or_else(|| format!("no group is called '{name}'"))
                     });
-                    let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
-                    params.key_exchange = Some(KeyExchange::Exactly(groups));
+                    params.groups = Some(groups.collect::<Result<_, _>>()?);
                 }
                 Some(("preferred", addresses)) => {
                     let addresses = addresses.split(',').map(|address| {
@@ -51,11 +65,45 @@ impl Params {
                     });
                     params.preferred = addresses.collect::<Result<_, _>>()?;
                 }
-                _ => return Err(format!("'{word}': tls=, groups= or preferred=")),
+                _ => {
+                    return Err(format!(
+                        "'{word}': tls=, stack=, alpn=h3, groups= or preferred="
+                    ));
+                }
             }
         }
         Ok(params)
     }
+
+    /// Returns the reason why a case cannot be done with these options, if it cannot.
+    pub(super) fn lack(&self, case: TestCase) -> Option<&'static str> {
+        if self.only_http3 && case == TestCase::KeyUpdate {
+            return Some("the client of HTTP/3 updates no keys");
+        }
+        let groups = self.groups.clone()?;
+        let is_known = match self.stack {
+            Stack::Hybriq => ClientConfig::new()
+                .tls(self.backend)
+                .trust(Trust::dangerously_accept_any_certificate())
+                .key_exchange(KeyExchange::Exactly(groups))
+                .check()
+                .is_ok(),
+            Stack::Quinn => true,
+            Stack::S2nQuic => groups == [Group::SECP384R1],
+        };
+        (!is_known).then_some("the TLS library has no policy with these groups")
+    }
+}
+
+/// Implementation of QUIC that an endpoint runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// hybriq.
+    Hybriq,
+    /// quinn.
+    Quinn,
+    /// s2n-quic.
+    S2nQuic,
 }
 
 #[cfg(test)]
@@ -70,7 +118,7 @@ mod tests {
         .expect("options");
         assert_eq!(params.backend, Backend::S2nTls);
         let groups = vec![Group::X25519MLKEM768, Group::X25519];
-        assert_eq!(params.key_exchange, Some(KeyExchange::Exactly(groups)));
+        assert_eq!(params.groups, Some(groups));
         assert_eq!(params.preferred.len(), 2);
         assert!(Params::read("").is_ok());
     }
@@ -83,6 +131,8 @@ mod tests {
             "groups=X25519,nonsense",
             "preferred=192.0.2.1",
             "speed=high",
+            "alpn=h2",
+            "stack=quiche",
         ] {
             let problem = Params::read(words).expect_err(words);
             assert!(problem.contains('\''), "{problem}");

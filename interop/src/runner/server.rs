@@ -20,7 +20,7 @@ impl Task {
         let qlog = qlog()?;
         let (endpoint, transport) = self.sockets(self.transport(qlog.as_ref()))?;
         let config = self.server_config()?.transport(transport);
-        if self.case == TestCase::Http3 {
+        if self.by_http3() {
             http3::serve(endpoint, self.listen, config, &self.www, stopped()?).await?;
         } else {
             let endpoint = endpoint.server(config).bind(self.listen)?;
@@ -119,10 +119,11 @@ async fn accept(endpoint: &Endpoint, www: Arc<Path>) {
 async fn answer(connection: Connection, www: Arc<Path>) {
     loop {
         match connection.accept_bidi().await {
-            Ok(Some((send, recv))) => {
+            Ok(Some((mut send, recv))) => {
                 let www = www.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = hq::answer(&www, send, recv).await {
+                    if let Err(error) = hq::answer(&www, &mut send, recv).await {
+                        send.reset(hq::NO_FILE);
                         eprintln!("a request failed: {error}");
                     }
                 });
@@ -134,7 +135,7 @@ async fn answer(connection: Connection, www: Arc<Path>) {
 }
 
 /// Waits for a signal to stop.
-fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+pub(super) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

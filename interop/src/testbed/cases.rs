@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hybriq_sim::{
     Chance,
-    link::{Blackouts, Line, Settings},
+    link::{Blackouts, GilbertElliott, Line, Reorder, Settings},
     one_in, per_mille,
 };
 
@@ -23,11 +23,18 @@ pub(super) struct Case {
     /// `TESTCASE` of each end.
     pub(super) client: &'static str,
     pub(super) server: &'static str,
+    /// Groups that each end may use, by name, the preferred one first; empty for its default.
+    pub(super) client_groups: &'static str,
+    pub(super) server_groups: &'static str,
     /// Sizes of the files.
     pub(super) files: Files,
     /// Name by which the client finds the server.
     pub(super) host: &'static str,
     pub(super) link: fn() -> Conditions,
+    /// Datagrams that are lost, counted from 0 over both ends.
+    pub(super) losses: &'static [usize],
+    /// True if a download by TCP passes beside.
+    pub(super) cross_traffic: bool,
     /// True if the server has the chain that is too long for its first flight.
     pub(super) long_chain: bool,
     /// Time after which the run has failed.
@@ -94,16 +101,20 @@ const PLAIN: Case = Case {
     letters: "DC",
     client: "transfer",
     server: "transfer",
+    client_groups: "",
+    server_groups: "",
     files: Files::Sizes(&[2 * MIB, 3 * MIB, 5 * MIB]),
     host: "server4",
     link: plain,
+    losses: &[],
+    cross_traffic: false,
     long_chain: false,
     deadline: MINUTE,
     check: verdict::one_handshake,
 };
 
-/// All cases, in the order of the runner; those behind `goodput` are our own.
-const CASES: [Case; 27] = [
+/// All cases, in the order of the runner; those behind `crosstraffic` are our own.
+const CASES: [Case; 63] = [
     Case {
         name: "handshake",
         letters: "H",
@@ -311,70 +322,261 @@ const CASES: [Case; 27] = [
         ..PLAIN
     },
     Case {
-        name: "postquantum",
-        letters: "PQ",
-        client: "handshake",
-        server: "handshake",
-        files: Files::Sizes(&[KIB]),
-        check: verdict::post_quantum,
+        name: "crosstraffic",
+        letters: "X",
+        files: Files::Sizes(&[25 * MIB]),
+        cross_traffic: true,
+        deadline: Duration::from_mins(3),
+        check: verdict::goodput,
         ..PLAIN
     },
     Case {
-        name: "hello-reordered",
-        letters: "PR",
-        client: "handshake",
-        server: "handshake",
-        files: Files::Sizes(&[KIB]),
-        link: || Conditions {
-            up: Settings {
-                reorder: Some(hybriq_sim::link::Reorder {
-                    chance: one_in(2),
-                    wait: Duration::from_millis(5),
-                }),
+        name: "duplication",
+        letters: "DU",
+        files: Files::Sizes(&[2 * MIB]),
+        link: || {
+            both(Settings {
+                duplicate: per_mille(100),
                 ..usual()
-            },
-            ..plain()
+            })
         },
-        check: verdict::post_quantum,
         ..PLAIN
     },
     Case {
-        name: "hello-first-lost",
-        letters: "P1",
-        client: "handshake",
-        server: "handshake",
-        files: Files::Sizes(&[KIB]),
-        link: || Conditions {
-            client_losses: vec![0],
-            ..plain()
-        },
-        check: verdict::post_quantum_with_loss,
+        name: "reordering",
+        letters: "RO",
+        files: Files::Sizes(&[2 * MIB]),
+        link: || both(reordering()),
         ..PLAIN
     },
     Case {
-        name: "hello-second-lost",
-        letters: "P2",
-        client: "handshake",
-        server: "handshake",
-        files: Files::Sizes(&[KIB]),
-        link: || Conditions {
-            client_losses: vec![1],
-            ..plain()
+        name: "bursts",
+        letters: "LB",
+        files: Files::Sizes(&[2 * MIB]),
+        link: || {
+            let bursts = GilbertElliott::new(per_mille(5), per_mille(250));
+            both(Settings {
+                bursts: Some(bursts),
+                ..usual()
+            })
         },
-        check: verdict::post_quantum_with_loss,
         ..PLAIN
     },
+    Case {
+        name: "truncation",
+        letters: "T",
+        files: Files::Sizes(&[2 * MIB]),
+        link: || Conditions {
+            truncate: per_mille(50),
+            ..plain()
+        },
+        check: verdict::arrived,
+        ..PLAIN
+    },
+    Case {
+        name: "replay",
+        letters: "RP",
+        files: Files::Sizes(&[2 * MIB]),
+        link: || Conditions {
+            replay: per_mille(100),
+            ..plain()
+        },
+        check: verdict::arrived,
+        ..PLAIN
+    },
+    Case {
+        name: "everything-broken",
+        letters: "EB",
+        client: "multiconnect",
+        server: "multiconnect",
+        files: Files::Many(20, 50 * KIB),
+        link: || Conditions {
+            truncate: per_mille(30),
+            replay: per_mille(100),
+            ..both(Settings {
+                corrupt: per_mille(50),
+                duplicate: per_mille(50),
+                loss: per_mille(20),
+                ..reordering()
+            })
+        },
+        deadline: Duration::from_mins(3),
+        check: verdict::arrived,
+        ..PLAIN
+    },
+    POST_QUANTUM,
+    Case {
+        name: "postquantum-reordered",
+        letters: "PR",
+        link: || Conditions {
+            up: reordering(),
+            ..plain()
+        },
+        ..POST_QUANTUM
+    },
+    Case {
+        name: "postquantum-retry",
+        letters: "PS",
+        server: "retry",
+        check: verdict::post_quantum_retry,
+        ..POST_QUANTUM
+    },
+    group("group-x25519mlkem768", "G1", "X25519MLKEM768"),
+    group("group-secp256r1mlkem768", "G2", "SecP256r1MLKEM768"),
+    group("group-secp384r1mlkem1024", "G3", "SecP384r1MLKEM1024"),
+    group("group-x25519", "G4", "X25519"),
+    group("group-secp256r1", "G5", "secp256r1"),
+    retried(
+        "helloretry-x25519mlkem768",
+        "HR1",
+        ["secp256r1,X25519MLKEM768", "X25519MLKEM768"],
+    ),
+    retried(
+        "helloretry-secp256r1mlkem768",
+        "HR2",
+        ["X25519MLKEM768,SecP256r1MLKEM768", "SecP256r1MLKEM768"],
+    ),
+    retried(
+        "helloretry-secp384r1mlkem1024",
+        "HR3",
+        ["X25519MLKEM768,SecP384r1MLKEM1024", "SecP384r1MLKEM1024"],
+    ),
+    retried(
+        "helloretry-secp256r1",
+        "HR4",
+        ["X25519MLKEM768,secp256r1", "secp256r1"],
+    ),
+    lost("lost-1", "1", &[0]),
+    lost("lost-2", "2", &[1]),
+    lost("lost-3", "3rd", &[2]),
+    lost("lost-4", "4", &[3]),
+    lost("lost-5", "5", &[4]),
+    lost("lost-6", "6th", &[5]),
+    lost("lost-1-2", "12", &[0, 1]),
+    lost("lost-1-3", "13", &[0, 2]),
+    lost("lost-1-4", "14", &[0, 3]),
+    lost("lost-1-5", "15", &[0, 4]),
+    lost("lost-1-6", "16", &[0, 5]),
+    lost("lost-2-3", "23", &[1, 2]),
+    lost("lost-2-4", "24", &[1, 3]),
+    lost("lost-2-5", "25", &[1, 4]),
+    lost("lost-2-6", "26", &[1, 5]),
+    lost("lost-3-4", "34", &[2, 3]),
+    lost("lost-3-5", "35", &[2, 4]),
+    lost("lost-3-6", "36", &[2, 5]),
+    lost("lost-4-5", "45", &[3, 4]),
+    lost("lost-4-6", "46", &[3, 5]),
+    lost("lost-5-6", "56", &[4, 5]),
 ];
+
+/// One handshake where only post-quantum groups are allowed.
+const POST_QUANTUM: Case = Case {
+    name: "postquantum",
+    letters: "PQ",
+    client: "postquantum",
+    server: "postquantum",
+    files: Files::Sizes(&[KIB]),
+    check: verdict::post_quantum,
+    ..PLAIN
+};
+
+/// Half of the packets arrive later than those that follow.
+fn reordering() -> Settings {
+    let (chance, wait) = (one_in(2), Duration::from_millis(5));
+    Settings {
+        reorder: Some(Reorder { chance, wait }),
+        ..usual()
+    }
+}
+
+/// One handshake with a certain group.
+const fn group(name: &'static str, letters: &'static str, group: &'static str) -> Case {
+    Case {
+        name,
+        letters,
+        client: "handshake",
+        server: "handshake",
+        client_groups: group,
+        server_groups: group,
+        files: Files::Sizes(&[KIB]),
+        check: verdict::group,
+        ..PLAIN
+    }
+}
+
+/// One handshake where the server's only group is not that of the client's key share.
+const fn retried(
+    name: &'static str,
+    letters: &'static str,
+    [client_groups, server_groups]: [&'static str; 2],
+) -> Case {
+    Case {
+        client_groups,
+        check: verdict::hello_retry,
+        ..group(name, letters, server_groups)
+    }
+}
+
+/// One post-quantum handshake without some of the first datagrams.
+const fn lost(name: &'static str, letters: &'static str, losses: &'static [usize]) -> Case {
+    Case {
+        name,
+        letters,
+        losses,
+        check: verdict::post_quantum_with_loss,
+        ..POST_QUANTUM
+    }
+}
+
+/// Cases that show most in a short time: for CI.
+const QUICK: [&str; 14] = [
+    "handshake",
+    "transfer",
+    "multiplexing",
+    "retry",
+    "resumption",
+    "zerortt",
+    "http3",
+    "v2",
+    "postquantum-reordered",
+    "postquantum-retry",
+    "group-secp384r1mlkem1024",
+    "helloretry-x25519mlkem768",
+    "lost-1",
+    "lost-2-3",
+];
+
+impl Case {
+    /// Returns true for a case of the quick set.
+    fn is_quick(&self) -> bool {
+        QUICK.contains(&self.name)
+    }
+
+    /// Returns the conditions of the link.
+    pub(super) fn conditions(&self) -> Conditions {
+        Conditions {
+            losses: self.losses.to_vec(),
+            ..(self.link)()
+        }
+    }
+}
 
 /// Returns the names of all cases.
 pub fn names() -> Vec<&'static str> {
     CASES.iter().map(|case| case.name).collect()
 }
 
-/// Returns the cases of these names, or all.
-pub(super) fn select(wanted: &[String]) -> Result<Vec<&'static Case>, Failure> {
+/// Returns the position of a case among all.
+pub(super) fn position(name: &str) -> usize {
+    let found = CASES.iter().position(|case| case.name == name);
+    found.unwrap_or(CASES.len())
+}
+
+/// Returns the cases of these names, or all, or all of the quick set.
+pub(super) fn select(wanted: &[String], quick: bool) -> Result<Vec<&'static Case>, Failure> {
     if wanted.is_empty() {
-        return Ok(CASES.iter().collect());
+        let chosen = CASES.iter().filter(|case| !quick || case.is_quick());
+        return Ok(chosen.collect());
     }
     let find = |name: &String| {
         let found = CASES
@@ -408,9 +610,11 @@ mod tests {
 
     #[test]
     fn cases_are_found_by_name_and_letters() {
-        let found = select(&["retry".to_owned(), "V2".to_owned()]).expect("two cases");
+        let found = select(&["retry".to_owned(), "V2".to_owned()], false).expect("two cases");
         assert_eq!(found.len(), 2);
-        let error = select(&["nonsense".to_owned()]).expect_err("no case");
+        let quick = select(&[], true).expect("the quick set");
+        assert_eq!(quick.len(), QUICK.len());
+        let error = select(&["nonsense".to_owned()], false).expect_err("no case");
         assert!(error.to_string().contains("handshake"), "{error}");
     }
 }

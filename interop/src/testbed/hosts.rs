@@ -9,6 +9,7 @@ use std::{
     },
     path::PathBuf,
     process::{Command, Output},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
 };
 
@@ -54,10 +55,12 @@ impl Hosts {
     /// # Errors
     /// There is no right to make namespaces, or no `ip`.
     pub(super) fn make() -> Result<Self, Failure> {
+        static PAIRS: AtomicU32 = AtomicU32::new(0);
         let process = std::process::id();
+        let pair = PAIRS.fetch_add(1, Ordering::Relaxed);
         let hosts = Self {
-            client: format!("hybriq-{process}-client"),
-            server: format!("hybriq-{process}-server"),
+            client: format!("hybriq-{process}-{pair}-client"),
+            server: format!("hybriq-{process}-{pair}-server"),
         };
         for role in [Role::Client, Role::Server] {
             let name = hosts.name(role);
@@ -119,6 +122,11 @@ impl Hosts {
     pub(super) fn on(&self, role: Role) -> [&str; 4] {
         ["ip", "netns", "exec", self.name(role)]
     }
+}
+
+/// Returns why this machine cannot have such hosts, if it cannot.
+pub fn lack() -> Option<String> {
+    Hosts::make().err().map(|error| error.to_string())
 }
 
 impl Drop for Hosts {

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use hybriq_sim::link::{Direction, Fate, Offer, Settings, flip};
+use hybriq_sim::{
+    Chance, Rng,
+    link::{Direction, Fate, Offer, Passage, Settings, flip},
+};
 use tokio::{io::unix::AsyncFd, task::JoinHandle, time::Instant};
 
 use super::{
@@ -32,8 +35,12 @@ pub(super) struct Conditions {
     pub(super) rebinding: Option<Rebinding>,
     /// Datagrams of the client that are lost, counted from 0.
     pub(super) client_losses: Vec<usize>,
-    /// Datagrams of the server that are lost, counted from 0.
-    pub(super) server_losses: Vec<usize>,
+    /// Datagrams that are lost, counted from 0 over both ends.
+    pub(super) losses: Vec<usize>,
+    /// Chance that a datagram loses its end.
+    pub(super) truncate: Chance,
+    /// Chance that a former datagram of the same end follows.
+    pub(super) replay: Chance,
     pub(super) seed: u64,
 }
 
@@ -123,8 +130,14 @@ struct Relay {
     nat: Nat,
     on_the_way: BinaryHeap<Reverse<OnTheWay>>,
     number: u64,
+    rng: Rng,
+    /// Datagrams that each end sent lately, for replays.
+    former: [VecDeque<Vec<u8>>; 2],
     captures: Arc<Mutex<Captures>>,
 }
+
+/// Datagrams of an end that are kept for replays.
+const FORMER: usize = 2000;
 
 impl Relay {
     fn new(conditions: Conditions, captures: Arc<Mutex<Captures>>) -> Self {
@@ -133,6 +146,8 @@ impl Relay {
             start: Instant::now(),
             directions: Direction::pair(up.clone(), down.clone(), *seed),
             nat: Nat::new(conditions.rebinding),
+            rng: Rng::nth(*seed, 2),
+            former: Default::default(),
             conditions,
             sent: [0; 2],
             on_the_way: BinaryHeap::new(),
@@ -175,30 +190,59 @@ impl Relay {
         });
     }
 
-    /// Takes a packet that a host sent.
+    /// Takes a packet that a host sent. Hosts also look for neighbours and routers that are not there: only
+    /// UDP and TCP pass.
     fn take(&mut self, from: Role, packet: &[u8]) {
-        let Some(udp) = Udp::find(packet) else {
-            // Nothing but UDP passes: the hosts look for neighbours and routers that are not there.
-            return;
-        };
-        self.capture(from, from, packet);
+        match Udp::find(packet) {
+            Some(udp) => self.take_datagram(from, packet, &udp),
+            None if packet::is_tcp(packet) => {
+                let bytes = packet.len() as u64;
+                if let Some(passage) = self.passage(from, bytes, false) {
+                    self.send(passage.due, from, packet.to_vec());
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Returns how a packet passes the link now; `None` if it is lost.
+    fn passage(&mut self, from: Role, bytes: u64, ecn_capable: bool) -> Option<Passage> {
         let now = self.start.elapsed();
-        let side = usize::from(from == Role::Server);
-        let number = self.sent[side];
-        self.sent[side] += 1;
         let offer = Offer {
             now,
-            bytes: udp.payload(packet).len() as u64,
-            ecn_capable: matches!(udp.ecn, 1 | 2),
+            bytes,
+            ecn_capable,
         };
-        let Fate::Passed(passage) = self.directions[side].offer(offer).fate else {
+        match self.directions[usize::from(from == Role::Server)]
+            .offer(offer)
+            .fate
+        {
+            Fate::Passed(passage) => Some(passage),
+            Fate::Lost(_) => None,
+        }
+    }
+
+    fn send(&mut self, due: Duration, from: Role, packet: Vec<u8>) {
+        self.on_the_way.push(Reverse(OnTheWay {
+            due,
+            number: self.number,
+            from_client: from == Role::Client,
+            packet,
+        }));
+        self.number += 1;
+    }
+
+    fn take_datagram(&mut self, from: Role, packet: &[u8], udp: &Udp) {
+        self.capture(from, from, packet);
+        let side = usize::from(from == Role::Server);
+        let (number, of_both) = (self.sent[side], self.sent[0] + self.sent[1]);
+        self.sent[side] += 1;
+        let bytes = udp.payload(packet).len() as u64;
+        let Some(passage) = self.passage(from, bytes, matches!(udp.ecn, 1 | 2)) else {
             return;
         };
-        let losses = match from {
-            Role::Client => &self.conditions.client_losses,
-            Role::Server => &self.conditions.server_losses,
-        };
-        if losses.contains(&number) {
+        let is_listed = from == Role::Client && self.conditions.client_losses.contains(&number);
+        if is_listed || self.conditions.losses.contains(&of_both) {
             return;
         }
         let mut packet = packet.to_vec();
@@ -206,19 +250,30 @@ impl Relay {
             let payload = udp.payload_mut(&mut packet);
             let bits = payload.len() as u64 * 8;
             flip(payload, bit % bits.max(1));
-            packet::set_checksums(&mut packet, &udp);
+            packet::set_checksums(&mut packet, udp);
         }
         if passage.marked {
-            packet::mark(&mut packet, &udp);
+            packet::mark(&mut packet, udp);
+        }
+        if self.rng.happens(self.conditions.truncate) {
+            let len = self.rng.below(bytes.max(1)) as usize;
+            packet::truncate(&mut packet, udp, len);
         }
         for _ in 0..passage.copies {
-            self.on_the_way.push(Reverse(OnTheWay {
-                due: passage.due,
-                number: self.number,
-                from_client: from == Role::Client,
-                packet: packet.clone(),
-            }));
-            self.number += 1;
+            self.send(passage.due, from, packet.clone());
+        }
+        if self.conditions.replay != Chance::default() {
+            let former = &mut self.former[side];
+            if former.len() == FORMER {
+                former.pop_front();
+            }
+            former.push_back(packet);
+            if self.rng.happens(self.conditions.replay) {
+                let which = self.rng.below(former.len() as u64) as usize;
+                if let Some(packet) = former.get(which).cloned() {
+                    self.send(passage.due, from, packet);
+                }
+            }
         }
     }
 
@@ -233,6 +288,8 @@ impl Relay {
                 return;
             };
             let Some(udp) = Udp::find(&next.packet) else {
+                let device = if next.from_client { server } else { client };
+                let _ = device.get_ref().write(&next.packet);
                 continue;
             };
             let (from, to, device) = if next.from_client {

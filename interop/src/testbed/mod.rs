@@ -20,59 +20,155 @@ mod packet;
 mod peers;
 mod report;
 mod run;
+mod traffic;
 mod verdict;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::task::JoinSet;
+
+use self::{cases::Case, peers::Peer};
+use crate::runner::Role;
 
 pub use cases::names as case_names;
+pub use hosts::lack;
 pub use peers::names as peer_names;
-pub use report::Report;
+pub use report::{Comparison, Report};
+pub use traffic::{receive, send};
 
 /// An error that ends a run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Choice of runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Selection {
     /// Names of clients; empty for all.
     pub clients: Vec<String>,
     /// Names of servers; empty for all.
     pub servers: Vec<String>,
-    /// Cases by their names; empty for all.
+    /// Cases by their names or letters; empty for all.
     pub cases: Vec<String>,
+    /// True for the cases that show most in a short time, where none is named.
+    pub quick: bool,
     /// True if one end of each run is hybriq.
     pub with_us: bool,
+    /// Runs at a time, each between hosts of its own.
+    pub jobs: usize,
 }
 
-/// Runs the chosen cases, one after the other, and prints each result.
-///
-/// # Errors
-/// The machine allows no namespaces, or the folder for the logs cannot be written. A run that fails is no
-/// error: the report has it.
-pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> {
-    let logs = PathBuf::from(logs);
-    std::fs::create_dir_all(&logs)?;
-    let certificates = certificates::Certificates::make(&logs)?;
-    let mut report = Report::default();
-    let stopped = tokio::signal::ctrl_c();
-    tokio::pin!(stopped);
-    for case in cases::select(&selection.cases)? {
-        for server in peers::select(&selection.servers)? {
-            for client in peers::select(&selection.clients)? {
-                if selection.with_us && !client.is_ours() && !server.is_ours() {
-                    continue;
-                }
-                let work = run::run(case, client, server, &certificates, &logs);
-                tokio::select! {
-                    line = work => report.add(line?),
-                    _ = &mut stopped => {
-                        eprintln!("interrupted: the results so far stand");
-                        report.interrupted = true;
-                        return Ok(report);
+/// A run that was chosen.
+type Job = (&'static Case, &'static Peer, &'static Peer);
+
+impl Selection {
+    /// Checks the names.
+    ///
+    /// # Errors
+    /// A name that nobody has.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.runs()?.is_empty() {
+            return Err(
+                "no run is left: one end must be hybriq, curl is no server, nginx no client; \
+                        see --all-pairs"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn runs(&self) -> Result<VecDeque<Job>, Failure> {
+        let mut runs = VecDeque::new();
+        for case in cases::select(&self.cases, self.quick)? {
+            for server in peers::select(&self.servers)? {
+                for client in peers::select(&self.clients)? {
+                    let with_us = client.is_ours() || server.is_ours();
+                    let can = client.plays(Role::Client) && server.plays(Role::Server);
+                    if can && (with_us || !self.with_us) {
+                        runs.push_back((case, client, server));
                     }
                 }
             }
         }
+        Ok(runs)
     }
+}
+
+/// Runs the chosen cases and prints each result. After an interruption the results so far stand.
+///
+/// # Errors
+/// A name that nobody has, the machine allows no namespaces, or the folder for the logs cannot be written. A
+/// run that fails is no error: the report has it.
+pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> {
+    let mut waiting = selection.runs()?;
+    let logs: Arc<Path> = PathBuf::from(logs).into();
+    std::fs::create_dir_all(&logs)?;
+    let certificates = Arc::new(certificates::Certificates::make(&logs)?);
+    let mut report = Report::begin();
+    for peer in peers::select(&[])? {
+        let runs = |&(_, client, server): &Job| [client.name, server.name].contains(&peer.name);
+        if let Some(version) = waiting.iter().any(runs).then(|| peer.version()).flatten() {
+            report.add_version(peer.name, version);
+        }
+    }
+    let stopped = tokio::signal::ctrl_c();
+    tokio::pin!(stopped);
+    let mut running = JoinSet::new();
+    loop {
+        while running.len() < selection.jobs.max(1)
+            && let Some((case, client, server)) = waiting.pop_front()
+        {
+            let (certificates, logs) = (Arc::clone(&certificates), Arc::clone(&logs));
+            running
+                .spawn(async move { run::run(case, client, server, &certificates, &logs).await });
+        }
+        tokio::select! {
+            done = running.join_next() => match done {
+                Some(line) => report.add(line??),
+                None => break,
+            },
+            _ = &mut stopped => {
+                eprintln!("interrupted: the results so far stand");
+                report.interrupted = true;
+                break;
+            }
+        }
+    }
+    running.shutdown().await;
+    report.finish();
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(clients: &[&str], servers: &[&str], with_us: bool) -> usize {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let selection = Selection {
+            clients: names(clients),
+            servers: names(servers),
+            cases: names(&["handshake"]),
+            quick: false,
+            with_us,
+            jobs: 1,
+        };
+        selection.runs().expect("known names").len()
+    }
+
+    #[test]
+    fn runs_without_us_and_of_roles_that_a_peer_lacks_are_left_out() {
+        assert_eq!(
+            runs(&["hybriq", "quic-go"], &["hybriq", "quic-go"], true),
+            3
+        );
+        assert_eq!(
+            runs(&["hybriq", "quic-go"], &["hybriq", "quic-go"], false),
+            4
+        );
+        assert_eq!(runs(&["curl"], &["hybriq"], true), 1);
+        assert_eq!(runs(&["hybriq"], &["curl"], true), 0);
+    }
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const UDP: u8 = 17;
+const TCP: u8 = 6;
 /// Bytes of a UDP header.
 const UDP_HEADER: usize = 8;
 
@@ -73,6 +74,31 @@ impl Udp {
         let payload = packet.get_mut(self.at + UDP_HEADER..self.end);
         payload.unwrap_or_default()
     }
+}
+
+/// Returns true for a packet of TCP.
+pub(super) fn is_tcp(packet: &[u8]) -> bool {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => packet.get(9) == Some(&TCP),
+        Some(6) => packet.get(6) == Some(&TCP),
+        _ => false,
+    }
+}
+
+/// Cuts the payload to so many bytes.
+pub(super) fn truncate(packet: &mut Vec<u8>, udp: &Udp, len: usize) {
+    let end = udp.at + UDP_HEADER + len;
+    if end >= udp.end {
+        return;
+    }
+    packet.truncate(end);
+    let (len_at, len) = match udp.source {
+        SocketAddr::V4(_) => (2, end),
+        SocketAddr::V6(_) => (4, end - udp.at),
+    };
+    put(packet, len_at, &(len as u16).to_be_bytes());
+    put(packet, udp.at + 4, &((end - udp.at) as u16).to_be_bytes());
+    set_checksums(packet, &Udp { end, ..*udp });
 }
 
 /// Replaces the address from which a datagram comes.
@@ -182,6 +208,21 @@ mod tests {
         for len in 0..packet.len() {
             assert_eq!(Udp::find(&packet[..len]), None, "{len} bytes");
         }
+    }
+
+    #[test]
+    fn a_shorter_datagram_has_right_lengths() {
+        let mut packet = packet_v4();
+        let udp = Udp::find(&packet).expect("a datagram");
+        truncate(&mut packet, &udp, 2);
+        let cut = Udp::find(&packet).expect("a datagram");
+        assert_eq!(cut.payload(&packet), b"he");
+        assert_eq!((packet.len(), packet[3]), (30, 30));
+        assert_eq!(checksum([&packet[..20]]), 0);
+        let pseudo = [0, UDP, 0, 10];
+        assert_eq!(checksum([&packet[12..20], &pseudo, &packet[20..]]), 0);
+        truncate(&mut packet, &cut, 9);
+        assert_eq!(packet.len(), 30);
     }
 
     /// A header with a right checksum sums up to nothing.

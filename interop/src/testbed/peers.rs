@@ -1,8 +1,13 @@
 //! Implementations, each a program that keeps the contract of the runner.
 
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use super::Failure;
+use crate::runner::Role;
 
 /// An implementation.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +16,10 @@ pub(super) struct Peer {
     program: Program,
     /// Options of the program, by the runner's `CLIENT_PARAMS` and `SERVER_PARAMS`.
     pub(super) params: &'static str,
+    /// Application protocols that it has.
+    speaks: Speaks,
+    /// Side that it plays, if it is only one.
+    only: Option<Role>,
     /// How to get it.
     install: &'static str,
 }
@@ -19,36 +28,93 @@ pub(super) struct Peer {
 enum Program {
     /// This program itself.
     Ours,
+    /// A library that this program is built with, by the name of its crate.
+    Linked(&'static str),
     /// A program of the folder that `HYBRIQ_PEERS` names.
     Built(&'static str),
     /// A script of `interop/peers`, run by an interpreter of that folder.
     Script(&'static str, &'static str),
+    /// A script of `interop/peers` with its argument, and a program that it needs of that folder.
+    Wrapped(&'static str, &'static str, &'static str),
 }
 
-const PEERS: [Peer; 4] = [
-    Peer {
-        name: "hybriq",
-        program: Program::Ours,
-        params: "tls=rustls",
-        install: "",
-    },
+/// Application protocols of an implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaks {
+    /// HTTP/0.9, as all cases of the runner but one want it, and HTTP/3.
+    Both,
+    /// HTTP/3 only, so that all cases use it.
+    Http3,
+}
+
+const OURS: Peer = Peer {
+    name: "hybriq",
+    program: Program::Ours,
+    params: "tls=rustls",
+    speaks: Speaks::Both,
+    only: None,
+    install: "",
+};
+
+const INSTALL_DEBIAN: &str =
+    "run interop/peers/install as root on Debian with mmdebstrap installed";
+
+const PEERS: [Peer; 9] = [
+    OURS,
     Peer {
         name: "hybriq-s2n-tls",
-        program: Program::Ours,
         params: "tls=s2n-tls",
-        install: "",
+        ..OURS
+    },
+    Peer {
+        name: "quinn",
+        program: Program::Linked("quinn"),
+        params: "stack=quinn",
+        ..OURS
+    },
+    Peer {
+        name: "s2n-quic",
+        program: Program::Linked("s2n-quic"),
+        params: "stack=s2n-quic",
+        ..OURS
     },
     Peer {
         name: "quic-go",
         program: Program::Built("quic-go"),
         params: "",
         install: "install Go and run interop/peers/install",
+        ..OURS
     },
     Peer {
         name: "aioquic",
         program: Program::Script("venv/bin/python", "aioquic/endpoint.py"),
         params: "",
         install: "install Python 3 with venv and run interop/peers/install",
+        ..OURS
+    },
+    Peer {
+        name: "ngtcp2",
+        program: Program::Wrapped("debian/endpoint", "ngtcp2", "trixie/usr/bin/gtlsclient"),
+        params: "",
+        speaks: Speaks::Http3,
+        install: INSTALL_DEBIAN,
+        ..OURS
+    },
+    Peer {
+        name: "curl",
+        program: Program::Wrapped("debian/endpoint", "curl", "trixie/usr/bin/curl"),
+        params: "",
+        speaks: Speaks::Http3,
+        only: Some(Role::Client),
+        install: INSTALL_DEBIAN,
+    },
+    Peer {
+        name: "nginx",
+        program: Program::Wrapped("debian/endpoint", "nginx", "trixie/usr/sbin/nginx"),
+        params: "",
+        speaks: Speaks::Http3,
+        only: Some(Role::Server),
+        install: INSTALL_DEBIAN,
     },
 ];
 
@@ -72,10 +138,21 @@ pub fn names() -> Vec<&'static str> {
     PEERS.iter().map(|peer| peer.name).collect()
 }
 
+/// Returns the position of an implementation among all.
+pub(super) fn position(name: &str) -> usize {
+    let found = PEERS.iter().position(|peer| peer.name == name);
+    found.unwrap_or(PEERS.len())
+}
+
 /// Returns the folder into which `interop/peers/install` puts what it builds.
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     let home = || env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     env::var_os("HYBRIQ_PEERS").map_or_else(|| home().join(".cache/hybriq-peers"), PathBuf::from)
+}
+
+/// Returns the folder of our programs for peers.
+fn scripts() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/peers"))
 }
 
 impl Peer {
@@ -84,25 +161,105 @@ impl Peer {
         self.program == Program::Ours
     }
 
+    /// Returns true if it knows no other application protocol than HTTP/3.
+    pub(super) fn needs_http3(&self) -> bool {
+        self.speaks == Speaks::Http3
+    }
+
+    /// Returns true if it can be this side of a connection.
+    pub(super) fn plays(&self, role: Role) -> bool {
+        self.only.is_none_or(|only| only == role)
+    }
+
     /// Returns the words that start it.
     ///
     /// # Errors
     /// What is missing, and how to get it.
     pub(super) fn command(&self) -> Result<Vec<PathBuf>, Failure> {
         let words = match self.program {
-            Program::Ours => vec![env::current_exe()?],
+            Program::Ours | Program::Linked(_) => vec![env::current_exe()?],
             Program::Built(name) => vec![folder().join(name)],
             Program::Script(interpreter, script) => {
-                let scripts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("peers");
-                vec![folder().join(interpreter), scripts.join(script)]
+                vec![folder().join(interpreter), scripts().join(script)]
+            }
+            Program::Wrapped(script, argument, _) => {
+                vec![scripts().join(script), argument.into()]
             }
         };
-        match words.iter().find(|word| !word.exists()) {
+        let needed = match self.program {
+            Program::Wrapped(_, _, program) => vec![folder().join(program)],
+            _ => words.clone(),
+        };
+        match needed.iter().find(|word| !word.exists()) {
             Some(missing) => {
                 let missing = missing.display();
                 Err(format!("{missing} is missing: {}", self.install).into())
             }
             None => Ok(words),
         }
+    }
+
+    /// Returns its version; `None` if it is missing or does not tell.
+    pub(super) fn version(&self) -> Option<String> {
+        match self.program {
+            Program::Ours => return Some(env!("CARGO_PKG_VERSION").to_owned()),
+            Program::Linked(name) => return locked(name),
+            _ => {}
+        }
+        let words = self.command().ok()?;
+        let (program, rest) = words.split_first()?;
+        let output = Command::new(program)
+            .args(rest)
+            .arg("--version")
+            .env("HYBRIQ_PEERS", folder())
+            .output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        text.lines().next().map(|line| line.trim().to_owned())
+    }
+}
+
+/// Returns the version of a crate that this program is built with.
+fn locked(name: &str) -> Option<String> {
+    let lock = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock"));
+    let mut lines = lock.lines();
+    lines.find(|line| *line == format!("name = \"{name}\""))?;
+    let version = lines.next()?.strip_prefix("version = \"")?;
+    version.strip_suffix('"').map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nobody_has_is_refused_with_those_there_are() {
+        let error = select(&["nobody".to_owned()]).expect_err("no such peer");
+        assert!(error.to_string().contains("quic-go"), "{error}");
+        assert_eq!(select(&[]).expect("all").len(), PEERS.len());
+    }
+
+    #[test]
+    fn whoever_is_part_of_this_program_has_a_version_and_a_command() {
+        for peer in &PEERS {
+            if matches!(peer.program, Program::Ours | Program::Linked(_)) {
+                assert!(peer.version().is_some(), "{}", peer.name);
+                assert!(peer.command().is_ok(), "{}", peer.name);
+            } else {
+                assert!(!peer.install.is_empty(), "{}", peer.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_way_to_get_it() {
+        let absent = Peer {
+            program: Program::Built("no-such-program"),
+            install: "do not look for it",
+            ..OURS
+        };
+        let error = absent.command().expect_err("nothing there");
+        assert!(error.to_string().ends_with("do not look for it"), "{error}");
+        assert_eq!(absent.version(), None);
     }
 }

@@ -13,14 +13,14 @@ use tokio::process::{Child, Command};
 
 use super::{
     Failure,
-    capture::Capture,
     cases::{Case, Files},
     certificates::Certificates,
-    dissect::dissect,
+    dissect::{Dissection, dissect},
     hosts::{Hosts, addresses},
-    link::Link,
-    peers::Peer,
-    report::{Line, Outcome},
+    link::{Captures, Link},
+    peers::{self, Peer},
+    report::{Line, Outcome, steps},
+    traffic,
     verdict::Evidence,
 };
 use crate::runner::Role;
@@ -118,9 +118,10 @@ pub(super) async fn run(
     let folders = Folders::make(logs, case, client, server)?;
     let names = folders.fill(case.files)?;
     let hosts = Hosts::make()?;
-    let link = Link::join(&hosts, (case.link)())?;
+    let link = Link::join(&hosts, case.conditions())?;
     let run = Run {
         case,
+        by_http3: client.needs_http3() || server.needs_http3(),
         certificates,
         folders: &folders,
         hosts: &hosts,
@@ -129,8 +130,10 @@ pub(super) async fn run(
     let captures = link.end().await;
     captures.client.write(&folders.at("client/link.pcap"))?;
     captures.server.write(&folders.at("server/link.pcap"))?;
+    let [client_saw, server_saw] = run.dissect(&captures);
+    let steps = steps(&client_saw, &server_saw);
     let (outcome, text) = match ended? {
-        Ended::Well => match run.judge(&names, &captures.client, &captures.server) {
+        Ended::Well => match run.judge(&names, client_saw, server_saw) {
             Ok(measured) => (Outcome::Passed, measured),
             Err(reason) => (Outcome::Failed, reason),
         },
@@ -141,7 +144,7 @@ pub(super) async fn run(
     for part in ["www", "downloads"] {
         fs::remove_dir_all(folders.at(part))?;
     }
-    Ok(line(outcome, text))
+    Ok(line(outcome, text).with_steps(steps))
 }
 
 /// End of both endpoints.
@@ -155,6 +158,8 @@ enum Ended {
 
 struct Run<'a> {
     case: &'static Case,
+    /// True if an end knows nothing but HTTP/3.
+    by_http3: bool,
     certificates: &'a Certificates,
     folders: &'a Folders,
     hosts: &'a Hosts,
@@ -174,6 +179,14 @@ impl Run<'_> {
                 _ => Ended::Badly(format!("the server did not start: {status}")),
             });
         }
+        // Killed when they are dropped.
+        let beside = if self.case.cross_traffic {
+            let sender = self.beside(Role::Server, &["send"])?;
+            wait_until_bound(self.hosts, "tcp", traffic::PORT).await?;
+            vec![sender, self.beside(Role::Client, &["receive", "server4"])?]
+        } else {
+            Vec::new()
+        };
         let mut downloading = self.start(Role::Client, client, names)?;
         let deadline = tokio::time::timeout(self.case.deadline, downloading.wait()).await;
         let Ok(status) = deadline else {
@@ -185,6 +198,7 @@ impl Run<'_> {
             )));
         };
         let status = status?;
+        drop(beside);
         let server_died = serving.try_wait()?;
         stop(&mut serving).await?;
         Ok(match (status.code(), server_died) {
@@ -217,7 +231,19 @@ impl Run<'_> {
         };
         let url = |name: &String| format!("https://{}:{PORT}/{name}", self.case.host);
         let urls: Vec<_> = names.iter().map(url).collect();
-        let mut server_params = peer.params.to_owned();
+        let (testcase, groups) = match role {
+            Role::Client => (self.case.client, self.case.client_groups),
+            Role::Server => (self.case.server, self.case.server_groups),
+        };
+        let mut params = peer.params.to_owned();
+        if !groups.is_empty() {
+            params = format!("{params} groups={groups}");
+        }
+        let alpn = if self.by_http3 { "h3" } else { "" };
+        if self.by_http3 {
+            params += " alpn=h3";
+        }
+        let mut server_params = params.clone();
         if self.case.server == "connectionmigration" {
             let to = SocketAddr::new(addresses(Role::Server).v4.parse()?, PREFERRED_PORT);
             server_params = format!("{server_params} preferred={to}");
@@ -230,20 +256,17 @@ impl Run<'_> {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", std::env::var_os("HOME").unwrap_or_default())
             .env("ROLE", folder)
-            .env(
-                "TESTCASE",
-                match role {
-                    Role::Client => self.case.client,
-                    Role::Server => self.case.server,
-                },
-            )
+            .env("TESTCASE", testcase)
+            .env("GROUPS", groups)
+            .env("ALPN", alpn)
+            .env("HYBRIQ_PEERS", peers::folder())
             .env("REQUESTS", urls.join(" "))
             .env("WWW", self.folders.at("www"))
             .env("DOWNLOADS", self.folders.at("downloads"))
             .env("CERTS", certificates.canonicalize()?)
             .env("SSLKEYLOGFILE", logs.join("keys.log"))
             .env("QLOGDIR", logs.join("qlog"))
-            .env("CLIENT_PARAMS", peer.params)
+            .env("CLIENT_PARAMS", params)
             .env("SERVER_PARAMS", server_params)
             .env("LISTEN", format!("[::]:{PORT}"))
             .stdin(Stdio::null())
@@ -264,7 +287,7 @@ impl Run<'_> {
                 if let Some(status) = server.try_wait()? {
                     return Ok::<_, Failure>(Some(status));
                 }
-                if self.is_bound().await? {
+                if is_bound(self.hosts, "udp", PORT).await? {
                     return Ok(None);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -274,13 +297,20 @@ impl Run<'_> {
         listening.map_err(|_| "the server does not listen on its port")?
     }
 
-    async fn is_bound(&self) -> Result<bool, Failure> {
-        let [ip, netns, exec, host] = self.hosts.on(Role::Server);
-        let mut sockets = Command::new(ip);
-        sockets.args([netns, exec, host, "cat", "/proc/net/udp", "/proc/net/udp6"]);
-        let output = sockets.output().await?;
-        let port = format!(":{PORT:04X} ");
-        Ok(String::from_utf8_lossy(&output.stdout).contains(&port))
+    /// Starts an end of the cross traffic.
+    fn beside(&self, role: Role, words: &[&str]) -> Result<Child, Failure> {
+        let [ip, netns, exec, host] = self.hosts.on(role);
+        let child = Command::new(ip)
+            .args([netns, exec, host])
+            .arg(std::env::current_exe()?)
+            .arg("traffic")
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(child)
     }
 
     /// Returns the last line that an endpoint printed.
@@ -293,29 +323,54 @@ impl Run<'_> {
         last.unwrap_or_default()
     }
 
-    /// Compares the files, and has the captures checked.
-    fn judge(
-        &self,
-        names: &[String],
-        client: &Capture,
-        server: &Capture,
-    ) -> Result<String, String> {
-        let bytes = self.folders.compare(names)?;
+    /// Reads the captures of both sides.
+    fn dissect(&self, captures: &Captures) -> [Dissection; 2] {
         let mut keys = String::new();
         for role in [Role::Client, Role::Server] {
             let path = self.folders.at(Self::folder(role)).join("keys.log");
             keys += &fs::read_to_string(path).unwrap_or_default();
             keys.push('\n');
         }
-        if keys.trim().is_empty() {
-            return Err("no end wrote a key log".to_owned());
-        }
+        [&captures.client, &captures.server].map(|capture| dissect(capture, &keys))
+    }
+
+    /// Compares the files, and has the captures checked.
+    fn judge(
+        &self,
+        names: &[String],
+        client: Dissection,
+        server: Dissection,
+    ) -> Result<String, String> {
+        let bytes = self.folders.compare(names)?;
         (self.case.check)(&Evidence {
-            client: dissect(client, &keys),
-            server: dissect(server, &keys),
+            groups: self.case.server_groups,
+            client,
+            server,
             bytes,
         })
     }
+}
+
+/// Returns true if a program on the server has a port of `udp` or `tcp`.
+async fn is_bound(hosts: &Hosts, protocol: &str, port: u16) -> Result<bool, Failure> {
+    let [ip, netns, exec, host] = hosts.on(Role::Server);
+    let mut sockets = Command::new(ip);
+    sockets.args([netns, exec, host, "cat"]);
+    sockets.args(["", "6"].map(|family| format!("/proc/net/{protocol}{family}")));
+    let output = sockets.output().await?;
+    let port = format!(":{port:04X} ");
+    Ok(String::from_utf8_lossy(&output.stdout).contains(&port))
+}
+
+async fn wait_until_bound(hosts: &Hosts, protocol: &str, port: u16) -> Result<(), Failure> {
+    let bound = async {
+        while !is_bound(hosts, protocol, port).await? {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    };
+    let bound = tokio::time::timeout(START, bound).await;
+    bound.map_err(|_| format!("nobody listens on port {port} of {protocol}"))?
 }
 
 /// Asks an endpoint to end, and kills it if it does not.

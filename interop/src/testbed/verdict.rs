@@ -1,12 +1,17 @@
 //! What a capture must show: the checks of the runner, and of a post-quantum handshake.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use super::dissect::{Dissection, Facts, Frame, Kind, Packet};
-use crate::runner::Role::{Client, Server};
+use crate::{
+    ServerHello,
+    runner::Role::{Client, Server},
+};
 
 /// A finished run, whose files have arrived.
 pub(super) struct Evidence {
+    /// Groups that the server had, by name; empty for its default.
+    pub(super) groups: &'static str,
     /// Packets at the client's side of the link.
     pub(super) client: Dissection,
     /// Packets at the server's side, behind the NAT.
@@ -370,16 +375,28 @@ pub(super) fn goodput(run: &Evidence) -> Result<String, String> {
     ))
 }
 
+/// The files arrived: broken packets may have begun connections that never came to be.
+pub(super) fn arrived(run: &Evidence) -> Result<String, String> {
+    let found = handshakes(run);
+    demand(found >= 1, "no handshake")?;
+    Ok(String::new())
+}
+
+/// Returns the last ServerHello, and if a HelloRetryRequest was before it.
+fn key_exchange(run: &Evidence) -> Result<(ServerHello, bool), String> {
+    let connection = connections(run)?.first().ok_or("no connection")?;
+    let hellos = &connection.server_hellos;
+    let hello = hellos.last().ok_or("no ServerHello")?;
+    Ok((*hello, hellos.iter().any(|hello| hello.retry)))
+}
+
 /// Checks the key exchange that the hellos show.
 fn post_quantum_group(run: &Evidence) -> Result<String, String> {
-    let connection = connections(run)?.first().ok_or("no connection")?;
-    let hello = connection.server_hellos.last().ok_or("no ServerHello")?;
-    let group = hello.group;
+    let (ServerHello { group, .. }, retried) = key_exchange(run)?;
     demand(
         group.is_post_quantum(),
         format!("{group} is not post-quantum"),
     )?;
-    let retried = connection.server_hellos.iter().any(|hello| hello.retry);
     Ok(if retried {
         format!("{group} after HelloRetryRequest")
     } else {
@@ -387,19 +404,61 @@ fn post_quantum_group(run: &Evidence) -> Result<String, String> {
     })
 }
 
+/// Returns the first datagrams that the client sent, before any arrived from the server.
+fn first_datagrams(run: &Evidence) -> usize {
+    let datagrams = run.client.datagrams.iter();
+    datagrams
+        .take_while(|datagram| datagram.from == Client)
+        .count()
+}
+
 /// One handshake with a post-quantum group, whose ClientHello needs two Initial packets.
 pub(super) fn post_quantum(run: &Evidence) -> Result<String, String> {
     expect_handshakes(run, 1)?;
     demand(count(run, Kind::Retry) == 0, "a Retry was sent")?;
     let group = post_quantum_group(run)?;
-    let datagrams = run.client.datagrams.iter();
-    let mut first = datagrams.take_while(|datagram| datagram.from == Client);
-    let two = first.by_ref().take(2).count() == 2;
-    demand(two, "the ClientHello does not take two datagrams")?;
+    demand(
+        first_datagrams(run) >= 2,
+        "the ClientHello does not take two datagrams",
+    )?;
     Ok(group)
 }
 
-/// The same, where a datagram of the ClientHello is lost: it costs one probe timeout.
+/// The same with a Retry.
+pub(super) fn post_quantum_retry(run: &Evidence) -> Result<String, String> {
+    retry(run)?;
+    post_quantum_group(run)
+}
+
+/// One handshake with the group that both ends have, without a HelloRetryRequest.
+pub(super) fn group(run: &Evidence) -> Result<String, String> {
+    expect_handshakes(run, 1)?;
+    let (ServerHello { group, .. }, retried) = key_exchange(run)?;
+    demand(
+        group.to_string() == run.groups,
+        format!("{group} was chosen"),
+    )?;
+    demand(!retried, "a HelloRetryRequest was sent")?;
+    Ok(group.to_string())
+}
+
+/// One handshake with the server's only group, after a HelloRetryRequest.
+pub(super) fn hello_retry(run: &Evidence) -> Result<String, String> {
+    expect_handshakes(run, 1)?;
+    let (ServerHello { group, .. }, retried) = key_exchange(run)?;
+    demand(
+        group.to_string() == run.groups,
+        format!("{group} was chosen"),
+    )?;
+    demand(retried, "no HelloRetryRequest was sent")?;
+    Ok(group.to_string())
+}
+
+/// Time that a handshake may take with one probe timeout of a client that knows no round trip: thrice 333 ms
+/// (RFC 9002 §6.2.2), some round trips of 30 ms, and the work.
+const ONE_PROBE: Duration = Duration::from_millis(1300);
+
+/// One handshake with a post-quantum group, where datagrams were lost: that costs one probe timeout.
 pub(super) fn post_quantum_with_loss(run: &Evidence) -> Result<String, String> {
     expect_handshakes(run, 1)?;
     let group = post_quantum_group(run)?;
@@ -415,8 +474,8 @@ pub(super) fn post_quantum_with_loss(run: &Evidence) -> Result<String, String> {
         .datagrams
         .first()
         .map_or(at, |datagram| datagram.at);
-    Ok(format!(
-        "{group}, {} ms",
-        at.saturating_sub(first).as_millis()
-    ))
+    let time = at.saturating_sub(first);
+    let text = format!("{group}, {} ms", time.as_millis());
+    demand(time <= ONE_PROBE, format!("more than one probe: {text}"))?;
+    Ok(text)
 }

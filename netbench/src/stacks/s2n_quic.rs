@@ -133,8 +133,8 @@ impl VerifyHostNameCallback for AnyName {
 }
 
 /// Latest ticket of a client.
-#[derive(Clone, Default)]
-struct Ticket(Arc<Mutex<Option<Vec<u8>>>>);
+#[derive(Clone, Debug, Default)]
+pub struct Ticket(Arc<Mutex<Option<Vec<u8>>>>);
 
 impl SessionTicketCallback for Ticket {
     fn on_session_ticket(&self, _: &mut Connection, ticket: &SessionTicket) {

@@ -3,6 +3,7 @@
 mod connection;
 mod frames;
 mod keys;
+mod print;
 
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub(super) struct Datagram {
     pub(super) udp: Udp,
     /// Bytes of the UDP payload.
     pub(super) len: usize,
+    /// Last bytes of the payload, by which it is known at the other side of the link.
+    pub(super) mark: Vec<u8>,
     pub(super) packets: Vec<Packet>,
 }
 
@@ -68,6 +71,9 @@ pub(super) struct Dissection {
     pub(super) datagrams: Vec<Datagram>,
     pub(super) connections: Vec<Facts>,
 }
+
+/// Bytes of a datagram's mark: an authentication tag.
+const MARK: usize = 16;
 
 /// Reads a capture.
 pub(super) fn dissect(capture: &Capture, key_log: &str) -> Dissection {
@@ -95,6 +101,7 @@ pub(super) fn dissect(capture: &Capture, key_log: &str) -> Dissection {
             from: captured.from,
             udp,
             len: payload.len(),
+            mark: payload[payload.len().saturating_sub(MARK)..].to_vec(),
             packets,
         });
     }

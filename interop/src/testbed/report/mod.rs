@@ -1,0 +1,312 @@
+//! Results of the runs: lines while they go on, a document for machines, tables and a page for people.
+
+mod compare;
+mod page;
+mod table;
+
+use std::{collections::BTreeMap, fs, path::Path, time::SystemTime};
+
+pub use compare::Comparison;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Failure,
+    cases::{self, Case},
+    dissect::Dissection,
+    peers::{self, Peer},
+};
+use crate::runner::Role;
+
+/// Result of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    Passed,
+    Failed,
+    /// An endpoint says that it cannot do the case.
+    Unsupported,
+    /// An endpoint is not installed.
+    Skipped,
+    /// An endpoint did not end in time and was killed.
+    Hung,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Unsupported => "unsupported",
+            Self::Skipped => "skipped",
+            Self::Hung => "HUNG",
+        }
+    }
+
+    const fn is_bad(self) -> bool {
+        matches!(self, Self::Failed | Self::Hung)
+    }
+}
+
+/// A datagram of a failed run, for a diagram.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Step {
+    /// Time since the first datagram, in milliseconds.
+    at: f64,
+    from_client: bool,
+    /// True if it also arrived at the other side of the link.
+    arrived: bool,
+    text: String,
+}
+
+/// Datagrams of a failed run that are kept from its beginning, and from its end.
+const KEPT: (usize, usize) = (40, 15);
+
+/// Returns the datagrams of a run as its client's side of the link saw them, with gaps where there are too many.
+pub(super) fn steps(client: &Dissection, server: &Dissection) -> Vec<Step> {
+    let Some(first) = client.datagrams.first() else {
+        return Vec::new();
+    };
+    let mut arrived: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for datagram in &server.datagrams {
+        if datagram.from == Role::Client {
+            *arrived.entry(datagram.mark.as_slice()).or_default() += 1;
+        }
+    }
+    let mut all: Vec<_> = client
+        .datagrams
+        .iter()
+        .map(|datagram| {
+            let from_client = datagram.from == Role::Client;
+            let crossed = arrived.get_mut(datagram.mark.as_slice());
+            let crossed = crossed.filter(|left| **left > 0).map(|left| *left -= 1);
+            Step {
+                at: datagram.at.saturating_sub(first.at).as_secs_f64() * 1000.0,
+                from_client,
+                arrived: !from_client || crossed.is_some(),
+                text: datagram.to_string(),
+            }
+        })
+        .collect();
+    let (begin, end) = KEPT;
+    if all.len() > begin + end {
+        all.drain(begin..all.len() - end);
+    }
+    all
+}
+
+/// A run and its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Line {
+    case: String,
+    letters: String,
+    client: String,
+    server: String,
+    outcome: Outcome,
+    /// What was measured, or the reason.
+    text: String,
+    /// Folder of captures and logs, below that of the report.
+    logs: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<Step>,
+}
+
+impl Line {
+    pub(super) fn new(
+        case: &Case,
+        client: &Peer,
+        server: &Peer,
+        outcome: Outcome,
+        text: String,
+    ) -> Self {
+        Self {
+            case: case.name.to_owned(),
+            letters: case.letters.to_owned(),
+            client: client.name.to_owned(),
+            server: server.name.to_owned(),
+            outcome,
+            text,
+            logs: format!("{}_{}/{}", client.name, server.name, case.name),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Adds the datagrams to a run that failed.
+    pub(super) fn with_steps(mut self, steps: Vec<Step>) -> Self {
+        if self.outcome.is_bad() {
+            self.steps = steps;
+        }
+        self
+    }
+
+    /// Place in the report: rows of clients and servers, then cases.
+    fn place(&self) -> [usize; 3] {
+        [
+            peers::position(&self.client),
+            peers::position(&self.server),
+            cases::position(&self.case),
+        ]
+    }
+}
+
+/// Results of all runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Date of the runs (RFC 9110 §5.6.7).
+    date: String,
+    /// Versions of the implementations by name.
+    versions: BTreeMap<String, String>,
+    /// Cases in the order of the table: name and letters.
+    cases: Vec<(String, String)>,
+    pub(super) interrupted: bool,
+    lines: Vec<Line>,
+}
+
+impl Report {
+    /// Begins a report of today.
+    pub(super) fn begin() -> Self {
+        Self {
+            date: httpdate::fmt_http_date(SystemTime::now()),
+            ..Self::default()
+        }
+    }
+
+    /// Notes the version of an implementation.
+    pub(super) fn add_version(&mut self, peer: &str, version: String) {
+        self.versions.insert(peer.to_owned(), version);
+    }
+
+    pub(super) fn add(&mut self, line: Line) {
+        let Line {
+            case,
+            client,
+            server,
+            outcome,
+            text,
+            ..
+        } = &line;
+        println!(
+            "{:<11} {case:<29} {client} → {server}  {text}",
+            outcome.name()
+        );
+        self.lines.push(line);
+    }
+
+    /// Puts the lines in order.
+    pub(super) fn finish(&mut self) {
+        self.lines.sort_by_key(Line::place);
+        let mut cases: Vec<_> = self
+            .lines
+            .iter()
+            .map(|line| (line.case.clone(), line.letters.clone()))
+            .collect();
+        cases.sort_by_key(|(name, _)| cases::position(name));
+        cases.dedup();
+        self.cases = cases;
+    }
+
+    /// Returns true if nothing failed and all chosen runs were done.
+    pub fn is_good(&self) -> bool {
+        !self.interrupted && !self.lines.iter().any(|line| line.outcome.is_bad())
+    }
+
+    /// Reads a report that [`Report::json`] wrote.
+    ///
+    /// # Errors
+    /// There is no such file, or it is no report.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        let report = serde_json::from_str(&text);
+        Ok(report.map_err(|error| format!("{name} is no report of the matrix: {error}"))?)
+    }
+
+    /// Returns the report for machines.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn json(&self) -> Result<String, Failure> {
+        Ok(serde_json::to_string_pretty(self)?)
+    }
+
+    /// Returns the pairs in the order of the lines.
+    fn pairs(&self) -> Vec<(&str, &str)> {
+        let mut pairs = Vec::new();
+        for line in &self.lines {
+            let pair = (line.client.as_str(), line.server.as_str());
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+        pairs
+    }
+
+    fn line(&self, client: &str, server: &str, case: &str) -> Option<&Line> {
+        self.lines
+            .iter()
+            .find(|line| line.client == client && line.server == server && line.case == case)
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        let of_kind = self.lines.iter().filter(|line| line.outcome == outcome);
+        of_kind.count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a report of runs: case, outcome and text.
+    pub(super) fn report(runs: &[(&str, Outcome, &str)]) -> Report {
+        let mut report = Report::begin();
+        report.add_version("hybriq", "1.2.3".to_owned());
+        for &(name, outcome, text) in runs {
+            let case = cases::select(&[name.to_owned()], false).expect("a case")[0];
+            let peers = peers::select(&["hybriq".to_owned(), "aioquic".to_owned()]);
+            let [client, server] = peers.expect("two peers")[..] else {
+                unreachable!("two peers");
+            };
+            let step = Step {
+                at: 1.5,
+                from_client: true,
+                arrived: false,
+                text: "Initial 0: CRYPTO".to_owned(),
+            };
+            let line = Line::new(case, client, server, outcome, text.to_owned());
+            report.add(line.with_steps(vec![step]));
+        }
+        report.finish();
+        report
+    }
+
+    #[test]
+    fn a_report_is_read_again() {
+        let runs = [("retry", Outcome::Passed, ""), ("v2", Outcome::Hung, "why")];
+        let before = report(&runs);
+        let now: Report = serde_json::from_str(&before.json().expect("JSON")).expect("a report");
+        assert_eq!(now, before);
+        assert!(!now.is_good());
+        assert_eq!(now.lines[0].steps, []);
+        assert_eq!(now.lines[1].steps.len(), 1);
+    }
+
+    #[test]
+    fn lines_stand_in_the_order_of_the_cases() {
+        let runs = [
+            ("v2", Outcome::Passed, ""),
+            ("handshake", Outcome::Unsupported, ""),
+        ];
+        let report = report(&runs);
+        assert!(report.is_good());
+        let cases: Vec<_> = report.lines.iter().map(|line| line.case.as_str()).collect();
+        assert_eq!(cases, ["handshake", "v2"]);
+    }
+
+    #[test]
+    fn a_missing_report_is_named() {
+        let error = Report::read(Path::new("/nowhere/report.json")).expect_err("no file");
+        assert!(error.to_string().contains("/nowhere"), "{error}");
+        let error = Report::read(Path::new("/dev/null")).expect_err("no report");
+        assert!(error.to_string().contains("no report"), "{error}");
+    }
+}

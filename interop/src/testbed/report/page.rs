@@ -1,0 +1,217 @@
+//! The report as one page for a browser, without anything from elsewhere.
+
+use std::fmt::Write as _;
+
+use super::{Line, Outcome, Report, Step};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+impl Report {
+    /// Returns the page. Its links to captures and logs are right where it lies beside them.
+    pub fn html(&self) -> String {
+        let mut page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <title>Interoperability of hybriq</title>\n<style>\n{STYLE}</style>\n\
+             <main>\n<h1>Interoperability of hybriq</h1>\n<p>{}</p>\n",
+            escaped(&self.summary())
+        );
+        page += "<p>A verdict is taken from a capture of the link, decrypted with the key log. \
+                 Point at a cell, or tap it, for what was measured.</p>\n";
+        self.write_grid(&mut page);
+        page += "<p id=\"measured\" aria-live=\"polite\"></p>\n";
+        self.write_failures(&mut page);
+        page += "<h2>Versions</h2>\n<ul>\n";
+        for (name, version) in &self.versions {
+            // Writing into a text does not fail.
+            let _ = writeln!(page, "<li>{} {}</li>", escaped(name), escaped(version));
+        }
+        let _ = write!(
+            page,
+            "</ul>\n</main>\n<script>\n{SCRIPT}</script>\n</html>\n"
+        );
+        page
+    }
+
+    fn write_grid(&self, page: &mut String) {
+        *page += "<div class=\"grid\"><table>\n<thead><tr><th>client</th><th>server</th>";
+        for (name, letters) in &self.cases {
+            let _ = write!(
+                page,
+                "<th title=\"{}\">{}</th>",
+                escaped(name),
+                escaped(letters)
+            );
+        }
+        *page += "</tr></thead>\n<tbody>\n";
+        for (client, server) in self.pairs() {
+            let _ = write!(
+                page,
+                "<tr><th>{}</th><th>{}</th>",
+                escaped(client),
+                escaped(server)
+            );
+            for (case, _) in &self.cases {
+                match self.line(client, server, case) {
+                    Some(line) => write_cell(page, line),
+                    None => *page += "<td></td>",
+                }
+            }
+            *page += "</tr>\n";
+        }
+        *page += "</tbody></table></div>\n<ul class=\"key\">";
+        for outcome in [
+            Outcome::Passed,
+            Outcome::Failed,
+            Outcome::Hung,
+            Outcome::Unsupported,
+            Outcome::Skipped,
+        ] {
+            let (letter, class) = look(outcome);
+            let name = outcome.name().to_lowercase();
+            let _ = write!(
+                page,
+                "<li><span class=\"{class}\">{letter}</span> {name}</li>"
+            );
+        }
+        *page += "</ul>\n";
+    }
+
+    fn write_failures(&self, page: &mut String) {
+        let bad: Vec<_> = self
+            .lines
+            .iter()
+            .filter(|line| line.outcome.is_bad())
+            .collect();
+        if bad.is_empty() {
+            *page += "<p>Nothing failed.</p>\n";
+            return;
+        }
+        *page += "<h2>Failures</h2>\n";
+        for line in bad {
+            let logs = escaped(&line.logs);
+            let _ = write!(
+                page,
+                "<details id=\"{logs}\"><summary>{} → {}, {}: {}</summary>\n\
+                 <p>Captures: <a href=\"{logs}/client/link.pcap\">client</a>, \
+                 <a href=\"{logs}/server/link.pcap\">server</a>. \
+                 Logs: <a href=\"{logs}/client/\">client</a>, \
+                 <a href=\"{logs}/server/\">server</a>.</p>\n",
+                escaped(&line.client),
+                escaped(&line.server),
+                escaped(&line.case),
+                escaped(&line.text)
+            );
+            write_diagram(page, &line.steps);
+            *page += "</details>\n";
+        }
+    }
+}
+
+/// Returns the letter and the class of an outcome.
+const fn look(outcome: Outcome) -> (&'static str, &'static str) {
+    match outcome {
+        Outcome::Passed => ("✓", "passed"),
+        Outcome::Failed => ("✗", "failed"),
+        Outcome::Hung => ("H", "hung"),
+        Outcome::Unsupported => ("–", "unsupported"),
+        Outcome::Skipped => ("·", "skipped"),
+    }
+}
+
+fn write_cell(page: &mut String, line: &Line) {
+    let (letter, class) = look(line.outcome);
+    let Line {
+        case,
+        client,
+        server,
+        outcome,
+        text,
+        ..
+    } = line;
+    let name = outcome.name().to_lowercase();
+    let measured = if text.is_empty() {
+        format!("{client} → {server}, {case}: {name}")
+    } else {
+        format!("{client} → {server}, {case}: {name}, {text}")
+    };
+    let measured = escaped(&measured);
+    let cell = if outcome.is_bad() {
+        format!("<a href=\"#{}\">{letter}</a>", escaped(&line.logs))
+    } else {
+        letter.to_owned()
+    };
+    let _ = write!(
+        page,
+        "<td class=\"{class}\" tabindex=\"0\" title=\"{measured}\">{cell}</td>"
+    );
+}
+
+/// Draws the datagrams between two lines, as a table that a reader of a screen can read.
+fn write_diagram(page: &mut String, steps: &[Step]) {
+    if steps.is_empty() {
+        *page += "<p>No datagram was seen.</p>\n";
+        return;
+    }
+    *page += "<table class=\"steps\">\n<thead><tr><th>ms</th><th>client</th><th></th>\
+              <th>server</th></tr></thead>\n";
+    for Step {
+        at,
+        from_client,
+        arrived,
+        text,
+    } in steps
+    {
+        let arrow = match (from_client, arrived) {
+            (true, true) => "───▶",
+            (true, false) => "──✗ lost",
+            (false, _) => "◀───",
+        };
+        let text = escaped(text);
+        let (client, server) = if *from_client {
+            (text.as_str(), "")
+        } else {
+            ("", text.as_str())
+        };
+        let _ = writeln!(
+            page,
+            "<tr><td>{at:.1}</td><td>{client}</td><td>{arrow}</td><td>{server}</td></tr>"
+        );
+    }
+    *page += "</table>\n";
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testbed::report::tests::report;
+
+    #[test]
+    fn a_failure_has_its_reason_its_datagrams_and_its_logs() {
+        let page = report(&[
+            ("handshake", Outcome::Passed, "12 ms"),
+            ("retry", Outcome::Failed, "no <Retry> & \"token\""),
+        ])
+        .html();
+        assert!(page.contains("hybriq → aioquic, handshake: passed, 12 ms"));
+        assert!(page.contains("no &lt;Retry&gt; &amp; &quot;token&quot;"));
+        assert!(page.contains("Initial 0: CRYPTO") && page.contains("✗ lost"));
+        assert!(page.contains("hybriq_aioquic/retry/client/link.pcap"));
+        assert!(
+            !page.contains("http://") && !page.contains("https://"),
+            "nothing is fetched"
+        );
+    }
+
+    #[test]
+    fn without_failures_the_page_says_so() {
+        let page = report(&[("v2", Outcome::Passed, "")]).html();
+        assert!(page.contains("Nothing failed."));
+    }
+}

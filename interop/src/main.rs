@@ -1,6 +1,11 @@
 //! `hybriq-interop`: an endpoint of the QUIC interop runner, and matrices of implementations and cases.
 
-use std::{fs, io, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{Args, Parser, Subcommand};
 use hybriq_interop::{
@@ -164,7 +169,8 @@ impl Matrix {
         }
         let report = testbed::run(&selection, &self.logs).await?;
         let markdown = report.markdown();
-        print!("\n{markdown}");
+        // Nobody may be listening any more.
+        let _ = write!(io::stdout(), "\n{markdown}");
         let outputs = [
             (self.html, report.html()),
             (self.json, report.json()?),
@@ -209,7 +215,7 @@ impl Compare {
     fn run(self) -> Result<bool, Failure> {
         let (before, now) = (Report::read(&self.before)?, Report::read(&self.now)?);
         let comparison = now.since(&before);
-        print!("{}", comparison.text());
+        let _ = io::stdout().write_all(comparison.text().as_bytes());
         Ok(comparison.worse.is_empty())
     }
 }

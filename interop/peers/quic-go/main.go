@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -29,13 +30,26 @@ const unsupported = 127
 var testcase = os.Getenv("TESTCASE")
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Println(version())
+		return
+	}
 	role := os.Getenv("ROLE")
 	switch testcase {
 	case "handshake", "transfer", "longrtt", "multiplexing", "multiconnect", "retry", "resumption",
-		"zerortt", "http3", "ecn":
+		"zerortt", "http3", "ecn", "postquantum", "postquantum-retry":
 	default:
 		os.Exit(unsupported)
 	}
+	wanted, known := groups()
+	// A client chooses the group of its share by an order of its own.
+	if len(wanted) > 1 && role == "client" && wanted[0] != tls.X25519MLKEM768 {
+		known = false
+	}
+	if !known {
+		os.Exit(unsupported)
+	}
+	curves = wanted
 	run := client
 	if role == "server" {
 		run = server
@@ -44,6 +58,42 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// Groups of key exchange; nil for Go's own choice.
+var curves []tls.CurveID
+
+// Returns the groups that are asked for, and false if crypto/tls does not have one.
+func groups() ([]tls.CurveID, bool) {
+	names := os.Getenv("GROUPS")
+	if names == "" && strings.HasPrefix(testcase, "postquantum") {
+		names = "X25519MLKEM768"
+	}
+	var wanted []tls.CurveID
+	for _, name := range strings.FieldsFunc(names, func(c rune) bool { return c == ',' }) {
+		curve, known := map[string]tls.CurveID{
+			"X25519MLKEM768":     tls.X25519MLKEM768,
+			"SecP256r1MLKEM768":  tls.SecP256r1MLKEM768,
+			"SecP384r1MLKEM1024": tls.SecP384r1MLKEM1024,
+			"X25519":             tls.X25519,
+			"secp256r1":          tls.CurveP256,
+		}[name]
+		if !known {
+			return nil, false
+		}
+		wanted = append(wanted, curve)
+	}
+	return wanted, true
+}
+
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, module := range info.Deps {
+		if module.Path == "github.com/quic-go/quic-go" {
+			return module.Version + " with " + info.GoVersion
+		}
+	}
+	return info.GoVersion
 }
 
 func settings() *quic.Config {
@@ -81,6 +131,8 @@ func server() error {
 		Certificates: []tls.Certificate{pair},
 		NextProtos:   alpn(),
 		KeyLogWriter: keyLog(),
+
+		CurvePreferences: curves,
 	}
 	address, err := net.ResolveUDPAddr("udp", os.Getenv("LISTEN"))
 	if err != nil {
@@ -91,7 +143,7 @@ func server() error {
 		return err
 	}
 	transport := &quic.Transport{Conn: socket}
-	if testcase == "retry" {
+	if strings.HasSuffix(testcase, "retry") {
 		transport.VerifySourceAddress = func(net.Addr) bool { return true }
 	}
 	stopped, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -154,6 +206,7 @@ func client() error {
 		NextProtos:         alpn(),
 		KeyLogWriter:       keyLog(),
 		ClientSessionCache: tls.NewLRUClientSessionCache(10),
+		CurvePreferences:   curves,
 	}
 	urls := strings.Fields(os.Getenv("REQUESTS"))
 	switch testcase {

@@ -29,6 +29,8 @@ pub enum TestCase {
     ConnectionMigration,
     /// Key exchange with nothing but post-quantum groups.
     PostQuantum,
+    /// The same, and the server sends Retry packets.
+    PostQuantumRetry,
 }
 
 impl TestCase {
@@ -48,8 +50,19 @@ impl TestCase {
             "v2" => Self::V2,
             "connectionmigration" => Self::ConnectionMigration,
             "postquantum" | "post-quantum" | "pq" => Self::PostQuantum,
+            "postquantum-retry" => Self::PostQuantumRetry,
             _ => return None,
         })
+    }
+
+    /// Returns true if the server validates the address of each client.
+    pub(super) const fn has_retry(self) -> bool {
+        matches!(self, Self::Retry | Self::PostQuantumRetry)
+    }
+
+    /// Returns true if classical groups are not allowed.
+    pub(super) const fn is_post_quantum(self) -> bool {
+        matches!(self, Self::PostQuantum | Self::PostQuantumRetry)
     }
 
     /// Returns the reason why a TLS library cannot do the case, if it cannot.

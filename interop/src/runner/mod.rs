@@ -159,8 +159,10 @@ impl Task {
 
     /// Returns the policy for the key exchange of the case, if it is not the default.
     fn key_exchange(&self) -> Option<KeyExchange> {
-        let of_case =
-            (self.case == TestCase::PostQuantum).then_some(KeyExchange::RequirePostQuantum);
+        let of_case = self
+            .case
+            .is_post_quantum()
+            .then_some(KeyExchange::RequirePostQuantum);
         let groups = self.params.groups.clone();
         groups.map(KeyExchange::Exactly).or(of_case)
     }

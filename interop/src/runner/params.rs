@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use hybriq::{Backend, ClientConfig, Group, KeyExchange, Trust};
+use hybriq_netbench::stacks;
 
 use super::TestCase;
 
@@ -88,7 +89,9 @@ impl Params {
                 .key_exchange(KeyExchange::Exactly(groups))
                 .check()
                 .is_ok(),
-            Stack::Quinn => true,
+            Stack::Quinn => groups
+                .iter()
+                .all(|&group| stacks::rustls::group(group).is_ok()),
             Stack::S2nQuic => groups == [Group::SECP384R1],
         };
         (!is_known).then_some("the TLS library has no policy with these groups")

@@ -46,7 +46,7 @@ impl Task {
     ) -> Result<(EndpointBuilder, TransportConfig), Failure> {
         // The links of the runner carry single packets.
         let mut endpoint = Endpoint::builder().without_gso();
-        if self.case == TestCase::Retry {
+        if self.case.has_retry() {
             endpoint = endpoint.address_validation(AddressValidation::Always);
         }
         if self.case == TestCase::ConnectionMigration {

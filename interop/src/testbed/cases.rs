@@ -417,7 +417,8 @@ const CASES: [Case; 63] = [
     Case {
         name: "postquantum-retry",
         letters: "PS",
-        server: "retry",
+        client: "postquantum-retry",
+        server: "postquantum-retry",
         check: verdict::post_quantum_retry,
         ..POST_QUANTUM
     },

@@ -34,6 +34,8 @@ enum Program {
     Built(&'static str),
     /// A script of `interop/peers`, run by an interpreter of that folder.
     Script(&'static str, &'static str),
+    /// A script of `interop/peers`, run by a program of the system that it needs beside another.
+    System(&'static str, &'static str, &'static str),
     /// A script of `interop/peers` with its argument, and a program that it needs of that folder.
     Wrapped(&'static str, &'static str, &'static str),
 }
@@ -59,7 +61,7 @@ const OURS: Peer = Peer {
 const INSTALL_DEBIAN: &str =
     "run interop/peers/install as root on Debian with mmdebstrap installed";
 
-const PEERS: [Peer; 9] = [
+const PEERS: [Peer; 10] = [
     OURS,
     Peer {
         name: "hybriq-s2n-tls",
@@ -115,6 +117,14 @@ const PEERS: [Peer; 9] = [
         speaks: Speaks::Http3,
         only: Some(Role::Server),
         install: INSTALL_DEBIAN,
+    },
+    Peer {
+        name: "chromium",
+        program: Program::System("python3", "chromium/endpoint.py", "chromium"),
+        params: "",
+        speaks: Speaks::Http3,
+        only: Some(Role::Client),
+        install: "install Python 3 and Chromium",
     },
 ];
 
@@ -185,8 +195,18 @@ impl Peer {
             Program::Wrapped(script, argument, _) => {
                 vec![scripts().join(script), argument.into()]
             }
+            Program::System(interpreter, script, _) => {
+                vec![interpreter.into(), scripts().join(script)]
+            }
         };
         let needed = match self.program {
+            Program::System(interpreter, _, other) => {
+                let lacks = |name: &&str| !is_in_path(name);
+                if let Some(missing) = [interpreter, other].iter().find(|name| lacks(name)) {
+                    return Err(format!("{missing} is missing: {}", self.install).into());
+                }
+                Vec::new()
+            }
             Program::Wrapped(_, _, program) => vec![folder().join(program)],
             _ => words.clone(),
         };
@@ -217,6 +237,12 @@ impl Peer {
         let text = String::from_utf8(output.stdout).ok()?;
         text.lines().next().map(|line| line.trim().to_owned())
     }
+}
+
+/// Returns true if the system has a program of this name.
+fn is_in_path(name: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).exists())
 }
 
 /// Returns the version of a crate that this program is built with.

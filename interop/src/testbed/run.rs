@@ -69,7 +69,8 @@ impl Folders {
         let mut names = Vec::new();
         for (number, size) in sizes.into_iter().enumerate() {
             let name = match files {
-                Files::LongNames(_, _, letters) => format!("{number:0>letters$}"),
+                // Not of digits only: some servers make a file of so many bytes.
+                Files::LongNames(_, _, letters) => format!("{number:x>letters$}"),
                 _ => format!("file-{number}"),
             };
             let contents: Vec<u8> = (0..size)

@@ -3,8 +3,6 @@
 mod quinn;
 mod s2n_quic;
 
-use std::sync::Arc;
-
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::JoinSet,
@@ -23,7 +21,8 @@ impl Stack {
                 | TestCase::MultiConnect
                 | TestCase::Retry
                 | TestCase::Resumption
-                | TestCase::PostQuantum,
+                | TestCase::PostQuantum
+                | TestCase::PostQuantumRetry,
             )
             | (Self::Quinn, TestCase::ChaCha20 | TestCase::ZeroRtt) => None,
             (Self::Quinn, TestCase::KeyUpdate) if matches!(role, Role::Client) => None,
@@ -59,22 +58,24 @@ impl Task {
 }
 
 /// Begins a download on a stream.
-async fn begin<S, R>(
+fn begin<S, R>(
     tasks: &mut JoinSet<Result<(), String>>,
     (mut send, recv): (S, R),
     download: &Download,
-) -> Result<(), Failure>
-where
-    S: AsyncWrite + Unpin,
+) where
+    S: AsyncWrite + Unpin + Send + 'static,
     R: AsyncRead + Unpin + Send + 'static,
 {
-    hq::ask(&mut send, download.uri.path()).await?;
-    let to: Arc<std::path::Path> = download.to.as_path().into();
+    let Download { uri, to } = download.clone();
     tasks.spawn(async move {
-        let saved = hq::save(recv, &to).await;
-        saved.map_err(|error| format!("{}: {error}", to.display()))
+        let work = async {
+            // s2n-quic waits for the acknowledgement of what was sent.
+            hq::ask(&mut send, uri.path()).await?;
+            hq::save(recv, &to).await
+        };
+        let done: Result<(), Failure> = work.await;
+        done.map_err(|error| format!("{}: {error}", to.display()))
     });
-    Ok(())
 }
 
 /// Waits for all downloads.

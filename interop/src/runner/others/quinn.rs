@@ -27,7 +27,7 @@ impl Task {
             let known = |&group| stacks::rustls::group(group).map_err(|error| error.to_string());
             let groups = groups.iter().map(known);
             provider.kx_groups = groups.collect::<Result<_, _>>()?;
-        } else if self.case == TestCase::PostQuantum {
+        } else if self.case.is_post_quantum() {
             provider
                 .kx_groups
                 .retain(|group| hybriq::Group(group.name().into()).is_post_quantum());
@@ -58,7 +58,7 @@ impl Task {
         let www: Arc<Path> = self.www.as_path().into();
         let accept = async {
             while let Some(incoming) = endpoint.accept().await {
-                if self.case == TestCase::Retry && !incoming.remote_address_validated() {
+                if self.case.has_retry() && !incoming.remote_address_validated() {
                     let _ = incoming.retry();
                     continue;
                 }
@@ -161,7 +161,7 @@ fn transport() -> Result<Arc<TransportConfig>, Failure> {
 async fn get_all(connection: &Connection, downloads: &[Download]) -> Result<(), Failure> {
     let mut tasks = JoinSet::new();
     for download in downloads {
-        begin(&mut tasks, connection.open_bi().await?, download).await?;
+        begin(&mut tasks, connection.open_bi().await?, download);
     }
     finish(tasks).await
 }

@@ -16,13 +16,13 @@ use s2n_tls::security::Policy;
 use tokio::task::JoinSet;
 
 use super::{begin, finish};
-use crate::runner::{Failure, HANDSHAKE_TIME, Task, TestCase, client, hq, server};
+use crate::runner::{Failure, HANDSHAKE_TIME, Task, client, hq, server};
 
 impl Task {
     /// Returns the policy of s2n-tls: it takes names, not lists of groups.
     fn policy(&self) -> Result<Policy, Failure> {
         let name = match (self.params.groups.as_deref(), self.case) {
-            (None, TestCase::PostQuantum) => "test_pq_only",
+            (None, case) if case.is_post_quantum() => "test_pq_only",
             (None, _) => "default_pq",
             (Some([Group::SECP384R1]), _) => "20250414",
             _ => return Err("s2n-tls has no policy with these groups".into()),
@@ -44,7 +44,7 @@ impl Task {
             .with_io(io(self.listen)?)?
             .with_limits(limits()?)?
             .with_endpoint_limits(Admission {
-                retries: self.case == TestCase::Retry,
+                retries: self.case.has_retry(),
             })?
             .start()
             .map_err(|error| error.to_string())?;
@@ -107,7 +107,7 @@ impl Task {
             for download in downloads {
                 let stream = connection.open_bidirectional_stream().await?;
                 let (recv, send) = stream.split();
-                begin(&mut tasks, (send, recv), download).await?;
+                begin(&mut tasks, (send, recv), download);
             }
             finish(tasks).await?;
             connection.close(0_u32.into());

@@ -4,7 +4,13 @@ mod compare;
 mod page;
 mod table;
 
-use std::{collections::BTreeMap, fs, path::Path, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    time::SystemTime,
+};
 
 pub use compare::Comparison;
 use serde::{Deserialize, Serialize};
@@ -184,7 +190,9 @@ impl Report {
             text,
             ..
         } = &line;
-        println!(
+        // Nobody may be listening any more.
+        let _ = writeln!(
+            io::stdout(),
             "{:<11} {case:<29} {client} → {server}  {text}",
             outcome.name()
         );

@@ -32,8 +32,8 @@ enum Program {
     Linked(&'static str),
     /// A program of the folder that `HYBRIQ_PEERS` names.
     Built(&'static str),
-    /// A script of `interop/peers`, run by an interpreter of that folder.
-    Script(&'static str, &'static str),
+    /// A library of Python in that folder.
+    Python(&'static str),
     /// A script of `interop/peers`, run by a program of the system that it needs beside another.
     System(&'static str, &'static str, &'static str),
     /// A script of `interop/peers` with its argument, and a program that it needs of that folder.
@@ -58,10 +58,11 @@ const OURS: Peer = Peer {
     install: "",
 };
 
+const INSTALL_PYTHON: &str = "install Python 3 with venv and run interop/peers/install";
 const INSTALL_DEBIAN: &str =
     "run interop/peers/install as root on Debian with mmdebstrap installed";
 
-const PEERS: [Peer; 10] = [
+const PEERS: [Peer; 11] = [
     OURS,
     Peer {
         name: "hybriq-s2n-tls",
@@ -89,9 +90,16 @@ const PEERS: [Peer; 10] = [
     },
     Peer {
         name: "aioquic",
-        program: Program::Script("venv/bin/python", "aioquic/endpoint.py"),
+        program: Program::Python("aioquic"),
         params: "",
-        install: "install Python 3 with venv and run interop/peers/install",
+        install: INSTALL_PYTHON,
+        ..OURS
+    },
+    Peer {
+        name: "qh3",
+        program: Program::Python("qh3"),
+        params: "",
+        install: INSTALL_PYTHON,
         ..OURS
     },
     Peer {
@@ -189,8 +197,9 @@ impl Peer {
         let words = match self.program {
             Program::Ours | Program::Linked(_) => vec![env::current_exe()?],
             Program::Built(name) => vec![folder().join(name)],
-            Program::Script(interpreter, script) => {
-                vec![folder().join(interpreter), scripts().join(script)]
+            Program::Python(library) => {
+                let script = scripts().join("python/endpoint.py");
+                vec![folder().join("venv/bin/python"), script, library.into()]
             }
             Program::Wrapped(script, argument, _) => {
                 vec![scripts().join(script), argument.into()]
@@ -208,6 +217,7 @@ impl Peer {
                 Vec::new()
             }
             Program::Wrapped(_, _, program) => vec![folder().join(program)],
+            Program::Python(_) => words.iter().take(2).cloned().collect(),
             _ => words.clone(),
         };
         match needed.iter().find(|word| !word.exists()) {

@@ -76,6 +76,9 @@ struct Matrix {
     /// Writes the results for machines and for `compare`.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Adds the runs of a former `--json` that are not done again, to run a part anew.
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Writes the table as Markdown.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -167,7 +170,11 @@ impl Matrix {
             };
             return all.run().await;
         }
-        let report = testbed::run(&selection, &self.logs).await?;
+        let former = self.keep.as_deref().map(Report::read).transpose()?;
+        let mut report = testbed::run(&selection, &self.logs).await?;
+        if let Some(former) = former {
+            report.keep(former);
+        }
         let markdown = report.markdown();
         // Nobody may be listening any more.
         let _ = write!(io::stdout(), "\n{markdown}");

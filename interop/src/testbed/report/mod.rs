@@ -199,6 +199,19 @@ impl Report {
         self.lines.push(line);
     }
 
+    /// Keeps the runs of a former report that were not done again.
+    pub fn keep(&mut self, former: Self) {
+        for line in former.lines {
+            if self.line(&line.client, &line.server, &line.case).is_none() {
+                self.lines.push(line);
+            }
+        }
+        for (name, version) in former.versions {
+            self.versions.entry(name).or_insert(version);
+        }
+        self.finish();
+    }
+
     /// Puts the lines in order.
     pub(super) fn finish(&mut self) {
         self.lines.sort_by_key(Line::place);
@@ -308,6 +321,19 @@ mod tests {
         assert!(report.is_good());
         let cases: Vec<_> = report.lines.iter().map(|line| line.case.as_str()).collect();
         assert_eq!(cases, ["handshake", "v2"]);
+    }
+
+    #[test]
+    fn runs_that_were_not_done_again_are_kept() {
+        let former = report(&[
+            ("handshake", Outcome::Passed, "before"),
+            ("retry", Outcome::Failed, "before"),
+        ]);
+        let mut now = report(&[("retry", Outcome::Passed, "now")]);
+        now.keep(former);
+        let texts: Vec<_> = now.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["before", "now"]);
+        assert_eq!(now.cases.len(), 2);
     }
 
     #[test]

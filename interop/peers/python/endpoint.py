@@ -164,7 +164,7 @@ async def run_server():
     host, _, port = os.environ["LISTEN"].rpartition(":")
     tickets = {}
     await asynchronous.serve(host.strip("[]"), int(port), configuration=configuration(is_client=False),
-                create_protocol=Server, retry=TESTCASE == "retry",
+                create_protocol=Server, retry=TESTCASE.endswith("retry"),
                 session_ticket_fetcher=lambda name: tickets.pop(name, None),
                 session_ticket_handler=lambda ticket: tickets.setdefault(ticket.ticket, ticket))
     stopped = asyncio.Event()

@@ -9,6 +9,8 @@ use super::Role;
 pub enum TestCase {
     /// Downloads over one connection.
     Transfer,
+    /// The same, where both ends must mark packets for ECN.
+    Ecn,
     /// Downloads over one connection each.
     MultiConnect,
     /// Only ChaCha20-Poly1305 is offered.
@@ -37,9 +39,10 @@ impl TestCase {
     /// Reads the name that the runner gives in `TESTCASE`. Returns `None` for an unknown one.
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
-            "handshake" | "transfer" | "longrtt" | "multiplexing" | "blackhole" | "ecn"
+            "handshake" | "transfer" | "longrtt" | "multiplexing" | "blackhole"
             | "amplificationlimit" | "transferloss" | "transfercorruption" | "ipv6"
             | "rebind-port" | "rebind-addr" | "goodput" | "crosstraffic" => Self::Transfer,
+            "ecn" => Self::Ecn,
             "multiconnect" | "handshakeloss" | "handshakecorruption" => Self::MultiConnect,
             "chacha20" => Self::ChaCha20,
             "retry" => Self::Retry,

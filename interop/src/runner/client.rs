@@ -137,6 +137,14 @@ impl Task {
     }
 }
 
+/// Returns the address that a socket to a server is bound to.
+pub(super) fn unspecified(server: SocketAddr) -> SocketAddr {
+    match server {
+        SocketAddr::V4(_) => ([0; 4], 0).into(),
+        SocketAddr::V6(_) => ([0; 8], 0).into(),
+    }
+}
+
 /// Where the server is.
 pub(super) struct Server {
     pub(super) name: String,

@@ -49,7 +49,7 @@ pub(super) async fn answer(
 }
 
 /// Reads the path of a request, which must not leave the folder.
-fn path_of(request: &[u8]) -> Option<PathBuf> {
+pub(super) fn path_of(request: &[u8]) -> Option<PathBuf> {
     let line = std::str::from_utf8(request).ok()?;
     let path = line.trim_end().strip_prefix("GET ")?.strip_prefix('/')?;
     let path = Path::new(path);

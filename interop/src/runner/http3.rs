@@ -8,7 +8,7 @@ use hybriq_http::{Client, Http3, Server};
 use tokio::{fs::File, io::AsyncWriteExt as _, task::JoinSet};
 use tower_http::services::ServeDir;
 
-use super::{Download, END, Failure, TestCase};
+use super::{Download, END, Failure, HANDSHAKE_TIME, TestCase};
 
 /// Serves a folder until `stopped`.
 pub(super) async fn serve(
@@ -36,7 +36,12 @@ pub(super) async fn download(
     config: ClientConfig,
     downloads: Vec<Download>,
 ) -> Result<(), Failure> {
-    let client = |config| Client::builder().http3(Http3::Only).build(config);
+    let client = |config| {
+        Client::builder()
+            .http3(Http3::Only)
+            .connect_timeout(HANDSHAKE_TIME)
+            .build(config)
+    };
     match case {
         TestCase::MultiConnect => {
             for download in downloads {

@@ -45,7 +45,7 @@ pub enum Role {
 /// Time within which a handshake must be over. A third of the packets is lost in some cases.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(50);
 /// Time without a packet after which a connection is given up.
-const IDLE_TIME: Duration = Duration::from_secs(30);
+const IDLE_TIME: Duration = Duration::from_secs(50);
 
 /// Time that connections get to end before an endpoint stops.
 const END: Duration = Duration::from_secs(1);

@@ -13,8 +13,8 @@ use super::Failure;
 
 /// Names of the server.
 const NAMES: [&str; 4] = ["server", "server4", "server6", "server46"];
-/// Certificates of the long chain, the root aside.
-const LONG_CHAIN: usize = 9;
+/// Certificates of the long chain, the root aside: as many as all TLS libraries follow.
+const LONG_CHAIN: usize = 6;
 
 /// Folders with `ca.pem`, `cert.pem` and `priv.key`.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ fn write(folder: &Path, length: usize) -> Result<(), Failure> {
         // Names as long as those of real authorities.
         let name = format!(
             "intermediate {number} {}",
-            "of the interop tests ".repeat(30)
+            "of the interop tests ".repeat(60)
         );
         let (next, pem) = authority(&name, Some(&issuer))?;
         chain.push(pem);

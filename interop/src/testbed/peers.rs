@@ -62,7 +62,7 @@ const INSTALL_PYTHON: &str = "install Python 3 with venv and run interop/peers/i
 const INSTALL_DEBIAN: &str =
     "run interop/peers/install as root on Debian with mmdebstrap installed";
 
-const PEERS: [Peer; 11] = [
+const PEERS: [Peer; 12] = [
     OURS,
     Peer {
         name: "hybriq-s2n-tls",
@@ -79,6 +79,12 @@ const PEERS: [Peer; 11] = [
         name: "s2n-quic",
         program: Program::Linked("s2n-quic"),
         params: "stack=s2n-quic",
+        ..OURS
+    },
+    Peer {
+        name: "quiche",
+        program: Program::Linked("quiche"),
+        params: "stack=quiche",
         ..OURS
     },
     Peer {
@@ -194,6 +200,9 @@ impl Peer {
     /// # Errors
     /// What is missing, and how to get it.
     pub(super) fn command(&self) -> Result<Vec<PathBuf>, Failure> {
+        if self.program == Program::Linked("quiche") && !cfg!(feature = "quiche") {
+            return Err("build hybriq-interop with --features quiche".into());
+        }
         let words = match self.program {
             Program::Ours | Program::Linked(_) => vec![env::current_exe()?],
             Program::Built(name) => vec![folder().join(name)],
@@ -278,7 +287,9 @@ mod tests {
     #[test]
     fn whoever_is_part_of_this_program_has_a_version_and_a_command() {
         for peer in &PEERS {
-            if matches!(peer.program, Program::Ours | Program::Linked(_)) {
+            if peer.name == "quiche" {
+                assert_eq!(peer.command().is_ok(), cfg!(feature = "quiche"));
+            } else if matches!(peer.program, Program::Ours | Program::Linked(_)) {
                 assert!(peer.version().is_some(), "{}", peer.name);
                 assert!(peer.command().is_ok(), "{}", peer.name);
             } else {

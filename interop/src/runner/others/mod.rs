@@ -1,5 +1,7 @@
 //! The same endpoint on libraries that this program is built with: peers of the matrix, with HTTP/0.9 only.
 
+#[cfg(feature = "quiche")]
+mod quiche;
 mod quinn;
 mod s2n_quic;
 
@@ -13,6 +15,9 @@ use super::{Download, Failure, Role, Task, TestCase, hq, params::Stack};
 impl Stack {
     /// Returns the reason why it cannot do a case, if it cannot.
     pub(super) const fn lack(self, role: Role, case: TestCase) -> Option<&'static str> {
+        if matches!(self, Self::Quiche) && !cfg!(feature = "quiche") {
+            return Some("this program was built without the feature quiche");
+        }
         match (self, case) {
             (Self::Hybriq, _)
             | (
@@ -24,7 +29,11 @@ impl Stack {
                 | TestCase::PostQuantum
                 | TestCase::PostQuantumRetry,
             )
-            | (Self::Quinn, TestCase::ChaCha20 | TestCase::ZeroRtt) => None,
+            | (Self::Quinn | Self::Quiche, TestCase::ZeroRtt)
+            | (Self::Quinn | Self::S2nQuic, TestCase::Ecn)
+            | (Self::Quinn, TestCase::ChaCha20) => None,
+            // BoringSSL's clients offer all suites of TLS 1.3.
+            (Self::Quiche, TestCase::ChaCha20) if matches!(role, Role::Server) => None,
             (Self::Quinn, TestCase::KeyUpdate) if matches!(role, Role::Client) => None,
             _ => Some("the library, or our program for it, cannot do the case"),
         }
@@ -39,6 +48,12 @@ impl Task {
             (Stack::Hybriq, Role::Server) => self.serve().await,
             (Stack::Quinn, Role::Client) => self.download_by_quinn().await,
             (Stack::Quinn, Role::Server) => self.serve_by_quinn().await,
+            #[cfg(feature = "quiche")]
+            (Stack::Quiche, Role::Client) => self.download_by_quiche().await,
+            #[cfg(feature = "quiche")]
+            (Stack::Quiche, Role::Server) => self.serve_by_quiche().await,
+            #[cfg(not(feature = "quiche"))]
+            (Stack::Quiche, _) => Err("this program was built without the feature quiche".into()),
             (Stack::S2nQuic, Role::Client) => self.download_by_s2n_quic().await,
             (Stack::S2nQuic, Role::Server) => self.serve_by_s2n_quic().await,
         }

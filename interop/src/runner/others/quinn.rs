@@ -1,6 +1,6 @@
 //! The endpoint on quinn.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use hybriq_netbench::stacks;
 use quinn::{
@@ -8,12 +8,13 @@ use quinn::{
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
 };
 use rustls::{
-    KeyLogFile, RootCertStore,
+    KeyLogFile, RootCertStore, Tls13CipherSuite,
     crypto::{
         CryptoProvider,
         aws_lc_rs::{self, cipher_suite},
     },
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    quic::Suite,
 };
 use tokio::task::JoinSet;
 
@@ -50,7 +51,7 @@ impl Task {
         if self.case == TestCase::ZeroRtt {
             tls.max_early_data_size = u32::MAX;
         }
-        let tls = QuicServerConfig::try_from(tls)?;
+        let tls = QuicServerConfig::with_initial(Arc::new(tls), initial_suite()?)?;
         let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
         config.transport_config(transport()?);
         let endpoint = Endpoint::server(config, self.listen)?;
@@ -105,7 +106,7 @@ impl Task {
         tls.alpn_protocols = vec![hq::ALPN.to_vec()];
         tls.key_log = Arc::new(KeyLogFile::new());
         tls.enable_early_data = self.case == TestCase::ZeroRtt;
-        let tls = QuicClientConfig::try_from(tls)?;
+        let tls = QuicClientConfig::with_initial(Arc::new(tls), initial_suite()?)?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
         config.transport_config(transport()?);
         let mut endpoint: Option<Endpoint> = None;
@@ -117,7 +118,7 @@ impl Task {
             let address = server.address()?;
             let endpoint = match &endpoint {
                 Some(endpoint) => endpoint,
-                None => endpoint.insert(Endpoint::client(unspecified(address))?),
+                None => endpoint.insert(Endpoint::client(client::unspecified(address))?),
             };
             let connecting = endpoint.connect_with(config.clone(), address, &server.name)?;
             let is_early = self.case == TestCase::ZeroRtt && number > 0;
@@ -130,7 +131,12 @@ impl Task {
                 connecting.await?
             };
             if self.case == TestCase::KeyUpdate {
-                connection.force_key_update();
+                let connection = connection.clone();
+                tokio::spawn(async move {
+                    // RFC 9001 §6.1: not before the handshake is confirmed, which quinn does not tell.
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                    connection.force_key_update();
+                });
             }
             get_all(&connection, downloads).await?;
             connection.close(0_u32.into(), b"");
@@ -142,11 +148,11 @@ impl Task {
     }
 }
 
-fn unspecified(server: SocketAddr) -> SocketAddr {
-    match server {
-        SocketAddr::V4(_) => ([0; 4], 0).into(),
-        SocketAddr::V6(_) => ([0; 8], 0).into(),
-    }
+/// Returns the suite of Initial packets, whatever others are allowed.
+fn initial_suite() -> Result<Suite, Failure> {
+    let suite = cipher_suite::TLS13_AES_128_GCM_SHA256.tls13();
+    let suite = suite.and_then(Tls13CipherSuite::quic_suite);
+    suite.ok_or_else(|| "rustls has no suite for Initial packets".into())
 }
 
 fn transport() -> Result<Arc<TransportConfig>, Failure> {

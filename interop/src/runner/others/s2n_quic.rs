@@ -90,13 +90,9 @@ impl Task {
         let first = downloads.first().ok_or("REQUESTS names no URL")?;
         let server = client::Server::find(&first.uri).await?;
         let address = server.address()?;
-        let local: SocketAddr = match address {
-            SocketAddr::V4(_) => ([0; 4], 0).into(),
-            SocketAddr::V6(_) => ([0; 8], 0).into(),
-        };
         let client = Client::builder()
             .with_tls(tls)?
-            .with_io(io(local)?)?
+            .with_io(io(client::unspecified(address))?)?
             .with_limits(limits()?)?
             .start()
             .map_err(|error| error.to_string())?;

@@ -10,7 +10,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-CASES = {"handshake", "transfer", "http3", "retry", "postquantum", "postquantum-retry"}
+CASES = {
+    "handshake", "transfer", "http3", "retry", "connectionmigration", "postquantum", "postquantum-retry",
+}
 # It takes no list: what it offers is the server's to choose from, with a share of the first two.
 GROUPS = {"", "X25519MLKEM768", "X25519MLKEM768,secp256r1"}
 

@@ -309,6 +309,7 @@ const CASES: [Case; 63] = [
     Case {
         name: "connectionmigration",
         letters: "CM",
+        client: "connectionmigration",
         server: "connectionmigration",
         files: Files::Sizes(&[2 * MIB]),
         check: verdict::migration,

@@ -36,6 +36,8 @@ enum Program {
     Python(&'static str),
     /// A script of `interop/peers`, run by a program of the system that it needs beside another.
     System(&'static str, &'static str, &'static str),
+    /// The same with a program that it needs of that folder.
+    InDebian(&'static str, &'static str, &'static str),
     /// A script of `interop/peers` with its argument, and a program that it needs of that folder.
     Wrapped(&'static str, &'static str, &'static str),
 }
@@ -62,7 +64,7 @@ const INSTALL_PYTHON: &str = "install Python 3 with venv and run interop/peers/i
 const INSTALL_DEBIAN: &str =
     "run interop/peers/install as root on Debian with mmdebstrap installed";
 
-const PEERS: [Peer; 12] = [
+const PEERS: [Peer; 13] = [
     OURS,
     Peer {
         name: "hybriq-s2n-tls",
@@ -140,6 +142,18 @@ const PEERS: [Peer; 12] = [
         only: Some(Role::Client),
         install: "install Python 3 and Chromium",
     },
+    Peer {
+        name: "firefox",
+        program: Program::InDebian(
+            "python3",
+            "firefox/endpoint.py",
+            "trixie/usr/bin/firefox-esr",
+        ),
+        params: "",
+        speaks: Speaks::Http3,
+        only: Some(Role::Client),
+        install: INSTALL_DEBIAN,
+    },
 ];
 
 /// Returns the implementations of these names, or all.
@@ -213,7 +227,7 @@ impl Peer {
             Program::Wrapped(script, argument, _) => {
                 vec![scripts().join(script), argument.into()]
             }
-            Program::System(interpreter, script, _) => {
+            Program::System(interpreter, script, _) | Program::InDebian(interpreter, script, _) => {
                 vec![interpreter.into(), scripts().join(script)]
             }
         };
@@ -225,7 +239,9 @@ impl Peer {
                 }
                 Vec::new()
             }
-            Program::Wrapped(_, _, program) => vec![folder().join(program)],
+            Program::Wrapped(_, _, program) | Program::InDebian(_, _, program) => {
+                vec![folder().join(program)]
+            }
             Program::Python(_) => words.iter().take(2).cloned().collect(),
             _ => words.clone(),
         };

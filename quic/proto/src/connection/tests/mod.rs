@@ -10,6 +10,7 @@ mod forged;
 mod headers;
 mod hostile;
 mod key_update;
+mod lost_hello;
 mod mtu;
 mod new_token;
 mod owners;

@@ -31,6 +31,8 @@ SETTINGS = """user_pref("network.http.http3.alt-svc-mapping-for-testing", "HOST;
 user_pref("network.http.http3.disable_when_third_party_roots_found", false);
 user_pref("browser.shell.checkDefaultBrowser", false);
 user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("security.mixed_content.block_active_content", false);
+user_pref("network.lna.enabled", false);
 user_pref("network.captive-portal-service.enabled", false);
 user_pref("network.connectivity-service.enabled", false);
 """

@@ -107,7 +107,7 @@ impl Task {
         let params = Params::read(&read(params).unwrap_or_default()).map_err(wrong)?;
         let of_tls = || case.lack(role, params.backend);
         let lack = params.stack.lack(role, case).or_else(of_tls);
-        let lack = lack.or_else(|| params.lack(case));
+        let lack = lack.or_else(|| params.lack(role, case));
         if let Some(lack) = lack {
             return Err(Refusal::Unsupported(lack.to_owned()));
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hybriq::{Backend, ClientConfig, Group, KeyExchange, Trust};
 use hybriq_netbench::stacks;
 
-use super::TestCase;
+use super::{Role, TestCase};
 
 /// Options of our endpoint: words like `tls=s2n-tls groups=X25519MLKEM768,X25519`.
 ///
@@ -80,7 +80,7 @@ impl Params {
     }
 
     /// Returns the reason why a case cannot be done with these options, if it cannot.
-    pub(super) fn lack(&self, case: TestCase) -> Option<&'static str> {
+    pub(super) fn lack(&self, role: Role, case: TestCase) -> Option<&'static str> {
         if self.only_http3 && case == TestCase::KeyUpdate {
             return Some("the client of HTTP/3 updates no keys");
         }
@@ -96,10 +96,11 @@ impl Params {
                 .iter()
                 .all(|&group| stacks::rustls::group(group).is_ok()),
             Stack::S2nQuic => groups == [Group::SECP384R1],
-            // BoringSSL lacks one hybrid group, and sends the shares of two groups.
+            // BoringSSL lacks some hybrid groups, and its clients send the shares of two groups.
             Stack::Quiche => {
-                !groups.contains(&Group::SECP256R1MLKEM768)
-                    && !groups.contains(&Group::SECP384R1MLKEM1024)
+                let missing = [Group::SECP256R1MLKEM768, Group::SECP384R1MLKEM1024];
+                !groups.iter().any(|group| missing.contains(group))
+                    && (role == Role::Server || groups.len() == 1)
             }
         };
         (!is_known).then_some("the TLS library has no policy with these groups")

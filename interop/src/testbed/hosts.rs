@@ -126,7 +126,8 @@ impl Hosts {
 
 /// Returns why this machine cannot have such hosts, if it cannot.
 pub fn lack() -> Option<String> {
-    Hosts::make().err().map(|error| error.to_string())
+    let tried = Hosts::make().and_then(|hosts| hosts.device(Role::Client).map(drop));
+    tried.err().map(|error| error.to_string())
 }
 
 impl Drop for Hosts {

@@ -332,7 +332,8 @@ impl Run<'_> {
             keys += &fs::read_to_string(path).unwrap_or_default();
             keys.push('\n');
         }
-        [&captures.client, &captures.server].map(|capture| dissect(capture, &keys))
+        [&captures.client, &captures.server]
+            .map(|capture| dissect(capture, &[PORT, PREFERRED_PORT], &keys))
     }
 
     /// Compares the files, and has the captures checked.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use super::dissect::{Datagram, Dissection, Facts, Frame, Kind, Packet};
+use super::dissect::{Dissection, Facts, Frame, Kind, Packet};
 use crate::{
     ServerHello,
     runner::Role::{Client, Server},
@@ -244,9 +244,7 @@ pub(super) fn fifty_handshakes(run: &Evidence) -> Result<String, String> {
 }
 
 pub(super) fn ipv6(run: &Evidence) -> Result<String, String> {
-    // Browsers also ask their network for other things.
-    let known = |datagram: &&Datagram| !datagram.packets.is_empty();
-    let mut datagrams = run.client.datagrams.iter().filter(known);
+    let mut datagrams = run.client.datagrams.iter();
     demand(
         datagrams.all(|datagram| datagram.udp.source.is_ipv6()),
         "not all by IPv6",

@@ -132,8 +132,12 @@ pub const PARTIAL_HELLO_BYTES: usize = 16 * 1024;
 /// Bytes of CRYPTO data in all partial ClientHellos of a worker; the oldest are dropped.
 pub const PARTIAL_HELLOS_BYTES: usize = PARTIAL_HELLOS * 4096;
 
-/// Time for which a partial ClientHello is kept without progress.
-pub const PARTIAL_HELLO_LIFETIME: Duration = Duration::from_secs(5);
+/// Time for which a partial ClientHello is kept. What was acknowledged does not come again, so a client that lost
+/// the rest must find it here after several of its probe timeouts, which double.
+pub const PARTIAL_HELLO_LIFETIME: Duration = Duration::from_secs(30);
+
+/// Time for which 0-RTT packets that overtook their ClientHello are kept.
+pub const EARLY_LIFETIME: Duration = Duration::from_secs(5);
 
 /// Delay of the acknowledgement of a partial ClientHello, to wait for the rest.
 pub const PARTIAL_HELLO_ACK_DELAY: Duration = Duration::from_millis(1);

@@ -325,6 +325,25 @@ fn a_client_hello_may_be_cut_at_every_byte() {
     }
 }
 
+/// OpenSSL sends nothing again before a later packet is acknowledged, and its probes are PINGs alone, whose distance
+/// doubles: after some losses in a row the next comes late.
+#[test]
+fn a_hello_is_still_known_when_its_client_probes_late() {
+    let (hello, scid) = client_hello();
+    let mut world = empty_world();
+    let mut forger = Forger::new(1, scid);
+    forger.send(&mut world, &[crypto(&hello, 0, 500)]);
+    world.run_for(ms(14_000));
+    let before = world.trace().sent(Side::Client).count();
+    forger.send(&mut world, &[InitialFrame::Ping]);
+    world.run_for(ms(10));
+    assert_eq!(world.trace().sent(Side::Client).count(), before + 1);
+    forger.send(&mut world, &[crypto(&hello, 500, hello.len())]);
+    world.run_for(ms(0));
+    let stats = world.server().stats();
+    assert_eq!((stats.partial_hellos, stats.connections), (0, 1));
+}
+
 /// Proves: security 5 hellos-in-pieces-are-bounded
 #[test]
 fn a_hello_that_is_never_whole_is_forgotten() {

@@ -92,7 +92,7 @@ impl EarlyPackets {
                 .clients
                 .get(&client)
                 .is_some_and(|kept| kept.since == since);
-            let old = now.saturating_duration_since(since) >= limits::PARTIAL_HELLO_LIFETIME;
+            let old = now.saturating_duration_since(since) >= limits::EARLY_LIFETIME;
             if live && !old && self.bytes <= limits::ALL_EARLY_BYTES {
                 return;
             }
@@ -111,7 +111,7 @@ impl EarlyPackets {
     /// Returns the time at which the oldest packets expire.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let (_, since) = self.order.front()?;
-        since.checked_add(limits::PARTIAL_HELLO_LIFETIME)
+        since.checked_add(limits::EARLY_LIFETIME)
     }
 
     /// Drops expired packets.

@@ -374,7 +374,7 @@ fn early_packets_are_forgotten_although_no_more_come() {
         endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id, 1000));
     }
     let timeout = endpoint.next_timeout().unwrap();
-    assert_eq!(timeout, now + limits::PARTIAL_HELLO_LIFETIME);
+    assert_eq!(timeout, now + limits::EARLY_LIFETIME);
     endpoint.on_timeout(timeout);
     assert_eq!((endpoint.early.clients(), endpoint.early.bytes), (0, 0));
     assert_eq!(endpoint.next_timeout(), None);
@@ -386,7 +386,7 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let mut endpoint = server_with(EarlyDataPolicy::On);
     let id = |index: u64| Cid::from(index.to_be_bytes());
     endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
-    let later = now + 2 * limits::PARTIAL_HELLO_LIFETIME;
+    let later = now + 2 * limits::EARLY_LIFETIME;
     endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(2), 100));
     assert_eq!(kept_of(&mut endpoint, id(1), arrival(1).peer), 0);
     assert_eq!(kept_of(&mut endpoint, id(2), arrival(1).peer), 1);

@@ -21,6 +21,9 @@ use crate::runner::Role;
 /// Name of the device on both hosts.
 const DEVICE: &str = "wire";
 
+/// Port of the server, and of the address that it prefers.
+pub(super) const PORTS: [u16; 2] = [443, 4443];
+
 /// Addresses of a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {

@@ -190,18 +190,18 @@ impl Relay {
         });
     }
 
-    /// Takes a packet that a host sent. Hosts also look for neighbours and routers that are not there: only
-    /// UDP and TCP pass.
+    /// Takes a packet that a host sent. Hosts also look for neighbours, routers and names that are not there: only
+    /// the server's datagrams and TCP pass.
     fn take(&mut self, from: Role, packet: &[u8]) {
         match Udp::find(packet) {
-            Some(udp) => self.take_datagram(from, packet, &udp),
+            Some(udp) if udp.is_of_server(from) => self.take_datagram(from, packet, &udp),
             None if packet::is_tcp(packet) => {
                 let bytes = packet.len() as u64;
                 if let Some(passage) = self.passage(from, bytes, false) {
                     self.send(passage.due, from, packet.to_vec());
                 }
             }
-            None => {}
+            _ => {}
         }
     }
 

@@ -2,6 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::hosts::PORTS;
+use crate::runner::Role;
+
 const UDP: u8 = 17;
 const TCP: u8 = 6;
 /// Bytes of a UDP header.
@@ -60,6 +63,14 @@ impl Udp {
             ecn,
             at,
             end,
+        })
+    }
+
+    /// Returns true if it goes to the server or comes from it. Browsers also ask for names and times.
+    pub(super) fn is_of_server(&self, from: Role) -> bool {
+        PORTS.contains(&match from {
+            Role::Client => self.destination.port(),
+            Role::Server => self.source.port(),
         })
     }
 

@@ -16,7 +16,7 @@ use super::{
     cases::{Case, Files},
     certificates::Certificates,
     dissect::{Dissection, dissect},
-    hosts::{Hosts, addresses},
+    hosts::{Hosts, PORTS, addresses},
     link::{Captures, Link},
     peers::{self, Peer},
     report::{Line, Outcome, steps},
@@ -26,9 +26,9 @@ use super::{
 use crate::runner::Role;
 
 /// Port of the server.
-const PORT: u16 = 443;
+const PORT: u16 = PORTS[0];
 /// Port of the address that the server prefers.
-const PREFERRED_PORT: u16 = 4443;
+const PREFERRED_PORT: u16 = PORTS[1];
 /// Time in which a server begins to listen.
 const START: Duration = Duration::from_secs(15);
 /// Time in which an endpoint ends after a signal.
@@ -334,8 +334,7 @@ impl Run<'_> {
             keys += &fs::read_to_string(path).unwrap_or_default();
             keys.push('\n');
         }
-        [&captures.client, &captures.server]
-            .map(|capture| dissect(capture, &[PORT, PREFERRED_PORT], &keys))
+        [&captures.client, &captures.server].map(|capture| dissect(capture, &keys))
     }
 
     /// Compares the files, and has the captures checked.

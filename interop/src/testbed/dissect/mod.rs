@@ -75,8 +75,8 @@ pub(super) struct Dissection {
 /// Bytes of a datagram's mark: an authentication tag.
 const MARK: usize = 16;
 
-/// Reads what passed between a client and these ports of a server.
-pub(super) fn dissect(capture: &Capture, ports: &[u16], key_log: &str) -> Dissection {
+/// Reads what passed between the client and the server.
+pub(super) fn dissect(capture: &Capture, key_log: &str) -> Dissection {
     let log = KeyLog::read(key_log);
     let mut connections = Vec::<Connection>::new();
     let mut datagrams = Vec::new();
@@ -84,12 +84,7 @@ pub(super) fn dissect(capture: &Capture, ports: &[u16], key_log: &str) -> Dissec
         let Some(udp) = Udp::find(&captured.packet) else {
             continue;
         };
-        // Browsers also ask for names and times.
-        let server = match captured.from {
-            Role::Client => udp.destination.port(),
-            Role::Server => udp.source.port(),
-        };
-        if !ports.contains(&server) {
+        if !udp.is_of_server(captured.from) {
             continue;
         }
         let payload = udp.payload(&captured.packet);

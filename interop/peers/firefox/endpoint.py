@@ -101,7 +101,7 @@ def main():
         subprocess.run(["mount", "-t", "proc", "proc", ROOT / "proc"], check=True)
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", ROOT / "dev/shm"], check=True)
         browser = subprocess.Popen([
-            "chroot", ROOT, "env", "-i", "HOME=/mnt", "PATH=/usr/bin:/bin", "MOZ_HEADLESS=1",
+            "setpriv", "--pdeathsig", "KILL", "chroot", ROOT, "env", "-i", "HOME=/mnt", "PATH=/usr/bin:/bin", "MOZ_HEADLESS=1",
             "firefox-esr", "--no-remote", "--profile", "/mnt",
             f"https://{server.netloc}/index.html",
         ], start_new_session=True, stdout=subprocess.DEVNULL)

@@ -339,8 +339,14 @@ async fn the_second_connection_resumes_the_first() {
 
 #[tokio::test]
 async fn requests_leave_in_0_rtt_packets() {
-    let passed = pass("zerortt", "zerortt", "tls=rustls", &[32; 40]).await;
-    assert!(passed.has(true, Long::ZeroRtt));
+    // Without a way between them, a busy machine may end the handshake before the requests are written.
+    for _ in 0..20 {
+        let passed = pass("zerortt", "zerortt", "tls=rustls", &[32; 40]).await;
+        if passed.has(true, Long::ZeroRtt) {
+            return;
+        }
+    }
+    panic!("no request left in a 0-RTT packet");
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 CASES = {
     "handshake", "transfer", "http3", "retry", "connectionmigration", "postquantum", "postquantum-retry",
 }
-# It takes no list: what it offers is the server's to choose from.
-GROUPS = {"", "X25519MLKEM768", "X25519MLKEM768,secp256r1"}
+# It takes no list: what it offers is the server's to choose from, with shares of three groups.
+GROUPS = {"", "X25519MLKEM768"}
 # Time for all downloads in seconds: beyond that of every case.
 LONGEST = 170
 

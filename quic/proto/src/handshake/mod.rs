@@ -161,12 +161,12 @@ impl Owner for Handshake {
     /// A client without the whole ServerHello cannot read Handshake packets, and may have dropped them: they
     /// leave again with what it lacks.
     fn on_lost(&mut self, sent: &Sent) {
+        self.done_owed |= sent.done;
         let Some(stream) = self.streams.get_mut(level(sent.space)) else {
             return;
         };
         stream.on_lost(&sent.crypto);
         let lacks_hello = sent.space == Space::Initial && stream.has_pending();
-        self.done_owed |= sent.done;
         if lacks_hello && !self.side.is_client() {
             if let Some(flight) = self.streams.get_mut(Level::Handshake) {
                 flight.send_again();

@@ -183,13 +183,18 @@ impl Matrix {
             (self.json, report.json()?),
             (self.markdown, markdown),
         ];
+        let mut all_written = true;
         for (path, text) in outputs {
-            if let Some(path) = path {
-                let written = fs::write(&path, text);
-                written.map_err(|error| format!("{}: {error}", path.display()))?;
+            let Some(path) = path else { continue };
+            if let Err(error) = fs::write(&path, text) {
+                let path = path.display();
+                eprintln!(
+                    "error: {path}: {error}; choose another file, and run it again with --keep"
+                );
+                all_written = false;
             }
         }
-        Ok(report.is_good())
+        Ok(all_written && report.is_good())
     }
 }
 

@@ -138,6 +138,30 @@ mod tests {
     }
 
     #[test]
+    fn groups_that_a_library_lacks_are_told_before_the_start() {
+        let lacks = |words: &str, role| {
+            let params = Params::read(words).expect(words);
+            params.lack(role, TestCase::Transfer).is_some()
+        };
+        for (words, expected) in [
+            ("groups=SecP384r1MLKEM1024", false),
+            ("tls=s2n-tls groups=SecP384r1MLKEM1024", true),
+            ("stack=quinn groups=X25519MLKEM768", false),
+            ("stack=quinn groups=SecP384r1MLKEM1024", true),
+            ("stack=s2n-quic groups=X25519", true),
+            ("stack=quiche groups=X25519MLKEM768", false),
+            ("stack=quiche groups=SecP256r1MLKEM768", true),
+            ("", false),
+        ] {
+            assert_eq!(lacks(words, Role::Client), expected, "{words}");
+        }
+        let two = "stack=quiche groups=X25519MLKEM768,secp256r1";
+        assert!(lacks(two, Role::Client) && !lacks(two, Role::Server));
+        let http3 = Params::read("alpn=h3").expect("an option");
+        assert!(http3.lack(Role::Client, TestCase::KeyUpdate).is_some());
+    }
+
+    #[test]
     fn wrong_options_are_named() {
         for words in [
             "tls",

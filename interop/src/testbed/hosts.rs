@@ -13,7 +13,10 @@ use std::{
     thread,
 };
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
 
 use super::Failure;
 use crate::runner::Role;
@@ -136,8 +139,23 @@ pub fn lack() -> Option<String> {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for name in [&self.client, &self.server] {
+            end_all(name);
             let _ = ip(&format!("netns del {name}"));
             let _ = fs::remove_dir_all(names_of(name));
+        }
+    }
+}
+
+/// Ends whatever still runs on a host: endpoints start programs of their own, which outlive them.
+fn end_all(host: &str) {
+    let Ok(output) = Command::new("ip").args(["netns", "pids", host]).output() else {
+        return;
+    };
+    let ids = String::from_utf8_lossy(&output.stdout);
+    for id in ids.split_whitespace().filter_map(|id| id.parse().ok()) {
+        if let Some(id) = Pid::from_raw(id) {
+            // It may have ended by itself.
+            let _ = kill_process(id, Signal::KILL);
         }
     }
 }

@@ -125,10 +125,17 @@ pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> 
                 .spawn(async move { run::run(case, client, server, &certificates, &logs).await });
         }
         tokio::select! {
-            done = running.join_next() => match done {
-                Some(line) => report.add(line??),
-                None => break,
-            },
+            done = running.join_next() => {
+                let Some(done) = done else { break };
+                match done.map_err(Failure::from).and_then(|line| line) {
+                    Ok(line) => report.add(line),
+                    Err(error) => {
+                        eprintln!("a run could not be done: {error}; the results so far stand");
+                        report.interrupted = true;
+                        break;
+                    }
+                }
+            }
             _ = &mut stopped => {
                 eprintln!("interrupted: the results so far stand");
                 report.interrupted = true;

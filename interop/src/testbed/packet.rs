@@ -222,6 +222,20 @@ mod tests {
     }
 
     #[test]
+    fn the_servers_datagrams_are_known_by_its_ports() {
+        let mut packet = packet_v4();
+        let udp = Udp::find(&packet).expect("a datagram");
+        for port in PORTS {
+            let server = ([10, 0, 0, 2], port).into();
+            set_destination(&mut packet, &udp, server);
+            let udp = Udp::find(&packet).expect("a datagram");
+            assert!(udp.is_of_server(Role::Client));
+            assert!(!udp.is_of_server(Role::Server));
+        }
+        assert!(!udp.is_of_server(Role::Client), "to port 2000");
+    }
+
+    #[test]
     fn a_shorter_datagram_has_right_lengths() {
         let mut packet = packet_v4();
         let udp = Udp::find(&packet).expect("a datagram");

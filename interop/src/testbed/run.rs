@@ -17,7 +17,7 @@ use super::{
     certificates::Certificates,
     dissect::{Dissection, dissect},
     hosts::{Hosts, PORTS, addresses},
-    link::{Captures, Link},
+    link::Link,
     peers::{self, Peer},
     report::{Line, Outcome, steps},
     traffic,
@@ -131,9 +131,14 @@ pub(super) async fn run(
     let captures = link.end().await;
     captures.client.write(&folders.at("client/link.pcap"))?;
     captures.server.write(&folders.at("server/link.pcap"))?;
-    let [client_saw, server_saw] = run.dissect(&captures);
+    let keys = run.keys();
+    let [client_saw, server_saw] =
+        [&captures.client, &captures.server].map(|capture| dissect(capture, &keys));
     let steps = steps(&client_saw, &server_saw);
     let (outcome, text) = match ended? {
+        Ended::Well if keys.trim().is_empty() => {
+            (Outcome::Failed, "no end wrote a key log".to_owned())
+        }
         Ended::Well => match run.judge(&names, client_saw, server_saw) {
             Ok(measured) => (Outcome::Passed, measured),
             Err(reason) => (Outcome::Failed, reason),
@@ -176,14 +181,26 @@ impl Run<'_> {
         names: &[String],
     ) -> Result<Ended, Failure> {
         let mut serving = self.start(Role::Server, server, names)?;
-        if let Some(status) = self.wait_until_it_listens(&mut serving).await? {
-            return Ok(match status.code() {
-                Some(UNSUPPORTED) => Ended::Unsupported("server"),
-                _ => Ended::Badly(format!("the server did not start: {status}")),
-            });
+        let listening = tokio::time::timeout(START, self.wait_until_it_listens(&mut serving));
+        match listening.await {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(status))) => {
+                return Ok(match status.code() {
+                    Some(UNSUPPORTED) => Ended::Unsupported("server"),
+                    _ => Ended::Badly(format!("the server did not start: {status}")),
+                });
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                serving.kill().await?;
+                let time = START.as_secs();
+                return Ok(Ended::Never(format!(
+                    "the server was killed: it did not listen within {time} s"
+                )));
+            }
         }
         // Killed when they are dropped.
-        let beside = if self.case.cross_traffic {
+        let mut beside = if self.case.cross_traffic {
             let sender = self.beside(Role::Server, &["send"])?;
             wait_until_bound(self.hosts, "tcp", traffic::PORT).await?;
             vec![sender, self.beside(Role::Client, &["receive", "server4"])?]
@@ -201,6 +218,12 @@ impl Run<'_> {
             )));
         };
         let status = status?;
+        for child in &mut beside {
+            if let Some(status) = child.try_wait()? {
+                let reason = format!("the traffic beside the download ended: {status}");
+                return Ok(Ended::Badly(reason));
+            }
+        }
         drop(beside);
         let server_died = serving.try_wait()?;
         stop(&mut serving).await?;
@@ -285,19 +308,15 @@ impl Run<'_> {
         &self,
         server: &mut Child,
     ) -> Result<Option<ExitStatus>, Failure> {
-        let listens = async {
-            loop {
-                if let Some(status) = server.try_wait()? {
-                    return Ok::<_, Failure>(Some(status));
-                }
-                if is_bound(self.hosts, "udp", PORT).await? {
-                    return Ok(None);
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+        loop {
+            if let Some(status) = server.try_wait()? {
+                return Ok(Some(status));
             }
-        };
-        let listening = tokio::time::timeout(START, listens).await;
-        listening.map_err(|_| "the server does not listen on its port")?
+            if is_bound(self.hosts, "udp", PORT).await? {
+                return Ok(None);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Starts an end of the cross traffic.
@@ -326,15 +345,15 @@ impl Run<'_> {
         last.unwrap_or_default()
     }
 
-    /// Reads the captures of both sides.
-    fn dissect(&self, captures: &Captures) -> [Dissection; 2] {
+    /// Returns the key logs of both ends.
+    fn keys(&self) -> String {
         let mut keys = String::new();
         for role in [Role::Client, Role::Server] {
             let path = self.folders.at(Self::folder(role)).join("keys.log");
             keys += &fs::read_to_string(path).unwrap_or_default();
             keys.push('\n');
         }
-        [&captures.client, &captures.server].map(|capture| dissect(capture, &keys))
+        keys
     }
 
     /// Compares the files, and has the captures checked.

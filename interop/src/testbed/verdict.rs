@@ -432,28 +432,27 @@ pub(super) fn post_quantum_retry(run: &Evidence) -> Result<String, String> {
     post_quantum_group(run)
 }
 
-/// One handshake with the group that both ends have, without a HelloRetryRequest.
-pub(super) fn group(run: &Evidence) -> Result<String, String> {
+/// One handshake with the server's only group. Returns it, and true if a HelloRetryRequest was sent.
+fn only_group(run: &Evidence) -> Result<(String, bool), String> {
     expect_handshakes(run, 1)?;
     let (ServerHello { group, .. }, retried) = key_exchange(run)?;
-    demand(
-        group.to_string() == run.groups,
-        format!("{group} was chosen"),
-    )?;
+    let group = group.to_string();
+    demand(group == run.groups, format!("{group} was chosen"))?;
+    Ok((group, retried))
+}
+
+/// One handshake with the group that both ends have, without a HelloRetryRequest.
+pub(super) fn group(run: &Evidence) -> Result<String, String> {
+    let (group, retried) = only_group(run)?;
     demand(!retried, "a HelloRetryRequest was sent")?;
-    Ok(group.to_string())
+    Ok(group)
 }
 
 /// One handshake with the server's only group, after a HelloRetryRequest.
 pub(super) fn hello_retry(run: &Evidence) -> Result<String, String> {
-    expect_handshakes(run, 1)?;
-    let (ServerHello { group, .. }, retried) = key_exchange(run)?;
-    demand(
-        group.to_string() == run.groups,
-        format!("{group} was chosen"),
-    )?;
+    let (group, retried) = only_group(run)?;
     demand(retried, "no HelloRetryRequest was sent")?;
-    Ok(group.to_string())
+    Ok(group)
 }
 
 /// Time that a handshake may take with one probe timeout of a client that knows no round trip: thrice 333 ms

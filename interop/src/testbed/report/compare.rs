@@ -45,20 +45,12 @@ impl Report {
 }
 
 fn change(before: &Line, now: &Line) -> String {
-    let Line {
-        client,
-        server,
-        case,
-        text,
-        ..
-    } = now;
-    let (before, now) = (before.outcome.name(), now.outcome.name());
-    let text = if text.is_empty() {
-        String::new()
-    } else {
-        format!(": {text}")
-    };
-    format!("{client} → {server}, {case}: {before}, now {now}{text}")
+    let (was, is) = (before.outcome.name(), now.outcome.name());
+    let mut text = format!("{}: {was}, now {is}", now.title());
+    if !now.text.is_empty() {
+        text = format!("{text}: {}", now.text);
+    }
+    text
 }
 
 impl Comparison {

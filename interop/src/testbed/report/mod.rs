@@ -144,6 +144,11 @@ impl Line {
         self
     }
 
+    /// Returns the pair and the case.
+    fn title(&self) -> String {
+        format!("{} → {}, {}", self.client, self.server, self.case)
+    }
+
     /// Place in the report: rows of clients and servers, then cases.
     fn place(&self) -> [usize; 3] {
         [
@@ -182,19 +187,14 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, line: Line) {
-        let Line {
-            case,
-            client,
-            server,
-            outcome,
-            text,
-            ..
-        } = &line;
+        let pair = format!("{} → {}", line.client, line.server);
         // Nobody may be listening any more.
         let _ = writeln!(
             io::stdout(),
-            "{:<11} {case:<29} {client} → {server}  {text}",
-            outcome.name()
+            "{:<11} {:<29} {pair}  {}",
+            line.outcome.name(),
+            line.case,
+            line.text
         );
         self.lines.push(line);
     }
@@ -227,7 +227,12 @@ impl Report {
 
     /// Returns true if nothing failed and all chosen runs were done.
     pub fn is_good(&self) -> bool {
-        !self.interrupted && !self.lines.iter().any(|line| line.outcome.is_bad())
+        !self.interrupted && self.bad().next().is_none()
+    }
+
+    /// Returns the runs that failed.
+    fn bad(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.outcome.is_bad())
     }
 
     /// Reads a report that [`Report::json`] wrote.
@@ -275,7 +280,16 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::testbed::{dissect::Datagram, packet::Udp};
+
+    /// A datagram of IPv4 without a payload.
+    const PACKET: [u8; 28] = [
+        0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9, 1, 187, 0, 8, 0,
+        0,
+    ];
 
     /// Returns a report of runs: case, outcome and text.
     pub(super) fn report(runs: &[(&str, Outcome, &str)]) -> Report {
@@ -309,6 +323,36 @@ mod tests {
         assert!(!now.is_good());
         assert_eq!(now.lines[0].steps, []);
         assert_eq!(now.lines[1].steps.len(), 1);
+    }
+
+    #[test]
+    fn a_datagram_that_did_not_cross_the_link_is_a_lost_step() {
+        let datagram = |at, from, mark: u8| Datagram {
+            at: Duration::from_millis(at),
+            from,
+            udp: Udp::find(&PACKET).expect("a datagram"),
+            len: 1200,
+            mark: vec![mark; 16],
+            packets: Vec::new(),
+        };
+        let side = |datagrams| Dissection {
+            datagrams,
+            ..Dissection::default()
+        };
+        let client = side(vec![
+            datagram(10, Role::Client, 1),
+            datagram(11, Role::Client, 2),
+            datagram(12, Role::Client, 1),
+            datagram(40, Role::Server, 3),
+        ]);
+        let server = side(vec![datagram(25, Role::Client, 1)]);
+        let steps = steps(&client, &server);
+        let arrived: Vec<_> = steps.iter().map(|step| step.arrived).collect();
+        assert_eq!(arrived, [true, false, false, true]);
+        let times: Vec<_> = steps.iter().map(|step| step.at.round()).collect();
+        assert_eq!(times, [0.0, 1.0, 2.0, 30.0]);
+        let many: Vec<_> = (0..100).map(|at| datagram(at, Role::Client, 1)).collect();
+        assert_eq!(super::steps(&side(many), &server).len(), KEPT.0 + KEPT.1);
     }
 
     #[test]

@@ -79,28 +79,21 @@ impl Report {
     }
 
     fn write_failures(&self, page: &mut String) {
-        let bad: Vec<_> = self
-            .lines
-            .iter()
-            .filter(|line| line.outcome.is_bad())
-            .collect();
-        if bad.is_empty() {
+        if self.bad().next().is_none() {
             *page += "<p>Nothing failed.</p>\n";
             return;
         }
         *page += "<h2>Failures</h2>\n";
-        for line in bad {
+        for line in self.bad() {
             let logs = escaped(&line.logs);
             let _ = write!(
                 page,
-                "<details id=\"{logs}\"><summary>{} → {}, {}: {}</summary>\n\
+                "<details id=\"{logs}\"><summary>{}: {}</summary>\n\
                  <p>Captures: <a href=\"{logs}/client/link.pcap\">client</a>, \
                  <a href=\"{logs}/server/link.pcap\">server</a>. \
                  Logs: <a href=\"{logs}/client/\">client</a>, \
                  <a href=\"{logs}/server/\">server</a>.</p>\n",
-                escaped(&line.client),
-                escaped(&line.server),
-                escaped(&line.case),
+                escaped(&line.title()),
                 escaped(&line.text)
             );
             write_diagram(page, &line.steps);
@@ -122,22 +115,12 @@ const fn look(outcome: Outcome) -> (&'static str, &'static str) {
 
 fn write_cell(page: &mut String, line: &Line) {
     let (letter, class) = look(line.outcome);
-    let Line {
-        case,
-        client,
-        server,
-        outcome,
-        text,
-        ..
-    } = line;
-    let name = outcome.name().to_lowercase();
-    let measured = if text.is_empty() {
-        format!("{client} → {server}, {case}: {name}")
-    } else {
-        format!("{client} → {server}, {case}: {name}, {text}")
-    };
+    let mut measured = format!("{}: {}", line.title(), line.outcome.name().to_lowercase());
+    if !line.text.is_empty() {
+        measured = format!("{measured}, {}", line.text);
+    }
     let measured = escaped(&measured);
-    let cell = if outcome.is_bad() {
+    let cell = if line.outcome.is_bad() {
         format!("<a href=\"#{}\">{letter}</a>", escaped(&line.logs))
     } else {
         letter.to_owned()

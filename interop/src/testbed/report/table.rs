@@ -2,7 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::{Outcome, Report};
+use super::{Line, Outcome, Report};
+
+/// Returns lines below their header, or nothing if there are none.
+fn part(header: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("{header}{lines}")
+    }
+}
 
 impl Report {
     /// Returns the results as Markdown: a row for each pair with the letters of the cases, the failures with
@@ -28,36 +38,26 @@ impl Report {
                 "| {client} | {server} | {passed} | {failed} | {unsupported} |"
             );
         }
-        let bad: Vec<_> = self
+        let failures = self
+            .bad()
+            .map(|line| format!("- {}: {}\n", line.title(), line.text));
+        text += &part("\nFailures:\n\n", failures);
+        let rates = self
             .lines
             .iter()
-            .filter(|line| line.outcome.is_bad())
-            .collect();
-        if !bad.is_empty() {
-            text += "\nFailures:\n\n";
-        }
-        for line in bad {
-            let _ = writeln!(
+            .filter(|line| line.outcome == Outcome::Passed && line.text.ends_with("bit/s"));
+        let rates = rates.map(|line| {
+            let Line {
+                case,
+                client,
+                server,
                 text,
-                "- {} → {}, {}: {}",
-                line.client, line.server, line.case, line.text
-            );
-        }
-        let goodput: Vec<_> = self
-            .lines
-            .iter()
-            .filter(|line| line.outcome == Outcome::Passed && line.text.ends_with("bit/s"))
-            .collect();
-        if !goodput.is_empty() {
-            text += "\n| goodput | client | server | measured |\n|---|---|---|---|\n";
-        }
-        for line in goodput {
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} |",
-                line.case, line.client, line.server, line.text
-            );
-        }
+                ..
+            } = line;
+            format!("| {case} | {client} | {server} | {text} |\n")
+        });
+        let header = "\n| goodput | client | server | measured |\n|---|---|---|---|\n";
+        text += &part(header, rates);
         let names: Vec<_> = self
             .cases
             .iter()

@@ -6,8 +6,8 @@ mod endpoint_support;
 
 use endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
-    Backend, By, ClientConfig, ConfigError, ConnectError, ConnectionError, Endpoint, Group,
-    Identity, KeyAlgorithm, KeyExchange, PostQuantum, PrivateKeyDer, Profile, ServerConfig,
+    Backend, By, ClientAuth, ClientConfig, ConfigError, ConnectError, ConnectionError, Endpoint,
+    Group, Identity, KeyAlgorithm, KeyExchange, PostQuantum, PrivateKeyDer, Profile, ServerConfig,
     SignatureAlgorithm, Trust,
 };
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair};
@@ -22,10 +22,16 @@ fn ml_dsa() -> (Identity, Trust) {
     let key = KeyPair::generate_for(&rcgen::PKCS_ML_DSA_87).unwrap();
     let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
     params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.key_usages = vec![rcgen::KeyUsagePurpose::KeyCertSign];
     let root = params.self_signed(&key).unwrap().der().clone();
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate_for(&rcgen::PKCS_ML_DSA_87).unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.key_usages = vec![rcgen::KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![
+        rcgen::ExtendedKeyUsagePurpose::ServerAuth,
+        rcgen::ExtendedKeyUsagePurpose::ClientAuth,
+    ];
     let leaf = params.signed_by(&key, &issuer).unwrap().der().clone();
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     (
@@ -116,6 +122,7 @@ async fn a_handshake_is_a_record_for_audits() {
   "server_share_bytes": 1568,
   "suite": "TLS_AES_256_GCM_SHA384",
   "signature_scheme": "mldsa87",
+  "client_signature_scheme": null,
   "peer_certificates": [
     {
       "key": "ML-DSA-87",
@@ -129,6 +136,8 @@ async fn a_handshake_is_a_record_for_audits() {
   "lineage": "post_quantum",
   "early_data": "none",
   "quic_version": 2,
+  "role": "client",
+  "tls_library": "rustls",
   "profile": "cnsa2",
   "requires_post_quantum": true
 }"#;
@@ -136,6 +145,77 @@ async fn a_handshake_is_a_record_for_audits() {
     let at_server = serde_json::to_value(pair.server.handshake()).unwrap();
     assert_eq!(at_server["peer_certificates"], serde_json::json!([]));
     assert_eq!(at_server["profile"], "cnsa2");
+    assert_eq!(at_server["role"], "server");
+    assert_eq!(at_server["signature_scheme"], "mldsa87");
+}
+
+/// Both ends record both signatures, with each library.
+#[cfg(feature = "serde")]
+#[tokio::test]
+async fn the_record_has_the_signatures_of_both_ends() {
+    let (identity, trust) = ml_dsa();
+    for backend in Backend::ALL {
+        let server = ServerConfig::new(identity.clone()).alpn(["echo"]);
+        let server = server.client_auth(ClientAuth::Required(trust.clone()));
+        let client = ClientConfig::new().alpn(["echo"]).trust(trust.clone());
+        let client = client.identity(identity.clone());
+        let pair = connected(server.tls(backend), client.tls(backend)).await;
+        for connection in [&pair.server, &pair.client] {
+            let record = serde_json::to_value(connection.handshake()).unwrap();
+            assert_eq!(record["signature_scheme"], "mldsa87", "{record}");
+            assert_eq!(record["client_signature_scheme"], "mldsa87", "{record}");
+            assert_eq!(record["peer_certificates"][0]["key"], "ML-DSA-87");
+            assert_eq!(record["tls_library"], backend.name());
+        }
+    }
+}
+
+/// A configuration file names a profile; an error lists those that there are.
+#[cfg(feature = "serde")]
+#[test]
+fn a_file_has_the_name_of_a_profile() {
+    for profile in Profile::ALL {
+        let name = serde_json::to_string(&profile).unwrap();
+        assert_eq!(name, format!("\"{profile}\""));
+        assert_eq!(serde_json::from_str::<Profile>(&name).unwrap(), profile);
+    }
+    let error = serde_json::from_str::<Profile>("\"cnsa3\"").unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("no profile `cnsa3`; use default, cnsa2, bsi"),
+        "{text}"
+    );
+    let text = serde_json::from_str::<Profile>("7")
+        .unwrap_err()
+        .to_string();
+    assert!(text.contains("expected the name of a profile"), "{text}");
+}
+
+/// A provider replaces the options of TLS, and with them the profile.
+#[test]
+fn a_provider_that_does_not_keep_to_the_profile_is_refused() {
+    let (identity, trust) = ml_dsa();
+    let options = hybriq::tls::ServerOptions::new(identity.clone());
+    let strict = options.clone().profile(Profile::Cnsa2);
+    let server = ServerConfig::new(identity).profile(Profile::Cnsa2);
+    let server = |options| {
+        let provider = Backend::Rustls.server(options).unwrap();
+        server.clone().provider(provider)
+    };
+    assert!(server(&strict).check().is_ok());
+    let problems = server(&options).check().unwrap_err();
+    let text = problems.to_string();
+    assert!(
+        text.contains("a provider replaces the options of TLS"),
+        "{text}"
+    );
+    assert!(Endpoint::server("127.0.0.1:0", server(&options)).is_err());
+
+    let options = hybriq::tls::ClientOptions::new().trust(trust);
+    let provider = Backend::Rustls.client(&options).unwrap();
+    let client = ClientConfig::new().profile(Profile::Asd).provider(provider);
+    assert!(client.check().is_err());
+    assert!(Endpoint::client(client).is_err());
 }
 
 #[tokio::test]

@@ -44,6 +44,8 @@ mod certificate;
 mod check;
 #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 mod compliance;
+#[cfg(feature = "serde")]
+mod configured;
 mod error;
 mod exporter;
 mod group;

@@ -22,6 +22,13 @@ impl SignatureScheme {
     /// RSA-PSS with SHA-512, for keys of the kind `rsaEncryption`.
     pub const RSA_PSS_RSAE_SHA512: Self = Self(0x0806);
 
+    /// ML-DSA-44 (draft-ietf-tls-mldsa).
+    pub const MLDSA44: Self = Self(0x0904);
+    /// ML-DSA-65.
+    pub const MLDSA65: Self = Self(0x0905);
+    /// ML-DSA-87.
+    pub const MLDSA87: Self = Self(0x0906);
+
     /// Returns the IANA name, or `None` for a scheme this build does not know.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -81,6 +88,9 @@ pub struct Negotiated {
     pub suite: Option<Suite>,
     /// Scheme of the server's signature. `None` when resumed, or where the library does not tell.
     pub signature_scheme: Option<SignatureScheme>,
+    /// Scheme of the client's signature. `None` when resumed, if the client showed no certificate, or
+    /// where the library does not tell.
+    pub client_signature_scheme: Option<SignatureScheme>,
     /// Application protocol.
     pub alpn: Option<Vec<u8>>,
     /// Server name that the client asked for.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::certificate;
 use crate::{CertificateAlgorithms, Group, KeyAlgorithm, SignatureAlgorithm, Suite};
 
 /// Rules of an authority for TLS: key-exchange groups, cipher suites, certificates and 0-RTT.
@@ -15,10 +16,12 @@ use crate::{CertificateAlgorithms, Group, KeyAlgorithm, SignatureAlgorithm, Suit
 /// |---|---|---|---|---|
 /// | `default` | any of the policy | any | any | as configured |
 /// | `cnsa2` | MLKEM1024 | AES-256 | ML-DSA-87 | no |
-/// | `bsi` | SecP256r1MLKEM768, SecP384r1MLKEM1024 | AES-128, AES-256 | RSA from 3,000 bits, ECDSA, ML-DSA-65, ML-DSA-87 | no |
+/// | `bsi` | SecP256r1MLKEM768, SecP384r1MLKEM1024 | AES-128, AES-256 | RSA from 3,000 bits with RSA-PSS, ECDSA, ML-DSA-65, ML-DSA-87 | no |
 /// | `anssi` | X25519MLKEM768, SecP256r1MLKEM768, SecP384r1MLKEM1024 | AES-256, AES-128, ChaCha20 | RSA from 3,072 bits, ECDSA, Ed25519, ML-DSA-65, ML-DSA-87 | no |
 /// | `asd` | MLKEM1024 | AES-256 | ML-DSA-65, ML-DSA-87 | no |
 /// | `fips140` | hybrids and ML-KEM, P-256, P-384 | AES-128, AES-256 | RSA from 2,048 bits, ECDSA, ML-DSA | as configured |
+///
+/// With the feature `serde` a file can have the name of a profile.
 ///
 /// [`Profile::source`] names the rules that each one follows. The rules of the authorities cover more
 /// than TLS: a profile does not make a system compliant by itself.
@@ -73,7 +76,7 @@ const CNSA2: Rules = Rules {
     signatures: &[SignatureAlgorithm::MlDsa87],
     early_data: false,
     certificates: "ML-DSA-87",
-    source: "draft-becker-cnsa2-tls-profile-03",
+    source: "draft-becker-cnsa2-tls-profile-05",
 };
 
 const BSI: Rules = Rules {
@@ -89,9 +92,6 @@ const BSI: Rules = Rules {
     rsa_bits: 3000,
     signatures: &[
         SignatureAlgorithm::RsaPss,
-        SignatureAlgorithm::RsaSha256,
-        SignatureAlgorithm::RsaSha384,
-        SignatureAlgorithm::RsaSha512,
         SignatureAlgorithm::EcdsaSha256,
         SignatureAlgorithm::EcdsaSha384,
         SignatureAlgorithm::EcdsaSha512,
@@ -99,8 +99,8 @@ const BSI: Rules = Rules {
         SignatureAlgorithm::MlDsa87,
     ],
     early_data: false,
-    certificates: "RSA from 3,000 bits, ECDSA, ML-DSA-65 and ML-DSA-87",
-    source: "BSI TR-02102-1 and TR-02102-2",
+    certificates: "RSA from 3,000 bits with RSA-PSS, ECDSA, ML-DSA-65 and ML-DSA-87",
+    source: "BSI TR-02102-1 and TR-02102-2, version 2026-01",
 };
 
 const ANSSI: Rules = Rules {
@@ -265,7 +265,14 @@ impl Profile {
         }
         chain.into_iter().enumerate().find_map(|(at, certificate)| {
             let found = CertificateAlgorithms::of(certificate);
+            let rsa = rsa_signature_bits(certificate, found.as_ref());
             let problem = match found {
+                Some(_) if rsa.is_some_and(|bits| bits < self.rules().rsa_bits) => {
+                    format!(
+                        "is signed by an RSA key of {} bits",
+                        rsa.unwrap_or_default()
+                    )
+                }
                 Some(found) if self.allows_certificate(&found) => return None,
                 Some(found) => format!("has {found}"),
                 None => "cannot be read".to_owned(),
@@ -275,6 +282,16 @@ impl Profile {
                 "certificate {at} of the chain {problem}; the profile `{self}` allows {allowed}"
             ))
         })
+    }
+}
+
+/// Returns the size of the key that signed a certificate by RSA. It tells the size of a root's key,
+/// which a peer does not send.
+fn rsa_signature_bits(certificate: &[u8], found: Option<&CertificateAlgorithms>) -> Option<u32> {
+    use SignatureAlgorithm::{RsaPss, RsaSha256, RsaSha384, RsaSha512};
+    match found?.signature {
+        RsaPss | RsaSha256 | RsaSha384 | RsaSha512 => certificate::signature_bits(certificate),
+        _ => None,
     }
 }
 

@@ -179,7 +179,7 @@ pub enum ConnectionError {
     /// 9001).
     #[error(
         "closed by the {} transport: {code}{}{}",
-        who(*by), because(reason), remedy(*by, *code)
+        who(*by), because(reason), remedy(*by, *code, reason)
     )]
     Transport {
         /// End that closed it.
@@ -254,8 +254,11 @@ fn because(reason: &Bytes) -> String {
     }
 }
 
-/// Returns what to do about a TLS alert.
-fn remedy(by: By, code: Code) -> String {
+/// Returns what to do about a TLS alert, unless the reason says it already.
+fn remedy(by: By, code: Code, reason: &[u8]) -> String {
+    if reason.contains(&b';') {
+        return String::new();
+    }
     let remedy = code.alert().map(Alert).and_then(|alert| match by {
         By::Local => alert.remedy(),
         By::Peer => alert.remedy_for_received(),
@@ -366,6 +369,18 @@ mod tests {
         );
         assert_ne!(ours.split("); ").last(), theirs.split("); ").last());
         assert_eq!(Code::crypto(200).to_string(), "CRYPTO_ERROR (200)");
+    }
+
+    #[test]
+    fn advice_is_given_once() {
+        let error = ConnectionError::Transport {
+            by: By::Peer,
+            code: Code::crypto(120),
+            frame: None,
+            reason: "the server speaks a, the client b; give both one in common".into(),
+        };
+        let shown = error.to_string();
+        assert!(shown.ends_with("; give both one in common)"), "{shown}");
     }
 
     #[test]

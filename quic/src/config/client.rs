@@ -10,7 +10,7 @@ use hybriq_tls::{
     KeyLog, Profile, Provider, Side, Suite, Trust,
 };
 
-use super::{KnownVersions, MemoryTokenStore, check_provider};
+use super::{KnownVersions, MemoryTokenStore, check_profile, check_provider};
 use hybriq_proto::config::{TokenStore, TransportConfig};
 use hybriq_proto::endpoint::Setup;
 
@@ -258,7 +258,7 @@ impl ClientConfig {
     )]
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(provider) => check_provider(&**provider, Side::Client),
+            Some(provider) => check_provider(&**provider, Side::Client, self.tls.chosen_profile()),
             None => self
                 .allowed()?
                 .backend
@@ -283,7 +283,10 @@ impl ClientConfig {
             return Ok(setup.clone());
         }
         let provider = match &self.provider {
-            Some(provider) => provider.clone(),
+            Some(provider) => {
+                check_profile(self.tls.chosen_profile(), &**provider)?;
+                provider.clone()
+            }
             None => self.allowed()?.backend.client(&self.tls)?,
         };
         let transport = self.transport.clone().token_store(self.tokens.clone());

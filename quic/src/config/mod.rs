@@ -14,7 +14,7 @@ mod token_store;
 #[cfg(feature = "tokio")]
 mod workers;
 
-use hybriq_tls::{ConfigErrors, Provider, Side, Start};
+use hybriq_tls::{ConfigError, ConfigErrors, Profile, Provider, Side, Start};
 
 pub use careful_resume::CarefulResume;
 #[cfg(feature = "tokio")]
@@ -30,8 +30,28 @@ pub use token_store::MemoryTokenStore;
 #[cfg(feature = "tokio")]
 pub use workers::{Placement, Workers};
 
+/// Refuses a profile beside a provider that does not keep to it: the provider replaces the options of TLS.
+fn check_profile(wanted: Profile, provider: &dyn Provider) -> Result<(), ConfigError> {
+    let kept = provider.profile();
+    if wanted == Profile::Default || wanted == kept {
+        return Ok(());
+    }
+    Err(ConfigError::Profile {
+        profile: wanted,
+        problem: format!(
+            "a provider replaces the options of TLS, and this one keeps to the profile `{kept}`; build \
+             it with the profile, or leave `provider` out"
+        ),
+    })
+}
+
 /// Checks that a provider starts sessions of a side. The session is dropped unused.
-fn check_provider(provider: &dyn Provider, side: Side) -> Result<(), ConfigErrors> {
+fn check_provider(
+    provider: &dyn Provider,
+    side: Side,
+    profile: Profile,
+) -> Result<(), ConfigErrors> {
+    check_profile(profile, provider)?;
     let start = Start {
         server_name: side.is_client().then_some("localhost"),
         ..Start::default()

@@ -10,7 +10,7 @@ use hybriq_tls::{
     Profile, Provider, ServerOptions, Side, Suite, Tickets,
 };
 
-use super::check_provider;
+use super::{check_profile, check_provider};
 use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::{Setup, WorstCaseMemory};
 
@@ -263,7 +263,7 @@ impl ServerConfig {
     )]
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(provider) => check_provider(&**provider, Side::Server),
+            Some(provider) => check_provider(&**provider, Side::Server, self.tls.chosen_profile()),
             None => self.backend.check_server(&self.tls, SystemTime::now()),
         }
     }
@@ -298,7 +298,10 @@ impl ServerConfig {
             return Ok(setup.clone());
         }
         let provider = match &self.provider {
-            Some(provider) => provider.clone(),
+            Some(provider) => {
+                check_profile(self.tls.chosen_profile(), &**provider)?;
+                provider.clone()
+            }
             None => self.backend.server(&self.tls)?,
         };
         let setup = Setup {

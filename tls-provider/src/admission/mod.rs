@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::{Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange};
+use crate::{
+    Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, Profile, Suite,
+};
 
 #[cfg(test)]
 mod tests;
@@ -83,7 +85,60 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Protocols of a list that a message names.
+/// Words before the suites of a server that has none in common with its client.
+pub(crate) const NO_COMMON_SUITE: &str = "no cipher suite in common";
+
+/// Refuses a client without a cipher suite of ours, whose IANA numbers these are. The alert says if it is
+/// a profile that asks for more than the client has.
+pub(crate) fn check_suites(
+    hello: &ClientHello,
+    ours: impl Iterator<Item = u16> + Clone,
+    profile: Profile,
+) -> Result<(), Error> {
+    if ours
+        .clone()
+        .any(|suite| hello.cipher_suites().contains(&suite))
+    {
+        return Ok(());
+    }
+    let alert = match profile {
+        Profile::Default => Alert::HANDSHAKE_FAILURE,
+        _ => Alert::INSUFFICIENT_SECURITY,
+    };
+    let (ours, theirs) = (
+        suites(ours),
+        suites(
+            hello
+                .cipher_suites()
+                .iter()
+                .copied()
+                .filter(|suite| !is_grease(*suite)),
+        ),
+    );
+    Err(Error::new(
+        alert,
+        format!(
+            "{NO_COMMON_SUITE}: the server takes {ours}, the client {theirs}; give both ends one in \
+             common with `suites`, or the same profile"
+        ),
+    ))
+}
+
+/// Returns true for a number that stands for nothing (RFC 8701).
+const fn is_grease(number: u16) -> bool {
+    number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
+}
+
+/// Returns the names of cipher suites, and the numbers of those without a name.
+fn suites(suites: impl Iterator<Item = u16>) -> String {
+    let mut names = suites.map(|number| match Suite::from_iana(number) {
+        Some(suite) => suite.to_string(),
+        None => format!("{number:#06x}"),
+    });
+    listed(&mut names)
+}
+
+/// Entries of a list that a message names.
 const NAMED: usize = 8;
 
 /// Says what both ends speak if they have no application protocol in common.
@@ -97,8 +152,12 @@ fn no_protocol(ours: &[Vec<u8>], hello: &ClientHello) -> String {
 }
 
 /// Returns the names of protocols, with what cannot be printed escaped.
-fn protocols<'p>(names: impl Iterator<Item = &'p [u8]>) -> String {
-    let mut names = names.map(|name| name.get(..32).unwrap_or(name).escape_ascii().to_string());
+pub(crate) fn protocols<'p>(names: impl Iterator<Item = &'p [u8]>) -> String {
+    listed(&mut names.map(|name| name.get(..32).unwrap_or(name).escape_ascii().to_string()))
+}
+
+/// Returns the first names with commas between them.
+fn listed(names: &mut impl Iterator<Item = String>) -> String {
     let mut shown: Vec<String> = names.by_ref().take(NAMED).collect();
     if shown.is_empty() {
         return "none".to_owned();

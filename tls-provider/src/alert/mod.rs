@@ -66,8 +66,8 @@ const FACTS: [Facts; 29] = {
         facts(
             43,
             "unsupported_certificate",
-            "ask the peer for a certificate with a key and a signature of a supported kind",
-            "give a certificate with a key and a signature of a kind the peer supports",
+            "ask the peer for a certificate with a key and a signature that this end allows",
+            "give a certificate with a key and a signature that the peer allows: ask for its profile",
         ),
         facts(
             44,
@@ -91,7 +91,8 @@ const FACTS: [Facts; 29] = {
         facts(
             48,
             "unknown_ca",
-            "the certificate's issuer is not trusted: give its root with `trust`",
+            "the certificate's issuer is not trusted: give its root with `ClientConfig::trust`, or at a \
+             server with `ServerConfig::client_auth`",
             "the peer does not trust the certificate's issuer: give the root to the peer, and send \
              the whole chain",
         ),
@@ -102,7 +103,14 @@ const FACTS: [Facts; 29] = {
             "the peer accepts only certain certificates: ask for access, or give another identity",
         ),
         both(50, "decode_error", BROKEN),
-        both(51, "decrypt_error", BROKEN),
+        facts(
+            51,
+            "decrypt_error",
+            "the peer's key is not the one of its certificate, or something changed the handshake on its \
+             way: check the peer's key, and capture the handshake with a key log",
+            "the peer could not verify this end's signature: give the key that belongs to the certificate, \
+             and capture the handshake with a key log",
+        ),
         both(70, "protocol_version", "let both ends speak TLS 1.3"),
         both(
             71,
@@ -190,6 +198,8 @@ impl Alert {
     pub const DECRYPT_ERROR: Self = Self(51);
     /// `protocol_version`.
     pub const PROTOCOL_VERSION: Self = Self(70);
+    /// `insufficient_security`: a peer has less than a policy asks for.
+    pub const INSUFFICIENT_SECURITY: Self = Self(71);
     /// `internal_error`: always our own fault.
     pub const INTERNAL_ERROR: Self = Self(80);
     /// `missing_extension`: for example no transport parameters.

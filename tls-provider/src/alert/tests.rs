@@ -60,13 +60,22 @@ fn every_failure_has_a_remedy_at_both_ends() {
     }
 }
 
+/// What a user can do differs with the end; only faults of an implementation have one advice.
+#[test]
+fn advice_about_certificates_is_for_the_end_that_gets_it() {
+    for alert in [42, 43, 44, 45, 46, 48, 49, 51, 80, 112, 116].map(Alert) {
+        assert_ne!(alert.remedy(), alert.remedy_for_received(), "{alert}");
+    }
+}
+
 #[test]
 fn an_error_names_the_alert_and_the_remedy() {
     let error = Error::new(Alert::UNKNOWN_CA, "invalid peer certificate: UnknownIssuer");
     assert_eq!(
         error.to_string(),
         "unknown_ca: invalid peer certificate: UnknownIssuer; the certificate's issuer is not \
-         trusted: give its root with `trust`"
+         trusted: give its root with `ClientConfig::trust`, or at a server with \
+         `ServerConfig::client_auth`"
     );
     let error = Error::new(Alert::BAD_CERTIFICATE, "it is upside down; turn it");
     assert_eq!(

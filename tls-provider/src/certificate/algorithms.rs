@@ -76,7 +76,22 @@ pub struct CertificateAlgorithms {
     pub signature: SignatureAlgorithm,
 }
 
+/// Returns the number of bits of a certificate's signature, in whole bytes; `None` if it is malformed.
+pub(crate) fn signature_bits(certificate: &[u8]) -> Option<u32> {
+    let (whole, _) = item(certificate, SEQUENCE)?;
+    let (_body, rest) = item(whole, SEQUENCE)?;
+    let (_algorithm, rest) = item(rest, SEQUENCE)?;
+    let (signature, _) = item(rest, BIT_STRING)?;
+    let (_unused_bits, signature) = signature.split_first()?;
+    u32::try_from(signature.len()).ok()?.checked_mul(8)
+}
+
 impl CertificateAlgorithms {
+    /// Makes it of both algorithms.
+    pub const fn new(key: KeyAlgorithm, signature: SignatureAlgorithm) -> Self {
+        Self { key, signature }
+    }
+
     /// Reads the algorithms of a DER certificate; `None` if it is malformed.
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let (whole, _) = item(certificate, SEQUENCE)?;

@@ -7,6 +7,7 @@ mod algorithms;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use algorithms::signature_bits;
 pub use algorithms::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
 
 const SEQUENCE: u8 = 0x30;

@@ -109,13 +109,13 @@ fn certificates_are_judged_by_key_and_signature() {
         ),
         (
             Rsa { bits: 3000 },
-            Signed::RsaSha256,
+            Signed::RsaPss,
             [true, false, true, false, false, true],
         ),
         (
             Rsa { bits: 3072 },
-            Signed::RsaPss,
-            [true, false, true, true, false, true],
+            Signed::RsaSha256,
+            [true, false, false, true, false, true],
         ),
         (
             Unknown,
@@ -142,6 +142,25 @@ fn a_chain_that_cannot_be_read_is_refused() {
     let text = problem(Profile::Bsi).expect("a problem");
     assert!(
         text.starts_with("certificate 0 of the chain cannot be read; the profile `bsi` allows RSA")
+    );
+}
+
+/// A peer does not send its root, but the signature tells the size of the root's key.
+#[test]
+fn a_small_key_of_a_root_is_found_by_its_signature() {
+    use rcgen::{CertificateParams, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
+
+    let params = || CertificateParams::new(vec!["example.test".to_owned()]).expect("names");
+    let small = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048);
+    let issuer = Issuer::new(params(), small.expect("a key"));
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+    let leaf = params().signed_by(&key, &issuer).expect("a certificate");
+    let problem = |profile: Profile| profile.problem_of_chain([&**leaf.der()]);
+    assert_eq!(problem(Profile::Fips140), None);
+    let text = problem(Profile::Anssi).expect("a problem");
+    assert!(
+        text.contains("is signed by an RSA key of 2048 bits"),
+        "{text}"
     );
 }
 

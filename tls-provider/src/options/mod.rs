@@ -307,6 +307,12 @@ impl ServerOptions {
         self
     }
 
+    /// Returns the profile that was set.
+    #[doc(hidden)]
+    pub const fn chosen_profile(&self) -> Profile {
+        self.profile
+    }
+
     /// Issues no session tickets, so that every handshake is a full one.
     #[must_use]
     pub fn without_tickets(mut self) -> Self {

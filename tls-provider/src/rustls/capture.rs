@@ -40,12 +40,23 @@ impl RawSecret {
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) secrets: ArrayVec<RawSecret, 6>,
-    pub(super) scheme: Option<u16>,
+    /// Schemes of the client's and of the server's signature.
+    pub(super) schemes: Schemes,
+}
+
+/// Schemes of the signatures in CertificateVerify.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Schemes {
+    pub(super) client: Option<u16>,
+    pub(super) server: Option<u16>,
 }
 
 thread_local! {
     static SEEN: RefCell<Seen> = const {
-        RefCell::new(Seen { secrets: ArrayVec::new_const(), scheme: None })
+        RefCell::new(Seen {
+            secrets: ArrayVec::new_const(),
+            schemes: Schemes { client: None, server: None },
+        })
     };
 }
 
@@ -54,9 +65,12 @@ pub(super) fn take() -> Seen {
     SEEN.with_borrow_mut(std::mem::take)
 }
 
-/// Notes the scheme of the server's signature.
-pub(super) fn note_scheme(scheme: SignatureScheme) {
-    SEEN.with_borrow_mut(|seen| seen.scheme = Some(scheme.into()));
+/// Notes the scheme of one end's signature.
+pub(super) fn note_scheme(signer: Side, scheme: SignatureScheme) {
+    SEEN.with_borrow_mut(|seen| match signer {
+        Side::Client => seen.schemes.client = Some(scheme.into()),
+        Side::Server => seen.schemes.server = Some(scheme.into()),
+    });
 }
 
 /// Key log that feeds the transport, and after it the user's.
@@ -96,22 +110,25 @@ impl KeyLog for Capture {
     }
 }
 
-/// A signing key that notes the scheme requested from it.
+/// A signing key of one end that notes the scheme requested from it.
 #[derive(Debug)]
-pub(super) struct NotedKey(pub(super) Arc<dyn SigningKey>);
+pub(super) struct NotedKey {
+    pub(super) signer: Side,
+    pub(super) key: Arc<dyn SigningKey>,
+}
 
 impl SigningKey for NotedKey {
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
-        let signer = self.0.choose_scheme(offered)?;
-        note_scheme(signer.scheme());
+        let signer = self.key.choose_scheme(offered)?;
+        note_scheme(self.signer, signer.scheme());
         Some(signer)
     }
 
     fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
-        self.0.public_key()
+        self.key.public_key()
     }
 
     fn algorithm(&self) -> SignatureAlgorithm {
-        self.0.algorithm()
+        self.key.algorithm()
     }
 }

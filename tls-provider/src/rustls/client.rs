@@ -10,7 +10,7 @@ use ::rustls::sign::SingleCertAndKey;
 use ::rustls::version;
 use rustls_pki_types::ServerName;
 
-use super::capture::Capture;
+use super::capture::{Capture, NotedKey};
 use super::chain::{self, Issue};
 use super::remembered::{Memory, Remembered};
 use super::session::Running;
@@ -110,7 +110,12 @@ pub(super) fn config(
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let resolver = SingleCertAndKey::from(keys::load(identity, crypto)?);
+            let mut certified = keys::load(identity, crypto)?;
+            certified.key = Arc::new(NotedKey {
+                signer: Side::Client,
+                key: certified.key,
+            });
+            let resolver = SingleCertAndKey::from(certified);
             builder.with_client_cert_resolver(Arc::new(resolver))
         }
     };

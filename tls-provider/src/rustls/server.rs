@@ -147,7 +147,7 @@ impl Parts {
             resolver: Arc::new(Identities::new(&options.identities, &crypto)?),
             clients: verify::of_clients(&options.client_auth, &crypto)?,
             tickets,
-            audience: tickets::audience(&options.client_auth)?,
+            audience: tickets::audience(&options.client_auth, options.profile)?,
             key_log: Arc::new(Capture {
                 user: options.key_log.open()?,
             }),
@@ -241,6 +241,9 @@ impl Answer for Shared {
             .zip(&policy.configs)
             .find_map(|(candidate, config)| (*candidate == group).then(|| config.clone()))
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
+        let suites = config.crypto_provider().cipher_suites.iter();
+        let suites = suites.map(|suite| suite.suite().into());
+        admission::check_suites(hello, suites, self.profile)?;
         capture::take();
         let mut tls = ServerConnection::new(config, Version::V1, start.params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;
@@ -303,7 +306,10 @@ impl Identities {
             .iter()
             .map(|identity| {
                 let mut certified = keys::load(identity, crypto)?;
-                certified.key = Arc::new(NotedKey(certified.key));
+                certified.key = Arc::new(NotedKey {
+                    signer: Side::Server,
+                    key: certified.key,
+                });
                 Ok(Arc::new(certified))
             })
             .collect::<Result<_, ConfigError>>()?;

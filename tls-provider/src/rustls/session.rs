@@ -6,7 +6,7 @@ use ::rustls::HandshakeKind;
 use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
 use bytes::BytesMut;
 
-use super::capture::{self, Purpose};
+use super::capture::{self, Purpose, Schemes};
 use super::chain::{self, Found, Issue};
 use crate::{
     Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
@@ -25,7 +25,7 @@ pub(super) struct Running {
     scratch: Vec<u8>,
     server_name: Option<String>,
     hello_retry: bool,
-    scheme: Option<SignatureScheme>,
+    schemes: Schemes,
     early_data: EarlyDataStatus,
     /// Client: 0-RTT secret that leaves with the first flight.
     early_secret: Option<Secret>,
@@ -79,7 +79,7 @@ impl Running {
             scratch: Vec::new(),
             server_name,
             hello_retry: false,
-            scheme: None,
+            schemes: Schemes::default(),
             early_data: EarlyDataStatus::None,
             early_secret: None,
             ticket: None,
@@ -185,9 +185,8 @@ impl Running {
 
     fn collect_secrets(&mut self, tx: &mut Flight) -> Result<(), Error> {
         let seen = capture::take();
-        if let Some(scheme) = seen.scheme {
-            self.scheme = Some(SignatureScheme(scheme));
-        }
+        self.schemes.client = seen.schemes.client.or(self.schemes.client);
+        self.schemes.server = seen.schemes.server.or(self.schemes.server);
         if seen.secrets.is_empty() {
             return Ok(());
         }
@@ -368,7 +367,8 @@ impl Session for Running {
             group: self.group(),
             hello_retry: self.hello_retry,
             suite: self.suite(),
-            signature_scheme: self.scheme,
+            signature_scheme: self.schemes.server.map(SignatureScheme),
+            client_signature_scheme: self.schemes.client.map(SignatureScheme),
             alpn: self.tls.alpn_protocol().map(<[u8]>::to_vec),
             server_name,
             resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),

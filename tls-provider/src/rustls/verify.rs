@@ -50,7 +50,7 @@ pub(super) fn of_clients(
         ClientAuth::Optional(trust) => (trust, false),
         ClientAuth::Required(trust) => (trust, true),
     };
-    let inner = match trust.anchors()? {
+    let inner: Arc<dyn ClientCertVerifier> = match trust.anchors()? {
         Anchors::Anyone => Arc::new(AnyClient {
             algorithms: crypto.signature_verification_algorithms,
             mandatory,
@@ -69,10 +69,8 @@ pub(super) fn of_clients(
             builder.build().map_err(|error| unusable_roots(&error))?
         }
     };
-    Ok(match trust.custom().cloned() {
-        Some(custom) => Arc::new(OfClients { inner, custom }),
-        None => inner,
-    })
+    let custom = trust.custom().cloned();
+    Ok(Arc::new(OfClients { inner, custom }))
 }
 
 /// Asks the application's verifier. Its error travels through rustls to the session.
@@ -176,7 +174,7 @@ impl ServerCertVerifier for OfServers {
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let valid = self.inner.verify_tls13_signature(message, cert, dss)?;
-        capture::note_scheme(dss.scheme);
+        capture::note_scheme(Side::Server, dss.scheme);
         Ok(valid)
     }
 
@@ -185,10 +183,11 @@ impl ServerCertVerifier for OfServers {
     }
 }
 
-/// Verifies clients by the built-in check and then by the application's.
+/// Verifies clients by the built-in check and then by the application's, and notes the signature
+/// scheme of each.
 struct OfClients {
     inner: Arc<dyn ClientCertVerifier>,
-    custom: Custom,
+    custom: Option<Custom>,
 }
 
 impl fmt::Debug for OfClients {
@@ -215,13 +214,15 @@ impl ClientCertVerifier for OfClients {
         let verified = self
             .inner
             .verify_client_cert(end_entity, intermediates, now)?;
-        let peer = PeerChain {
-            owner: Side::Client,
-            certificates: &whole_chain(end_entity, intermediates),
-            server_name: None,
-            ocsp_response: &[],
-        };
-        ask(&self.custom, &peer)?;
+        if let Some(custom) = &self.custom {
+            let peer = PeerChain {
+                owner: Side::Client,
+                certificates: &whole_chain(end_entity, intermediates),
+                server_name: None,
+                ocsp_response: &[],
+            };
+            ask(custom, &peer)?;
+        }
         Ok(verified)
     }
 
@@ -240,7 +241,9 @@ impl ClientCertVerifier for OfClients {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, cert, dss)
+        let valid = self.inner.verify_tls13_signature(message, cert, dss)?;
+        capture::note_scheme(Side::Client, dss.scheme);
+        Ok(valid)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

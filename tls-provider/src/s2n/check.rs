@@ -16,9 +16,13 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
         options.change_rustls.as_ref().map(drop),
     ));
     let suites = options.suites.as_deref();
-    problems.note(policy::find(&options.key_exchange, suites));
+    problems.note(policy::under(
+        options.profile,
+        &options.key_exchange,
+        suites,
+    ));
     for (_, key_exchange) in &options.key_exchange_for {
-        problems.note(policy::find(key_exchange, suites));
+        problems.note(policy::under(options.profile, key_exchange, suites));
     }
     check_alpn(&options.alpn, problems);
     problems.note_identities(&options.identities, config::chain);
@@ -37,7 +41,8 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),
     ));
-    problems.note(policy::find(
+    problems.note(policy::under(
+        options.profile,
         &options.key_exchange,
         options.suites.as_deref(),
     ));

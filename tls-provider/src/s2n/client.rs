@@ -38,7 +38,11 @@ impl Client {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let options = &*options.under_profile()?;
-        let policy = policy::find(&options.key_exchange, options.suites.as_deref())?;
+        let policy = policy::under(
+            options.profile,
+            &options.key_exchange,
+            options.suites.as_deref(),
+        )?;
         let mut builder = config::builder(policy, &options.alpn)?;
         Roots::new(&options.trust)?.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
@@ -61,6 +65,10 @@ impl Client {
                 alpn: options.alpn.clone().into(),
                 key_log: options.key_log.open()?,
                 verifier: options.trust.custom().map(|custom| custom.verifier.clone()),
+                leaf: options
+                    .identity
+                    .as_ref()
+                    .and_then(|identity| identity.certificates().first().cloned()),
             },
             tickets: (!options.no_resumption).then(|| Tickets::new(store(options))),
         })

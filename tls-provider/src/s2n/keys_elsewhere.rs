@@ -82,11 +82,19 @@ fn sign(connection: &Connection, operation: &PrivateKeyOperation) -> Result<Vec<
         .map_err(|error| error.to_string())
 }
 
-/// Returns the scheme of an operation. In TLS 1.3 each hash belongs to one curve.
+/// Returns the scheme of an operation.
 fn scheme(kind: &OperationType) -> Option<SignatureScheme> {
-    let OperationType::Sign(algorithm, hash) = kind else {
-        return None;
-    };
+    match kind {
+        OperationType::Sign(algorithm, hash) => scheme_of(*algorithm, *hash),
+        _ => None,
+    }
+}
+
+/// Returns the scheme of an algorithm with a hash. In TLS 1.3 each hash belongs to one curve.
+pub(super) fn scheme_of(
+    algorithm: SignatureAlgorithm,
+    hash: HashAlgorithm,
+) -> Option<SignatureScheme> {
     let hash = match hash {
         HashAlgorithm::SHA256 => 0,
         HashAlgorithm::SHA384 => 1,

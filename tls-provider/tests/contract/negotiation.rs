@@ -16,6 +16,7 @@ fn defaults_negotiate_a_hybrid_group_and_equal_secrets() {
             assert_eq!(negotiated.group, Some(Group::X25519MLKEM768));
             assert_eq!(negotiated.suite, Some(Suite::Aes128GcmSha256));
             assert_eq!(negotiated.signature_scheme, Some(SignatureScheme(0x0403)));
+            assert_eq!(negotiated.client_signature_scheme, None);
             assert_eq!(negotiated.alpn.as_deref(), Some(&b"h3"[..]));
             assert_eq!(negotiated.server_name.as_deref(), Some(HOST));
             assert!(!negotiated.hello_retry && !negotiated.resumed && !negotiated.early_data);

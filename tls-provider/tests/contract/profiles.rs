@@ -1,8 +1,9 @@
 //! Profiles: what complies connects, what does not is refused, at either end and with each library.
 
 use hybriq_tls::{
-    CertificateDer, ClientAuth, ClientOptions, ConfigError, EarlyDataPolicy, Group, Identity,
-    KeyExchange, PrivateKeyDer, Profile, ServerOptions, Side, Suite, Trust,
+    CertificateAlgorithms, CertificateDer, ClientAuth, ClientOptions, ConfigError, EarlyDataPolicy,
+    Group, Identity, KeyAlgorithm, KeyExchange, PrivateKeyDer, Profile, Provider, ServerOptions,
+    Side, SignatureScheme, Suite, Tickets, Trust,
 };
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair, SignatureAlgorithm};
 
@@ -123,6 +124,13 @@ fn ends_that_comply_connect() {
                         .groups()
                         .is_none_or(|allowed| allowed.contains(&group))
                 );
+                let key = CertificateAlgorithms::of(&chain.leaf).expect("a leaf").key;
+                let scheme = match key {
+                    KeyAlgorithm::MlDsa87 => SignatureScheme::MLDSA87,
+                    _ => SignatureScheme::ECDSA_SECP256R1_SHA256,
+                };
+                assert_eq!(negotiated.signature_scheme, Some(scheme));
+                assert_eq!(negotiated.client_signature_scheme, Some(scheme));
                 let suite = suite.expect("a suite");
                 assert!(
                     profile
@@ -170,7 +178,56 @@ fn peers_without_a_suite_of_the_profile_are_refused() {
             let client = chain.client().suites(chacha.clone());
             let server = chain.server().profile(profile);
             let failure = Pair::of((rustls(), strict), &(client, server)).fail();
+            failure.assert(Side::Server, 71);
+            assert_names_both(&failure.error.detail);
+
+            let client = chain.client().profile(profile);
+            let server = chain.server().suites(chacha.clone());
+            let failure = Pair::of((strict, rustls()), &(client, server)).fail();
             failure.assert(Side::Server, 40);
+            assert_names_both(&failure.error.detail);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_names_both(detail: &str) {
+    for name in ["TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"] {
+        assert!(detail.contains(name), "{detail}");
+    }
+    assert!(detail.starts_with("no cipher suite in common"), "{detail}");
+}
+
+/// A ticket of a server without the profile begins no session under it, though both know the same keys.
+#[test]
+fn a_session_that_began_without_the_profile_is_not_resumed() {
+    for (profile, chain, _) in cases() {
+        for strict in able(profile) {
+            let tickets = Tickets::new();
+            let suite = vec![Suite::Aes256GcmSha384];
+            let group = *profile.groups().and_then(<[_]>::first).expect("a group");
+            let client = (rustls().client)(&chain.client().suites(suite)).expect("a client");
+            let server = |profile| {
+                let options = chain.server().tickets(tickets.clone()).profile(profile);
+                let options = match profile {
+                    Profile::Default if strict.name == "rustls" => {
+                        options.key_exchange(exactly(group))
+                    }
+                    _ => options,
+                };
+                (strict.server)(&options).expect("a server")
+            };
+            let (open, bound) = (server(Profile::Default), server(profile));
+            let resumes = |server: &dyn Provider| {
+                let done = Pair::new(&*client, server).complete();
+                done.server.session.negotiated().resumed
+            };
+            println!("{profile} with {}", strict.name);
+            assert!(!resumes(&*open));
+            assert!(resumes(&*open), "the tickets of one server");
+            assert!(!resumes(&*bound), "a ticket from before");
+            assert!(resumes(&*bound), "a ticket of the profile");
+            assert!(!resumes(&*open), "a ticket of the profile elsewhere");
         }
     }
 }
@@ -287,9 +344,16 @@ fn a_check_names_everything_that_a_profile_forbids() {
 fn a_library_that_cannot_keep_to_a_profile_says_so() {
     let (profile, chain, _) = cases().into_iter().nth(1).expect("a case");
     let options = chain.server().profile(profile);
-    let error = hybriq_tls::Backend::S2nTls
-        .server(&options)
-        .err()
-        .expect("an error");
-    assert!(matches!(error, ConfigError::KeyExchange { .. }), "{error}");
+    let backend = hybriq_tls::Backend::S2nTls;
+    let now = std::time::SystemTime::now();
+    let problems = backend.check_server(&options, now).expect_err("a problem");
+    assert_eq!(problems.iter().count(), 1, "{problems}");
+    let error = backend.server(&options).err().expect("an error");
+    let text = error.to_string();
+    is_profile(Some(error), profile);
+    assert_eq!(problems.to_string(), text);
+    assert!(
+        text.contains("s2n-tls has no policy with exactly"),
+        "{text}"
+    );
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::packet::Version;
 use hybriq_tls::{
     CertificateAlgorithms, CertificateDer, EarlyDataStatus, Group, GroupKind, KeyExchange, Lineage,
-    Negotiated, Profile, SignatureScheme, Suite,
+    Negotiated, Profile, Side, SignatureScheme, Suite,
 };
 
 #[cfg(feature = "serde")]
@@ -21,6 +21,9 @@ pub struct Handshake {
     pub suite: Suite,
     /// Signature by which the server proved its identity; `None` on resumption.
     pub signature_scheme: Option<SignatureScheme>,
+    /// Signature by which the client proved its identity; `None` on resumption, and if it showed no
+    /// certificate.
+    pub client_signature_scheme: Option<SignatureScheme>,
     /// The application protocol.
     pub alpn: Option<Vec<u8>>,
     /// The name the client asked for.
@@ -37,6 +40,10 @@ pub struct Handshake {
     /// Algorithms of the peer's certificates, its own first; empty on resumption, and if the peer
     /// showed none. A certificate that cannot be read, which no built-in check accepts, is left out.
     pub peer_certificates: Vec<CertificateAlgorithms>,
+    /// This end of the connection, which enforces the profile and the policy below.
+    pub role: Side,
+    /// Name of the TLS library of this end.
+    pub tls_library: &'static str,
     /// Rules of an authority that this end enforces.
     pub profile: Profile,
     /// True if this end refuses every key exchange that is not post-quantum.
@@ -104,6 +111,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) version: Version,
     pub(crate) early_data: EarlyDataStatus,
     pub(crate) peer_certificates: &'a [CertificateDer<'static>],
+    pub(crate) side: Side,
+    pub(crate) library: &'static str,
     pub(crate) profile: Profile,
     pub(crate) policy: &'a KeyExchange,
 }
@@ -129,6 +138,7 @@ impl Handshake {
             },
             suite: negotiated.suite?,
             signature_scheme: negotiated.signature_scheme,
+            client_signature_scheme: negotiated.client_signature_scheme,
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
@@ -140,6 +150,8 @@ impl Handshake {
                 .iter()
                 .filter_map(|certificate| CertificateAlgorithms::of(certificate))
                 .collect(),
+            role: around.side,
+            tls_library: around.library,
             profile: around.profile,
             requires_post_quantum: around.policy.requires_post_quantum(),
         })

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use hybriq_tls::{CertificateAlgorithms, GroupKind, Lineage};
+use hybriq_tls::{CertificateAlgorithms, GroupKind, Lineage, Side};
 use serde::{
     Serialize, Serializer,
     ser::{SerializeSeq, SerializeStruct},
@@ -71,6 +71,13 @@ const fn early_data(outcome: EarlyData) -> &'static str {
     }
 }
 
+const fn role(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
 const fn version(version: Version) -> u32 {
     match version {
         Version::V1 => 1,
@@ -80,7 +87,7 @@ const fn version(version: Version) -> u32 {
 
 impl Serialize for Handshake {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut record = serializer.serialize_struct("Handshake", 17)?;
+        let mut record = serializer.serialize_struct("Handshake", 20)?;
         record.serialize_field("post_quantum", &self.is_post_quantum())?;
         record.serialize_field("group", &Text(self.key_exchange.group))?;
         record.serialize_field("group_kind", kind(self.key_exchange.kind()))?;
@@ -89,6 +96,8 @@ impl Serialize for Handshake {
         record.serialize_field("server_share_bytes", &self.key_exchange.server_share)?;
         record.serialize_field("suite", &Text(self.suite))?;
         record.serialize_field("signature_scheme", &self.signature_scheme.map(Text))?;
+        let of_client = self.client_signature_scheme.map(Text);
+        record.serialize_field("client_signature_scheme", &of_client)?;
         record.serialize_field("peer_certificates", &Chain(&self.peer_certificates))?;
         let alpn = self.alpn.as_ref().map(|name| Text(name.escape_ascii()));
         record.serialize_field("alpn", &alpn)?;
@@ -97,6 +106,8 @@ impl Serialize for Handshake {
         record.serialize_field("lineage", lineage(self.lineage))?;
         record.serialize_field("early_data", early_data(self.early_data))?;
         record.serialize_field("quic_version", &version(self.version))?;
+        record.serialize_field("role", role(self.role))?;
+        record.serialize_field("tls_library", self.tls_library)?;
         record.serialize_field("profile", self.profile.name())?;
         record.serialize_field("requires_post_quantum", &self.requires_post_quantum)?;
         record.end()

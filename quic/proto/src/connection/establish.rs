@@ -258,6 +258,7 @@ impl Connection {
                 Terms {
                     policy: parts.policy.clone(),
                     profile: parts.setup.provider.profile(),
+                    library: parts.setup.provider.name(),
                 },
                 parts.version,
                 parts.initial,
@@ -323,7 +324,9 @@ impl Connection {
             version: self.version(),
             early_data: self.early_data(),
             peer_certificates: self.handshake.peer_certificates(),
-            profile: self.handshake.profile(),
+            side: self.side,
+            library: self.handshake.terms().library,
+            profile: self.handshake.terms().profile,
             policy: self.handshake.policy(),
         };
         let outcome = Agreement::new(self.handshake.negotiated(), &around);

@@ -108,6 +108,8 @@ pub(crate) struct Terms {
     pub(crate) policy: KeyExchange,
     /// Rules of an authority, which the provider enforces.
     pub(crate) profile: Profile,
+    /// Name of the provider's TLS library.
+    pub(crate) library: &'static str,
 }
 
 /// The TLS session with its CRYPTO streams and keys.
@@ -211,10 +213,12 @@ impl Handshake {
     }
 
     /// Returns true if the peer closed because there is no common group: its reason is ours, or its
-    /// alert is `handshake_failure` while we require a post-quantum group.
+    /// alert is `handshake_failure` while we require a post-quantum group, and the reason speaks
+    /// of no other parameter.
     pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
         code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
-            && (refusal::is_told(reason) || self.terms.policy.requires_post_quantum())
+            && (refusal::is_told(reason)
+                || (self.terms.policy.requires_post_quantum() && !refusal::is_about_others(reason)))
     }
 
     /// Returns the policy for groups.
@@ -222,9 +226,9 @@ impl Handshake {
         &self.terms.policy
     }
 
-    /// Returns the rules of an authority that the provider enforces.
-    pub(crate) const fn profile(&self) -> Profile {
-        self.terms.profile
+    /// Returns the rules of this end.
+    pub(crate) const fn terms(&self) -> &Terms {
+        &self.terms
     }
 
     /// Returns true if TLS is complete (RFC 9001 §4.1.1).

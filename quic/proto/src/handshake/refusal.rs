@@ -58,6 +58,14 @@ pub(crate) fn is_told(reason: &[u8]) -> bool {
         .any(|start| reason.starts_with(start.as_bytes()))
 }
 
+/// Returns true if a reason speaks of cipher suites or signatures, so that the groups are not at fault.
+/// Each stack has its own words for it.
+pub(crate) fn is_about_others(reason: &[u8]) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    let names = |word: &[u8]| reason.windows(word.len()).any(|part| part == word);
+    names(b"cipher") || names(b"signature")
+}
+
 /// Returns the groups of both ends when the peer refused for a reason. The peer's are those that the
 /// reason names.
 pub(crate) fn heard(policy: &KeyExchange, reason: &str) -> GroupMismatch {
@@ -93,6 +101,24 @@ mod tests {
         assert!(reason.len() <= limits::CLOSE_REASON, "{reason}");
         let last = reason.rsplit(", ").next();
         assert_eq!(last.map(str::len), Some("group 0x0100".len()), "{reason}");
+    }
+
+    #[test]
+    fn other_parameters_than_groups_are_told_apart() {
+        for reason in [
+            "no cipher suite in common: the server takes x",
+            "peer is incompatible: NoCipherSuitesInCommon",
+            "peer is incompatible: NoSignatureSchemesInCommon",
+        ] {
+            assert!(is_about_others(reason.as_bytes()), "{reason}");
+        }
+        for reason in [
+            "",
+            "handshake failure",
+            "peer is incompatible: NoKxGroupsInCommon",
+        ] {
+            assert!(!is_about_others(reason.as_bytes()), "{reason}");
+        }
     }
 
     #[test]

@@ -14,14 +14,19 @@ use zeroize::Zeroizing;
 use super::chain::{self, Found};
 use crate::options::Anchors;
 use crate::tickets::sessions::{Audience, Session, Sessions};
-use crate::{ClientAuth, ConfigError, KeyExchange, Lineage};
+use crate::{ClientAuth, ConfigError, KeyExchange, Lineage, Profile};
 
 #[cfg(test)]
 mod tests;
 
-/// Digests the way clients are asked for certificates.
-pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
+/// Digests the way clients are asked for certificates, and the rules for sessions. A session that began
+/// under other rules is not resumed.
+pub(super) fn audience(auth: &ClientAuth, profile: Profile) -> Result<Audience, ConfigError> {
     let mut digest = digest::Context::new(&digest::SHA256);
+    if profile != Profile::Default {
+        digest.update(b"profile");
+        digest.update(profile.name().as_bytes());
+    }
     let trust = match auth {
         ClientAuth::None => None,
         ClientAuth::Optional(trust) => Some((&b"optional"[..], trust)),

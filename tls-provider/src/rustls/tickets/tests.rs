@@ -107,13 +107,13 @@ fn a_ticket_is_for_servers_that_ask_clients_in_the_same_way() {
     ];
     let shared = Shared::default();
     let sealed = kinds.each_ref().map(|auth| Sealed {
-        audience: audience(auth).expect("roots"),
+        audience: audience(auth, Profile::Default).expect("roots"),
         ..sealed(KeyExchange::PreferPostQuantum, &shared)
     });
     let kept = kinds.each_ref().map(|auth| Kept {
         sessions: shared.sessions().clone(),
         policy: KeyExchange::PreferPostQuantum,
-        audience: audience(auth).expect("roots"),
+        audience: audience(auth, Profile::Default).expect("roots"),
     });
     issue(Some(Lineage::PostQuantum));
     for (from, issuing) in sealed.iter().enumerate() {

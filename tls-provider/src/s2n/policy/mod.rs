@@ -14,7 +14,7 @@
 //!   not have at all.
 
 use super::NAME;
-use crate::{ConfigError, Group, KeyExchange, Suite};
+use crate::{ConfigError, Group, KeyExchange, Profile, Suite};
 
 #[cfg(test)]
 mod tests;
@@ -164,6 +164,28 @@ pub(super) fn find(
         ))),
         _ => Ok(policy),
     }
+}
+
+/// Finds the policy for groups and suites under the rules of a profile. If there is none, the library
+/// cannot keep to the profile.
+pub(super) fn under(
+    profile: Profile,
+    key_exchange: &KeyExchange,
+    suites: Option<&[Suite]>,
+) -> Result<&'static Policy, ConfigError> {
+    let found = find(key_exchange, suites);
+    if profile == Profile::Default || found.is_ok() {
+        return found;
+    }
+    let groups = key_exchange.groups();
+    let groups: Vec<String> = groups.iter().map(Group::to_string).collect();
+    Err(ConfigError::Profile {
+        profile,
+        problem: format!(
+            "{NAME} has no policy with exactly {} and the cipher suites of the profile; use rustls",
+            groups.join(", ")
+        ),
+    })
 }
 
 /// Returns the policy for clients with which the one of [`KeyExchange::PreferPostQuantum`] has no

@@ -1,5 +1,6 @@
 //! Server sessions over s2n-tls.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -49,7 +50,8 @@ impl Server {
             &options.key_exchange,
             &options.key_exchange_for,
             |key_exchange| {
-                let policy = policy::find(key_exchange, options.suites.as_deref())?;
+                let policy =
+                    policy::under(options.profile, key_exchange, options.suites.as_deref())?;
                 Named::new(key_exchange, &parts, policy)
             },
         )?;
@@ -65,6 +67,7 @@ impl Server {
                         trust.custom().map(|custom| custom.verifier.clone())
                     }
                 },
+                leaf: None,
             },
         };
         Ok(Self {
@@ -129,6 +132,8 @@ impl Answer for Shared {
             }
         }
         let group = choice?;
+        let suites = named.policy.suites.iter().map(|suite| *suite as u16);
+        admission::check_suites(hello, suites, self.profile)?;
         let (lineages, config) = named
             .config(
                 group,
@@ -297,6 +302,7 @@ struct Parts {
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,
     tickets: Option<Tickets>,
+    profile: Profile,
 }
 
 impl Parts {
@@ -328,6 +334,7 @@ impl Parts {
             clients,
             alpn: options.alpn.clone().into(),
             tickets: (!no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
+            profile: options.profile,
         })
     }
 
@@ -344,7 +351,12 @@ impl Parts {
         (keys, scope): (Option<&Generation>, &[u8]),
         now: SystemTime,
     ) -> Result<Scope, ConfigError> {
-        let keys = keys.map(|keys| keys.bound_to(scope));
+        // A session that began under other rules is not resumed.
+        let bound = match self.profile {
+            Profile::Default => Cow::Borrowed(scope),
+            profile => Cow::Owned([b"profile ", profile.name().as_bytes(), b" ", scope].concat()),
+        };
+        let keys = keys.map(|keys| keys.bound_to(&bound));
         let mut configs = Vec::new();
         for issued in LINEAGES {
             if !policy.groups.iter().any(|it| Lineage::of(*it) == issued) {

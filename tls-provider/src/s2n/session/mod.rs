@@ -7,18 +7,18 @@ use std::time::{Duration, SystemTime};
 use bytes::BytesMut;
 use s2n_tls::config::Config;
 use s2n_tls::connection::Connection;
-use s2n_tls::enums::{Blinding, Mode};
+use s2n_tls::enums::{Blinding, Mode, SignatureAlgorithm};
 use s2n_tls::error::Error as S2nError;
 use zeroize::Zeroizing;
 
-use super::failure;
 use super::io::{self, Io};
 use super::tickets::{State, Tickets};
+use super::{failure, keys_elsewhere};
 use crate::options::KeyLogSink;
 use crate::{
-    Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Lineage, Negotiated,
-    PeerChain, PerLevel, Secret, Session, Side, SignatureScheme, Status, Suite, Verifier, message,
-    ticket,
+    Alert, CertificateAlgorithms, CertificateDer, ClientHello, Error, Flight, Group, KeyAlgorithm,
+    Level, Lineage, Negotiated, PeerChain, PerLevel, Secret, Session, Side, SignatureScheme,
+    Status, Suite, Verifier, message, ticket,
 };
 
 #[cfg(test)]
@@ -52,6 +52,8 @@ pub(super) struct Common {
     pub(super) key_log: Option<Arc<KeyLogSink>>,
     /// The application's check of certificates, after the one of s2n-tls.
     pub(super) verifier: Option<Arc<dyn Verifier>>,
+    /// Client: its own certificate.
+    pub(super) leaf: Option<CertificateDer<'static>>,
 }
 
 /// Knowledge of the server's name, and a client's of its tickets.
@@ -173,6 +175,27 @@ impl Running {
             self.withhold_ticket();
         }
         Ok(())
+    }
+
+    /// Returns the scheme of the client's signature if it showed a certificate.
+    fn client_scheme(&self) -> Option<SignatureScheme> {
+        let leaf = match self.side {
+            Side::Client => self.common.leaf.clone(),
+            Side::Server => self.peer_certificates().into_iter().next(),
+        }?;
+        let algorithm = self.connection.selected_client_signature_algorithm();
+        let algorithm = algorithm.ok()??;
+        if algorithm == SignatureAlgorithm::MLDSA {
+            // s2n-tls does not tell which parameters; they are those of the key.
+            return match CertificateAlgorithms::of(&leaf)?.key {
+                KeyAlgorithm::MlDsa44 => Some(SignatureScheme::MLDSA44),
+                KeyAlgorithm::MlDsa65 => Some(SignatureScheme::MLDSA65),
+                KeyAlgorithm::MlDsa87 => Some(SignatureScheme::MLDSA87),
+                _ => None,
+            };
+        }
+        let hash = self.connection.selected_client_hash_algorithm();
+        keys_elsewhere::scheme_of(algorithm, hash.ok()??)
     }
 
     fn group(&self) -> Option<Group> {
@@ -384,6 +407,9 @@ impl Session for Running {
                 .is_ok_and(|kind| kind.contains("HELLO_RETRY_REQUEST")),
             suite: self.suite,
             signature_scheme: scheme.and_then(SignatureScheme::from_name),
+            client_signature_scheme: (self.complete && !resumed)
+                .then(|| self.client_scheme())
+                .flatten(),
             alpn: connection.application_protocol().map(<[u8]>::to_vec),
             server_name,
             resumed,

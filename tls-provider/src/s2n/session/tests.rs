@@ -27,6 +27,7 @@ fn careless_server(initial: &[u8]) -> Running {
         alpn: [].into(),
         key_log: None,
         verifier: None,
+        leaf: None,
     };
     Running::server(connection, common, &client)
 }

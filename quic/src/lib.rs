@@ -306,4 +306,4 @@ pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
 pub use stream::{RecvStream, SendStream};
 #[cfg(feature = "tokio")]
-pub use worker::EndpointStats;
+pub use worker::{EndpointStats, HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};

@@ -22,7 +22,7 @@ use crate::{
     error::{ConnectError, EndpointError, wire_code},
     incoming::Incoming,
     udp,
-    worker::{Blueprint, EndpointStats, Shared},
+    worker::{Blueprint, EndpointStats, HandshakeCount, Shared},
 };
 use hybriq_proto::endpoint::Setup;
 
@@ -372,6 +372,28 @@ impl Endpoint {
     /// Returns the counters of the endpoint, the sum of those of its workers as of their last turns.
     pub fn stats(&self) -> EndpointStats {
         self.shared.stats()
+    }
+
+    /// Returns the handshakes that ended so far, as client and as server, by their outcome: the group and
+    /// what else makes them post-quantum, or who refused whom and why. Each is counted once. There are
+    /// a few entries, in no particular order; they grow as long as the endpoint lives.
+    ///
+    /// # Examples
+    /// ```
+    /// /// Share of post-quantum connections, in percent.
+    /// fn share(endpoint: &hybriq::Endpoint) -> u64 {
+    ///     let (mut all, mut safe) = (0, 0);
+    ///     for handshake in endpoint.handshakes() {
+    ///         if let hybriq::HandshakeOutcome::Completed { .. } = handshake.outcome {
+    ///             all += handshake.count;
+    ///             safe += handshake.count * u64::from(handshake.outcome.is_post_quantum());
+    ///         }
+    ///     }
+    ///     100 * safe / all.max(1)
+    /// }
+    /// ```
+    pub fn handshakes(&self) -> Vec<HandshakeCount> {
+        self.shared.handshakes()
     }
 
     /// Returns the counters of each worker as of its last turn.

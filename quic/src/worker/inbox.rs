@@ -7,8 +7,12 @@ use std::{
     task::{Context, Poll},
 };
 
+use hybriq_tls::Side;
+
 use super::{
+    attempt::Outcome,
     connection::SharedConnection,
+    handshakes::HandshakeOutcome,
     mailbox::{Command, Mailbox, Requests},
     stats::EndpointStats,
 };
@@ -138,6 +142,15 @@ impl Inbox {
     /// Publishes the worker's counters.
     pub(super) fn set_stats(&self, stats: &EndpointStats) {
         self.mailbox.set_stats(stats);
+    }
+
+    /// Counts a handshake that is over.
+    pub(super) fn count_handshake(&self, role: Side, outcome: &Outcome) {
+        let outcome = match outcome {
+            Ok((_, handshake)) => HandshakeOutcome::from(&**handshake),
+            Err(error) => HandshakeOutcome::from(error),
+        };
+        self.mailbox.count_handshake(role, outcome);
     }
 
     /// Counts connections that ended.

@@ -14,6 +14,7 @@ mod connections;
 mod drain;
 mod failure;
 mod gate;
+mod handshakes;
 mod held;
 mod here;
 mod inbox;
@@ -64,6 +65,7 @@ pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use drain::Drain;
+pub use handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use inheritance::Claimed;
 pub(crate) use inheritance::Inheritance;
@@ -393,14 +395,15 @@ impl Worker {
         let is_awaited = entry.promise.is_some() || !entry.told_end;
         let error = state.closed.clone().filter(|_| is_awaited);
         let ended = (!alive).then(|| (Meter::last_stats(&state.core), state.closed.clone()));
+        let role = state.core.side();
         drop(state);
 
+        let span = &connection.span;
+        news.report(span, &mut self.meter, &mut entry.life, self.now);
         if let Some((stats, error)) = &ended {
             self.meter
                 .on_end(&entry.life, stats, error.as_ref(), self.now);
         }
-        let span = &connection.span;
-        news.report(span, &mut self.meter, &mut entry.life, self.now);
         if let Some(error) = error.as_ref().filter(|_| !entry.told_end) {
             entry.told_end = true;
             trace::on_closed(span, error);
@@ -411,6 +414,7 @@ impl Worker {
         };
         if let Some(outcome) = outcome {
             if let Some(promise) = entry.promise.take() {
+                self.inbox.count_handshake(role, &outcome);
                 promise.keep(outcome, &mut self.wakes);
             }
         }

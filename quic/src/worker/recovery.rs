@@ -64,13 +64,19 @@ impl Worker {
     pub(super) fn end_all(&mut self, reason: &'static str, wakes: &mut Vec<Waker>) {
         let error = failure::error(reason);
         for entry in self.connections.iter_mut() {
-            entry.connection.lock().end(error.clone(), wakes);
+            let role = {
+                let mut state = entry.connection.lock();
+                state.end(error.clone(), wakes);
+                state.core.side()
+            };
             self.meter.on_failed(&entry.life, &error);
             if !entry.told_end {
                 trace::on_closed(&entry.connection.span, &error);
             }
             if let Some(promise) = entry.promise.take() {
-                promise.keep(Err(error.clone().into()), wakes);
+                let outcome = Err(error.clone().into());
+                self.inbox.count_handshake(role, &outcome);
+                promise.keep(outcome, wakes);
             }
             self.published.ended += 1;
         }

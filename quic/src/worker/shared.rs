@@ -17,6 +17,7 @@ use super::{
     attempt::Promise,
     drain::Drain,
     gate::{Address, Gate, Present, TurnAway},
+    handshakes::{HandshakeCount, Handshakes},
     here,
     mailbox::{Command, Mailbox},
     refusal,
@@ -203,6 +204,14 @@ impl Shared {
 
     pub(super) fn mailbox(&self, worker: u8) -> Option<&Arc<Mailbox>> {
         self.mailboxes.get(usize::from(worker))
+    }
+
+    pub(crate) fn handshakes(&self) -> Vec<HandshakeCount> {
+        let mut all = Handshakes::default();
+        for mailbox in &self.mailboxes {
+            mailbox.add_handshakes(&mut all);
+        }
+        all.into_counts()
     }
 
     pub(crate) fn stats(&self) -> EndpointStats {

@@ -14,6 +14,7 @@ use super::{
     attempt::Promise,
     connection::{CallWorker, Migration, SharedConnection},
     drain::Drain,
+    handshakes::{HandshakeOutcome, Handshakes},
     inheritance::Claimed,
     stats::EndpointStats,
     tasks::Tasks,
@@ -24,6 +25,7 @@ use crate::{
     udp::{Handle, Opened, Reason},
 };
 use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
+use hybriq_tls::Side;
 
 /// Largest number of datagrams of other workers that may wait.
 const FOREIGN_DATAGRAMS: usize = 1024;
@@ -32,6 +34,7 @@ const FOREIGN_DATAGRAMS: usize = 1024;
 pub(crate) struct Mailbox {
     requests: Mutex<Requests>,
     stats: Mutex<EndpointStats>,
+    handshakes: Mutex<Handshakes>,
     tasks: Tasks,
     drain: Arc<Drain>,
 }
@@ -135,6 +138,7 @@ impl Mailbox {
         Arc::new(Self {
             requests: Mutex::default(),
             stats: Mutex::default(),
+            handshakes: Mutex::default(),
             tasks: Tasks::default(),
             drain,
         })
@@ -209,6 +213,15 @@ impl Mailbox {
 
     pub(super) fn set_stats(&self, stats: &EndpointStats) {
         *lock(&self.stats) = *stats;
+    }
+
+    pub(super) fn count_handshake(&self, role: Side, outcome: HandshakeOutcome) {
+        lock(&self.handshakes).count(role, outcome);
+    }
+
+    /// Adds the worker's handshakes to those of others.
+    pub(super) fn add_handshakes(&self, to: &mut Handshakes) {
+        to.merge(&lock(&self.handshakes));
     }
 
     /// Returns the runtime of the worker and the tasks on it.

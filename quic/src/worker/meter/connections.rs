@@ -7,7 +7,7 @@ use hybriq_proto::{
     error::{By, Code, ConnectionError},
     stats::ConnectionStats,
 };
-use hybriq_tls::{Group, Lineage, Side};
+use hybriq_tls::{Alert, Group, Lineage, Side};
 use metrics::SharedString;
 
 use super::{
@@ -100,6 +100,8 @@ impl Labels for Completed {
             Some(name) => name.into(),
             None => SharedString::from(format!("{:#06x}", self.group.0)),
         };
+        // As in `Handshake::is_post_quantum`.
+        let is_post_quantum = self.group.is_post_quantum() && self.lineage == Lineage::PostQuantum;
         let lineage = match self.lineage {
             Lineage::PostQuantum => "post_quantum",
             Lineage::Classical => "classical",
@@ -107,7 +109,7 @@ impl Labels for Completed {
         vec![
             role(self.side),
             ("group", group),
-            ("post_quantum", yes_or_no(self.group.is_post_quantum())),
+            ("post_quantum", yes_or_no(is_post_quantum)),
             ("kind", self.kind.into()),
             ("hello_retry", yes_or_no(self.hello_retry)),
             ("lineage", lineage.into()),
@@ -187,21 +189,27 @@ impl Labels for Closed {
 
 /// Code that stands for all codes without a name of their own, which a peer may make up.
 const OTHER: Code = Code(u64::MAX);
+/// Code that stands for all TLS alerts without a name.
+const UNKNOWN_ALERT: Code = Code(u64::MAX - 1);
 
-/// Merges the codes of all TLS alerts, and those without a name.
-const fn merged(code: Code) -> Code {
-    match code.0 {
-        0x00..=0x11 => code,
-        _ if code.alert().is_some() => Code::crypto(0),
-        _ => OTHER,
+/// Merges the codes without a name.
+fn merged(code: Code) -> Code {
+    match code.alert() {
+        Some(alert) if Alert(alert).name().is_none() => UNKNOWN_ALERT,
+        Some(_) => code,
+        None if code.0 <= 0x11 => code,
+        None => OTHER,
     }
 }
 
 fn code_name(code: Code) -> SharedString {
     match code {
         OTHER => "other".into(),
-        _ if code.alert().is_some() => "CRYPTO_ERROR".into(),
-        code => SharedString::from(format!("{code:?}")),
+        UNKNOWN_ALERT => "CRYPTO_ERROR".into(),
+        code => match code.alert().and_then(|alert| Alert(alert).name()) {
+            Some(name) => name.into(),
+            None => SharedString::from(format!("{code:?}")),
+        },
     }
 }
 

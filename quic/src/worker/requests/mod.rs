@@ -10,6 +10,7 @@ use hybriq_proto::{
     connection::Connection,
     endpoint::{AcceptError, Slot, StartError},
 };
+use hybriq_tls::Side;
 
 impl Worker {
     /// Handles the application's requests since the last call, within this turn's budgets of new
@@ -137,7 +138,12 @@ impl Worker {
                 }
             }
             Err(error) => {
-                promise.keep(Err(error), &mut self.wakes);
+                let outcome = Err(error);
+                // Without a connection only a server refuses, by its policy.
+                if let Err(ConnectError::Connection(_)) = &outcome {
+                    self.inbox.count_handshake(Side::Server, &outcome);
+                }
+                promise.keep(outcome, &mut self.wakes);
                 self.published.ended += 1;
             }
         }

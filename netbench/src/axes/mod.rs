@@ -3,6 +3,7 @@
 pub(crate) mod named;
 mod names;
 mod parse;
+mod profile;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use hybriq::tls::Suite;
-use hybriq::{Backend, Group};
+use hybriq::{Backend, Group, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,13 @@ pub(crate) struct Axes {
     /// no link: directly over the loopback interface.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) link: Vec<String>,
+    /// Rules of an authority. Groups, suites and certificates that do not vary are its first choice, and
+    /// cells that it forbids are not measured.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "named::serialize_optional"
+    )]
+    pub(crate) profile: Option<Profile>,
     /// Parameters of the scenario, such as `concurrency` or `request_size`.
     #[serde(flatten)]
     pub(crate) params: BTreeMap<String, Vec<u64>>,
@@ -195,6 +203,7 @@ impl Axes {
         take(&mut self.resumption, other.resumption);
         take(&mut self.client_auth, other.client_auth);
         take(&mut self.link, other.link);
+        self.profile = other.profile.or(self.profile);
         self.params.extend(other.params);
     }
 
@@ -227,6 +236,9 @@ impl Axes {
             params: params.clone(),
             ..Cell::default()
         }];
+        for cell in &mut cells {
+            self.follow_profile(cell);
+        }
         // A client uses the server's stack unless the axes name another.
         vary(&mut cells, &self.driver, |cell, driver| {
             cell.driver = *driver;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hybriq::tls::Suite;
-use hybriq::{Backend, Group};
+use hybriq::{Backend, Group, Profile};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serializer, de};
 
@@ -69,6 +69,23 @@ impl Named for Resumption {
 impl Named for Stack {
     const NOUN: &'static str = "stack";
     const ALL: &'static [Self] = &Self::ALL;
+}
+
+impl Named for Profile {
+    const NOUN: &'static str = "profile";
+    const ALL: &'static [Self] = &Self::ALL;
+}
+
+/// Writes the name of a value, if there is one.
+#[expect(clippy::ref_option, reason = "serde calls it so")]
+pub(super) fn serialize_optional<T: Named, S: Serializer>(
+    value: &Option<T>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.collect_str(value),
+        None => to.serialize_none(),
+    }
 }
 
 /// Writes a value as its name (`#[serde(with = "named")]`).

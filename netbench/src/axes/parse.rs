@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use hybriq::tls::Suite;
-use hybriq::{Backend, Group};
+use hybriq::{Backend, Group, Profile};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
@@ -16,7 +16,7 @@ use crate::Failure;
 
 /// Names of the axes in files, without the parameters of a scenario. On the command line a dash may
 /// stand for `_`.
-pub(crate) const NAMES: [&str; 12] = [
+pub(crate) const NAMES: [&str; 13] = [
     "driver",
     "client",
     "provider",
@@ -29,6 +29,7 @@ pub(crate) const NAMES: [&str; 12] = [
     "resumption",
     "client_auth",
     "link",
+    "profile",
 ];
 
 /// Text that stands for all values.
@@ -67,6 +68,7 @@ impl Axes {
             "resumption" => self.resumption = named(values)?,
             "client_auth" => self.client_auth = each(values, |text| flag("client_auth", text))?,
             "link" => self.link = each(values, |text| Ok(link(text)))?,
+            "profile" => self.profile = Some(profile(values)?),
             param => {
                 let numbers = each(values, |text| {
                     crate::units::quantity::parse_number(text)
@@ -149,6 +151,14 @@ fn workers(text: &str) -> Result<u8, Failure> {
         })
 }
 
+/// Reads the only profile of a run.
+fn profile(values: &[String]) -> Result<Profile, Failure> {
+    match values {
+        [name] => Profile::from_text(name).map_err(Failure::from),
+        _ => Err("profile: name one; several are several runs".into()),
+    }
+}
+
 fn link(text: &str) -> String {
     match text.trim() {
         "none" => String::new(),
@@ -194,6 +204,10 @@ impl JsonSchema for Axes {
                 "resumption": named("Beginnings of connections.", names::<Resumption>()),
                 "client_auth": values("Whether the client shows a certificate."),
                 "link": values("Links, as the arguments of `netbench link`."),
+                "profile": {
+                    "description": "Rules of an authority, which narrow the others.",
+                    "enum": Profile::ALL.map(Profile::name),
+                },
             },
             "additionalProperties": values("Values of a parameter."),
         })

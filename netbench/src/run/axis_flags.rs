@@ -8,7 +8,7 @@ pub(super) struct AxisFlag {
     pub(super) help: &'static str,
 }
 
-pub(super) const AXES: [AxisFlag; 12] = [
+pub(super) const AXES: [AxisFlag; 13] = [
     AxisFlag {
         axis: "group",
         aliases: &["groups"],
@@ -85,5 +85,12 @@ pub(super) const AXES: [AxisFlag; 12] = [
         value: "OPTIONS",
         help: "A link between client and server, in the words of `netbench link`: \
                \"--delay 25ms --rate 20mbit\". Repeatable; \"\" is none [default: none]",
+    },
+    AxisFlag {
+        axis: "profile",
+        aliases: &[],
+        value: "NAME",
+        help: "Rules of an authority: default, cnsa2, bsi, anssi, asd, fips140. Groups, suites and \
+               certificates that are not given are its first choice; what it forbids is refused",
     },
 ];

@@ -42,7 +42,9 @@ pub(super) fn plan(
         let name = axes.cell_name(&cell);
         let scenario = template.resolve(&cell.params)?;
         cell.params.clone_from(&scenario.params);
-        let left_out = needs::check(&cell, &scenario)
+        let left_out = axes
+            .check_profile(&cell)
+            .and_then(|()| needs::check(&cell, &scenario))
             .err()
             .map(|failure| failure.to_string());
         plan.push(Planned {
@@ -159,6 +161,39 @@ mod tests {
         let plan = plan.unwrap();
         let possible = plan.iter().filter(|planned| planned.left_out.is_none());
         assert_eq!(possible.count(), 3);
+    }
+
+    #[test]
+    fn a_profile_chooses_what_was_not_named_and_refuses_what_it_forbids() {
+        use crate::axes::Certificate;
+
+        let plan = planned(&[("profile", "cnsa2")]).unwrap();
+        let cell = &plan[0].cell;
+        assert_eq!(plan.len(), 1);
+        assert_eq!(cell.group, hybriq::Group::MLKEM1024);
+        assert_eq!(cell.suite, hybriq::Suite::Aes256GcmSha384);
+        assert_eq!(cell.certificate, Certificate::MlDsa87);
+        let plan = planned(&[("profile", "anssi"), ("group", "SecP384r1MLKEM1024")]).unwrap();
+        assert_eq!(plan[0].cell.group, hybriq::Group::SECP384R1MLKEM1024);
+        assert_eq!(plan[0].cell.certificate, Certificate::EcdsaP256);
+
+        for (axis, value, named) in [
+            ("group", "X25519MLKEM768", "the group X25519MLKEM768"),
+            ("suite", "TLS_AES_128_GCM_SHA256", "the suite TLS_AES_128"),
+            ("certificate", "ml-dsa-65", "certificates of ml-dsa-65"),
+            ("resumption", "0-rtt", "0-RTT"),
+            ("hello_retry", "yes", "a share of another group"),
+        ] {
+            let refused = planned(&[("profile", "cnsa2"), (axis, value)]).unwrap_err();
+            let rule = "the profile cnsa2 (draft-becker-cnsa2-tls-profile-05) does not allow";
+            assert!(refused.starts_with(&format!("{rule} {named}")), "{refused}");
+        }
+        let unknown = planned(&[("profile", "cnsa3")]).unwrap_err();
+        assert_eq!(
+            unknown,
+            "unknown profile 'cnsa3'; valid: default, cnsa2, bsi, anssi, asd, fips140"
+        );
+        assert!(planned(&[("profile", "bsi,asd")]).is_err());
     }
 
     #[test]

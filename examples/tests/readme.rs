@@ -227,6 +227,7 @@ fn every_example_fits_on_two_screens() {
             "reloading_server.rs",
             "http3_server.rs",
             "webtransport_chat/main.rs",
+            "file_transfer/main.rs",
         ];
         let is_whole = whole.iter().any(|name| path.ends_with(name));
         let most = if is_whole { 200 } else { 90 };

@@ -16,6 +16,7 @@ const CHANNEL_BINDING: &str = env!("CARGO_BIN_EXE_channel_binding");
 const MIGRATING_CLIENT: &str = env!("CARGO_BIN_EXE_migrating_client");
 const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
 const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
+const FILE_TRANSFER: &str = env!("CARGO_BIN_EXE_file_transfer");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
@@ -354,5 +355,74 @@ fn bad_input_is_told_in_one_line() {
     assert!(
         line.contains("unknown group 'X448'; valid: X25519MLKEM768"),
         "{line}"
+    );
+}
+
+/// Runs file_transfer with a folder of its own for keys.
+fn transfer(keys: &str, args: &[&str]) -> Output {
+    let mut command = Command::new(FILE_TRANSFER);
+    command.arg("--config").arg(file(keys)).args(args);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn a_folder_is_pushed_and_pulled_between_ends_that_know_each_other() {
+    let place = file("transfer");
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(place.join("source/in")).unwrap();
+    fs::create_dir_all(place.join("served")).unwrap();
+    fs::write(place.join("source/in/file"), "from end to end").unwrap();
+    let at = |part: &str| place.join(part).to_str().unwrap().to_owned();
+
+    let mut command = Command::new(FILE_TRANSFER);
+    command.args(["--config", &at("server"), "serve", &at("served")]);
+    command.args(["--listen", "127.0.0.1:0"]);
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap());
+    let first = next_line(&mut lines);
+    let address = first.strip_prefix("listening on ").unwrap().to_owned();
+    let server = Server {
+        process,
+        lines,
+        address,
+        ca: PathBuf::new(),
+    };
+    let remote = format!("{}/backup", server.address);
+
+    let push = ["push", &at("source"), &remote, "--accept-new"];
+    let refused = transfer("transfer/client", &push);
+    assert_eq!(refused.status.code(), Some(4));
+    let said = complaint(&refused);
+    let (_, key) = said.split_once("file_transfer authorize ").unwrap();
+    let identity = |keys| stdout(&transfer(keys, &["identity"]));
+    assert_eq!(identity("transfer/client"), format!("{key}\n"));
+    let other = identity("transfer/other");
+    for key in [key, other.trim()] {
+        stdout(&transfer("transfer/server", &["authorize", key, "laptop"]));
+    }
+    // Nobody can be asked about the server's key.
+    let refused = transfer("transfer/other", &push[..3]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(complaint(&refused).contains("--accept-new"));
+
+    let said = stdout(&transfer("transfer/client", &push));
+    assert!(said.starts_with("1 files written"), "{said}");
+    let said = stdout(&transfer(
+        "transfer/client",
+        &["--quiet", "pull", &remote, &at("pulled")],
+    ));
+    assert_eq!(said, "");
+    let pulled = fs::read_to_string(place.join("pulled/in/file")).unwrap();
+    assert_eq!(pulled, "from end to end");
+
+    // Another server took its place.
+    let hosts = place.join("client/known_hosts");
+    fs::write(&hosts, format!("{} {key}\n", server.address)).unwrap();
+    let refused = transfer("transfer/client", &["pull", &remote, &at("pulled")]);
+    assert_eq!(refused.status.code(), Some(3));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        text.contains("HAS CHANGED") && text.contains("remove line 1 of"),
+        "{text}"
     );
 }

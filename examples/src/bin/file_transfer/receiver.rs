@@ -1,0 +1,112 @@
+//! The receiving end of a transfer: asks for pieces and writes them.
+
+use std::sync::Arc;
+
+use hybriq::{Connection, PostQuantum};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::{
+    error::Error,
+    manifest::Manifest,
+    message::{Piece, Report, Writer, fill_or_reset},
+    plan::{Plan, Task},
+    progress::Progress,
+    root::Root,
+    sender::CHANGED,
+    store::Store,
+};
+
+/// A transfer into a folder of this end.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    plan: Arc<Plan>,
+    wanted: u64,
+}
+
+impl Receiver {
+    /// Prepares the folder, and finds what is missing in it.
+    pub(crate) async fn prepare(root: Root, manifest: Manifest) -> Result<Self, Error> {
+        let (plan, wanted) = spawn_blocking(|| Plan::new(Store::open(root, manifest)?)).await??;
+        Ok(Self {
+            plan: Arc::new(plan),
+            wanted,
+        })
+    }
+
+    /// Returns the number of bytes that are missing.
+    pub(crate) fn wanted(&self) -> u64 {
+        self.wanted
+    }
+
+    /// Gets what is missing over so many streams at a time.
+    pub(crate) async fn run(
+        self,
+        connection: &PostQuantum<Connection>,
+        streams: u8,
+        progress: &Progress,
+    ) -> Result<Report, Error> {
+        let mut workers = JoinSet::new();
+        for _ in 0..streams {
+            let worker = Worker {
+                plan: Arc::clone(&self.plan),
+                connection: connection.clone(),
+                progress: progress.clone(),
+            };
+            workers.spawn(worker.run());
+        }
+        // The first error ends all: dropping the set stops the others.
+        while let Some(ended) = workers.join_next().await {
+            ended??;
+        }
+        spawn_blocking(move || self.plan.finish()).await?
+    }
+}
+
+/// One of the streams at a time.
+struct Worker {
+    plan: Arc<Plan>,
+    connection: PostQuantum<Connection>,
+    progress: Progress,
+}
+
+impl Worker {
+    async fn run(self) -> Result<(), Error> {
+        loop {
+            let plan = Arc::clone(&self.plan);
+            let tasks = spawn_blocking(move || plan.next()).await??;
+            if tasks.is_empty() {
+                return Ok(());
+            }
+            self.get(tasks).await?;
+        }
+    }
+
+    async fn get(&self, tasks: Vec<Task>) -> Result<(), Error> {
+        let (send, mut recv) = self.connection.open_bidi().await?;
+        let request: Vec<Piece> = tasks.iter().map(|task| task.piece).collect();
+        let mut writer = Writer::new(send);
+        writer.write(&request).await?;
+        writer.end();
+        for (at, task) in tasks.iter().enumerate() {
+            let mut bytes = vec![0; task.piece.len as usize];
+            match fill_or_reset(&mut recv, &mut bytes).await? {
+                None => {}
+                Some(CHANGED) => {
+                    self.plan.on_unreadable(tasks.get(at..).unwrap_or_default());
+                    return Ok(());
+                }
+                Some(code) => {
+                    let what = format!("a stream was reset with code {code}");
+                    return Err(Error::Protocol(what));
+                }
+            }
+            self.progress.add(u64::from(task.piece.len));
+            let (plan, task) = (Arc::clone(&self.plan), task.clone());
+            spawn_blocking(move || plan.done(&task, &bytes)).await??;
+        }
+        match recv.read(&mut [0]).await? {
+            0 => Ok(()),
+            _ => Err(Error::Protocol("more bytes than were asked for".to_owned())),
+        }
+    }
+}

@@ -88,7 +88,7 @@ impl Client {
         let done = run(&connection).await;
         match &done {
             Err(Error::Protocol(_) | Error::Manifest(_)) => {
-                connection.close(PROTOCOL, b"see the client")
+                connection.close(PROTOCOL, b"see the client");
             }
             _ => connection.close(0, b""),
         }

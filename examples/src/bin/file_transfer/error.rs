@@ -109,9 +109,8 @@ impl Error {
 
     /// Returns the same error with what a client should do where the server refused its key.
     pub(crate) fn for_client(self, own: Fingerprint) -> Self {
-        let ended = match &self {
-            Self::Lost(error) | Self::Connect(ConnectError::Connection(error)) => error,
-            _ => return self,
+        let (Self::Lost(ended) | Self::Connect(ConnectError::Connection(ended))) = &self else {
+            return self;
         };
         let refused = match ended {
             ConnectionError::Transport { code, .. } => code.alert() == Some(Alert::ACCESS_DENIED.0),

@@ -57,7 +57,10 @@ async fn run(options: Options) -> Result<(), Error> {
         new_key,
     };
     let Done { report, skipped } = match &options.command {
-        Command::Identity => return Ok(println!("{}", folder.own()?.fingerprint)),
+        Command::Identity => {
+            println!("{}", folder.own()?.fingerprint);
+            return Ok(());
+        }
         Command::Authorize(one) => {
             return Ok(folder.authorized().add(&one.name, one.fingerprint)?);
         }

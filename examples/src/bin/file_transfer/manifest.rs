@@ -109,7 +109,7 @@ impl Draft {
     }
 
     /// Adds what the peer listed.
-    pub(crate) fn push(&mut self, raw: RawEntry) -> Result<(), ManifestError> {
+    pub(crate) fn push(&mut self, raw: &RawEntry) -> Result<(), ManifestError> {
         let unsafe_path = |rule| {
             let path = printable(&raw.path);
             ManifestError::Path { path, rule }

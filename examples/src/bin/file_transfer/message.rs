@@ -221,7 +221,7 @@ impl Reader {
         let mut draft = Draft::new(max_bytes);
         loop {
             match self.read().await? {
-                Listed::Entry(entry) => draft.push(entry)?,
+                Listed::Entry(entry) => draft.push(&entry)?,
                 Listed::End => return Ok(draft.finish()?),
                 Listed::Refused(refusal) => return Err(Error::Refused(refusal)),
             }

@@ -173,7 +173,7 @@ impl Plan {
         match kept {
             Kept::Written => state.report.written += 1,
             Kept::Differs => {
-                self.on_failed(state, file, "its contents are not those that were listed")
+                self.on_failed(state, file, "its contents are not those that were listed");
             }
         }
     }

@@ -309,10 +309,9 @@ pub(crate) fn summary(report: &Report) -> String {
         failed,
         ..
     } = report;
-    let mut text =
-        format!("{written} files written, {unchanged} unchanged, {bytes} bytes received");
-    if *failed > 0 {
-        text += &format!(", {failed} failed");
-    }
-    text
+    let failed = match failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    format!("{written} files written, {unchanged} unchanged, {bytes} bytes received{failed}")
 }

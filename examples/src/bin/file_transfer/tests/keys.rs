@@ -3,7 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use hybriq::{
-    Alert, Congestion, ConnectError, ConnectionError, Identity, SignError, SignatureScheme, Signer,
+    Alert, CertificateAlgorithms, Congestion, ConnectError, ConnectionError, Identity, SignError,
+    SignatureScheme, Signer,
 };
 
 use super::{Place, tree};
@@ -181,7 +182,7 @@ async fn both_ends_are_post_quantum_in_keys_and_signatures() {
         handshake
             .peer_certificates
             .iter()
-            .all(|it| it.is_post_quantum())
+            .all(CertificateAlgorithms::is_post_quantum)
     );
     let own = place.folder("server").own().unwrap().fingerprint;
     assert_eq!(peer_key(&connection).unwrap(), own);

@@ -1,5 +1,4 @@
 //! Tests of transfers over loopback, and of ends that do not keep to the protocol.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile;
 mod keys;

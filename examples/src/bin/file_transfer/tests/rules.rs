@@ -33,7 +33,7 @@ fn folder(path: &str) -> RawEntry {
 fn list(entries: Vec<RawEntry>) -> Result<Manifest, ManifestError> {
     let mut draft = Draft::new(1000);
     for entry in entries {
-        draft.push(entry)?;
+        draft.push(&entry)?;
     }
     draft.finish()
 }
@@ -110,7 +110,7 @@ fn a_list_is_bounded() {
     let mut draft = Draft::new(0);
     let long = "n".repeat(250);
     let names = std::iter::successors(Some(0_u32), |number| Some(number + 1));
-    let refused = names.map(|number| draft.push(file(&format!("{long}/{long}/{number:09}"), 0)));
+    let refused = names.map(|number| draft.push(&file(&format!("{long}/{long}/{number:09}"), 0)));
     let refused = refused.zip(0_u32..).find(|(pushed, _)| pushed.is_err());
     let (refused, count) = refused.unwrap();
     assert_eq!(refused, Err(ManifestError::TooLong));

@@ -5,13 +5,14 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::{Args, Parser, Subcommand};
 use hybriq_interop::{
     cases, loopback, peers,
     runner::{Refusal, Task},
-    testbed::{self, Report, Selection},
+    testbed::{self, Report, Selection, Wire},
 };
 
 /// Exit status for the runner: the endpoint cannot do the test case.
@@ -36,6 +37,7 @@ enum Command {
     Matrix(Matrix),
     Loopback(Loopback),
     Compare(Compare),
+    Hosts(OnHosts),
     /// Traffic beside a download.
     #[command(hide = true, subcommand)]
     Traffic(Traffic),
@@ -108,6 +110,31 @@ struct Compare {
     now: PathBuf,
 }
 
+/// Runs a program while two network namespaces are joined by a link that delays and loses, for measurements by
+/// hand. Needs root.
+///
+/// The program finds the words that run something on a host in the variables ON_CLIENT and ON_SERVER, and the
+/// server's address in SERVER. The link carries TCP, and UDP of port 443 at the server. Exits with the status of
+/// the program. Example: hybriq-interop hosts --delay-ms 50 --loss-percent 1 -- sh -c '$ON_CLIENT curl http://$SERVER'
+#[derive(Args)]
+struct OnHosts {
+    /// Delay in one direction, in milliseconds.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    delay_ms: u64,
+    /// Share of the packets that are lost in each direction.
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    loss_percent: f64,
+    /// Rate in each direction, with a queue for a round trip. Default: no limit.
+    #[arg(long, value_name = "MBIT")]
+    rate_mbit: Option<u64>,
+    /// Seed of the losses.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    program: Vec<String>,
+}
+
 #[derive(Subcommand)]
 enum Traffic {
     Send,
@@ -135,6 +162,7 @@ async fn main() -> ExitCode {
         Command::Matrix(matrix) => matrix.run().await,
         Command::Loopback(loopback) => loopback.run().await,
         Command::Compare(compare) => compare.run(),
+        Command::Hosts(hosts) => hosts.run().await,
         Command::Traffic(traffic) => traffic.run(),
     };
     match done {
@@ -229,6 +257,21 @@ impl Compare {
         let comparison = now.since(&before);
         let _ = io::stdout().write_all(comparison.text().as_bytes());
         Ok(comparison.worse.is_empty())
+    }
+}
+
+impl OnHosts {
+    /// Returns true if the program ended well.
+    async fn run(self) -> Result<bool, Failure> {
+        let wire = Wire {
+            delay: Duration::from_millis(self.delay_ms),
+            loss: self.loss_percent / 100.0,
+            rate: self.rate_mbit.map(|rate| rate * 1_000_000),
+            seed: self.seed,
+        };
+        let (program, words) = self.program.split_first().ok_or("name a program")?;
+        let ended = testbed::on_hosts(wire, program.as_ref(), words).await?;
+        Ok(ended.success())
     }
 }
 

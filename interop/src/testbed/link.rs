@@ -41,7 +41,18 @@ pub(super) struct Conditions {
     pub(super) truncate: Chance,
     /// Chance that a former datagram of the same end follows.
     pub(super) replay: Chance,
+    /// What is kept of the datagrams.
+    pub(super) capturing: Capturing,
     pub(super) seed: u64,
+}
+
+/// What is kept of the datagrams that pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Capturing {
+    #[default]
+    Everything,
+    /// For long transfers whose contents nobody looks at.
+    Nothing,
 }
 
 /// Regular change of the address at which a client is seen.
@@ -182,6 +193,9 @@ impl Relay {
     }
 
     fn capture(&self, side: Role, from: Role, packet: &[u8]) {
+        if self.conditions.capturing == Capturing::Nothing {
+            return;
+        }
         let mut captures = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
         captures.at(side).0.push(Captured {
             at: self.start.elapsed(),

@@ -20,6 +20,7 @@ mod packet;
 mod peers;
 mod report;
 mod run;
+mod shell;
 mod traffic;
 mod verdict;
 
@@ -38,6 +39,7 @@ pub use cases::names as case_names;
 pub use hosts::lack;
 pub use peers::names as peer_names;
 pub use report::{Comparison, Report};
+pub use shell::{Wire, on_hosts};
 pub use traffic::{receive, send};
 
 /// An error that ends a run.

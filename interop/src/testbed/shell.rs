@@ -69,9 +69,13 @@ pub async fn on_hosts(wire: Wire, program: &Path, words: &[String]) -> Result<Ex
         .env("PORT", PORTS[0].to_string())
         .kill_on_drop(true)
         .status();
-    let ended = run.await;
+    // The hosts are removed after an interruption, too.
+    let ended = tokio::select! {
+        ended = run => ended.map_err(|error| format!("{}: {error}", program.display()).into()),
+        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+    };
     link.end().await;
-    ended.map_err(|error| format!("{}: {error}", program.display()).into())
+    ended
 }
 
 #[cfg(test)]

@@ -1,10 +1,29 @@
 "use strict";
 const measured = document.getElementById("measured");
-for (const cell of document.querySelectorAll(".grid td[title]")) {
-  for (const event of ["mouseenter", "focus", "click"]) {
-    cell.addEventListener(event, () => { measured.textContent = cell.title; });
+function link(text, href) {
+  const link = document.createElement("a");
+  link.textContent = text;
+  link.href = href;
+  return link;
+}
+function show(cell) {
+  measured.replaceChildren(cell.title);
+  const { logs, qlogs } = cell.dataset;
+  if (logs === undefined) return;
+  for (const end of ["client", "server"]) {
+    measured.append(" ", link(`capture of the ${end}`, `${logs}/${end}/link.pcap`));
+    measured.append(" ", link(`output of the ${end}`, `${logs}/${end}/output.log`));
+    if (qlogs.split(" ").includes(end))
+      measured.append(" ", link(`qlog of the ${end}`, `${logs}/${end}/qlog/`));
   }
 }
+let kept = false;
+for (const cell of document.querySelectorAll(".grid td[title]")) {
+  cell.addEventListener("mouseenter", () => { if (!kept) show(cell); });
+  cell.addEventListener("focus", () => show(cell));
+  cell.addEventListener("click", () => { kept = true; show(cell); });
+}
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") kept = false; });
 function open() {
   const chosen = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (chosen instanceof HTMLDetailsElement) chosen.open = true;

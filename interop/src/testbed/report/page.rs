@@ -18,7 +18,8 @@ impl Report {
             escaped(&self.summary())
         );
         page += "<p>A verdict is taken from a capture of the link, decrypted with the key log. \
-                 Point at a cell, or tap it, for what was measured.</p>\n";
+                 Point at a cell for what was measured; click or tap it to keep that, with links to its \
+                 captures and logs.</p>\n";
         self.write_grid(&mut page);
         page += "<p id=\"measured\" aria-live=\"polite\"></p>\n";
         self.write_failures(&mut page);
@@ -91,11 +92,18 @@ impl Report {
                 "<details id=\"{logs}\"><summary>{}: {}</summary>\n\
                  <p>Captures: <a href=\"{logs}/client/link.pcap\">client</a>, \
                  <a href=\"{logs}/server/link.pcap\">server</a>. \
-                 Logs: <a href=\"{logs}/client/\">client</a>, \
-                 <a href=\"{logs}/server/\">server</a>.</p>\n",
+                 Output: <a href=\"{logs}/client/output.log\">client</a>, \
+                 <a href=\"{logs}/server/output.log\">server</a>.",
                 escaped(&line.title()),
                 escaped(&line.text)
             );
+            for end in qlogs(line) {
+                let _ = write!(
+                    page,
+                    " <a href=\"{logs}/{end}/qlog/\">qlog of the {end}</a>."
+                );
+            }
+            *page += "</p>\n";
             write_diagram(page, &line.steps);
             *page += "</details>\n";
         }
@@ -125,10 +133,27 @@ fn write_cell(page: &mut String, line: &Line) {
     } else {
         letter.to_owned()
     };
+    let logs = match line.outcome {
+        Outcome::Skipped => String::new(),
+        _ => format!(
+            " data-logs=\"{}\" data-qlogs=\"{}\"",
+            escaped(&line.logs),
+            qlogs(line).join(" ")
+        ),
+    };
     let _ = write!(
         page,
-        "<td class=\"{class}\" tabindex=\"0\" title=\"{measured}\">{cell}</td>"
+        "<td class=\"{class}\" tabindex=\"0\" title=\"{measured}\"{logs}>{cell}</td>"
     );
+}
+
+/// Returns the ends that write qlog files: hybriq.
+fn qlogs(line: &Line) -> Vec<&'static str> {
+    let ends = [("client", &line.client), ("server", &line.server)];
+    let ours = ends
+        .into_iter()
+        .filter(|(_, peer)| peer.starts_with("hybriq"));
+    ours.map(|(end, _)| end).collect()
 }
 
 /// Draws the datagrams between two lines, as a table that a reader of a screen can read.
@@ -186,6 +211,8 @@ mod tests {
         assert!(page.contains("no &lt;Retry&gt; &amp; &quot;token&quot;"));
         assert!(page.contains("Initial 0: CRYPTO") && page.contains("✗ lost"));
         assert!(page.contains("hybriq_aioquic/retry/client/link.pcap"));
+        assert!(page.contains("href=\"hybriq_aioquic/retry/client/qlog/\""));
+        assert!(page.contains("data-logs=\"hybriq_aioquic/handshake\" data-qlogs=\"client\""));
         assert!(
             !page.contains("http://") && !page.contains("https://"),
             "nothing is fetched"

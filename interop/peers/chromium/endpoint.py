@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -11,14 +12,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 CASES = {
-    "handshake", "transfer", "http3", "retry", "connectionmigration", "postquantum", "postquantum-retry",
+    "handshake", "transfer", "http3", "retry", "multiconnect", "connectionmigration", "postquantum",
+    "postquantum-retry",
 }
 # It takes no list: what it offers is the server's to choose from, with a share of the first two.
 GROUPS = {"", "X25519MLKEM768", "X25519MLKEM768,secp256r1"}
 
+# A page of this machine, so that nothing but the files comes from the server.
 PAGE = """<!doctype html><meta charset="utf-8"><title>downloads</title><body><script>
-async function get(name) {
-  const bytes = new Uint8Array(await (await fetch("/" + name)).arrayBuffer());
+async function get([name, url]) {
+  const bytes = new Uint8Array(await (await fetch(url)).arrayBuffer());
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192)
     text += String.fromCharCode(...bytes.subarray(at, at + 8192));
@@ -27,8 +30,19 @@ async function get(name) {
   file.textContent = btoa(text);
   document.body.append(file);
 }
-for (const name of NAMES) get(name);
+async function all() {
+  for (const file of FILES) {
+    const got = get(file);
+    if (ONE_BY_ONE) await got;
+  }
+}
+all();
 </script>"""
+
+
+def unsupported(reason):
+    print(f"chromium {reason}", file=sys.stderr)
+    sys.exit(127)
 
 
 def public_key_hash(certificate):
@@ -45,26 +59,35 @@ def main():
                                  capture_output=True, text=True).stdout
         print(version.split()[1])
         return
-    if os.environ["TESTCASE"] not in CASES or os.environ.get("GROUPS", "") not in GROUPS:
-        sys.exit(127)
-    urls = os.environ["REQUESTS"].split()
-    if os.environ["ROLE"] != "client" or len(urls) > 100:
-        sys.exit(127)
-    names = [Path(urlsplit(url).path).name for url in urls]
-    host = urlsplit(urls[0]).netloc
-    # Matrix and server share the folder.
-    (Path(os.environ["WWW"]) / "index.html").write_text(PAGE.replace("NAMES", repr(names)))
+    case, groups = os.environ["TESTCASE"], os.environ.get("GROUPS", "")
+    if os.environ["ROLE"] != "client":
+        unsupported("is no server")
+    if case not in CASES:
+        unsupported(f"cannot be made to do {case}")
+    if groups not in GROUPS:
+        unsupported("takes no list of groups")
+    one_by_one = case == "multiconnect"
+    files, hosts = [], set()
+    for number, url in enumerate(os.environ["REQUESTS"].split()):
+        parts = urlsplit(url)
+        # It keeps a connection for each name: another name is another connection.
+        host = f"{number}.{parts.hostname}.test:{parts.port}" if one_by_one else parts.netloc
+        hosts.add(host)
+        files.append((Path(parts.path).name, f"https://{host}{parts.path}"))
+    page = PAGE.replace("FILES", json.dumps(files)).replace("ONE_BY_ONE", json.dumps(one_by_one))
     key = public_key_hash(Path(os.environ["CERTS"]) / "cert.pem")
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory() as own:
+        (Path(own) / "page.html").write_text(page)
         dom = subprocess.run([
             "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             "--disable-background-networking", "--disable-component-update", "--no-first-run",
-            f"--user-data-dir={profile}", f"--origin-to-force-quic-on={host}",
+            f"--user-data-dir={own}/profile", f"--origin-to-force-quic-on={','.join(sorted(hosts))}",
+            f"--host-resolver-rules=MAP *.test {parts.hostname}", "--disable-web-security",
             f"--ignore-certificate-errors-spki-list={key}",
             f"--ssl-key-log-file={os.environ['SSLKEYLOGFILE']}",
-            "--virtual-time-budget=50000", "--dump-dom", f"https://{host}/index.html",
+            "--virtual-time-budget=280000", "--dump-dom", f"file://{own}/page.html",
         ], check=True, stdout=subprocess.PIPE, text=True).stdout
-    for name in names:
+    for name, _ in files:
         found = re.search(f'<pre id="{re.escape(name)}">([^<]*)</pre>', dom)
         if found is None:
             sys.exit(f"{name} was not downloaded")

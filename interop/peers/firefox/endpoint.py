@@ -66,14 +66,27 @@ def share(folder, at):
     subprocess.run(["mount", "--bind", folder, ROOT / at], check=True)
 
 
+def unsupported(reason):
+    print(f"firefox {reason}", file=sys.stderr)
+    sys.exit(127)
+
+
 def main():
     if sys.argv[1:] == ["--version"]:
         subprocess.run(["chroot", ROOT, "dpkg-query", "-f", "${Version}\\n", "-W", "firefox-esr"], check=True)
         return
     urls = os.environ["REQUESTS"].split()
-    if (os.environ["TESTCASE"] not in CASES or os.environ.get("GROUPS", "") not in GROUPS
-            or os.environ["ROLE"] != "client" or len(urls) > 100):
-        sys.exit(127)
+    case = os.environ["TESTCASE"]
+    if os.environ["ROLE"] != "client":
+        unsupported("is no server")
+    if case == "multiconnect":
+        unsupported("keeps its connection to a server, and a page cannot end it")
+    if case not in CASES:
+        unsupported(f"cannot be made to do {case}")
+    if os.environ.get("GROUPS", "") not in GROUPS:
+        unsupported("takes no list of groups")
+    if len(urls) > 100:
+        unsupported("asks for its page too, on a stream of its own")
     names = [Path(urlsplit(url).path).name for url in urls]
     server = urlsplit(urls[0])
     # Matrix and server share the folder.

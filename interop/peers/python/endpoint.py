@@ -176,9 +176,15 @@ async def run_server():
     await stopped.wait()
 
 
-# qh3 refuses to open more streams than the server allows, instead of waiting.
+def unsupported(reason):
+    print(f"{LIBRARY} {reason}", file=sys.stderr)
+    sys.exit(127)
+
+
 if LIBRARY == "qh3" and len(os.environ.get("REQUESTS", "").split()) > 100:
-    sys.exit(127)
-if TESTCASE not in CASES or os.environ.get("GROUPS"):
-    sys.exit(127)
+    unsupported("refuses to open more streams than the server allows, instead of waiting")
+if TESTCASE not in CASES:
+    unsupported(f"has no way to do {TESTCASE}")
+if os.environ.get("GROUPS"):
+    unsupported("takes no list of groups")
 asyncio.run(run_client() if os.environ["ROLE"] == "client" else run_server())

@@ -39,15 +39,14 @@ func main() {
 	case "handshake", "transfer", "longrtt", "multiplexing", "multiconnect", "retry", "resumption",
 		"zerortt", "http3", "ecn", "postquantum", "postquantum-retry":
 	default:
-		os.Exit(unsupported)
+		cannot("quic-go has no way to do " + testcase)
 	}
 	wanted, known := groups()
-	// A client chooses the group of its share by an order of its own.
-	if len(wanted) > 1 && role == "client" && wanted[0] != tls.X25519MLKEM768 {
-		known = false
-	}
 	if !known {
-		os.Exit(unsupported)
+		cannot("crypto/tls lacks one of these groups")
+	}
+	if len(wanted) > 1 && role == "client" && wanted[0] != tls.X25519MLKEM768 {
+		cannot("a client chooses the group of its share by an order of its own")
 	}
 	curves = wanted
 	run := client
@@ -58,6 +57,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// Ends the program for a reason that makes the case impossible.
+func cannot(reason string) {
+	fmt.Fprintln(os.Stderr, reason)
+	os.Exit(unsupported)
 }
 
 // Groups of key exchange; nil for Go's own choice.

@@ -20,6 +20,7 @@ mod hq;
 mod http3;
 mod others;
 mod params;
+mod policies;
 mod server;
 
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
@@ -163,8 +164,9 @@ impl Task {
             .case
             .is_post_quantum()
             .then_some(KeyExchange::RequirePostQuantum);
-        let groups = self.params.groups.clone();
-        groups.map(KeyExchange::Exactly).or(of_case)
+        let groups = self.params.groups.as_deref();
+        let named = groups.and_then(|groups| self.params.policy(self.role, groups));
+        named.or(of_case)
     }
 
     /// Returns the cipher suites of the case, if it names any.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hybriq::{Backend, ClientConfig, Group, KeyExchange, Trust};
 use hybriq_netbench::stacks;
 
-use super::{Role, TestCase};
+use super::{Role, TestCase, policies};
 
 /// Options of our endpoint: words like `tls=s2n-tls groups=X25519MLKEM768,X25519`.
 ///
@@ -15,6 +15,7 @@ use super::{Role, TestCase};
 /// | `stack` | `hybriq` (default), `quinn`, `s2n-quic` or `quiche`: a peer that this program is built with |
 /// | `alpn` | `h3`: all cases use HTTP/3, for peers without HTTP/0.9 |
 /// | `groups` | groups of key exchange by name, the preferred one first |
+/// | `peer-groups` | groups of the other end, by which s2n-tls finds a policy that shows the same |
 /// | `preferred` | addresses that clients are asked to move to in `connectionmigration` |
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -26,6 +27,8 @@ pub struct Params {
     pub only_http3: bool,
     /// Groups for the key exchange, if they are not the default.
     pub groups: Option<Vec<Group>>,
+    /// Groups of the other end, if they are known.
+    pub peer_groups: Vec<Group>,
     /// Addresses for [`TestCase::ConnectionMigration`](super::TestCase::ConnectionMigration).
     pub preferred: Vec<SocketAddr>,
 }
@@ -41,6 +44,7 @@ impl Params {
             stack: Stack::Hybriq,
             only_http3: false,
             groups: None,
+            peer_groups: Vec::new(),
             preferred: Vec::new(),
         };
         for word in words.split_whitespace() {
@@ -56,12 +60,8 @@ impl Params {
                     return Err(format!("'{word}': hybriq, quinn, s2n-quic or quiche"));
                 }
                 Some(("alpn", "h3")) => params.only_http3 = true,
-                Some(("groups", names)) => {
-                    let groups = names.split(',').map(|name| {
-                        Group::from_name(name).ok_or_else(|| format!("no group is called '{name}'"))
-                    });
-                    params.groups = Some(groups.collect::<Result<_, _>>()?);
-                }
+                Some(("groups", names)) => params.groups = Some(read_groups(names)?),
+                Some(("peer-groups", names)) => params.peer_groups = read_groups(names)?,
                 Some(("preferred", addresses)) => {
                     let addresses = addresses.split(',').map(|address| {
                         let wrong = |_| format!("'{address}' is not address:port");
@@ -71,7 +71,7 @@ impl Params {
                 }
                 _ => {
                     return Err(format!(
-                        "'{word}': tls=, stack=, alpn=h3, groups= or preferred="
+                        "'{word}': tls=, stack=, alpn=h3, groups=, peer-groups= or preferred="
                     ));
                 }
             }
@@ -86,12 +86,7 @@ impl Params {
         }
         let groups = self.groups.clone()?;
         let is_known = match self.stack {
-            Stack::Hybriq => ClientConfig::new()
-                .tls(self.backend)
-                .trust(Trust::dangerously_accept_any_certificate())
-                .key_exchange(KeyExchange::Exactly(groups))
-                .check()
-                .is_ok(),
+            Stack::Hybriq => self.policy(role, &groups).is_some(),
             Stack::Quinn => groups
                 .iter()
                 .all(|&group| stacks::rustls::group(group).is_ok()),
@@ -103,8 +98,33 @@ impl Params {
                     && (role == Role::Server || groups.len() == 1)
             }
         };
-        (!is_known).then_some("the TLS library has no policy with these groups")
+        let lack = match (self.stack, self.backend) {
+            (Stack::Hybriq, Backend::S2nTls) => {
+                "s2n-tls has no policy that comes to this group in this way"
+            }
+            _ => "the TLS library does not have these groups, or chooses the share itself",
+        };
+        (!is_known).then_some(lack)
     }
+
+    /// Returns the policy of hybriq for groups; `None` if the TLS library does not have it.
+    pub(super) fn policy(&self, role: Role, groups: &[Group]) -> Option<KeyExchange> {
+        if self.backend == Backend::S2nTls {
+            return policies::find(role, groups, &self.peer_groups);
+        }
+        let policy = KeyExchange::Exactly(groups.to_vec());
+        let config = ClientConfig::new()
+            .trust(Trust::dangerously_accept_any_certificate())
+            .key_exchange(policy.clone());
+        config.check().is_ok().then_some(policy)
+    }
+}
+
+fn read_groups(names: &str) -> Result<Vec<Group>, String> {
+    let groups = names
+        .split(',')
+        .map(|name| Group::from_name(name).ok_or_else(|| format!("no group is called '{name}'")));
+    groups.collect()
 }
 
 /// Implementation of QUIC that an endpoint runs.
@@ -146,6 +166,7 @@ mod tests {
         for (words, expected) in [
             ("groups=SecP384r1MLKEM1024", false),
             ("tls=s2n-tls groups=SecP384r1MLKEM1024", true),
+            ("tls=s2n-tls groups=secp256r1 peer-groups=secp256r1", false),
             ("stack=quinn groups=X25519MLKEM768", false),
             ("stack=quinn groups=SecP384r1MLKEM1024", true),
             ("stack=s2n-quic groups=X25519", true),
@@ -167,6 +188,7 @@ mod tests {
             "tls",
             "tls=openssl",
             "groups=X25519,nonsense",
+            "peer-groups=nonsense",
             "preferred=192.0.2.1",
             "speed=high",
             "alpn=h2",

@@ -37,6 +37,11 @@ pub(super) struct Conditions {
     pub(super) client_losses: Vec<usize>,
     /// Datagrams that are lost, counted from 0 over both ends.
     pub(super) losses: Vec<usize>,
+    /// Chance of a datagram to be lost, but never more than [`IN_A_ROW`] one after another, as on the runner's
+    /// links.
+    pub(super) loss: Chance,
+    /// Chance of one of a datagram's first bytes to change, with the same limit: often it is one of the header.
+    pub(super) corruption: Chance,
     /// Chance that a datagram loses its end.
     pub(super) truncate: Chance,
     /// Chance that a former datagram of the same end follows.
@@ -58,7 +63,9 @@ pub(super) enum Capturing {
 /// Regular change of the address at which a client is seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rebinding {
-    /// Time of the first change, and between changes.
+    /// Time of the first change.
+    pub(super) first: Duration,
+    /// Time between changes.
     pub(super) every: Duration,
     /// Part that changes.
     pub(super) part: Part,
@@ -68,6 +75,7 @@ pub(super) struct Rebinding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Port,
+    /// The port changes too.
     Address,
 }
 
@@ -142,9 +150,32 @@ struct Relay {
     on_the_way: BinaryHeap<Reverse<OnTheWay>>,
     number: u64,
     rng: Rng,
+    losses: [Mishap; 2],
+    corruptions: [Mishap; 2],
     /// Datagrams that each end sent lately, for replays.
     former: [VecDeque<Vec<u8>>; 2],
     captures: Arc<Mutex<Captures>>,
+}
+
+/// Datagrams that are lost or corrupted one after another at most.
+const IN_A_ROW: u8 = 3;
+
+/// Bytes of a datagram's beginning, one of which is changed.
+const FIRST_BYTES: usize = 51;
+
+/// Something that happens to datagrams by chance, but to few in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mishap {
+    in_a_row: u8,
+}
+
+impl Mishap {
+    /// Returns true if it happens to the next datagram.
+    fn happens(&mut self, chance: Chance, rng: &mut Rng) -> bool {
+        let happens = rng.happens(chance) && self.in_a_row < IN_A_ROW;
+        self.in_a_row = if happens { self.in_a_row + 1 } else { 0 };
+        happens
+    }
 }
 
 /// Datagrams of an end that are kept for replays.
@@ -158,6 +189,8 @@ impl Relay {
             directions: Direction::pair(up.clone(), down.clone(), *seed),
             nat: Nat::new(conditions.rebinding),
             rng: Rng::nth(*seed, 2),
+            losses: Default::default(),
+            corruptions: Default::default(),
             former: Default::default(),
             conditions,
             sent: [0; 2],
@@ -256,10 +289,12 @@ impl Relay {
             return;
         };
         let is_listed = from == Role::Client && self.conditions.client_losses.contains(&number);
-        if is_listed || self.conditions.losses.contains(&of_both) {
+        let is_lost = self.losses[side].happens(self.conditions.loss, &mut self.rng);
+        if is_lost || is_listed || self.conditions.losses.contains(&of_both) {
             return;
         }
         let mut packet = packet.to_vec();
+        self.corrupt(side, &mut packet, udp);
         if let Some(bit) = passage.flip {
             let payload = udp.payload_mut(&mut packet);
             let bits = payload.len() as u64 * 8;
@@ -289,6 +324,24 @@ impl Relay {
                 }
             }
         }
+    }
+
+    /// Changes a byte by chance, as the runner's link does it.
+    fn corrupt(&mut self, side: usize, packet: &mut [u8], udp: &Udp) {
+        let payload = udp.payload_mut(packet);
+        // A client would end its attempt at a changed one, because it is not authenticated.
+        let is_version_negotiation = payload.first().is_some_and(|first| first & 0x80 != 0)
+            && payload.get(1..5) == Some(&[0; 4]);
+        let chance = self.conditions.corruption;
+        if is_version_negotiation || !self.corruptions[side].happens(chance, &mut self.rng) {
+            return;
+        }
+        let at = self.rng.below(payload.len().clamp(1, FIRST_BYTES) as u64) as usize;
+        let change = 1 + self.rng.below(255) as u8;
+        if let Some(byte) = payload.get_mut(at) {
+            *byte ^= change;
+        }
+        packet::set_checksums(packet, udp);
     }
 
     /// Hands over what is due.
@@ -359,21 +412,22 @@ impl Nat {
 
     /// Returns the number of changes so far.
     fn changes(&self, now: Duration) -> u16 {
-        self.rebinding.map_or(0, |Rebinding { every, .. }| {
-            (now.as_millis() / every.as_millis().max(1)) as u16
-        })
+        let since = |Rebinding { first, every, .. }: Rebinding| {
+            let since = now.checked_sub(first)?;
+            Some(1 + (since.as_millis() / every.as_millis().max(1)) as u16)
+        };
+        self.rebinding.and_then(since).unwrap_or_default()
     }
 
     fn translated(&self, changes: u16, mut inside: SocketAddr) -> SocketAddr {
         let Some(Rebinding { part, .. }) = self.rebinding else {
             return inside;
         };
+        // Port numbers from 1024, so that none is reserved.
+        let port = u32::from(inside.port()) + u32::from(changes) * 7;
+        inside.set_port((1024 + (port - 1024) % 64_512) as u16);
         match (part, inside) {
-            (Part::Port, _) => {
-                // Port numbers from 1024, so that none is reserved.
-                let port = u32::from(inside.port()) + u32::from(changes) * 7;
-                inside.set_port((1024 + (port - 1024) % 64_512) as u16);
-            }
+            (Part::Port, _) => {}
             (Part::Address, SocketAddr::V4(address)) => {
                 let ip = u32::from(*address.ip()) + u32::from(changes);
                 inside.set_ip(std::net::Ipv4Addr::from(ip).into());
@@ -407,10 +461,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_third_is_lost_and_never_more_than_three_in_a_row() {
+        let (mut mishap, mut rng) = (Mishap::default(), Rng::nth(7, 1));
+        let lost: Vec<_> = (0..10_000)
+            .map(|_| mishap.happens(hybriq_sim::per_mille(300), &mut rng))
+            .collect();
+        let sum = lost.iter().filter(|lost| **lost).count();
+        assert!((2_800..3_050).contains(&sum), "{sum}");
+        let mut rows = lost.split(|lost| !lost).map(<[bool]>::len);
+        assert_eq!(rows.by_ref().max(), Some(usize::from(IN_A_ROW)));
+    }
+
+    #[test]
     fn a_nat_forgets_what_it_knew() {
         for part in [Part::Port, Part::Address] {
-            let every = Duration::from_secs(5);
-            let mut nat = Nat::new(Some(Rebinding { every, part }));
+            let mut nat = Nat::new(Some(Rebinding {
+                first: Duration::from_secs(2),
+                every: Duration::from_secs(5),
+                part,
+            }));
             let inside: SocketAddr = "192.0.2.2:65535".parse().expect("an address");
             let first = nat.outside(Duration::from_secs(1), inside);
             assert_eq!(first, inside);
@@ -419,6 +488,8 @@ mod tests {
             assert_eq!(second.ip() == first.ip(), part == Part::Port);
             assert_eq!(nat.inside(Duration::from_secs(6), second), Some(inside));
             assert_eq!(nat.inside(Duration::from_secs(6), first), None);
+            assert_eq!(nat.outside(Duration::from_millis(6999), inside), second);
+            assert_ne!(nat.outside(Duration::from_secs(7), inside), second);
         }
         let mut nat = Nat::new(None);
         let inside: SocketAddr = "192.0.2.2:4000".parse().expect("an address");

@@ -64,7 +64,7 @@ const INSTALL_PYTHON: &str = "install Python 3 with venv and run interop/peers/i
 const INSTALL_DEBIAN: &str =
     "run interop/peers/install as root on Debian with mmdebstrap installed";
 
-const PEERS: [Peer; 13] = [
+const PEERS: [Peer; 14] = [
     OURS,
     Peer {
         name: "hybriq-s2n-tls",
@@ -116,6 +116,13 @@ const PEERS: [Peer; 13] = [
         params: "",
         speaks: Speaks::Http3,
         install: INSTALL_DEBIAN,
+        ..OURS
+    },
+    Peer {
+        name: "msquic",
+        program: Program::Built("msquic/hybriq-interop-msquic"),
+        params: "",
+        install: "install CMake, Perl and a C compiler, and run interop/peers/install msquic",
         ..OURS
     },
     Peer {
@@ -202,6 +209,12 @@ impl Peer {
     /// Returns true if it knows no other application protocol than HTTP/3.
     pub(super) fn needs_http3(&self) -> bool {
         self.speaks == Speaks::Http3
+    }
+
+    /// Returns false for s2n-tls, which knows policies instead of lists of groups, and for browsers, which offer what
+    /// they like.
+    pub(super) fn has_exact_groups(&self) -> bool {
+        !self.params.contains("s2n-tls") && !["chromium", "firefox"].contains(&self.name)
     }
 
     /// Returns true if it can be this side of a connection.

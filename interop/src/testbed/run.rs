@@ -95,7 +95,12 @@ impl Folders {
             }
             bytes += sent.len();
         }
-        Ok(bytes)
+        let all = fs::read_dir(self.at("downloads")).map_err(|error| error.to_string())?;
+        let mut all = all.flatten().map(|entry| entry.file_name());
+        match all.find(|name| !names.iter().any(|known| name.as_os_str() == known.as_str())) {
+            Some(other) => Err(format!("{} was not asked for", other.display())),
+            None => Ok(bytes),
+        }
     }
 }
 
@@ -123,6 +128,7 @@ pub(super) async fn run(
     let run = Run {
         case,
         by_http3: client.needs_http3() || server.needs_http3(),
+        has_exact_end: [client, server].iter().any(|peer| peer.has_exact_groups()),
         certificates,
         folders: &folders,
         hosts: &hosts,
@@ -143,7 +149,7 @@ pub(super) async fn run(
             Ok(measured) => (Outcome::Passed, measured),
             Err(reason) => (Outcome::Failed, reason),
         },
-        Ended::Unsupported(end) => (Outcome::Unsupported, format!("by the {end}")),
+        Ended::Unsupported(role) => (Outcome::Unsupported, run.lack(role)),
         Ended::Badly(reason) => (Outcome::Failed, reason),
         Ended::Never(reason) => (Outcome::Hung, reason),
     };
@@ -158,7 +164,7 @@ pub(super) async fn run(
 /// End of both endpoints.
 enum Ended {
     Well,
-    Unsupported(&'static str),
+    Unsupported(Role),
     Badly(String),
     /// One was killed after its deadline.
     Never(String),
@@ -168,6 +174,8 @@ struct Run<'a> {
     case: &'static Case,
     /// True if an end knows nothing but HTTP/3.
     by_http3: bool,
+    /// True if an end has the groups of the case and no others.
+    has_exact_end: bool,
     certificates: &'a Certificates,
     folders: &'a Folders,
     hosts: &'a Hosts,
@@ -186,7 +194,7 @@ impl Run<'_> {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(status))) => {
                 return Ok(match status.code() {
-                    Some(UNSUPPORTED) => Ended::Unsupported("server"),
+                    Some(UNSUPPORTED) => Ended::Unsupported(Role::Server),
                     _ => Ended::Badly(format!("the server did not start: {status}")),
                 });
             }
@@ -228,7 +236,7 @@ impl Run<'_> {
         let server_died = serving.try_wait()?;
         stop(&mut serving).await?;
         Ok(match (status.code(), server_died) {
-            (Some(UNSUPPORTED), _) => Ended::Unsupported("client"),
+            (Some(UNSUPPORTED), _) => Ended::Unsupported(Role::Client),
             (_, Some(status)) => Ended::Badly(format!("the server ended: {status}")),
             (Some(0), None) => Ended::Well,
             _ => Ended::Badly(format!(
@@ -257,13 +265,18 @@ impl Run<'_> {
         };
         let url = |name: &String| format!("https://{}:{PORT}/{name}", self.case.host);
         let urls: Vec<_> = names.iter().map(url).collect();
-        let (testcase, groups) = match role {
-            Role::Client => (self.case.client, self.case.client_groups),
-            Role::Server => (self.case.server, self.case.server_groups),
+        let of_client = (self.case.client, self.case.client_groups);
+        let of_server = (self.case.server, self.case.server_groups);
+        let ((testcase, groups), (_, peer_groups)) = match role {
+            Role::Client => (of_client, of_server),
+            Role::Server => (of_server, of_client),
         };
         let mut params = peer.params.to_owned();
         if !groups.is_empty() {
             params = format!("{params} groups={groups}");
+        }
+        if self.has_exact_end && !peer_groups.is_empty() {
+            params = format!("{params} peer-groups={peer_groups}");
         }
         let alpn = if self.by_http3 { "h3" } else { "" };
         if self.by_http3 {
@@ -343,6 +356,17 @@ impl Run<'_> {
             .ok()
             .and_then(|lines| lines.lines().map_while(Result::ok).last());
         last.unwrap_or_default()
+    }
+
+    /// Returns who cannot do the case, and why.
+    fn lack(&self, role: Role) -> String {
+        let (end, reason) = (Self::folder(role), self.last_words(role));
+        let reason = reason.strip_prefix("unsupported: ").unwrap_or(&reason);
+        if reason.is_empty() {
+            format!("by the {end}")
+        } else {
+            format!("by the {end}: {reason}")
+        }
     }
 
     /// Returns the key logs of both ends.

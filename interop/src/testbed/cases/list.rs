@@ -41,17 +41,23 @@ fn plain() -> Conditions {
 }
 
 fn lossy(loss: Chance) -> Conditions {
-    both(Settings { loss, ..usual() })
+    Conditions { loss, ..plain() }
 }
 
-fn corrupting(corrupt: Chance) -> Conditions {
-    both(Settings { corrupt, ..usual() })
+fn corrupting(corruption: Chance) -> Conditions {
+    Conditions {
+        corruption,
+        ..plain()
+    }
 }
 
 fn rebinding(part: Part) -> Conditions {
-    let every = Duration::from_secs(3);
     Conditions {
-        rebinding: Some(Rebinding { every, part }),
+        rebinding: Some(Rebinding {
+            first: Duration::from_secs(1),
+            every: Duration::from_secs(5),
+            part,
+        }),
         ..plain()
     }
 }
@@ -256,7 +262,7 @@ pub(super) const CASES: [Case; 63] = [
         letters: "BP",
         files: Files::Sizes(&[10 * MIB]),
         link: || rebinding(Part::Port),
-        check: verdict::rebinding,
+        check: verdict::port_rebinding,
         ..PLAIN
     },
     Case {
@@ -264,7 +270,7 @@ pub(super) const CASES: [Case; 63] = [
         letters: "BA",
         files: Files::Sizes(&[10 * MIB]),
         link: || rebinding(Part::Address),
-        check: verdict::rebinding,
+        check: verdict::address_rebinding,
         ..PLAIN
     },
     Case {

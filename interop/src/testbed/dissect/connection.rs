@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    Frame, Kind, Opened, Packet, frames,
+    Frame, Kind, Opened, Packet, frames, handshake,
     keys::{KeyLog, Keys, Suite, Version},
 };
 use crate::{
     runner::Role,
     witness::{ClientHello, Cursor, ServerHello, client_hellos, server_hellos},
 };
+
+/// Bytes of an authentication tag.
+const TAG: usize = 16;
 
 /// Facts about a connection.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +27,8 @@ pub(in crate::testbed) struct Facts {
     pub(in crate::testbed) has_certificate: bool,
     /// Bytes of the server's CRYPTO data in Handshake packets.
     pub(in crate::testbed) server_handshake_bytes: u64,
+    /// Bidirectional streams that the server allows at first.
+    pub(in crate::testbed) server_streams: Option<u64>,
 }
 
 /// Bytes of a CRYPTO stream.
@@ -208,8 +213,8 @@ impl Connection {
         if let Some(stream) = self.crypto.get(&(index(Role::Server), Kind::Handshake)) {
             let bytes = stream.prefix();
             self.facts.server_handshake_bytes = bytes.len() as u64;
-            // 11: Certificate, 25: CompressedCertificate.
-            self.facts.has_certificate = messages(&bytes).any(|kind| matches!(kind, 11 | 25));
+            self.facts.has_certificate = handshake::has_certificate(&bytes);
+            self.facts.server_streams = handshake::streams(&bytes);
         }
         self.facts
     }
@@ -393,6 +398,7 @@ impl Connection {
         Some(Opened {
             number,
             phase: false,
+            len: payload.len() + TAG,
             frames: frames::read(&payload),
         })
     }
@@ -443,24 +449,13 @@ impl Connection {
                 Opened {
                     number,
                     phase: phase % 2 == 1,
+                    len: payload.len() + TAG,
                     frames,
                 },
             ));
         }
         None
     }
-}
-
-/// Returns the types of the handshake messages in a CRYPTO stream.
-fn messages(stream: &[u8]) -> impl Iterator<Item = u8> {
-    let mut cursor = Cursor::new(stream);
-    std::iter::from_fn(move || {
-        let kind = cursor.byte()?;
-        let len = cursor.take(3)?.iter();
-        let len = len.fold(0, |value, &byte| value << 8 | usize::from(byte));
-        cursor.take(len)?;
-        Some(kind)
-    })
 }
 
 /// Returns the whole number of a packet (RFC 9000 Appendix A.3).

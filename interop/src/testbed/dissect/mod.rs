@@ -2,6 +2,7 @@
 
 mod connection;
 mod frames;
+mod handshake;
 mod keys;
 mod print;
 
@@ -49,6 +50,8 @@ pub(super) struct Opened {
     pub(super) number: u64,
     /// Key phase of a 1-RTT packet.
     pub(super) phase: bool,
+    /// Bytes of the contents, as they were sent.
+    pub(super) len: usize,
     pub(super) frames: Vec<Frame>,
 }
 

@@ -90,6 +90,7 @@ mod tests {
             opened: Some(Opened {
                 number: 7,
                 phase: false,
+                len: 100,
                 frames: vec![
                     Frame::Ack { with_ecn: false },
                     Frame::Crypto {

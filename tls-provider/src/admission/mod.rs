@@ -70,6 +70,7 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
             format!("the ClientHello has no {missing} extension"),
         ));
     }
+    check_shares(hello)?;
     // A client that offers protocols to a server without any is a mismatch as well, which is how
     // rustls reads RFC 9001 §8.1.
     let offered = hello.alpn().next().is_some();
@@ -81,6 +82,27 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
             Alert::NO_APPLICATION_PROTOCOL,
             no_protocol(alpn, hello),
         ));
+    }
+    Ok(())
+}
+
+/// Refuses key shares that no client may send: two for a group, one for a group that it does not
+/// support (RFC 8446 §4.2.8), or one of a wrong length. Both lists are bounded.
+fn check_shares(hello: &ClientHello) -> Result<(), Error> {
+    let shares = hello.key_shares();
+    for (at, (group, len)) in shares.iter().enumerate() {
+        let has_length = |(of_client, _): (usize, usize)| of_client == *len;
+        let problem = if !hello.groups().contains(group) {
+            "a group that is not in its supported_groups"
+        } else if shares.iter().skip(at + 1).any(|(other, _)| other == group) {
+            "a group twice"
+        } else if !group.share_sizes().is_none_or(has_length) {
+            "a wrong length"
+        } else {
+            continue;
+        };
+        let detail = format!("the client sent a key share of {problem}: {group}");
+        return Err(Error::new(Alert::ILLEGAL_PARAMETER, detail));
     }
     Ok(())
 }

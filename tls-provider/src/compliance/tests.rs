@@ -13,11 +13,14 @@ fn names_are_read_back() {
         );
     }
     let error = "cnsa3".parse::<Profile>().expect_err("no profile");
+    let text = error.to_string();
     assert!(
-        error
-            .to_string()
-            .starts_with("there is no profile `cnsa3`; use default, cnsa2")
+        text.starts_with("there is no profile `cnsa3`; use default, cnsa2"),
+        "{text}"
     );
+    for profile in Profile::ALL {
+        assert!(text.contains(profile.name()), "{text}");
+    }
 }
 
 /// The groups of a policy under a profile.

@@ -2,6 +2,8 @@
 
 use bytes::BytesMut;
 
+#[cfg(all(unix, feature = "s2n-tls"))]
+use crate::Group;
 use crate::{Alert, Error, Level, PerLevel};
 
 #[cfg(test)]
@@ -48,10 +50,8 @@ pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<
     Ok(())
 }
 
-#[cfg(feature = "rustls")]
 const SERVER_HELLO: u8 = 2;
 /// Random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
-#[cfg(feature = "rustls")]
 const RETRY_RANDOM: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
@@ -59,7 +59,32 @@ const RETRY_RANDOM: [u8; 32] = [
 
 /// Returns true if a message is a HelloRetryRequest. rustls reports one only where no ticket was
 /// used.
-#[cfg(feature = "rustls")]
 pub(crate) fn is_hello_retry(message: &[u8]) -> bool {
     message.first() == Some(&SERVER_HELLO) && message.get(6..38) == Some(&RETRY_RANDOM)
+}
+
+/// Type of the extension with key shares (RFC 8446 §4.2).
+#[cfg(all(unix, feature = "s2n-tls"))]
+const KEY_SHARE: [u8; 2] = [0, 51];
+
+/// Returns the group of a ServerHello and the length of its key share.
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub(crate) fn server_share(message: &[u8]) -> Option<(Group, usize)> {
+    if message.first() != Some(&SERVER_HELLO) || is_hello_retry(message) {
+        return None;
+    }
+    // The session id stands behind the header, the version and the random; behind it are the suite and the
+    // compression method, and the length of the extensions.
+    let session_id = usize::from(*message.get(38)?);
+    let mut rest = message.get(39 + session_id + 3 + 2..)?;
+    loop {
+        let ([kind @ .., high, low], tail) = rest.split_first_chunk::<4>()?;
+        let len = u16::from_be_bytes([*high, *low]);
+        let (body, next) = tail.split_at_checked(len.into())?;
+        if *kind == KEY_SHARE {
+            let (group, share) = body.split_first_chunk::<2>()?;
+            return Some((Group(u16::from_be_bytes(*group)), share.get(2..)?.len()));
+        }
+        rest = next;
+    }
 }

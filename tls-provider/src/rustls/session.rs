@@ -35,6 +35,7 @@ pub(super) struct Running {
     early_context: Arc<[u8]>,
     /// Context that new tickets are bound to.
     scope: Arc<[u8]>,
+    failed: Option<Error>,
 }
 
 impl Running {
@@ -85,6 +86,7 @@ impl Running {
             ticket: None,
             early_context: Arc::default(),
             scope: Arc::default(),
+            failed: None,
         }
     }
 
@@ -237,6 +239,23 @@ impl Running {
         self.collect_secrets(tx)
     }
 
+    fn run(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<(), Error> {
+        if self.side.is_client() && self.write_level == Level::Initial {
+            self.collect_writes(tx);
+        }
+        if let Some(early) = self.early_secret.take() {
+            push(tx, early)?;
+        }
+        loop {
+            let level = self.read_level();
+            message::refuse_left_over(rx, level)?;
+            match message::take(&mut rx[level])? {
+                Some(message) => self.read(&message, tx)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
     fn failure(&self, error: &::rustls::Error) -> Error {
         use ::rustls::Error as Tls;
         if let Some(error) = of_application(error) {
@@ -304,19 +323,12 @@ fn ca_as_peer(side: Side) -> String {
 
 impl Session for Running {
     fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
-        if self.side.is_client() && self.write_level == Level::Initial {
-            self.collect_writes(tx);
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
-        if let Some(early) = self.early_secret.take() {
-            push(tx, early)?;
-        }
-        loop {
-            let level = self.read_level();
-            message::refuse_left_over(rx, level)?;
-            match message::take(&mut rx[level])? {
-                Some(message) => self.read(&message, tx)?,
-                None => break,
-            }
+        if let Err(error) = self.run(rx, tx) {
+            self.failed = Some(error.clone());
+            return Err(error);
         }
         Ok(if self.tls.is_handshaking() {
             Status::NeedsPeer

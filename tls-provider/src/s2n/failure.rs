@@ -2,7 +2,7 @@
 
 use s2n_tls::error::{Error as S2nError, ErrorType};
 
-use crate::{Alert, Error};
+use crate::{Alert, Error, Side};
 
 /// Translates an error to the alert that the RFCs require. s2n-tls gives none for many errors, 80
 /// for some that are the peer's fault, and the same alert for an unknown authority and for a wrong
@@ -40,6 +40,17 @@ pub(super) fn of(error: &S2nError) -> Error {
         _ => error.alert().map_or_else(|| by_kind(error), Alert),
     };
     Error::new(alert, super::reason(error))
+}
+
+/// Translates an error of one side. Where a server knows no group of the client, a client was given one that
+/// it did not offer (RFC 8446 §4.2.8).
+pub(super) fn at(side: Side, error: &S2nError) -> Error {
+    match error.name() {
+        "S2N_ERR_ECDHE_UNSUPPORTED_CURVE" if side.is_client() => {
+            Error::new(Alert::ILLEGAL_PARAMETER, super::reason(error))
+        }
+        _ => of(error),
+    }
 }
 
 fn by_kind(error: &S2nError) -> Alert {

@@ -18,6 +18,8 @@ mod negotiation;
 mod profiles;
 mod resumption;
 mod sessions;
+#[cfg(feature = "rustls")]
+mod shares;
 mod signer;
 mod support;
 mod verifier;

@@ -143,7 +143,11 @@ impl Answer for Shared {
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
         let connection = session::connection(Mode::Server, config, start.params)
             .map_err(|error| failure::of(&error))?;
-        let client = Client { hello, lineages };
+        let client = Client {
+            hello,
+            lineages,
+            group,
+        };
         Ok(Box::new(Running::server(
             connection,
             self.common.clone(),

@@ -24,6 +24,9 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
+/// Levels of handshake messages.
+const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
+
 /// Range of the random in a ClientHello.
 const RANDOM: std::ops::Range<usize> = 6..38;
 
@@ -82,6 +85,8 @@ pub(super) struct Lineages {
 pub(super) struct Client<'a> {
     pub(super) hello: &'a ClientHello,
     pub(super) lineages: Lineages,
+    /// Group of the handshake.
+    pub(super) group: Group,
 }
 
 /// One connection of s2n-tls and the levels it has reached.
@@ -94,6 +99,8 @@ pub(super) struct Running {
     peer: Peer,
     /// Server: lineages of the tickets that its configuration issues and accepts.
     lineages: Option<Lineages>,
+    /// Server: group of the share of the client that it has not answered.
+    shared: Option<Group>,
     peer_params: Option<Vec<u8>>,
     suite: Option<Suite>,
     started: bool,
@@ -111,6 +118,7 @@ impl Running {
             client_random: [0; 32],
             peer,
             lineages: None,
+            shared: None,
             peer_params: None,
             suite: None,
             started: false,
@@ -121,6 +129,8 @@ impl Running {
 
     pub(super) fn server(connection: Connection, common: Common, client: &Client<'_>) -> Self {
         let name = client.hello.server_name();
+        let mut shares = client.hello.key_shares().iter();
+        let has_share = shares.any(|(group, _)| *group == client.group);
         let asked_for = Peer {
             name: name.unwrap_or_default().to_owned(),
             is_sent: name.is_some(),
@@ -130,6 +140,7 @@ impl Running {
             io: Io::new(Side::Server),
             side: Side::Server,
             lineages: Some(client.lineages),
+            shared: has_share.then_some(client.group),
             client_random: client.hello.random().try_into().unwrap_or_default(),
             started: true,
             ..Self::client(connection, common, asked_for)
@@ -153,7 +164,7 @@ impl Running {
         let polled = io::with(&mut self.io, || connection.poll_negotiate().map_ok(drop));
         match polled {
             Poll::Pending => {}
-            Poll::Ready(Err(error)) => return Err(failure::of(&error)),
+            Poll::Ready(Err(error)) => return Err(failure::at(self.side, &error)),
             Poll::Ready(Ok(())) => self.complete = true,
         }
         if !self.io.message.is_empty() {
@@ -332,6 +343,38 @@ impl Running {
         Ok(())
     }
 
+    /// Refuses a share of the server with bytes too many, which s2n-tls does not see.
+    fn check_share(&self, next: &[u8]) -> Result<(), Error> {
+        if self.side.is_server() || self.complete {
+            return Ok(());
+        }
+        let Some((group, len)) = message::server_share(next) else {
+            return Ok(());
+        };
+        match group.share_sizes() {
+            Some((_, of_server)) if of_server != len => Err(Error::new(
+                Alert::ILLEGAL_PARAMETER,
+                format!("the server sent a key share of a wrong length: {group}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a share of the client that s2n-tls cannot read: it would ask for another one of the group.
+    fn refuse_retry(&mut self, before: usize) -> Result<(), Error> {
+        let Some(group) = self.shared.take() else {
+            return Ok(());
+        };
+        let answer = self.io.crypto.initial.get(before..).unwrap_or_default();
+        if !message::is_hello_retry(answer) {
+            return Ok(());
+        }
+        Err(Error::new(
+            Alert::ILLEGAL_PARAMETER,
+            format!("the client sent a key share that is malformed: {group}"),
+        ))
+    }
+
     fn run(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<(), Error> {
         if !self.started {
             self.started = true;
@@ -348,8 +391,11 @@ impl Running {
             let Some(next) = message::take(&mut rx[level])? else {
                 break;
             };
+            self.check_share(&next)?;
             self.io.message = next;
+            let before = self.io.crypto.initial.len();
             self.advance()?;
+            self.refuse_retry(before)?;
             self.collect_secrets(tx)?;
         }
         Ok(())
@@ -370,10 +416,15 @@ impl Session for Running {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
+        let before = LEVELS.map(|level| tx.crypto[level].len());
         std::mem::swap(&mut self.io.crypto, &mut tx.crypto);
         let ran = self.run(rx, tx);
         std::mem::swap(&mut self.io.crypto, &mut tx.crypto);
         if let Err(error) = ran {
+            // s2n-tls writes its ServerHello before it finds that it can derive nothing from the shares.
+            for (level, len) in LEVELS.into_iter().zip(before) {
+                tx.crypto[level].truncate(len);
+            }
             self.failed = Some(error.clone());
             return Err(error);
         }

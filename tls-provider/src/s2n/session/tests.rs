@@ -22,6 +22,7 @@ fn careless_server(initial: &[u8]) -> Running {
     let client = Client {
         hello: &hello,
         lineages,
+        group: Group::X25519MLKEM768,
     };
     let common = Common {
         alpn: [].into(),

@@ -139,6 +139,7 @@ async fn a_handshake_is_a_record_for_audits() {
   "role": "client",
   "tls_library": "rustls",
   "profile": "cnsa2",
+  "fips": false,
   "requires_post_quantum": true
 }"#;
     assert_eq!(record, expected);

@@ -94,6 +94,8 @@ pub use verifier::{PeerChain, Verifier};
 
 /// Returns true if the cryptography of this build is a FIPS module of AWS-LC, whose self tests have
 /// passed. Only a build with the feature `fips` has one.
+///
+/// [`Provider::is_fips`] and [`Negotiated::fips`] also ask the TLS library, and look at the algorithms.
 pub fn is_fips() -> bool {
     aws_lc_rs::try_fips_mode().is_ok()
 }

@@ -79,6 +79,7 @@ impl fmt::Display for SignatureScheme {
 /// Outcome of a handshake. Fields are `None` until they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Negotiated {
     /// Key-exchange group.
     pub group: Option<Group>,
@@ -102,4 +103,7 @@ pub struct Negotiated {
     /// Lineage of the session: that of its own full handshake, or of the first one in its chain of
     /// tickets. Known at completion.
     pub lineage: Option<Lineage>,
+    /// True if the library ran on a FIPS module whose self tests have passed, and both the group and
+    /// the cipher suite are approved. It says nothing about the certificates.
+    pub fips: bool,
 }

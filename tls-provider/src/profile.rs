@@ -240,6 +240,14 @@ impl Profile {
         (!suites.is_empty()).then_some(suites)
     }
 
+    /// Returns true if a FIPS module may do a handshake with this group and this cipher suite.
+    #[cfg(all(unix, feature = "s2n-tls"))]
+    pub(crate) fn is_approved(group: Group, suite: Suite) -> bool {
+        // Approved, and in no profile only because rustls lacks it.
+        let by_curve = group == Group::SECP521R1;
+        (by_curve || FIPS140.groups.contains(&group)) && FIPS140.suites.contains(&suite)
+    }
+
     /// Returns true if 0-RTT data may be used.
     pub const fn allows_early_data(self) -> bool {
         self.rules().early_data

@@ -78,6 +78,15 @@ pub trait Provider: Send + Sync {
         Profile::Default
     }
 
+    /// Returns true if all that a handshake of this provider can negotiate is done with approved groups
+    /// and cipher suites, in a FIPS module whose self tests have passed. It is the library's own
+    /// statement about the cryptography that it runs on.
+    ///
+    /// [`Profile::Fips140`] makes it so; [`Negotiated::fips`] has the answer for one handshake.
+    fn is_fips(&self) -> bool {
+        false
+    }
+
     /// Returns the [resumption context](Start::resumption_context) of the session that a client
     /// holds for this server, if it holds one and can tell.
     ///

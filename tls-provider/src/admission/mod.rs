@@ -34,6 +34,11 @@ impl<T> ByServerName<T> {
         &self.default
     }
 
+    /// Returns the value of every policy.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.default).chain(self.names.values())
+    }
+
     pub(crate) fn get(&self, server_name: Option<&str>) -> &T {
         match server_name {
             Some(name) if !self.names.is_empty() => self

@@ -149,6 +149,10 @@ impl Provider for Client {
         self.profile
     }
 
+    fn is_fips(&self) -> bool {
+        self.resuming.fips() && crate::is_fips()
+    }
+
     fn key_exchange(&self) -> &KeyExchange {
         &self.key_exchange
     }

@@ -214,6 +214,11 @@ impl Provider for Server {
         self.shared.profile
     }
 
+    fn is_fips(&self) -> bool {
+        let mut policies = self.shared.policies.iter();
+        crate::is_fips() && policies.all(|policy| policy.configs.iter().all(|it| it.fips()))
+    }
+
     fn key_exchange(&self) -> &KeyExchange {
         &self.shared.policies.default().key_exchange
     }

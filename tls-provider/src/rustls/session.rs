@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ::rustls::HandshakeKind;
+use ::rustls::crypto::SupportedKxGroup;
 use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
 use bytes::BytesMut;
 
@@ -108,6 +109,15 @@ impl Running {
     fn group(&self) -> Option<Group> {
         let group = self.tls.negotiated_key_exchange_group()?;
         Some(Group(group.name().into()))
+    }
+
+    /// Returns true if a FIPS module does this handshake with approved algorithms, as rustls knows them.
+    fn is_fips(&self) -> bool {
+        let suite = self.tls.negotiated_cipher_suite();
+        let group = self.tls.negotiated_key_exchange_group();
+        suite.is_some_and(|it| it.fips())
+            && group.is_some_and(SupportedKxGroup::fips)
+            && crate::is_fips()
     }
 
     fn lineage(&self) -> Option<Lineage> {
@@ -386,6 +396,7 @@ impl Session for Running {
             resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
             early_data: self.early_data == EarlyDataStatus::Accepted,
             lineage: self.lineage(),
+            fips: self.is_fips(),
         }
     }
 

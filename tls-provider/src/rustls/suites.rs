@@ -81,6 +81,11 @@ impl quic::Algorithm for NoKeys {
     fn aead_key_len(&self) -> usize {
         self.0
     }
+
+    /// The transport protects packets with the same library.
+    fn fips(&self) -> bool {
+        crate::is_fips()
+    }
 }
 
 impl quic::PacketKey for NoKey {

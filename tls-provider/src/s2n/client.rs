@@ -24,6 +24,7 @@ use crate::{
 pub struct Client {
     key_exchange: KeyExchange,
     profile: Profile,
+    is_fips: bool,
     config: Config,
     common: Common,
     tickets: Option<Tickets>,
@@ -38,6 +39,7 @@ impl Client {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let options = &*options.under_profile()?;
+        super::check_module(options.profile)?;
         let policy = policy::under(
             options.profile,
             &options.key_exchange,
@@ -60,6 +62,7 @@ impl Client {
         Ok(Self {
             key_exchange: options.key_exchange.clone(),
             profile: options.profile,
+            is_fips: policy.is_fips(),
             config,
             common: Common {
                 alpn: options.alpn.clone().into(),
@@ -99,6 +102,10 @@ impl Provider for Client {
 
     fn profile(&self) -> Profile {
         self.profile
+    }
+
+    fn is_fips(&self) -> bool {
+        self.is_fips
     }
 
     fn key_exchange(&self) -> &KeyExchange {

@@ -20,12 +20,32 @@ mod tickets;
 pub use client::Client;
 pub use server::Server;
 
-use crate::ConfigError;
+use crate::{ConfigError, Profile};
 
 const NAME: &str = "s2n-tls";
 
 fn unsupported(detail: impl Into<String>) -> ConfigError {
     ConfigError::unsupported(NAME, detail)
+}
+
+/// Returns true if the cryptography that s2n-tls was linked with is a FIPS module, as s2n-tls itself says,
+/// and that of the transport is one, too. The two differ where s2n-tls was built elsewhere.
+fn is_fips() -> bool {
+    s2n_tls::init::init();
+    crate::is_fips() && s2n_tls::init::fips_mode().is_ok_and(|mode| mode.is_enabled())
+}
+
+/// Refuses a profile that asks for a FIPS module which s2n-tls does not have.
+fn check_module(profile: Profile) -> Result<(), ConfigError> {
+    if profile != Profile::Fips140 || is_fips() {
+        return Ok(());
+    }
+    Err(ConfigError::Profile {
+        profile,
+        problem: "s2n-tls is linked with a library that is no FIPS module; build it from its crate, with \
+                  the feature `fips`"
+            .to_owned(),
+    })
 }
 
 /// Describes a call that s2n-tls refused.

@@ -9,6 +9,7 @@ mod check;
 mod crypto;
 mod early_data;
 mod exporter;
+mod fips;
 mod groups;
 mod identity;
 mod key_log;

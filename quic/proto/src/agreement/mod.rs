@@ -46,6 +46,9 @@ pub struct Handshake {
     pub tls_library: &'static str,
     /// Rules of an authority that this end enforces.
     pub profile: Profile,
+    /// True if a FIPS module whose self tests have passed did this handshake, and both the group and the
+    /// cipher suite are approved. The TLS library says so itself; the feature `fips` is needed.
+    pub fips: bool,
     /// True if this end refuses every key exchange that is not post-quantum.
     pub requires_post_quantum: bool,
 }
@@ -153,6 +156,7 @@ impl Handshake {
             role: around.side,
             tls_library: around.library,
             profile: around.profile,
+            fips: negotiated.fips,
             requires_post_quantum: around.policy.requires_post_quantum(),
         })
     }

@@ -87,7 +87,7 @@ const fn version(version: Version) -> u32 {
 
 impl Serialize for Handshake {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut record = serializer.serialize_struct("Handshake", 20)?;
+        let mut record = serializer.serialize_struct("Handshake", 21)?;
         record.serialize_field("post_quantum", &self.is_post_quantum())?;
         record.serialize_field("group", &Text(self.key_exchange.group))?;
         record.serialize_field("group_kind", kind(self.key_exchange.kind()))?;
@@ -109,6 +109,7 @@ impl Serialize for Handshake {
         record.serialize_field("role", role(self.role))?;
         record.serialize_field("tls_library", self.tls_library)?;
         record.serialize_field("profile", self.profile.name())?;
+        record.serialize_field("fips", &self.fips)?;
         record.serialize_field("requires_post_quantum", &self.requires_post_quantum)?;
         record.end()
     }

@@ -90,6 +90,11 @@ impl SupportedKxGroup for SecP384r1MlKem1024 {
         CODE_POINT
     }
 
+    /// The part that comes first in the secret decides (SP 800-56C rev. 2 §2).
+    fn fips(&self) -> bool {
+        CURVE.fips()
+    }
+
     fn usable_for_version(&self, version: ProtocolVersion) -> bool {
         version == ProtocolVersion::TLSv1_3
     }

@@ -29,6 +29,18 @@ pub(super) struct Policy {
     pub(super) remark: &'static str,
 }
 
+impl Policy {
+    /// Returns true if s2n-tls runs on a FIPS module, and all that the policy allows is approved.
+    pub(super) fn is_fips(&self) -> bool {
+        let mut groups = self.groups.iter();
+        super::is_fips()
+            && groups.all(|group| {
+                let mut suites = self.suites.iter();
+                suites.all(|suite| Profile::is_approved(*group, *suite))
+            })
+    }
+}
+
 const ALL_SUITES: &[Suite] = &crate::options::DEFAULT_SUITES;
 const AES256: &[Suite] = &[Suite::Aes256GcmSha384];
 
@@ -75,13 +87,28 @@ const REQUIRE: Policy = policy(
     "test_pq_only",
     &[X25519MLKEM768, P256MLKEM768, P384MLKEM1024, MLKEM1024],
 );
+/// The policy for [`Profile::Fips140`]. It lacks pure ML-KEM, and has secp521r1 last.
+const FIPS: Policy = Policy {
+    name: "ELBSecurityPolicy-TLS13-1-3-FIPS-PQ-2025-09",
+    groups: &[
+        X25519MLKEM768,
+        P256MLKEM768,
+        P384MLKEM1024,
+        P256,
+        P384,
+        P521,
+    ],
+    suites: &[Suite::Aes128GcmSha256, Suite::Aes256GcmSha384],
+    remark: " with the AES suites and without ML-DSA certificates",
+};
 const CLASSICAL: Policy = policy("CloudFront-TLS-1-3-2025-no-pq", &[X25519, P256, P384]);
 
 /// Policies for exact lists of groups.
-pub(super) const POLICIES: [Policy; 14] = [
+pub(super) const POLICIES: [Policy; 15] = [
     PREFER,
     REQUIRE,
     CLASSICAL,
+    FIPS,
     policy(
         "CloudFront-TLS-1-2-2021-PQ",
         &[
@@ -149,6 +176,9 @@ pub(super) fn find(
         KeyExchange::PreferPostQuantum => Some(&POLICIES[0]),
         KeyExchange::RequirePostQuantum => Some(&POLICIES[1]),
         KeyExchange::OnlyClassical => Some(&POLICIES[2]),
+        KeyExchange::Exactly(groups) if Profile::Fips140.groups() == Some(groups.as_slice()) => {
+            Some(&POLICIES[3])
+        }
         KeyExchange::Exactly(groups) => POLICIES.iter().find(|policy| policy.groups == groups),
     };
     let policy = found.ok_or_else(|| ConfigError::KeyExchange {

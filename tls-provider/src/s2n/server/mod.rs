@@ -45,6 +45,7 @@ impl Server {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let options = &*options.under_profile()?;
+        super::check_module(options.profile)?;
         let parts = Arc::new(Parts::new(options)?);
         let policies = ByServerName::build(
             &options.key_exchange,
@@ -97,6 +98,11 @@ impl Provider for Server {
 
     fn profile(&self) -> Profile {
         self.shared.profile
+    }
+
+    fn is_fips(&self) -> bool {
+        let mut policies = self.shared.policies.iter();
+        policies.all(|named| named.policy.is_fips())
     }
 
     fn key_exchange(&self) -> &KeyExchange {

@@ -17,7 +17,7 @@ use super::{failure, keys_elsewhere};
 use crate::options::KeyLogSink;
 use crate::{
     Alert, CertificateAlgorithms, CertificateDer, ClientHello, Error, Flight, Group, KeyAlgorithm,
-    Level, Lineage, Negotiated, PeerChain, PerLevel, Secret, Session, Side, SignatureScheme,
+    Level, Lineage, Negotiated, PeerChain, PerLevel, Profile, Secret, Session, Side, SignatureScheme,
     Status, Suite, Verifier, message, ticket,
 };
 
@@ -213,6 +213,12 @@ impl Running {
         self.connection
             .selected_key_exchange_group()
             .and_then(Group::from_name)
+    }
+
+    /// Returns true if a FIPS module does this handshake with approved algorithms.
+    fn is_fips(&self) -> bool {
+        let approved = |(group, suite)| Profile::is_approved(group, suite);
+        self.group().zip(self.suite).is_some_and(approved) && super::is_fips()
     }
 
     fn lineage(&self) -> Option<Lineage> {
@@ -466,6 +472,7 @@ impl Session for Running {
             resumed,
             early_data: false,
             lineage: self.lineage().filter(|_| self.complete),
+            fips: self.is_fips(),
         }
     }
 

@@ -4,11 +4,17 @@
 
 mod endpoint_support;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
     Backend, By, ClientAuth, ClientConfig, ConfigError, ConnectError, ConnectionError, Endpoint,
     Group, Identity, KeyAlgorithm, KeyExchange, PostQuantum, PrivateKeyDer, Profile, ServerConfig,
     SignatureAlgorithm, Trust,
+    tls::{ClientOptions, Provider, Session, Side, Start},
 };
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair};
 
@@ -309,4 +315,85 @@ fn options_that_a_profile_forbids_are_found_by_a_check() {
         }
     ));
     assert!(Endpoint::client(client).is_err());
+}
+
+/// A provider that counts how often it prepares and is ready.
+struct Preparing {
+    inner: Arc<dyn Provider>,
+    prepared: AtomicUsize,
+    ready: tokio::sync::Notify,
+}
+
+impl Provider for Preparing {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn supports_early_data(&self) -> bool {
+        self.inner.supports_early_data()
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        self.inner.key_exchange()
+    }
+
+    fn may_prepare(&self) -> bool {
+        self.inner.may_prepare()
+    }
+
+    fn prepare(&self) {
+        self.inner.prepare();
+        self.prepared.fetch_add(1, Ordering::Relaxed);
+        if !self.inner.may_prepare() {
+            self.ready.notify_one();
+        }
+    }
+
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        self.inner.session(side, start)
+    }
+}
+
+/// Key shares are made while there is nothing to do: before the first connection, and for each one that was
+/// used.
+#[tokio::test]
+async fn an_idle_endpoint_makes_key_shares_ahead_of_time() {
+    let server = Endpoint::server("127.0.0.1:0", server_config()).unwrap();
+    let mut options = None;
+    let _ = client_config().tls_options(|tls| {
+        options = Some(tls.clone().key_shares_ahead(3));
+        tls
+    });
+    let options: ClientOptions = options.unwrap();
+    let provider = Arc::new(Preparing {
+        inner: Backend::Rustls.client(&options).unwrap(),
+        prepared: AtomicUsize::new(0),
+        ready: tokio::sync::Notify::new(),
+    });
+    let client = Endpoint::client(client_config().provider(provider.clone())).unwrap();
+    soon(provider.ready.notified()).await;
+    assert_eq!(provider.prepared.load(Ordering::Relaxed), 3);
+    let mut pair = Pair::of(server, client).await;
+    for connections in 1..4 {
+        soon(provider.ready.notified()).await;
+        let prepared = provider.prepared.load(Ordering::Relaxed);
+        assert_eq!(prepared, 3 + connections);
+        pair = Pair::of(pair.server_endpoint, pair.client_endpoint).await;
+    }
+    assert_eq!(pair.echo(b"ahead").await, b"ahead");
+}
+
+/// What the record says of a FIPS module is what the build has.
+#[tokio::test]
+async fn a_handshake_is_fips_only_in_a_build_with_the_module() {
+    for backend in Backend::ALL {
+        let server = server_config().tls(backend);
+        let pair = connected(server, client_config().tls(backend)).await;
+        for connection in [&pair.server, &pair.client] {
+            assert_eq!(connection.handshake().fips, hybriq::tls::is_fips());
+        }
+        let classical = client_config().key_exchange(KeyExchange::OnlyClassical);
+        let pair = connected(server_config().tls(backend), classical).await;
+        assert!(!pair.server.handshake().fips, "X25519");
+    }
 }

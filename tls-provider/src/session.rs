@@ -97,6 +97,15 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// Returns true if [`prepare`](Self::prepare) has something to do.
+    fn may_prepare(&self) -> bool {
+        false
+    }
+
+    /// Makes one thing that a later handshake can use, such as a key pair. A transport calls it while it
+    /// has nothing else to do, as long as [`may_prepare`](Self::may_prepare) is true.
+    fn prepare(&self) {}
+
     /// Starts a handshake.
     ///
     /// # Errors

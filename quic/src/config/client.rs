@@ -141,6 +141,30 @@ impl ClientConfig {
         self
     }
 
+    /// Makes up to this many key pairs ahead of time, 1 to 64, while the endpoint has nothing else to do: a
+    /// connection then starts without generating one. Default: 0, none. s2n-tls makes its own and refuses
+    /// this.
+    ///
+    /// The endpoint makes them for the configuration that it was built with, and for the last one given to
+    /// [`connect_with`](crate::Endpoint::connect_with). A pair is used for one connection, and not after
+    /// ten minutes; the others are wiped when the configuration and the endpoint are dropped.
+    ///
+    /// # Security
+    /// A copy of the whole machine, such as a snapshot that is started twice, uses the same pairs: leave
+    /// this out there.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::ClientConfig;
+    ///
+    /// // A device that reports now and then: the next connection is ready to start.
+    /// let config = ClientConfig::new().alpn(["report"]).key_shares_ahead(1);
+    /// ```
+    #[must_use]
+    pub fn key_shares_ahead(self, pairs: usize) -> Self {
+        self.with_tls(|tls| tls.key_shares_ahead(pairs))
+    }
+
     /// Sets the TLS library. Default: rustls.
     #[must_use]
     pub fn tls(mut self, backend: Backend) -> Self {

@@ -60,6 +60,7 @@ use hybriq_proto::{
     endpoint::{Endpoint, Slot},
     error::ConnectionError,
 };
+use hybriq_tls::Provider;
 
 pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use blueprint::{Blueprint, Spent, Watcher};
@@ -133,6 +134,8 @@ struct Chores {
     /// Time at which the core last learned the time of day.
     clock_set: Option<Instant>,
     trim: Trim,
+    /// Provider that can prepare for its next handshakes.
+    unprepared: Option<Arc<dyn Provider>>,
 }
 
 /// Numbers of this worker that others read, and their changes.
@@ -283,21 +286,43 @@ impl Worker {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
-        poll_fn(|cx| {
+        let prepares = self.chores.unprepared.is_some();
+        let is_idle = poll_fn(|cx| {
             let next = self.next_timeout();
             let ready = self.inbox.poll_requests(cx).is_ready()
                 || self.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
                 || self.timers.poll_alarm(next, cx).is_ready();
             if ready {
-                return Poll::Ready(());
+                return Poll::Ready(false);
+            }
+            if prepares {
+                return Poll::Ready(true);
             }
             slept = true;
             Poll::Pending
         })
         .await;
+        if is_idle {
+            self.prepare();
+        }
         if !slept {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Notes a provider that can prepare for its next handshakes.
+    fn prepare_for(&mut self, provider: &Arc<dyn Provider>) {
+        if provider.may_prepare() {
+            self.chores.unprepared = Some(provider.clone());
+        }
+    }
+
+    /// Prepares for handshakes, one step at a time: datagrams that come meanwhile do not wait for more.
+    fn prepare(&mut self) {
+        if let Some(provider) = self.chores.unprepared.take() {
+            provider.prepare();
+            self.prepare_for(&provider);
         }
     }
 

@@ -74,6 +74,7 @@ pub struct ClientOptions {
     pub(crate) no_resumption: bool,
     pub(crate) profile: Profile,
     pub(crate) session_store: Option<Opaque<dyn SessionStore>>,
+    pub(crate) key_shares_ahead: usize,
     #[cfg(feature = "rustls")]
     pub(crate) change_rustls: Option<Change<::rustls::ClientConfig>>,
 }
@@ -148,6 +149,20 @@ impl ClientOptions {
     #[must_use]
     pub fn without_resumption(mut self) -> Self {
         self.no_resumption = true;
+        self
+    }
+
+    /// Makes up to this many key pairs ahead of time for the first group, 1 to 64, when the transport has
+    /// nothing else to do. Default: 0, none. s2n-tls makes its own and refuses this.
+    ///
+    /// A pair is used for one ClientHello, by the process that made it, and not after ten minutes.
+    ///
+    /// # Security
+    /// The private keys lie in memory until they are used; they are wiped when they are dropped. A copy of
+    /// the whole machine, such as a snapshot that is started twice, uses the same pairs: leave this out there.
+    #[must_use]
+    pub fn key_shares_ahead(mut self, pairs: usize) -> Self {
+        self.key_shares_ahead = pairs;
         self
     }
 

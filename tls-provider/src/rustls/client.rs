@@ -1,6 +1,7 @@
 //! Client sessions over rustls.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use ::rustls::ClientConfig;
 use ::rustls::client::Resumption;
@@ -10,6 +11,7 @@ use ::rustls::sign::SingleCertAndKey;
 use ::rustls::version;
 use rustls_pki_types::ServerName;
 
+use super::ahead::Shares;
 use super::capture::{Capture, NotedKey};
 use super::chain::{self, Issue};
 use super::remembered::{Memory, Remembered};
@@ -29,6 +31,8 @@ pub struct Client {
     early: Arc<ClientConfig>,
     /// Configuration that remembers tickets and uses none.
     fresh: Arc<ClientConfig>,
+    /// Key pairs that are made ahead of time.
+    shares: Option<Shares>,
 }
 
 impl Client {
@@ -59,7 +63,9 @@ impl Client {
         refuse_store(options)?;
         let options = &*options.under_profile()?;
         let groups = groups::of_policy(&options.key_exchange)?;
-        let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
+        let mut crypto = suites::crypto(options.suites.as_deref(), &groups)?;
+        let shares = Shares::over(&mut crypto, options.key_shares_ahead);
+        let crypto = Arc::new(wrap(crypto));
         let mut config = config(options, &crypto)?;
         // The transport relies on everything from here on.
         config.check_selected_alpn = true;
@@ -93,6 +99,7 @@ impl Client {
             resuming: Arc::new(config),
             early: Arc::new(early),
             fresh: Arc::new(fresh),
+            shares,
         })
     }
 }
@@ -157,6 +164,17 @@ impl Provider for Client {
         &self.key_exchange
     }
 
+    fn may_prepare(&self) -> bool {
+        let shares = self.shares.as_ref();
+        shares.is_some_and(|shares| shares.is_short(Instant::now()))
+    }
+
+    fn prepare(&self) {
+        if let Some(shares) = &self.shares {
+            shares.make_one(Instant::now());
+        }
+    }
+
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
         if side.is_server() {
             return Err(wrong_side(side));
@@ -178,8 +196,12 @@ impl Provider for Client {
             scope: start.resumption_context.into(),
             ..Issue::default()
         });
-        let tls = ClientConnection::new(config.clone(), Version::V1, verified, params)
-            .map_err(|error| unsupported(error.to_string()))?;
+        let connect = || ClientConnection::new(config.clone(), Version::V1, verified, params);
+        let tls = match &self.shares {
+            Some(shares) => shares.lend(Instant::now(), connect),
+            None => connect(),
+        };
+        let tls = tls.map_err(|error| unsupported(error.to_string()))?;
         Ok(Box::new(Running::client(
             tls,
             sent,

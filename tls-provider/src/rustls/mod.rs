@@ -15,6 +15,7 @@
 //! [`ClientOptions::change_rustls`]: crate::ClientOptions::change_rustls
 //! [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
 
+mod ahead;
 mod capture;
 mod chain;
 pub(crate) mod check;

@@ -41,6 +41,7 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),
     ));
+    problems.note(config::refuse_shares_ahead(options.key_shares_ahead));
     problems.note(policy::under(
         options.profile,
         &options.key_exchange,

@@ -38,6 +38,7 @@ impl Client {
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
+        config::refuse_shares_ahead(options.key_shares_ahead)?;
         let options = &*options.under_profile()?;
         super::check_module(options.profile)?;
         let policy = policy::under(

@@ -133,6 +133,17 @@ pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
     }
 }
 
+/// Refuses key shares made ahead of time, for which s2n-tls has no call.
+pub(super) fn refuse_shares_ahead(pairs: usize) -> Result<(), ConfigError> {
+    match pairs {
+        0 => Ok(()),
+        _ => Err(unsupported(
+            "it makes its key shares itself when it needs them; leave key_shares_ahead out, or use \
+             rustls",
+        )),
+    }
+}
+
 /// Trusted roots in the form that s2n-tls reads.
 #[derive(Clone)]
 pub(super) enum Roots {

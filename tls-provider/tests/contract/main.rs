@@ -1,6 +1,8 @@
 //! Promises of every provider, over all pairings of the providers in `support::CONTENDERS`.
 #![cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 
+#[cfg(feature = "rustls")]
+mod ahead;
 mod bytes;
 #[cfg(feature = "rustls")]
 mod change_rustls;

@@ -209,6 +209,11 @@ impl EndpointBuilder {
         let Setups { server, client } = setups;
         let drain = Arc::new(worker::Drain::default());
         let mailboxes: Box<[_]> = (0..count).map(|_| Mailbox::new(drain.clone())).collect();
+        if let (Some(client), Some(first)) = (&client, mailboxes.first()) {
+            if client.provider.may_prepare() {
+                first.push(worker::Command::Prepare(client.provider.clone()));
+            }
+        }
         let shared = Shared::new(
             mailboxes.clone(),
             addresses,

@@ -25,7 +25,7 @@ use crate::{
     udp::{Handle, Opened, Reason},
 };
 use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
-use hybriq_tls::Side;
+use hybriq_tls::{Provider, Side};
 
 /// Largest number of datagrams of other workers that may wait.
 const FOREIGN_DATAGRAMS: usize = 1024;
@@ -98,6 +98,8 @@ pub(crate) enum Command {
     Rebind(Box<Opened>),
     /// Accept connections with another setup from now on.
     SetServer(Setup),
+    /// Prepare for handshakes of this provider when there is time.
+    Prepare(Arc<dyn Provider>),
     /// Send the sockets that the worker was made with.
     Lend(oneshot::Sender<io::Result<Vec<Handle>>>),
     /// Receive from this relay from now on, not from the sockets, and send the clients whose handshake

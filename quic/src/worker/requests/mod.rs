@@ -65,6 +65,7 @@ impl Worker {
                     self.sockets.leave_given();
                     let setup = self.blueprint.watcher.watch(setup);
                     let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
+                    self.prepare_for(&setup.provider);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 }
             }
@@ -100,6 +101,7 @@ impl Worker {
             Command::SetServer(setup) => {
                 self.endpoint.set_server(setup);
             }
+            Command::Prepare(provider) => self.prepare_for(&provider),
             Command::Lend(reply) => {
                 let _ = reply.send(self.sockets.lend());
             }

@@ -100,7 +100,7 @@ pub(crate) fn make(wanted: Wanted) -> Result<Certificates, Failure> {
 
 /// Returns a text that differs between keys, because two roots with the same name would be
 /// confused.
-fn mark(key: &KeyPair) -> String {
+pub(crate) fn mark(key: &KeyPair) -> String {
     let public = key.public_key_raw();
     // The ends are the same in all keys of a kind.
     let middle = public.iter().skip(public.len() / 2).take(8);

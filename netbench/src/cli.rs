@@ -6,8 +6,10 @@ use crate::compare::Compare;
 use crate::csv::Csv;
 use crate::link::{LinkArgs, UNITS};
 use crate::page::Report;
+use crate::pki;
 use crate::run::Run;
 use crate::scenario::listing;
+use crate::sign::{Sign, Verify};
 use crate::{client, distributed, merge, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
@@ -33,6 +35,9 @@ pub(crate) enum Command {
     Link(Box<LinkArgs>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
+    Certificates(pki::Args),
+    Sign(Sign),
+    Verify(Verify),
     Report(Report),
     Compare(Compare),
     Csv(Csv),

@@ -39,6 +39,7 @@ mod page;
 mod pattern;
 mod peers;
 mod pipe;
+mod pki;
 mod process;
 mod ratio;
 mod reproduce;
@@ -47,6 +48,7 @@ mod run;
 mod scenario;
 #[cfg(test)]
 mod schema;
+mod sign;
 pub mod stacks;
 mod terminal;
 mod units;
@@ -85,6 +87,9 @@ pub fn main() -> ExitCode {
         Command::Client(args) => client_of_others(args),
         Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
+        Command::Certificates(args) => pki::run(&args),
+        Command::Sign(sign) => sign.run(),
+        Command::Verify(verify) => verify.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Csv(csv) => csv.run(),

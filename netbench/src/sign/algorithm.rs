@@ -13,13 +13,13 @@ use rustls::pki_types::SignatureVerificationAlgorithm;
 /// A parameter set of ML-DSA (FIPS 204).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MlDsa {
-    MlDsa44,
-    MlDsa65,
-    MlDsa87,
+    P44,
+    P65,
+    P87,
 }
 
 impl MlDsa {
-    const ALL: [Self; 3] = [Self::MlDsa44, Self::MlDsa65, Self::MlDsa87];
+    const ALL: [Self; 3] = [Self::P44, Self::P65, Self::P87];
 
     /// Returns the parameter set with an identifier (RFC 9881 §2).
     pub(super) fn of(oid: ObjectIdentifier) -> Option<Self> {
@@ -28,27 +28,27 @@ impl MlDsa {
 
     pub(super) const fn oid(self) -> ObjectIdentifier {
         ObjectIdentifier::new_unwrap(match self {
-            Self::MlDsa44 => "2.16.840.1.101.3.4.3.17",
-            Self::MlDsa65 => "2.16.840.1.101.3.4.3.18",
-            Self::MlDsa87 => "2.16.840.1.101.3.4.3.19",
+            Self::P44 => "2.16.840.1.101.3.4.3.17",
+            Self::P65 => "2.16.840.1.101.3.4.3.18",
+            Self::P87 => "2.16.840.1.101.3.4.3.19",
         })
     }
 
     /// Returns the name by which rustls knows it. TLS signs as CMS does: without a context.
     pub(super) const fn scheme(self) -> SignatureScheme {
         match self {
-            Self::MlDsa44 => SignatureScheme::ML_DSA_44,
-            Self::MlDsa65 => SignatureScheme::ML_DSA_65,
-            Self::MlDsa87 => SignatureScheme::ML_DSA_87,
+            Self::P44 => SignatureScheme::ML_DSA_44,
+            Self::P65 => SignatureScheme::ML_DSA_65,
+            Self::P87 => SignatureScheme::ML_DSA_87,
         }
     }
 
     /// Returns what checks its signatures.
     pub(super) fn verification(self) -> &'static dyn SignatureVerificationAlgorithm {
         match self {
-            Self::MlDsa44 => webpki::aws_lc_rs::ML_DSA_44,
-            Self::MlDsa65 => webpki::aws_lc_rs::ML_DSA_65,
-            Self::MlDsa87 => webpki::aws_lc_rs::ML_DSA_87,
+            Self::P44 => webpki::aws_lc_rs::ML_DSA_44,
+            Self::P65 => webpki::aws_lc_rs::ML_DSA_65,
+            Self::P87 => webpki::aws_lc_rs::ML_DSA_87,
         }
     }
 
@@ -60,18 +60,18 @@ impl MlDsa {
     /// Bytes of a signature.
     pub(super) const fn signature_len(self) -> usize {
         match self {
-            Self::MlDsa44 => 2_420,
-            Self::MlDsa65 => 3_309,
-            Self::MlDsa87 => 4_627,
+            Self::P44 => 2_420,
+            Self::P65 => 3_309,
+            Self::P87 => 4_627,
         }
     }
 
     /// Returns true if the digest is as strong as the signature.
     pub(super) const fn allows(self, digest: Digest) -> bool {
         match self {
-            Self::MlDsa44 => true,
-            Self::MlDsa65 => !matches!(digest, Digest::Sha256),
-            Self::MlDsa87 => matches!(digest, Digest::Sha512),
+            Self::P44 => true,
+            Self::P65 => !matches!(digest, Digest::Sha256),
+            Self::P87 => matches!(digest, Digest::Sha512),
         }
     }
 }
@@ -79,9 +79,9 @@ impl MlDsa {
 impl fmt::Display for MlDsa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::MlDsa44 => "ML-DSA-44",
-            Self::MlDsa65 => "ML-DSA-65",
-            Self::MlDsa87 => "ML-DSA-87",
+            Self::P44 => "ML-DSA-44",
+            Self::P65 => "ML-DSA-65",
+            Self::P87 => "ML-DSA-87",
         })
     }
 }

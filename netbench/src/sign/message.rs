@@ -1,4 +1,4 @@
-//! The file of a signature: CMS SignedData without the signed content (RFC 5652 §5).
+//! The file of a signature: CMS `SignedData` without the signed content (RFC 5652 §5).
 
 use std::borrow::Cow;
 use std::time::{SystemTime, UNIX_EPOCH};

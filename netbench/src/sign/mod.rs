@@ -1,5 +1,5 @@
 //! `netbench sign` and `netbench verify`: detached signatures with ML-DSA over reports, scenarios
-//! and other files (CMS SignedData, RFC 5652 and RFC 9882).
+//! and other files (CMS `SignedData`, RFC 5652 and RFC 9882).
 //!
 //! ```text
 //!  FILE ── SHA-512 ─► signed attributes ── ML-DSA ─► FILE.p7s: signature and certificates

@@ -112,6 +112,18 @@ impl CertificateAlgorithms {
     }
 }
 
+/// Returns true if a PKCS #8 private key says that it is one of ML-DSA, in whatever form.
+#[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+pub(super) fn is_ml_dsa_key(pkcs8: &[u8]) -> bool {
+    let algorithm = || {
+        let (whole, _) = item(pkcs8, SEQUENCE)?;
+        let (_version, rest) = item(whole, INTEGER)?;
+        let (algorithm, _) = item(rest, SEQUENCE)?;
+        SignatureAlgorithm::of(algorithm)
+    };
+    algorithm().is_some_and(SignatureAlgorithm::is_post_quantum)
+}
+
 /// Splits the OBJECT IDENTIFIER off the front of an AlgorithmIdentifier.
 fn identifier(algorithm: &[u8]) -> Option<(&[u8], &[u8])> {
     item(algorithm, OBJECT_IDENTIFIER)

@@ -69,6 +69,18 @@ pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     key.get(..key.len() - after.len())
 }
 
+/// Says which keys can be used instead of this one. The private key of ML-DSA has several forms, and
+/// drafts had others (RFC 9881 §6).
+#[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+pub(crate) fn key_remedy(private_key: &[u8]) -> &'static str {
+    if algorithms::is_ml_dsa_key(private_key) {
+        "give the ML-DSA key as its seed, its expanded form or both, as RFC 9881 writes them \
+         (`openssl pkey -in KEY -out NEW` of OpenSSL 3.5 converts others)"
+    } else {
+        "give an X.509 chain and its key of ECDSA, RSA or ML-DSA, or of Ed25519 for rustls"
+    }
+}
+
 /// Splits one DER item of a kind off the front: its content and the rest.
 fn item(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;

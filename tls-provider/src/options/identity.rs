@@ -37,7 +37,8 @@ impl Drop for Key {
 
 impl Identity {
     /// Reads a PEM file with the certificate chain and one with the private key (PKCS #8, PKCS #1
-    /// or SEC1). Both may be the same file.
+    /// or SEC1). Both may be the same file. A key of ML-DSA may be its seed, its expanded form or both
+    /// (RFC 9881 §6).
     ///
     /// # Errors
     /// [`ConfigError::Read`] and [`ConfigError::Pem`] name the file.

@@ -12,7 +12,7 @@ use rustls_pki_types::SubjectPublicKeyInfoDer;
 
 use super::unusable;
 use crate::options::Key;
-use crate::{Alert, ConfigError, Error, Identity};
+use crate::{Alert, ConfigError, Error, Identity, certificate};
 
 /// Loads an identity and checks that key and certificate belong together.
 pub(super) fn load(
@@ -35,7 +35,13 @@ pub(super) fn load(
             }
         }
     };
-    loaded.map_err(|error| unusable(&error))
+    loaded.map_err(|error| match (error, identity.key()) {
+        (TlsError::General(why), Key::Der(key)) => ConfigError::Identity(format!(
+            "{why}; {}",
+            certificate::key_remedy(key.secret_der())
+        )),
+        (error, _) => unusable(&error),
+    })
 }
 
 /// A key of a [`crate::Signer`] as rustls sees it.

@@ -60,7 +60,7 @@ fn unusable(error: &::rustls::Error) -> ConfigError {
         Tls::InvalidCertificate(why) => {
             format!("the certificate cannot be read ({why}); give an X.509 certificate")
         }
-        Tls::General(why) => format!("{why}; give an ECDSA, Ed25519 or RSA key"),
+        Tls::General(why) => format!("{why}; give a key of ECDSA, Ed25519, RSA or ML-DSA"),
         error => format!("{error}; give another certificate and its key"),
     })
 }

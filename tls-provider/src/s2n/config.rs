@@ -48,6 +48,7 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
         Key::Der(key) => key,
         Key::Signer(signer) => return public_chain(identity, signer),
     };
+    let remedy = certificate::key_remedy(key.secret_der());
     let key = pem::key(key).ok_or_else(|| {
         ConfigError::Identity(
             "the private key has an unknown format; give PKCS #8, PKCS #1 or SEC1".to_owned(),
@@ -64,15 +65,15 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
     load().map_err(|error| {
         ConfigError::Identity(match error.name() {
             "S2N_ERR_KEY_MISMATCH" => crate::error::KEY_MISMATCH.to_owned(),
-            _ => unreadable(&error),
+            _ => format!("{}; {remedy}", reason(&error)),
         })
     })
 }
 
-/// Describes a chain or key that s2n-tls cannot load.
+/// Describes a chain that s2n-tls cannot load, whose key is elsewhere.
 fn unreadable(error: &S2nError) -> String {
     format!(
-        "{}; give an X.509 chain and its ECDSA or RSA key",
+        "{}; give an X.509 chain with a key of ECDSA or RSA",
         reason(error)
     )
 }

@@ -16,6 +16,7 @@ mod groups;
 mod identity;
 mod key_log;
 mod lineage;
+mod ml_dsa;
 mod negotiation;
 #[cfg(feature = "rustls")]
 mod profiles;

@@ -11,7 +11,9 @@
 //! - [`KeyExchange::RequirePostQuantum`] is `test_pq_only`. In spite of its name it is an ordinary
 //!   TLS 1.3 policy, and the only one of hybrid groups alone; a policy with classical groups would
 //!   send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls does
-//!   not have at all.
+//!   not have at all. It knows no ML-DSA, so that a server uses it only for clients that have MLKEM1024
+//!   alone, and the groups of `default_pq` that are hybrid for all others ([`of_server`]). A client
+//!   with it cannot verify an ML-DSA certificate: rustls does, and so does the profile `Cnsa2`.
 
 use super::NAME;
 use crate::{ConfigError, Group, KeyExchange, Profile, Suite};
@@ -101,6 +103,9 @@ const FIPS: Policy = Policy {
     suites: &[Suite::Aes128GcmSha256, Suite::Aes256GcmSha384],
     remark: " with the AES suites and without ML-DSA certificates",
 };
+/// What a server that requires post-quantum serves with. The classical groups of this policy are never
+/// chosen: s2n-tls prefers every hybrid to them, and clients without one do not get as far.
+const REQUIRE_HYBRID: Policy = policy("default_pq", &[X25519MLKEM768, P256MLKEM768, P384MLKEM1024]);
 const CLASSICAL: Policy = policy("CloudFront-TLS-1-3-2025-no-pq", &[X25519, P256, P384]);
 
 /// Policies for exact lists of groups.
@@ -218,13 +223,24 @@ pub(super) fn under(
     })
 }
 
-/// Returns the policy for clients with which the one of [`KeyExchange::PreferPostQuantum`] has no
-/// group in common, but [`KeyExchange::RequirePostQuantum`] has.
+/// Returns the policy with which a server serves, which signs with ML-DSA where it can.
+pub(super) fn of_server(policy: &'static Policy) -> &'static Policy {
+    if policy.name == REQUIRE.name {
+        &REQUIRE_HYBRID
+    } else {
+        policy
+    }
+}
+
+/// Returns the policy for clients with which the one of the server has no post-quantum group in
+/// common, but `test_pq_only` has: those with MLKEM1024 alone.
 pub(super) fn strict_twin(key_exchange: &KeyExchange, policy: &Policy) -> Option<&'static Policy> {
     let [prefer, require, ..] = &POLICIES;
-    let is_preferred =
-        *key_exchange == KeyExchange::PreferPostQuantum && policy.name == prefer.name;
-    is_preferred.then_some(require)
+    let lacks_pure = matches!(
+        key_exchange,
+        KeyExchange::PreferPostQuantum | KeyExchange::RequirePostQuantum
+    ) && policy.name == prefer.name;
+    lacks_pure.then_some(require)
 }
 
 fn hint() -> String {

@@ -53,6 +53,7 @@ impl Server {
             |key_exchange| {
                 let policy =
                     policy::under(options.profile, key_exchange, options.suites.as_deref())?;
+                let policy = policy::of_server(policy);
                 Named::new(key_exchange, &parts, policy)
             },
         )?;
@@ -135,6 +136,9 @@ impl Answer for Shared {
             if let Some(pure) = named.pure_for(hello) {
                 choice = admission::choose_group(pure.policy.groups, hello);
                 named = pure;
+            } else if let Ok(full) = policy::find(&named.key_exchange, None) {
+                // The error of a server that requires post-quantum names the pure group too.
+                choice = choice.or_else(|_| admission::choose_group(full.groups, hello));
             }
         }
         let group = choice?;
@@ -233,8 +237,7 @@ impl Named {
         })
     }
 
-    /// Returns the configurations for a client that has no post-quantum group of
-    /// [`KeyExchange::PreferPostQuantum`] but one that the policy of s2n-tls for it lacks. Built for the
+    /// Returns the configurations for a client that has no post-quantum group of this policy but one that the policy of s2n-tls for it lacks. Built for the
     /// first of them.
     fn pure_for(&self, hello: &ClientHello) -> Option<&Self> {
         let strict = policy::strict_twin(&self.key_exchange, self.policy)?;

@@ -20,6 +20,7 @@
 //! | own checks alone ([`Trust::verifier`]) | yes | no |
 //! | revocation lists ([`Trust::revocation_lists`]) | yes | no |
 //! | sessions beyond the process ([`SessionStore`]) | no | yes |
+//! | certificate compression ([`CertificateCompression`]) | yes | no |
 //! | keying material ([`Exporter`]) | yes | yes |
 //!
 //! Every ticket carries its [`Lineage`], so that nothing that began with a classical exchange is
@@ -44,10 +45,12 @@ mod certificate;
 mod check;
 #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 mod compliance;
+mod compression;
 #[cfg(feature = "serde")]
 mod configured;
 mod error;
 mod exporter;
+mod flight;
 mod group;
 mod hello;
 mod level;
@@ -73,14 +76,16 @@ pub mod s2n;
 pub use alert::Alert;
 pub use backend::Backend;
 pub use certificate::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
+pub use compression::{CertificateCompression, CertificateMessage};
 pub use error::{ConfigError, ConfigErrors, Error};
 pub use exporter::{ExportError, Exporter};
+pub use flight::ServerFlight;
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use mismatch::GroupMismatch;
 pub use negotiated::{Negotiated, SignatureScheme};
-pub use options::{ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
+pub use options::{ChainChoice, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
 pub use profile::{Profile, UnknownProfile};
 pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
 pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Group, Lineage, Suite};
+use crate::{CertificateMessage, Group, Lineage, Suite};
 
 /// A TLS signature scheme by its IANA code point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,6 +103,9 @@ pub struct Negotiated {
     /// Lineage of the session: that of its own full handshake, or of the first one in its chain of
     /// tickets. Known at completion.
     pub lineage: Option<Lineage>,
+    /// Message in which the peer showed its certificates. `None` if it showed none, and where the
+    /// library does not tell.
+    pub certificate_message: Option<CertificateMessage>,
     /// True if the library ran on a FIPS module whose self tests have passed, and both the group and
     /// the cipher suite are approved. It says nothing about the certificates.
     pub fips: bool,

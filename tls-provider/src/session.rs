@@ -5,7 +5,7 @@ use bytes::BytesMut;
 
 use crate::{
     CertificateDer, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, KeyExchange,
-    Negotiated, PerLevel, Profile, Secret, Side,
+    Negotiated, PerLevel, Profile, Secret, ServerFlight, Side,
 };
 
 /// Input of a new session.
@@ -32,6 +32,9 @@ pub struct Start<'a> {
     /// §7.4.1). They go into the tickets of this handshake, and 0-RTT data is accepted only with a
     /// ticket that has the same, byte for byte.
     pub early_context: &'a [u8],
+    /// Server: position of the identity to show, which the transport chose among
+    /// [`Provider::server_flights`]. `None` leaves the choice to the provider.
+    pub identity: Option<usize>,
 }
 
 /// Output of [`Session::drive`].
@@ -84,6 +87,20 @@ pub trait Provider: Send + Sync {
     ///
     /// [`Profile::Fips140`] makes it so; [`Negotiated::fips`] has the answer for one handshake.
     fn is_fips(&self) -> bool {
+        false
+    }
+
+    /// Server: returns the sizes of the answers to a ClientHello by a full handshake, for each
+    /// certificate that suits the client, the first choice first. `params` is the number of bytes of
+    /// the transport parameters. Empty where the provider cannot tell.
+    fn server_flights(&self, hello: &ClientHello, params: usize) -> Vec<ServerFlight> {
+        let _ = (hello, params);
+        Vec::new()
+    }
+
+    /// Server: returns true if the transport has to choose the certificate that costs the fewest
+    /// round trips, and say so in [`Start::identity`].
+    fn chooses_by_round_trips(&self) -> bool {
         false
     }
 

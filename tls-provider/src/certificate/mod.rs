@@ -49,14 +49,28 @@ impl Validity {
     }
 }
 
+/// Returns the DER names of a certificate's issuer and of its subject.
+#[cfg(feature = "rustls")]
+pub(crate) fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (issuer, rest) = item(from_issuer(certificate)?, SEQUENCE)?;
+    let (_validity, rest) = item(rest, SEQUENCE)?;
+    let (subject, _) = item(rest, SEQUENCE)?;
+    Some((issuer, subject))
+}
+
 /// Returns the fields of a certificate from its validity on.
 fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
+    let (_issuer, rest) = item(from_issuer(certificate)?, SEQUENCE)?;
+    Some(rest)
+}
+
+/// Returns the fields of a certificate from its issuer on.
+fn from_issuer(certificate: &[u8]) -> Option<&[u8]> {
     let (certificate, _) = item(certificate, SEQUENCE)?;
     let (body, _) = item(certificate, SEQUENCE)?;
     let rest = item(body, VERSION).map_or(body, |(_, rest)| rest);
     let (_serial, rest) = item(rest, INTEGER)?;
     let (_algorithm, rest) = item(rest, SEQUENCE)?;
-    let (_issuer, rest) = item(rest, SEQUENCE)?;
     Some(rest)
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::{Alert, Error, Group};
+use crate::{Alert, CertificateCompression, Error, Group};
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +22,7 @@ const SERVER_NAME: u16 = 0;
 const SUPPORTED_GROUPS: u16 = 10;
 const SIGNATURE_ALGORITHMS: u16 = 13;
 const ALPN: u16 = 16;
+const COMPRESS_CERTIFICATE: u16 = 27;
 const PRE_SHARED_KEY: u16 = 41;
 const EARLY_DATA: u16 = 42;
 const SUPPORTED_VERSIONS: u16 = 43;
@@ -46,6 +47,7 @@ pub struct ClientHello {
     server_name: Option<Range<usize>>,
     alpn: Range<usize>,
     transport_params: Option<Range<usize>>,
+    compression: Range<usize>,
     tls13: bool,
     has_ticket: bool,
     ticket: Option<Range<usize>>,
@@ -122,6 +124,7 @@ impl ClientHello {
             server_name: None,
             alpn: 0..0,
             transport_params: None,
+            compression: 0..0,
             tls13: false,
             has_ticket: false,
             ticket: None,
@@ -176,6 +179,10 @@ impl ClientHello {
                     .extend(schemes.numbers("signature_algorithms")?);
             }
             ALPN => self.alpn = content.protocol_names()?,
+            COMPRESS_CERTIFICATE => {
+                self.compression = content.vector8("compress_certificate")?.range();
+                content.finish("compress_certificate")?;
+            }
             PRE_SHARED_KEY => {
                 self.has_ticket = true;
                 self.ticket = content.first_identity().ok();
@@ -217,7 +224,7 @@ impl ClientHello {
     }
 
     /// Returns the application protocols, the client's first choice first (RFC 7301).
-    pub fn alpn(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn alpn(&self) -> impl Iterator<Item = &[u8]> + Clone {
         let mut rest = self.slice(&self.alpn);
         std::iter::from_fn(move || {
             let (&len, tail) = rest.split_first()?;
@@ -250,6 +257,23 @@ impl ClientHello {
     /// Returns the signature schemes that the client verifies, by IANA value.
     pub fn signature_schemes(&self) -> &[u16] {
         self.numbers.get(self.cipher_suites..).unwrap_or_default()
+    }
+
+    /// Returns the algorithms known here by which the server may compress its certificates (RFC 8879),
+    /// the client's first choice first.
+    pub fn certificate_compression(&self) -> impl Iterator<Item = CertificateCompression> + '_ {
+        let values = self.slice(&self.compression).chunks_exact(2);
+        values.filter_map(|value| match value {
+            &[high, low] => CertificateCompression::from_iana(u16::from_be_bytes([high, low])),
+            _ => None,
+        })
+    }
+
+    /// Returns the bytes of the `legacy_session_id`, which the server echoes.
+    #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+    pub(crate) fn session_id_len(&self) -> usize {
+        const BEFORE: usize = HEADER_LEN + 2 + 32;
+        self.message.get(BEFORE).map_or(0, |len| usize::from(*len))
     }
 
     /// Returns true if the client speaks TLS 1.3, which QUIC requires.

@@ -18,7 +18,7 @@ pub struct Identity(Arc<Inner>);
 
 struct Inner {
     chain: Vec<CertificateDer<'static>>,
-    key: Key,
+    key: Arc<Key>,
 }
 
 /// Private key of an identity.
@@ -79,7 +79,7 @@ impl Identity {
 
     /// Takes a chain and a key. A provider checks that they belong together.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        let key = Key::Der(key);
+        let key = Arc::new(Key::Der(key));
         Self(Arc::new(Inner { chain, key }))
     }
 
@@ -87,13 +87,22 @@ impl Identity {
     ///
     /// s2n-tls gives signers only a digest, and refuses those that do not sign digests.
     pub fn from_signer(chain: Vec<CertificateDer<'static>>, signer: impl Signer + 'static) -> Self {
-        let key = Key::Signer(Arc::new(signer));
+        let key = Arc::new(Key::Signer(Arc::new(signer)));
         Self(Arc::new(Inner { chain, key }))
     }
 
     /// Returns the certificate chain, the owner's certificate first.
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.0.chain
+    }
+
+    /// Returns the owner's certificate alone, with the same key.
+    #[cfg(all(unix, feature = "s2n-tls"))]
+    pub(crate) fn without_intermediates(&self) -> Self {
+        Self(Arc::new(Inner {
+            chain: self.0.chain.iter().take(1).cloned().collect(),
+            key: self.0.key.clone(),
+        }))
     }
 
     pub(crate) fn key(&self) -> &Key {

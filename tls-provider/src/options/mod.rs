@@ -3,17 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{ConfigError, EarlyDataPolicy, KeyExchange, Profile, SessionStore, Suite, Tickets};
+use crate::{
+    CertificateCompression, ConfigError, EarlyDataPolicy, KeyExchange, Profile, SessionStore,
+    Suite, Tickets,
+};
 
+mod chains;
 mod identity;
 mod key_log;
 mod pem;
 mod trust;
 
+pub use chains::ChainChoice;
 pub use identity::Identity;
 pub use key_log::KeyLog;
 pub use trust::Trust;
 
+pub(crate) use chains::Intermediates;
 pub(crate) use identity::Key;
 pub(crate) use key_log::KeyLogSink;
 pub(crate) use trust::Anchors;
@@ -73,6 +79,8 @@ pub struct ClientOptions {
     pub(crate) key_log: KeyLog,
     pub(crate) no_resumption: bool,
     pub(crate) profile: Profile,
+    pub(crate) compression: Vec<CertificateCompression>,
+    pub(crate) leaves_out_intermediates: bool,
     pub(crate) session_store: Option<Opaque<dyn SessionStore>>,
     pub(crate) key_shares_ahead: usize,
     #[cfg(feature = "rustls")]
@@ -176,6 +184,20 @@ impl ClientOptions {
         self
     }
 
+    /// Sets the algorithms of certificate compression (RFC 8879), first choice first: for this end's
+    /// certificates, and for those that the peer may send. Default: none.
+    ///
+    /// Each needs the cargo feature of its name. A compressed chain that is longer than 64 KiB is
+    /// refused before anything is decompressed. s2n-tls has none and refuses the option.
+    #[must_use]
+    pub fn certificate_compression(
+        mut self,
+        algorithms: impl IntoIterator<Item = CertificateCompression>,
+    ) -> Self {
+        self.compression = algorithms.into_iter().collect();
+        self
+    }
+
     /// Changes the configuration of rustls that results from these options. s2n-tls refuses this.
     ///
     /// The function runs last, when the provider is built. Afterwards the provider sets again what
@@ -213,6 +235,9 @@ pub struct ServerOptions {
     pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tickets: Option<Tickets>,
     pub(crate) profile: Profile,
+    pub(crate) compression: Vec<CertificateCompression>,
+    pub(crate) chain_choice: ChainChoice,
+    pub(crate) intermediates: Intermediates,
     #[cfg(feature = "rustls")]
     pub(crate) change_rustls: Option<Change<::rustls::ServerConfig>>,
 }
@@ -233,6 +258,9 @@ impl ServerOptions {
             early_data: EarlyDataPolicy::Off,
             tickets: None,
             profile: Profile::default(),
+            compression: Vec::new(),
+            chain_choice: ChainChoice::default(),
+            intermediates: Intermediates::default(),
             #[cfg(feature = "rustls")]
             change_rustls: None,
         }
@@ -332,6 +360,20 @@ impl ServerOptions {
     #[must_use]
     pub fn without_tickets(mut self) -> Self {
         self.no_tickets = true;
+        self
+    }
+
+    /// Sets the algorithms of certificate compression (RFC 8879), first choice first: for this end's
+    /// certificates, and for those that the peer may send. Default: none.
+    ///
+    /// Each needs the cargo feature of its name. A compressed chain that is longer than 64 KiB is
+    /// refused before anything is decompressed. s2n-tls has none and refuses the option.
+    #[must_use]
+    pub fn certificate_compression(
+        mut self,
+        algorithms: impl IntoIterator<Item = CertificateCompression>,
+    ) -> Self {
+        self.compression = algorithms.into_iter().collect();
         self
     }
 

@@ -16,6 +16,7 @@ use crate::{CertificateDer, ConfigError, Verifier};
 pub struct Trust {
     kind: Kind,
     revocation: Vec<CertificateRevocationListDer<'static>>,
+    intermediates: Arc<[CertificateDer<'static>]>,
     custom: Option<Custom>,
 }
 
@@ -129,6 +130,35 @@ impl Trust {
         self
     }
 
+    /// Adds intermediate certificates that peers may leave out of their chains, as
+    /// [`ServerOptions::leave_out_intermediates`] makes them. They are not trusted by themselves: a
+    /// chain still has to lead to a root.
+    ///
+    /// Verifiers and profiles see the chain with those that it lacked. s2n-tls has no place for them
+    /// and refuses this.
+    ///
+    /// [`ServerOptions::leave_out_intermediates`]: crate::ServerOptions::leave_out_intermediates
+    #[must_use]
+    pub fn intermediates(
+        mut self,
+        certificates: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Self {
+        let known = self.intermediates.iter().cloned();
+        self.intermediates = known.chain(certificates).collect();
+        self
+    }
+
+    /// Adds the intermediate certificates of a PEM file, as [`intermediates`](Self::intermediates)
+    /// does.
+    ///
+    /// # Errors
+    /// [`ConfigError::Read`] and [`ConfigError::Pem`] name the file.
+    pub fn intermediates_pem_file(self, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let pem = read(path.as_ref())?;
+        let found = certificates(&pem).map_err(|_| no_certificate(path.as_ref()))?;
+        Ok(self.intermediates(found))
+    }
+
     /// Adds certificate revocation lists (RFC 5280 §5), in DER.
     ///
     /// With any, every certificate of a chain but its root must be covered by a list that has not
@@ -172,6 +202,11 @@ impl Trust {
 
     pub(crate) fn revocation(&self) -> &[CertificateRevocationListDer<'static>] {
         &self.revocation
+    }
+
+    /// Returns the intermediates that peers may leave out.
+    pub(crate) fn known_intermediates(&self) -> &Arc<[CertificateDer<'static>]> {
+        &self.intermediates
     }
 
     pub(crate) fn custom(&self) -> Option<&Custom> {

@@ -4,7 +4,7 @@
 //! synchronously inside `read_hs` and `new`. A thread-local carries the facts, as it does for
 //! secrets.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::Lineage;
@@ -37,6 +37,17 @@ struct Chain {
 
 thread_local! {
     static CHAIN: RefCell<Chain> = RefCell::default();
+    static IDENTITY: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Sets the identity that the transport chose for the running handshake, while rustls is called.
+pub(super) fn choose_identity(position: Option<usize>) {
+    IDENTITY.set(position);
+}
+
+/// Returns the identity that the transport chose. Called by the resolver of certificates.
+pub(super) fn chosen_identity() -> Option<usize> {
+    IDENTITY.get()
 }
 
 /// Prepares a call into rustls: forgets what other sessions left on this thread.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::rustls::crypto::CryptoProvider;
 
+use super::compress::Compression;
 use super::{client, groups, keys, suites, verify};
 use crate::check::Problems;
 use crate::{ClientOptions, ServerOptions, Suite};
@@ -16,6 +17,7 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
         problems.note(groups::of_policy(policy));
     }
     problems.note(options.key_log.open());
+    problems.note(Compression::new(&options.compression, 1));
     if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
         problems.note_identities(&options.identities, |identity| {
             keys::load(identity, &crypto)
@@ -30,6 +32,7 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     problems.note(client::refuse_store(options));
     problems.note(groups::of_policy(&options.key_exchange));
     problems.note(options.key_log.open());
+    problems.note(Compression::new(&options.compression, 1));
     if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
         let identity = options.identity.as_slice();
         problems.note_identities(identity, |identity| keys::load(identity, &crypto));

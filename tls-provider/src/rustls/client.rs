@@ -14,6 +14,7 @@ use rustls_pki_types::ServerName;
 use super::ahead::Shares;
 use super::capture::{Capture, NotedKey};
 use super::chain::{self, Issue};
+use super::compress::Compression;
 use super::remembered::{Memory, Remembered};
 use super::session::Running;
 use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
@@ -118,6 +119,9 @@ pub(super) fn config(
         None => builder.with_no_client_auth(),
         Some(identity) => {
             let mut certified = keys::load(identity, crypto)?;
+            if options.leaves_out_intermediates {
+                certified.cert.truncate(1);
+            }
             certified.key = Arc::new(NotedKey {
                 signer: Side::Client,
                 key: certified.key,
@@ -126,6 +130,7 @@ pub(super) fn config(
             builder.with_client_cert_resolver(Arc::new(resolver))
         }
     };
+    Compression::new(&options.compression, 1)?.apply_to_client(&mut config);
     if let Some(change) = &options.change_rustls {
         (change.0)(&mut config);
     }

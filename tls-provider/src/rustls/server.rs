@@ -3,28 +3,26 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ::rustls::client::verify_server_name;
 use ::rustls::crypto::CryptoProvider;
 use ::rustls::quic::{ServerConnection, Version};
 use ::rustls::server::danger::ClientCertVerifier;
-use ::rustls::server::{
-    ClientHello as OfferedHello, NoServerSessionStorage, ParsedCertificate, ProducesTickets,
-    ResolvesServerCert,
-};
-use ::rustls::sign::CertifiedKey;
+use ::rustls::server::{NoServerSessionStorage, ProducesTickets};
 use ::rustls::{ServerConfig, version};
-use rustls_pki_types::ServerName;
 
-use super::capture::{self, Capture, NotedKey};
+use super::capture::{self, Capture};
+use super::compress::Compression;
+use super::identities::Identities;
 use super::session::Running;
 use super::tickets::{self, Kept, Sealed};
-use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
-use crate::accepting::{Accepting, Answer};
+use super::{NAME, groups, suites, unsupported, verify, wrong_side};
+use crate::accepting::{Accepting, Answer as Answering};
 use crate::admission::{self, ByServerName};
+use crate::flight::Answer;
+use crate::options::DEFAULT_SUITES;
 use crate::tickets::sessions::{Audience, Sessions};
 use crate::{
-    Alert, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group, Identity,
-    KeyExchange, Profile, Provider, ServerOptions, Session, Side, Start,
+    Alert, ChainChoice, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group,
+    KeyExchange, Profile, Provider, ServerFlight, ServerOptions, Session, Side, Start, Suite,
 };
 
 /// A provider of server sessions over rustls.
@@ -37,6 +35,10 @@ struct Shared {
     profile: Profile,
     policies: ByServerName<Policy>,
     alpn: Vec<Vec<u8>>,
+    identities: Arc<Identities>,
+    suites: Vec<Suite>,
+    /// Bytes of the CertificateRequest; 0 if there is none.
+    request: usize,
     /// Sessions behind the tickets, where 0-RTT data is accepted.
     sessions: Option<Arc<Sessions>>,
 }
@@ -74,7 +76,7 @@ impl Server {
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
         let options = &*options.under_profile()?;
-        let parts = Parts::new(options, &wrap)?;
+        let parts = Parts::new(options, &options.alpn, &wrap)?;
         let policies = ByServerName::build(
             &options.key_exchange,
             &options.key_exchange_for,
@@ -100,6 +102,9 @@ impl Server {
                 profile: options.profile,
                 policies,
                 alpn,
+                suites: options.suites.clone().unwrap_or(DEFAULT_SUITES.to_vec()),
+                request: parts.request_len(),
+                identities: parts.resolver,
                 sessions: match parts.tickets {
                     Tickets::Kept(sessions) => Some(sessions),
                     Tickets::None | Tickets::Sealed(_) => None,
@@ -113,6 +118,7 @@ impl Server {
 pub(super) struct Parts {
     pub(super) resolver: Arc<Identities>,
     pub(super) clients: Arc<dyn ClientCertVerifier>,
+    pub(super) compression: Compression,
     tickets: Tickets,
     audience: Audience,
     key_log: Arc<Capture>,
@@ -134,9 +140,12 @@ const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
 impl Parts {
     pub(super) fn new(
         options: &ServerOptions,
+        alpn: &[Vec<u8>],
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
         let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &[])?));
+        // Chains with and without their intermediates.
+        let compression = Compression::new(&options.compression, 2 * options.identities.len())?;
         let shared = options.tickets.clone().unwrap_or_default();
         let tickets = match (options.no_tickets, options.early_data) {
             (true, _) => Tickets::None,
@@ -144,14 +153,38 @@ impl Parts {
             (false, EarlyDataPolicy::On) => Tickets::Kept(shared.rustls().sessions().clone()),
         };
         Ok(Self {
-            resolver: Arc::new(Identities::new(&options.identities, &crypto)?),
+            resolver: Arc::new(Identities::new(options, alpn, (&crypto, &compression))?),
             clients: verify::of_clients(&options.client_auth, &crypto)?,
+            compression,
             tickets,
             audience: tickets::audience(&options.client_auth, options.profile)?,
             key_log: Arc::new(Capture {
                 user: options.key_log.open()?,
             }),
         })
+    }
+
+    /// Returns the bytes of the CertificateRequest; 0 if there is none.
+    fn request_len(&self) -> usize {
+        if !self.clients.offer_client_auth() {
+            return 0;
+        }
+        let schemes = self.clients.supported_verify_schemes().len();
+        let authorities = match self.clients.root_hint_subjects() {
+            [] => 0,
+            names => {
+                4 + 2
+                    + names
+                        .iter()
+                        .map(|name| 2 + name.as_ref().len())
+                        .sum::<usize>()
+            }
+        };
+        let compression = match self.compression.algorithms() {
+            0 => 0,
+            algorithms => 4 + 1 + 2 * algorithms,
+        };
+        4 + 1 + 2 + (4 + 2 + 2 * schemes) + authorities + compression
     }
 
     fn config(
@@ -165,6 +198,7 @@ impl Parts {
             .map_err(|error| unsupported(error.to_string()))?
             .with_client_cert_verifier(self.clients.clone())
             .with_cert_resolver(self.resolver.clone());
+        self.compression.apply_to_server(&mut config);
         if let Some(change) = &options.change_rustls {
             (change.0)(&mut config);
         }
@@ -227,6 +261,14 @@ impl Provider for Server {
         &self.shared.policies.get(server_name).key_exchange
     }
 
+    fn server_flights(&self, hello: &ClientHello, params: usize) -> Vec<ServerFlight> {
+        self.shared.flights(hello, params).unwrap_or_default()
+    }
+
+    fn chooses_by_round_trips(&self) -> bool {
+        self.shared.identities.choice() == ChainChoice::FewestRoundTrips
+    }
+
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
         if side.is_client() {
             return Err(wrong_side(side));
@@ -235,7 +277,7 @@ impl Provider for Server {
     }
 }
 
-impl Answer for Shared {
+impl Answering for Shared {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.alpn)?;
         let policy = self.policies.get(hello.server_name());
@@ -264,6 +306,23 @@ impl Answer for Shared {
 }
 
 impl Shared {
+    fn flights(&self, hello: &ClientHello, params: usize) -> Option<Vec<ServerFlight>> {
+        let policy = self.policies.get(hello.server_name());
+        let group = admission::choose_group(&policy.groups, hello).ok()?;
+        // rustls takes the client's first choice.
+        let offered = hello.cipher_suites().iter();
+        let mut suites = offered.filter_map(|suite| Suite::from_iana(*suite));
+        let suite = suites.find(|suite| self.suites.contains(suite))?;
+        Some(self.identities.flights(&Answer {
+            hello,
+            group,
+            suite,
+            alpn: &self.alpn,
+            params,
+            request: self.request,
+        }))
+    }
+
     /// Returns true if the session of the ticket has the current limits and scope, on which 0-RTT
     /// data relies. rustls checks the rest: the first ticket, the same name, cipher suite and
     /// application protocol, the age of the ticket, and no HelloRetryRequest.
@@ -298,49 +357,5 @@ impl ProducesTickets for NoTickets {
 
     fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
         None
-    }
-}
-
-/// Certificates, chosen by the server name.
-#[derive(Debug)]
-pub(super) struct Identities(Vec<Arc<CertifiedKey>>);
-
-impl Identities {
-    fn new(identities: &[Identity], crypto: &CryptoProvider) -> Result<Self, ConfigError> {
-        let keys = identities
-            .iter()
-            .map(|identity| {
-                let mut certified = keys::load(identity, crypto)?;
-                certified.key = Arc::new(NotedKey {
-                    signer: Side::Server,
-                    key: certified.key,
-                });
-                Ok(Arc::new(certified))
-            })
-            .collect::<Result<_, ConfigError>>()?;
-        Ok(Self(keys))
-    }
-}
-
-impl ResolvesServerCert for Identities {
-    fn resolve(&self, hello: OfferedHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let default = self.0.first()?;
-        if self.0.len() == 1 {
-            return Some(default.clone());
-        }
-        let can_sign =
-            |key: &CertifiedKey| key.key.choose_scheme(hello.signature_schemes()).is_some();
-        let name = hello
-            .server_name()
-            .and_then(|name| ServerName::try_from(name).ok());
-        let matches = |key: &CertifiedKey| {
-            let Some(name) = &name else { return false };
-            let certificate = key.end_entity_cert().ok();
-            let parsed = certificate.and_then(|der| ParsedCertificate::try_from(der).ok());
-            parsed.is_some_and(|parsed| verify_server_name(&parsed, name).is_ok())
-        };
-        let mut named = self.0.iter().filter(|key| matches(key));
-        let chosen = named.find(|key| can_sign(key)).unwrap_or(default);
-        Some(chosen.clone())
     }
 }

@@ -10,8 +10,9 @@ use bytes::BytesMut;
 use super::capture::{self, Purpose, Schemes};
 use super::chain::{self, Found, Issue};
 use crate::{
-    Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
-    PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite, message, ticket,
+    Alert, CertificateDer, CertificateMessage, EarlyDataStatus, Error, Flight, Group, Level,
+    Lineage, Negotiated, PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite,
+    message, ticket,
 };
 
 /// Type of the message in which the server accepts 0-RTT data or not (RFC 8446 §4.3.1).
@@ -27,6 +28,7 @@ pub(super) struct Running {
     server_name: Option<String>,
     hello_retry: bool,
     schemes: Schemes,
+    certificate_message: Option<CertificateMessage>,
     early_data: EarlyDataStatus,
     /// Client: 0-RTT secret that leaves with the first flight.
     early_secret: Option<Secret>,
@@ -37,6 +39,8 @@ pub(super) struct Running {
     /// Context that new tickets are bound to.
     scope: Arc<[u8]>,
     failed: Option<Error>,
+    /// Server: identity that the transport chose.
+    identity: Option<usize>,
 }
 
 impl Running {
@@ -69,6 +73,7 @@ impl Running {
         session.early_context = start.early_context.into();
         session.scope = start.resumption_context.into();
         session.early_data = early_data;
+        session.identity = start.identity;
         session
     }
 
@@ -82,12 +87,14 @@ impl Running {
             server_name,
             hello_retry: false,
             schemes: Schemes::default(),
+            certificate_message: None,
             early_data: EarlyDataStatus::None,
             early_secret: None,
             ticket: None,
             early_context: Arc::default(),
             scope: Arc::default(),
             failed: None,
+            identity: None,
         }
     }
 
@@ -236,11 +243,16 @@ impl Running {
         }
         capture::take();
         chain::begin(self.issue());
-        self.tls
-            .read_hs(message)
-            .map_err(|error| self.failure(&error))?;
+        // Other handshakes on this thread choose for themselves.
+        chain::choose_identity(self.identity);
+        let read = self.tls.read_hs(message);
+        chain::choose_identity(None);
+        read.map_err(|error| self.failure(&error))?;
         if let Some(found) = chain::take_found() {
             self.ticket = Some(found);
+        }
+        if let Some(shown) = CertificateMessage::of(message) {
+            self.certificate_message = Some(shown);
         }
         // rustls marks queued messages only relative to the next key change: drained late, the
         // client's Finished would leave in Initial packets.
@@ -282,6 +294,8 @@ impl Running {
         };
         let detail = if is_ca_as_peer(error) {
             ca_as_peer(self.side)
+        } else if is_unknown_issuer(error) {
+            format!("{error}; {UNKNOWN_ISSUER}")
         } else {
             error.to_string()
         };
@@ -319,6 +333,19 @@ fn is_ca_as_peer(error: &::rustls::Error) -> bool {
             if why.to_string() == "CaUsedAsEndEntity"
     )
 }
+
+/// Returns true if no certificate of the peer is signed by a known one.
+fn is_unknown_issuer(error: &::rustls::Error) -> bool {
+    use ::rustls::{CertificateError, Error as Tls};
+    matches!(
+        error,
+        Tls::InvalidCertificate(CertificateError::UnknownIssuer)
+    )
+}
+
+/// What to do about an unknown issuer.
+const UNKNOWN_ISSUER: &str = "give the root of the certificate with `trust`, and if the peer leaves \
+    out its intermediates, give them with `Trust::intermediates`, or let the peer send them";
 
 fn ca_as_peer(side: Side) -> String {
     let peer = match side {
@@ -397,6 +424,7 @@ impl Session for Running {
             early_data: self.early_data == EarlyDataStatus::Accepted,
             lineage: self.lineage(),
             fips: self.is_fips(),
+            certificate_message: self.certificate_message,
         }
     }
 

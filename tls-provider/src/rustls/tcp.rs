@@ -106,9 +106,10 @@ impl Shared {
         options: &ServerOptions,
         alpn: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<Self, ConfigError> {
+        let alpn = names(alpn);
         Ok(Self {
-            parts: Parts::new(options, |crypto| crypto)?,
-            alpn: names(alpn),
+            parts: Parts::new(options, &alpn, |crypto| crypto)?,
+            alpn,
             ticketer: Ticketer::new().map_err(|error| unsupported(error.to_string()))?,
             key_log: key_log(&options.key_log)?,
         })
@@ -124,6 +125,7 @@ impl Shared {
             .map_err(|error| unsupported(error.to_string()))?
             .with_client_cert_verifier(self.parts.clients.clone())
             .with_cert_resolver(self.parts.resolver.clone());
+        self.parts.compression.apply_to_server(&mut config);
         if let Some(change) = &options.change_rustls {
             (change.0)(&mut config);
         }

@@ -16,7 +16,7 @@ use rustls_pki_types::{ServerName, UnixTime};
 
 use super::capture;
 use crate::options::{Anchors, Custom};
-use crate::{CertificateDer, ClientAuth, ConfigError, PeerChain, Side, Trust};
+use crate::{CertificateDer, ClientAuth, ConfigError, PeerChain, Side, Trust, certificate};
 
 /// Returns a verifier of servers.
 pub(super) fn of_servers(
@@ -37,7 +37,12 @@ pub(super) fn of_servers(
         }
     };
     let custom = trust.custom().cloned();
-    Ok(Arc::new(OfServers { inner, custom }))
+    let known = trust.known_intermediates().clone();
+    Ok(Arc::new(OfServers {
+        inner,
+        known,
+        custom,
+    }))
 }
 
 /// Returns a verifier of clients.
@@ -69,8 +74,13 @@ pub(super) fn of_clients(
             builder.build().map_err(|error| unusable_roots(&error))?
         }
     };
+    let known = trust.known_intermediates().clone();
     let custom = trust.custom().cloned();
-    Ok(Arc::new(OfClients { inner, custom }))
+    Ok(Arc::new(OfClients {
+        inner,
+        known,
+        custom,
+    }))
 }
 
 /// Asks the application's verifier. Its error travels through rustls to the session.
@@ -88,6 +98,36 @@ fn whole_chain<'a>(
         .chain(intermediates)
         .map(|certificate| CertificateDer::from(&**certificate))
         .collect()
+}
+
+/// Maximum number of certificates added to a chain, as many as rustls follows.
+const MAX_ADDED: usize = 8;
+
+/// Returns the intermediates of a chain with those that the peer left out, if any of them are known.
+fn completed<'a>(
+    end_entity: &'a CertificateDer<'_>,
+    intermediates: &'a [CertificateDer<'_>],
+    known: &'a [CertificateDer<'static>],
+) -> Option<Vec<CertificateDer<'a>>> {
+    if known.is_empty() {
+        return None;
+    }
+    let mut chain = whole_chain(end_entity, intermediates);
+    let (sent, mut at) = (chain.len(), chain.len() - 1);
+    // Those that certify the last certificate of the peer, then those that certify them.
+    while let Some(last) = chain.get(at).cloned() {
+        let issuer = certificate::names(&last).map(|(issuer, _)| issuer);
+        for candidate in known {
+            let subject = certificate::names(candidate).map(|(_, subject)| subject);
+            let adds = subject.is_some() && subject == issuer && !chain.contains(candidate);
+            if adds && chain.len() < sent + MAX_ADDED {
+                chain.push(CertificateDer::from(&**candidate));
+            }
+        }
+        at += 1;
+    }
+    chain.remove(0);
+    (chain.len() >= sent).then_some(chain)
 }
 
 /// Describes roots or revocation lists that rustls refuses.
@@ -120,6 +160,8 @@ fn no_tls12<T>() -> Result<T, Error> {
 /// Verifies servers, and notes the signature scheme of each.
 struct OfServers {
     inner: Arc<dyn ServerCertVerifier>,
+    /// Intermediates that servers may leave out.
+    known: Arc<[CertificateDer<'static>]>,
     custom: Option<Custom>,
 }
 
@@ -138,6 +180,8 @@ impl ServerCertVerifier for OfServers {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let completed = completed(end_entity, intermediates, &self.known);
+        let intermediates = completed.as_deref().unwrap_or(intermediates);
         let verified = self.inner.verify_server_cert(
             end_entity,
             intermediates,
@@ -187,6 +231,8 @@ impl ServerCertVerifier for OfServers {
 /// scheme of each.
 struct OfClients {
     inner: Arc<dyn ClientCertVerifier>,
+    /// Intermediates that clients may leave out.
+    known: Arc<[CertificateDer<'static>]>,
     custom: Option<Custom>,
 }
 
@@ -211,6 +257,8 @@ impl ClientCertVerifier for OfClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        let completed = completed(end_entity, intermediates, &self.known);
+        let intermediates = completed.as_deref().unwrap_or(intermediates);
         let verified = self
             .inner
             .verify_client_cert(end_entity, intermediates, now)?;

@@ -11,6 +11,8 @@ use crate::{ClientAuth, ClientOptions, ConfigError, ServerOptions, Trust};
 pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
     problems.note(server::refuse_early_data(options));
+    problems.note(server::refuse_choices(options));
+    problems.note(config::refuse_compression(&options.compression));
     #[cfg(feature = "rustls")]
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),
@@ -37,6 +39,7 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
 /// Notes what is wrong with a client's options.
 pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
+    problems.note(config::refuse_compression(&options.compression));
     #[cfg(feature = "rustls")]
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),

@@ -39,6 +39,7 @@ impl Client {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         config::refuse_shares_ahead(options.key_shares_ahead)?;
+        config::refuse_compression(&options.compression)?;
         let options = &*options.under_profile()?;
         super::check_module(options.profile)?;
         let policy = policy::under(
@@ -49,7 +50,12 @@ impl Client {
         let mut builder = config::builder(policy, &options.alpn)?;
         Roots::new(&options.trust)?.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
-            config::add_chain(&mut builder, &config::chain(identity)?, policy)?;
+            let chain = if options.leaves_out_intermediates {
+                config::chain(&identity.without_intermediates())?
+            } else {
+                config::chain(identity)?
+            };
+            config::add_chain(&mut builder, &chain, policy)?;
             keys_elsewhere::install(&mut builder, std::slice::from_ref(identity))?;
         }
         // A client without a certificate answers a server that asks with an empty list.

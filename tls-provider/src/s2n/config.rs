@@ -11,7 +11,9 @@ use s2n_tls::security;
 use super::policy::Policy;
 use super::{pem, reason, unsupported};
 use crate::options::{Anchors, Key};
-use crate::{CertificateDer, ConfigError, Identity, Signer, Trust, certificate};
+use crate::{
+    CertificateCompression, CertificateDer, ConfigError, Identity, Signer, Trust, certificate,
+};
 
 /// Returns a builder with what both sides need: QUIC, a policy and the application protocols.
 pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, ConfigError> {
@@ -123,6 +125,16 @@ pub(super) fn add_chain(
         })
 }
 
+/// Refuses certificate compression.
+pub(super) fn refuse_compression(wanted: &[CertificateCompression]) -> Result<(), ConfigError> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    Err(unsupported(
+        "it has no certificate compression; leave certificate_compression out, or use rustls",
+    ))
+}
+
 /// Refuses options that change the configuration of rustls.
 #[cfg(feature = "rustls")]
 pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
@@ -157,6 +169,12 @@ impl Roots {
         if !trust.revocation().is_empty() {
             return Err(unsupported(
                 "it has no revocation lists; use rustls, or leave them out",
+            ));
+        }
+        if !trust.known_intermediates().is_empty() {
+            return Err(unsupported(
+                "it has no place for intermediates that peers leave out; use rustls, or let the peers \
+                 send them and leave Trust::intermediates out",
             ));
         }
         Ok(match trust.anchors()? {

@@ -7,11 +7,13 @@ mod bytes;
 #[cfg(feature = "rustls")]
 mod change_rustls;
 mod check;
+mod compression;
 #[cfg(feature = "rustls")]
 mod crypto;
 mod early_data;
 mod exporter;
 mod fips;
+mod flights;
 mod groups;
 mod identity;
 mod key_log;

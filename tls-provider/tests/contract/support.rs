@@ -326,6 +326,20 @@ pub(crate) fn client_start(name: &str) -> Start<'_> {
     }
 }
 
+/// The ClientHello that a client sends.
+pub(crate) fn client_hello(client: &dyn Provider) -> ClientHello {
+    let mut client = End::new(
+        client
+            .session(Side::Client, client_start(HOST))
+            .expect("a client session"),
+    );
+    client.drive().expect("a ClientHello");
+    let (hello, _) = ClientHello::parse(&client.outbox.crypto.initial)
+        .expect("a ClientHello")
+        .expect("a whole one");
+    hello
+}
+
 pub(crate) fn server_start(hello: Option<&ClientHello>) -> Start<'_> {
     Start {
         params: SERVER_PARAMS,

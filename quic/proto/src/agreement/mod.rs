@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::packet::Version;
 use hybriq_tls::{
-    CertificateAlgorithms, CertificateDer, EarlyDataStatus, Group, GroupKind, KeyExchange, Lineage,
-    Negotiated, Profile, Side, SignatureScheme, Suite,
+    CertificateAlgorithms, CertificateDer, CertificateMessage, EarlyDataStatus, Group, GroupKind,
+    KeyExchange, Lineage, Negotiated, Profile, Side, SignatureScheme, Suite,
 };
 
 #[cfg(feature = "serde")]
@@ -40,6 +40,9 @@ pub struct Handshake {
     /// Algorithms of the peer's certificates, its own first; empty on resumption, and if the peer
     /// showed none. A certificate that cannot be read, which no built-in check accepts, is left out.
     pub peer_certificates: Vec<CertificateAlgorithms>,
+    /// Message in which the peer showed its certificates: its size on the wire, and how it was
+    /// compressed. `None` if it showed none, and where the TLS library does not tell.
+    pub certificate_message: Option<CertificateMessage>,
     /// This end of the connection, which enforces the profile and the policy below.
     pub role: Side,
     /// Name of the TLS library of this end.
@@ -153,6 +156,7 @@ impl Handshake {
                 .iter()
                 .filter_map(|certificate| CertificateAlgorithms::of(certificate))
                 .collect(),
+            certificate_message: negotiated.certificate_message,
             role: around.side,
             tls_library: around.library,
             profile: around.profile,

@@ -48,6 +48,11 @@ pub(super) fn audience(auth: &ClientAuth, profile: Profile) -> Result<Audience, 
             digest.update(&(list.len() as u64).to_be_bytes());
             digest.update(list);
         }
+        for certificate in trust.known_intermediates().iter() {
+            digest.update(b"intermediate");
+            digest.update(&(certificate.len() as u64).to_be_bytes());
+            digest.update(certificate);
+        }
         if let Some(custom) = trust.custom() {
             digest.update(b"verifier");
             digest.update(&custom.id.to_be_bytes());

@@ -15,10 +15,13 @@ use super::session::{self, Client, Common, Lineages, Running};
 use super::{NAME, failure, keys_elsewhere, reason, unsupported};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
+use crate::flight;
+use crate::options::Intermediates;
 use crate::tickets::s2n::Generation;
 use crate::{
-    Alert, ClientAuth, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Lineage,
-    Profile, Provider, ServerOptions, Session, Side, Start, Tickets,
+    Alert, CertificateAlgorithms, ChainChoice, ClientAuth, ClientHello, ConfigError, Error, Group,
+    Identity, KeyAlgorithm, KeyExchange, Lineage, Profile, Provider, ServerFlight, ServerOptions,
+    Session, Side, Start, Suite, Tickets,
 };
 
 #[cfg(test)]
@@ -42,6 +45,8 @@ impl Server {
     /// Names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         refuse_early_data(options)?;
+        refuse_choices(options)?;
+        config::refuse_compression(&options.compression)?;
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let options = &*options.under_profile()?;
@@ -88,6 +93,22 @@ pub(super) fn refuse_early_data(options: &ServerOptions) -> Result<(), ConfigErr
     Ok(())
 }
 
+/// Refuses choices among chains that s2n-tls does not make.
+pub(super) fn refuse_choices(options: &ServerOptions) -> Result<(), ConfigError> {
+    if options.chain_choice != ChainChoice::First {
+        return Err(unsupported(
+            "it chooses among certificates by itself; leave chain_choice out, or use rustls",
+        ));
+    }
+    match options.intermediates {
+        Intermediates::LeftOutFor(_) => Err(unsupported(
+            "it knows no application protocol when it chooses a chain; use \
+             leave_out_intermediates, with a configuration for these clients alone, or rustls",
+        )),
+        Intermediates::Sent | Intermediates::LeftOut => Ok(()),
+    }
+}
+
 impl Provider for Server {
     fn name(&self) -> &'static str {
         NAME
@@ -114,6 +135,11 @@ impl Provider for Server {
         &self.shared.policies.get(server_name).key_exchange
     }
 
+    fn server_flights(&self, hello: &ClientHello, params: usize) -> Vec<ServerFlight> {
+        let flight = self.shared.flight(hello, params);
+        flight.into_iter().collect()
+    }
+
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
         if side.is_client() {
             return Err(unsupported(
@@ -124,13 +150,36 @@ impl Provider for Server {
     }
 }
 
-impl Answer for Shared {
-    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
-        admission::check(hello, &self.common.alpn)?;
-        let named = self.policies.get(hello.server_name());
+impl Shared {
+    /// Returns the sizes of the answer to a client, if they are known: not with several certificates,
+    /// among which s2n-tls chooses, nor where clients are asked for theirs.
+    fn flight(&self, hello: &ClientHello, params: usize) -> Option<ServerFlight> {
+        let (named, group) = self.choose(hello).ok()?;
+        let [identity] = &*named.parts.identities else {
+            return None;
+        };
+        let leaf = CertificateAlgorithms::of(identity.certificates().first()?)?;
+        // It loads keys of Ed25519 and makes no signatures with them.
+        if named.parts.clients.is_some() || leaf.key == KeyAlgorithm::Ed25519 {
+            return None;
+        }
+        let offered = |suite: &&Suite| hello.cipher_suites().contains(&(**suite as u16));
+        let answer = flight::Answer {
+            hello,
+            group,
+            suite: *named.policy.suites.iter().find(offered)?,
+            alpn: &self.common.alpn,
+            params,
+            request: 0,
+        };
+        answer.with(0, identity.certificates(), None)
+    }
+
+    /// Returns the configurations and the group for a client.
+    fn choose(&self, hello: &ClientHello) -> Result<(&Named, Group), Error> {
+        let mut named = self.policies.get(hello.server_name());
         // s2n-tls chooses by itself, and prefers post-quantum groups like this code.
         let mut choice = admission::choose_group(named.policy.groups, hello);
-        let mut named = named;
         if !choice.as_ref().is_ok_and(|group| group.is_post_quantum()) {
             // The client may have pure ML-KEM alone.
             if let Some(pure) = named.pure_for(hello) {
@@ -144,6 +193,14 @@ impl Answer for Shared {
         let group = choice?;
         let suites = named.policy.suites.iter().map(|suite| *suite as u16);
         admission::check_suites(hello, suites, self.profile)?;
+        Ok((named, group))
+    }
+}
+
+impl Answer for Shared {
+    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
+        admission::check(hello, &self.common.alpn)?;
+        let (named, group) = self.choose(hello)?;
         let (lineages, config) = named
             .config(
                 group,
@@ -337,13 +394,19 @@ impl Parts {
                     trust.custom().is_some()
                 }
             };
+        let identities: Vec<Identity> = match options.intermediates {
+            Intermediates::Sent => options.identities.clone(),
+            _ => {
+                let whole = options.identities.iter();
+                whole.map(Identity::without_intermediates).collect()
+            }
+        };
         Ok(Self {
-            identities: options.identities.clone(),
-            chains: options
-                .identities
+            chains: identities
                 .iter()
                 .map(config::chain)
                 .collect::<Result<_, _>>()?,
+            identities,
             clients,
             alpn: options.alpn.clone().into(),
             tickets: (!no_tickets).then(|| options.tickets.clone().unwrap_or_default()),

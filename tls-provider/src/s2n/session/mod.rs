@@ -17,8 +17,8 @@ use super::{failure, keys_elsewhere};
 use crate::options::KeyLogSink;
 use crate::{
     Alert, CertificateAlgorithms, CertificateDer, ClientHello, Error, Flight, Group, KeyAlgorithm,
-    Level, Lineage, Negotiated, PeerChain, PerLevel, Profile, Secret, Session, Side, SignatureScheme,
-    Status, Suite, Verifier, message, ticket,
+    Level, Lineage, Negotiated, PeerChain, PerLevel, Profile, Secret, Session, Side,
+    SignatureScheme, Status, Suite, Verifier, message, ticket,
 };
 
 #[cfg(test)]
@@ -473,6 +473,7 @@ impl Session for Running {
             early_data: false,
             lineage: self.lineage().filter(|_| self.complete),
             fips: self.is_fips(),
+            certificate_message: None,
         }
     }
 

@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use hybriq_tls::ClientHello;
+use hybriq_proto::endpoint::FirstFlight;
+use hybriq_tls::{ClientHello, ConfigError};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -118,6 +119,19 @@ impl Incoming {
     /// suites, signature schemes, session ticket, 0-RTT, transport parameters.
     pub fn client_hello(&self) -> &ClientHello {
         self.core().client_hello()
+    }
+
+    /// Forecasts what a handshake with this client costs under a configuration, for each certificate that
+    /// suits it, the first choice first: datagrams, and round trips. Empty if the TLS library cannot
+    /// tell.
+    ///
+    /// It costs no public-key work, so that a server can choose a configuration by it. A client that
+    /// resumes a session gets a smaller answer.
+    ///
+    /// # Errors
+    /// Names the option of the configuration that cannot be used.
+    pub fn first_flights(&self, config: &ServerConfig) -> Result<Vec<FirstFlight>, ConfigError> {
+        Ok(self.core().first_flights(&config.setup()?))
     }
 
     /// Accepts the client with the endpoint's configuration.

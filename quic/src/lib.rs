@@ -281,7 +281,7 @@ pub use hybriq_proto::{
     },
     congestion::{self, Congestion},
     ecn::EcnState,
-    endpoint::{DatagramDrops, WorstCaseMemory},
+    endpoint::{AddressProof, DatagramDrops, FirstFlight, FlightLimit, WorstCaseMemory},
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::{EcnCounts, FrameType},
@@ -292,11 +292,11 @@ pub use hybriq_proto::{
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
-    Alert, Backend, CertificateAlgorithms, CertificateDer, CertificateRevocationListDer,
-    ClientAuth, ClientHello, ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch,
-    Identity, KeyAlgorithm, KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain, PrivateKeyDer,
-    Profile, SessionStore, Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite,
-    Tickets, Trust, Verifier,
+    Alert, Backend, CertificateAlgorithms, CertificateCompression, CertificateDer,
+    CertificateMessage, CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello,
+    ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch, Identity, KeyAlgorithm,
+    KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain, PrivateKeyDer, Profile, SessionStore,
+    Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite, Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use hybriq_tls::{
-    Backend, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy, Identity, KeyExchange,
-    KeyLog, Profile, Provider, Side, Suite, Trust,
+    Backend, CertificateCompression, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy,
+    Identity, KeyExchange, KeyLog, Profile, Provider, Side, Suite, Trust,
 };
 
 use super::{KnownVersions, MemoryTokenStore, check_profile, check_provider};
@@ -96,6 +96,24 @@ impl ClientConfig {
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
+    }
+
+    /// Sets the algorithms of certificate compression (RFC 8879), first choice first, for our
+    /// certificates and for those of the peer. Default: none. Each needs the cargo feature of its name,
+    /// `brotli` or `zlib`; s2n-tls has none and refuses the option.
+    #[must_use]
+    pub fn certificate_compression(
+        self,
+        algorithms: impl IntoIterator<Item = CertificateCompression>,
+    ) -> Self {
+        self.with_tls(|tls| tls.certificate_compression(algorithms))
+    }
+
+    /// Sends the client's own certificate alone, without its intermediates, to servers that have those:
+    /// see [`Trust::intermediates`]. Default: the whole chain.
+    #[must_use]
+    pub fn leave_out_intermediates(self) -> Self {
+        self.with_tls(ClientOptions::leave_out_intermediates)
     }
 
     /// Sets the rules of an authority for groups, suites, certificates and 0-RTT, which bind this client

@@ -6,13 +6,14 @@ use std::{
 };
 
 use hybriq_tls::{
-    Backend, ClientAuth, ConfigError, ConfigErrors, EarlyDataPolicy, Identity, KeyExchange, KeyLog,
-    Profile, Provider, ServerOptions, Side, Suite, Tickets,
+    Backend, CertificateCompression, ChainChoice, ClientAuth, ConfigError, ConfigErrors,
+    EarlyDataPolicy, Identity, KeyExchange, KeyLog, Profile, Provider, ServerOptions, Side, Suite,
+    Tickets,
 };
 
-use super::{check_profile, check_provider};
+use super::{ClientConfig, check_profile, check_provider};
 use hybriq_proto::config::TransportConfig;
-use hybriq_proto::endpoint::{Setup, WorstCaseMemory};
+use hybriq_proto::endpoint::{AddressProof, FirstFlight, Setup, WorstCaseMemory};
 
 /// Configuration of a server. Start from [`ServerConfig::new`].
 ///
@@ -91,6 +92,40 @@ impl ServerConfig {
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
+    }
+
+    /// Sets the algorithms of certificate compression (RFC 8879), first choice first, for our
+    /// certificates and for those of the peer. Default: none. Each needs the cargo feature of its name,
+    /// `brotli` or `zlib`; s2n-tls has none and refuses the option.
+    #[must_use]
+    pub fn certificate_compression(
+        self,
+        algorithms: impl IntoIterator<Item = CertificateCompression>,
+    ) -> Self {
+        self.with_tls(|tls| tls.certificate_compression(algorithms))
+    }
+
+    /// Sets the choice among several certificates that suit a client. Default: [`ChainChoice::First`].
+    #[must_use]
+    pub fn chain_choice(self, choice: ChainChoice) -> Self {
+        self.with_tls(|tls| tls.chain_choice(choice))
+    }
+
+    /// Sends the server's own certificates alone, without their intermediates, for clients that have
+    /// those: see [`Trust::intermediates`](hybriq_tls::Trust::intermediates). Default: whole chains.
+    #[must_use]
+    pub fn leave_out_intermediates(self) -> Self {
+        self.with_tls(ServerOptions::leave_out_intermediates)
+    }
+
+    /// Does the same only for connections that agree on one of these application protocols. Default:
+    /// none.
+    #[must_use]
+    pub fn leave_out_intermediates_for(
+        self,
+        protocols: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Self {
+        self.with_tls(|tls| tls.leave_out_intermediates_for(protocols))
     }
 
     /// Sets the rules of an authority for groups, suites, certificates and 0-RTT, which bind this server
@@ -289,6 +324,45 @@ impl ServerConfig {
     /// ```
     pub fn worst_case_memory(&self) -> WorstCaseMemory {
         self.transport.worst_case_memory()
+    }
+
+    /// Forecasts what a handshake with a client costs, for each certificate of this server that suits the
+    /// client, the first choice first: datagrams, and round trips. Empty if the TLS library cannot
+    /// tell.
+    ///
+    /// The client's configuration stands for clients like it: its groups, application protocols and
+    /// certificate compression count. [`Incoming::first_flights`](crate::Incoming::first_flights) tells
+    /// it for a client that is there.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{AddressProof, ClientConfig, Group, Identity, KeyExchange, ServerConfig};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("chain.pem", "key.pem")?;
+    /// let server = ServerConfig::new(identity).alpn(["h3"]);
+    /// for group in [Group::X25519, Group::X25519MLKEM768] {
+    ///     let client = ClientConfig::new()
+    ///         .alpn(["h3"])
+    ///         .key_exchange(KeyExchange::Exactly(vec![group]));
+    ///     for flight in server.first_flights(&client, "example.com", AddressProof::None)? {
+    ///         println!("{group}: {} datagrams, {} round trips", flight.datagrams, flight.round_trips);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn first_flights(
+        &self,
+        client: &ClientConfig,
+        server_name: &str,
+        proof: AddressProof,
+    ) -> Result<Vec<FirstFlight>, ConfigError> {
+        let client = client.setup()?;
+        self.setup()?.first_flights(&client, server_name, proof)
     }
 
     /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.

@@ -1,19 +1,17 @@
 //! The start of a connection: a client from nothing, a server from a whole ClientHello.
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use hybriq_tls::{ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
     Acks, Agreed, Cids, Connection, Event, Memory,
     close::Close,
+    forecast,
     new_token::NewTokens,
     observer::Observer,
     opening::Opening,
+    own_params::{announced, local_params},
     resume::PathKeys,
     retry::Retried,
     start::{ClientStart, ServerStart, Setup},
@@ -25,8 +23,7 @@ use super::{
 use crate::{
     ack_frequency::AckFrequency,
     agreement::{Circumstances, Handshake as Agreement},
-    cids,
-    config::{self, PeerMigration, TransportConfig},
+    cids, config,
     datagrams::Datagrams,
     error::{By, Code, TransportError},
     events,
@@ -35,7 +32,7 @@ use crate::{
     header_bits::{Grease, HeaderBits},
     limits,
     packet::{self, Cid, KeyPair, PacketNumber, Space, Spaces, Version},
-    params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
+    params::{ACK_DELAY_EXPONENT, Params},
     path::{Address, Path, Paths},
     prf::Prf,
     recovery::{self, Outcome, PathState, Recovery},
@@ -137,6 +134,7 @@ impl Connection {
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         };
         told.encode(Side::Server, &mut params);
+        let identity = forecast::choose_identity(&start);
         let session = setup.provider.session(
             Side::Server,
             Start {
@@ -146,6 +144,7 @@ impl Connection {
                 early_data: zero_rtt::takes(original, version),
                 early_context: &zero_rtt::early_context(version, &told),
                 resumption_context: &version.resumption_context(),
+                identity,
                 ..Start::default()
             },
         )?;
@@ -428,46 +427,6 @@ struct Parts<'a> {
     peer_cid: Cid,
     original_dcid: Cid,
     seed: u64,
-}
-
-/// Returns our transport parameters.
-fn local_params(
-    config: &TransportConfig,
-    version: Version,
-    local_cid: Cid,
-    original_dcid: Option<Cid>,
-) -> Params {
-    Params {
-        version_information: Some(VersionInformation::new(version, config.spoken.versions)),
-        original_dcid,
-        initial_scid: Some(local_cid),
-        max_idle_timeout: config.timeouts.idle_timeout.unwrap_or(Duration::ZERO),
-        initial_max_data: config.streams.first_receive_window(),
-        initial_max_stream_data_bidi_local: config.streams.first_stream_receive_window(),
-        initial_max_stream_data_bidi_remote: config.streams.first_stream_receive_window(),
-        initial_max_stream_data_uni: config.streams.first_stream_receive_window(),
-        initial_max_streams_bidi: config.streams.max_bidi,
-        initial_max_streams_uni: config.streams.max_uni,
-        max_ack_delay: config.acks.max_ack_delay,
-        min_ack_delay: AckFrequency::new(config.acks.max_ack_delay).local_min_delay(),
-        reset_stream_at: true,
-        max_datagram_frame_size: config.datagrams.max_frame_size(),
-        ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: config.migration.of_peer == PeerMigration::Disabled,
-        active_connection_id_limit: limits::PEER_CIDS as u64,
-        grease_quic_bit: config.free_bits.grease == Grease::On,
-        ..Params::default()
-    }
-}
-
-/// Returns the preferred address that a server announces, with a connection id for it.
-fn announced(config: &TransportConfig, issued: Option<cids::Issued>) -> Option<PreferredAddress> {
-    issued.map(|(cid, reset_token)| PreferredAddress {
-        v4: config.migration.preferred_v4,
-        v6: config.migration.preferred_v6,
-        cid,
-        reset_token,
-    })
 }
 
 /// Derives a secret for one purpose, so that its use reveals nothing about the others.

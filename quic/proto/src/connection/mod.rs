@@ -7,11 +7,13 @@
 mod close;
 mod dispatch;
 mod establish;
+mod forecast;
 mod frame_room;
 mod key_update;
 mod new_token;
 mod observer;
 mod opening;
+mod own_params;
 mod owners;
 mod paths;
 mod probes;
@@ -40,6 +42,8 @@ use std::{
 
 use hybriq_tls::{CertificateDer, Side};
 
+pub(crate) use self::forecast::Situation;
+pub use self::forecast::{AddressProof, FirstFlight, FlightLimit};
 pub(crate) use self::receive::{KeptPacket, Seen};
 pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{

@@ -9,6 +9,7 @@ use slab::Slab;
 use super::admission::Proof;
 use crate::{
     buffer::Reassembler,
+    connection::{AddressProof, FirstFlight, Setup, Situation},
     limits,
     packet::{Cid, DirectionKeys, PacketNumber, Version},
     space::Received,
@@ -149,6 +150,29 @@ impl Incoming {
     /// Returns our address that received it, if the socket reports it.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.hello.local.ip
+    }
+}
+
+impl Incoming {
+    /// Forecasts the answers of a server with this setup, for each certificate that suits the client, the
+    /// server's first choice first. Empty if the provider cannot tell.
+    ///
+    /// The datagrams of the client that arrived so far count, and so does the proof of its address.
+    pub fn first_flights(&self, setup: &Setup) -> Vec<FirstFlight> {
+        let hello = &self.hello;
+        setup.forecast(
+            &self.client_hello,
+            &Situation {
+                credit: (hello.bytes_received, hello.bytes_sent),
+                proof: match (hello.proof.validated, hello.proof.original_dcid()) {
+                    (false, _) => AddressProof::None,
+                    (true, None) => AddressProof::Token,
+                    (true, Some(_)) => AddressProof::Retry,
+                },
+                cids: (hello.peer_cid.len(), hello.local_cid.len()),
+                ecn: hello.received.ecn_counts().is_some(),
+            },
+        )
     }
 }
 

@@ -58,7 +58,7 @@ use super::{
     random::Random,
 };
 pub use super::{
-    connection::Setup,
+    connection::{AddressProof, FirstFlight, FlightLimit, Setup},
     udp::{Arrival, Local, SocketId, Transmit},
 };
 

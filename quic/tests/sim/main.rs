@@ -19,6 +19,7 @@ mod ecn;
 mod events;
 mod field_bugs;
 mod first_flight;
+mod forecast;
 mod goodput;
 mod grease;
 mod handshake_matrix;

@@ -169,7 +169,8 @@ impl Incoming {
                     (true, None) => AddressProof::Token,
                     (true, Some(_)) => AddressProof::Retry,
                 },
-                cids: (hello.peer_cid.len(), hello.local_cid.len()),
+                peer_cid: hello.peer_cid.len(),
+                local_cid: hello.local_cid,
                 ecn: hello.received.ecn_counts().is_some(),
             },
         )

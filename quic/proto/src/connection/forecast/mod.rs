@@ -96,8 +96,10 @@ pub(crate) struct Situation {
     /// Bytes of the datagrams received and sent.
     pub(crate) credit: (u64, u64),
     pub(crate) proof: AddressProof,
-    /// Lengths of the connection ids of the client and of the server.
-    pub(crate) cids: (usize, usize),
+    /// Length of the client's connection id.
+    pub(crate) peer_cid: usize,
+    /// Connection id of the server, whose bytes decide on the length of a transport parameter.
+    pub(crate) local_cid: Cid,
     /// True if the client's packets carry ECN marks, which acknowledgements count.
     pub(crate) ecn: bool,
 }
@@ -124,7 +126,8 @@ impl Setup {
         let situation = Situation {
             credit: ((datagrams * limits::MIN_DATAGRAM) as u64, 0),
             proof,
-            cids: (ASSUMED_CID, ASSUMED_CID),
+            peer_cid: ASSUMED_CID,
+            local_cid: Cid::from(ASSUMED_LOCAL),
             ecn: client.transport.flight.ecn != EcnState::Disabled,
         };
         Ok(self.forecast(&hello, &situation))
@@ -170,21 +173,19 @@ impl Setup {
 
     /// Returns the bytes of a server's transport parameters.
     fn params_len(&self, situation: &Situation) -> usize {
-        let zeros = [0; limits::MAX_CID_LEN];
-        let cid = |len: usize| zeros.get(..len).and_then(Cid::new).unwrap_or(Cid::EMPTY);
-        let (_, local) = situation.cids;
+        let local = situation.local_cid;
         let wanted = self.transport.migration;
         let preferred = wanted.preferred_v4.is_some() || wanted.preferred_v6.is_some();
-        let issued: cids::Issued = (cid(local), ResetToken::new([0; 16]));
+        let issued: cids::Issued = (local, ResetToken::new([0; 16]));
         let params = Params {
-            retry_scid: (situation.proof == AddressProof::Retry).then(|| cid(local)),
+            retry_scid: (situation.proof == AddressProof::Retry).then_some(local),
             stateless_reset_token: Some(ResetToken::new([0; 16])),
             preferred_address: announced(&self.transport, preferred.then_some(issued)),
             ..local_params(
                 &self.transport,
                 Version::V1,
-                cid(local),
-                Some(cid(limits::INITIAL_DCID_LEN)),
+                local,
+                Some(Cid::from([0; limits::INITIAL_DCID_LEN])),
             )
         };
         let mut encoded = Vec::with_capacity(192);
@@ -196,27 +197,15 @@ impl Setup {
 /// Length of connection ids unless they are known.
 const ASSUMED_CID: usize = limits::INITIAL_DCID_LEN;
 
+/// A server's connection id unless it is known: that of the first worker, whose number comes first.
+const ASSUMED_LOCAL: [u8; ASSUMED_CID] = [0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+
 /// Bytes of CRYPTO data in a datagram of a client's first flight.
 const HELLO_ROOM: usize = limits::MIN_DATAGRAM - 64;
 
 /// Returns the datagrams that bring a ClientHello of ours, spread evenly.
 const fn datagrams_of_hello(len: usize) -> usize {
     len.div_ceil(HELLO_ROOM)
-}
-
-/// Bytes of a NEW_CONNECTION_ID frame beside the id.
-const NEW_CID_FRAME: usize = 4 + 16;
-
-/// Returns the bytes of the NEW_CONNECTION_ID frames that follow the Finished.
-fn new_cids(hello: &ClientHello, local: usize) -> usize {
-    let params = hello.transport_params();
-    let params = params.and_then(|params| Params::decode(params, Side::Client).ok());
-    let limit = params.map_or(2, |params| params.active_connection_id_limit);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    if local == 0 {
-        return 0;
-    }
-    (limit.clamp(1, limits::LOCAL_CIDS) - 1) * (NEW_CID_FRAME + local)
 }
 
 /// Forecasts one flight, whose signature has so many bytes less than the longest.
@@ -234,7 +223,7 @@ fn forecast(
         received += (client_datagrams * limits::MIN_DATAGRAM) as u64;
         sent += limits::MIN_DATAGRAM as u64;
     }
-    let (peer, local) = situation.cids;
+    let (peer, local) = (situation.peer_cid, situation.local_cid.len());
     let model = Model {
         cids: (peer, local),
         ack: if situation.ecn { 8 } else { 5 },
@@ -248,7 +237,6 @@ fn forecast(
     let outcome = model.run(&Crypto {
         initial: retry..retry + flight.server_hello,
         handshake: 0..handshake,
-        after: new_cids(hello, local),
     });
     let before = u32::from(flight.retry_request.is_some())
         + u32::from(situation.proof == AddressProof::Retry);
@@ -292,7 +280,8 @@ pub(super) fn choose_identity(start: &ServerStart<'_>) -> Option<usize> {
             (true, None) => AddressProof::Token,
             (true, Some(_)) => AddressProof::Retry,
         },
-        cids: (peer.len(), local.len()),
+        peer_cid: peer.len(),
+        local_cid: local,
         ecn: start.received.ecn_counts().is_some(),
     };
     let flights = setup.forecast(start.client_hello, &situation);

@@ -9,8 +9,6 @@ use crate::{limits, packet::TAG_LEN, wire::VarInt};
 pub(super) struct Crypto {
     pub(super) initial: Range<usize>,
     pub(super) handshake: Range<usize>,
-    /// Bytes of frames in 1-RTT packets that follow at once.
-    pub(super) after: usize,
 }
 
 /// Bounds of what may leave.
@@ -51,7 +49,6 @@ const MAX_ROUNDS: u32 = 16;
 struct Left {
     initial: Range<usize>,
     handshake: Range<usize>,
-    after: usize,
     ack: usize,
     /// True until a packet with each kind of CRYPTO data is in flight, which needs no window.
     first: [bool; 2],
@@ -69,7 +66,6 @@ impl Model {
         let mut left = Left {
             initial: crypto.initial.clone(),
             handshake: crypto.handshake.clone(),
-            after: crypto.after,
             ack: self.ack,
             first: [true; 2],
         };
@@ -132,8 +128,7 @@ impl Model {
         if initial {
             written += self.initial(left, room);
             left.first[0] = false;
-            let follows = handshake || left.after > 0;
-            if !follows || room - written.min(room) < MIN_PACKET {
+            if !handshake || room - written.min(room) < MIN_PACKET {
                 written = room;
             }
         }
@@ -141,9 +136,6 @@ impl Model {
             let size = self.handshake(left, room - written);
             written += size;
             left.first[1] &= size == 0;
-        }
-        if left.after > 0 && written < room {
-            written += self.after(left, room - written);
         }
         if initial { room } else { written }
     }
@@ -162,20 +154,6 @@ impl Model {
             0 => 0,
             frame => overhead + frame,
         }
-    }
-
-    /// Writes as many of the frames after the handshake as fit, which are of one size.
-    fn after(&self, left: &mut Left, room: usize) -> usize {
-        let (peer, local) = self.cids;
-        let overhead = 1 + peer + 1 + TAG_LEN;
-        let frame = super::NEW_CID_FRAME + local;
-        let frames = room.saturating_sub(overhead) / frame;
-        let len = left.after.min(frames * frame);
-        if len == 0 {
-            return 0;
-        }
-        left.after -= len;
-        (overhead + len).max(limits::BEYOND_SHORTEST_CID + local)
     }
 
     /// Returns the bytes of a long header with a packet number of one byte.

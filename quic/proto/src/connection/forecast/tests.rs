@@ -10,7 +10,6 @@ fn run(initial: usize, handshake: usize, bounds: Bounds) -> Outcome {
     model.run(&Crypto {
         initial: 0..initial,
         handshake: 0..handshake,
-        after: 0,
     })
 }
 

@@ -1,0 +1,305 @@
+//! Forecasts of first flights, compared with what is then on the wire.
+
+use std::{sync::Arc, time::Duration};
+
+use hybriq::{
+    AddressProof, AddressValidation, FirstFlight, TokenKeys,
+    tls::{
+        Backend, CertificateCompression, CertificateDer, ChainChoice, ClientOptions, Group,
+        Identity, KeyExchange, PrivateKeyDer, Provider, ServerOptions, Side, Trust,
+    },
+};
+use hybriq_proto::endpoint::Setup;
+use hybriq_sim::{Ask, PacketKind, Record, World};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, RsaKeySize};
+
+use crate::support::{LIMIT, RTT, answered_after, check, only, plain, transport};
+
+/// A leaf, an intermediate and a root with one key of a kind.
+struct Chain {
+    name: &'static str,
+    certificates: [CertificateDer<'static>; 2],
+    root: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Chain {
+    fn new(name: &'static str, key: KeyPair) -> Self {
+        let named = |name: &str| {
+            let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+            params.distinguished_name.push(DnType::CommonName, name);
+            params
+        };
+        let authority = |of: &str| {
+            let mut params = named(&format!("{name} {of}"));
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params
+        };
+        let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let root = authority("root");
+        let root_certificate = root.self_signed(&key).unwrap();
+        let issuer = Issuer::from_params(&root, &key);
+        let second = authority("intermediate");
+        let intermediate = second.signed_by(&key, &issuer).unwrap();
+        let issuer = Issuer::from_params(&second, &key);
+        let leaf = named(name).signed_by(&key, &issuer).unwrap();
+        Self {
+            name,
+            certificates: [leaf.der().clone(), intermediate.der().clone()],
+            root: root_certificate.der().clone(),
+            key: der,
+        }
+    }
+
+    /// The leaf with so many intermediates.
+    fn identity(&self, intermediates: usize) -> Identity {
+        let chain = self.certificates[..=intermediates].to_vec();
+        Identity::from_der(chain, self.key.clone_key())
+    }
+
+    /// Trust in the root, for clients that know the intermediate.
+    fn trust(&self) -> Trust {
+        let [_, intermediate] = &self.certificates;
+        Trust::roots_der([self.root.clone()]).intermediates([intermediate.clone()])
+    }
+}
+
+fn chains() -> Vec<Chain> {
+    let of = |algorithm| KeyPair::generate_for(algorithm).unwrap();
+    let rsa = |size| KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, size).unwrap();
+    [
+        ("ECDSA P-256", of(&rcgen::PKCS_ECDSA_P256_SHA256)),
+        ("ECDSA P-384", of(&rcgen::PKCS_ECDSA_P384_SHA384)),
+        ("Ed25519", of(&rcgen::PKCS_ED25519)),
+        ("RSA 2048", rsa(RsaKeySize::_2048)),
+        ("RSA 3072", rsa(RsaKeySize::_3072)),
+        ("RSA 4096", rsa(RsaKeySize::_4096)),
+        ("ML-DSA-44", of(&rcgen::PKCS_ML_DSA_44)),
+        ("ML-DSA-65", of(&rcgen::PKCS_ML_DSA_65)),
+        ("ML-DSA-87", of(&rcgen::PKCS_ML_DSA_87)),
+    ]
+    .map(|(name, key)| Chain::new(name, key))
+    .into()
+}
+
+fn setup(provider: Arc<dyn Provider>) -> Setup {
+    Setup {
+        provider,
+        transport: Arc::new(transport()),
+    }
+}
+
+fn client(trust: Trust, policy: KeyExchange) -> ClientOptions {
+    ClientOptions::new()
+        .alpn(["sim"])
+        .trust(trust)
+        .without_resumption()
+        .key_exchange(policy)
+}
+
+fn server(identity: Identity) -> ServerOptions {
+    ServerOptions::new(identity).alpn(["sim"]).without_tickets()
+}
+
+/// Facts that the wire shows.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    datagrams: usize,
+    bytes: usize,
+    at_once: usize,
+    client_datagrams: usize,
+    round_trips: u32,
+}
+
+/// Largest packet with an acknowledgement alone.
+const ACK: usize = 51;
+
+fn carries_handshake(record: &Record) -> bool {
+    record.packets.iter().any(|packet| {
+        let handshake = matches!(packet.kind, PacketKind::Initial | PacketKind::Handshake);
+        handshake && packet.range.len() > ACK
+    })
+}
+
+/// Runs a handshake after `before` round trips of other things.
+fn seen(client: &Setup, server: &Setup, proof: AddressProof, before: u32) -> (Seen, World) {
+    let mut world = World::new(plain(1), server.clone());
+    if proof == AddressProof::Retry {
+        let keys = TokenKeys::from_secret([3; 32]);
+        let host = world.server_mut();
+        host.validate_addresses(keys, AddressValidation::Always);
+    }
+    world.connect(client, Ask::one_byte());
+    world.run(LIMIT);
+    check(&world);
+    let start: Duration = RTT * before;
+    let flight: Vec<&Record> = world
+        .trace()
+        .sent(Side::Client)
+        .filter(|record| record.at > start && carries_handshake(record))
+        .collect();
+    let hellos = world.trace().sent(Side::Server);
+    let hellos = hellos.filter(|record| record.at == start);
+    let seen = Seen {
+        datagrams: flight.len(),
+        bytes: flight.iter().map(|record| record.size).sum(),
+        at_once: flight
+            .iter()
+            .filter(|record| record.at == start + RTT / 2)
+            .count(),
+        client_datagrams: hellos
+            .filter(|record| record.has(PacketKind::Initial))
+            .count(),
+        round_trips: (answered_after(&world).as_millis() / RTT.as_millis()) as u32 - 1,
+    };
+    (seen, world)
+}
+
+/// Compares the forecast with the wire.
+#[track_caller]
+fn assert_forecast(what: &str, client: &Setup, server: &Setup, proof: AddressProof) -> FirstFlight {
+    let flights = server.first_flights(client, "localhost", proof).unwrap();
+    let told = flights.first().expect("a forecast").clone();
+    let before = u32::from(told.hello_retry) + u32::from(proof == AddressProof::Retry);
+    let (seen, world) = seen(client, server, proof, before);
+    let expected = Seen {
+        datagrams: told.datagrams,
+        // Where signatures of ECDSA vary, so do the bytes.
+        bytes: match told.bytes.abs_diff(seen.bytes) {
+            0..=8 if what.contains("ECDSA") => seen.bytes,
+            _ => told.bytes,
+        },
+        at_once: told.at_once,
+        client_datagrams: told.client_datagrams,
+        round_trips: told.round_trips,
+    };
+    let may_differ = told.varies;
+    assert!(
+        may_differ || seen == expected,
+        "{what}: {seen:?}\n{told:?}\n{}",
+        world.trace()
+    );
+    told
+}
+
+/// Every kind of certificate, alone and with an intermediate, with every group, with and without a
+/// token: the forecast is what the wire shows.
+#[test]
+fn a_forecast_is_what_the_wire_shows() {
+    let mut extra = 0;
+    for chain in chains() {
+        for intermediates in [0, 1] {
+            let options = server(chain.identity(intermediates));
+            for backend in Backend::ALL {
+                let Ok(provider) = backend.server(&options) else {
+                    assert_eq!(backend, Backend::S2nTls, "{}", chain.name);
+                    continue;
+                };
+                let server = setup(provider);
+                for group in Group::ALL {
+                    let client = client(chain.trust(), only(group));
+                    let client = setup(Backend::Rustls.client(&client).unwrap());
+                    let none = AddressProof::None;
+                    let flights = server.first_flights(&client, "localhost", none).unwrap();
+                    let s2n = backend == Backend::S2nTls;
+                    let lacks =
+                        s2n && chain.name.starts_with("ML-DSA") && group == Group::MLKEM1024;
+                    if flights.is_empty() || lacks {
+                        assert!(s2n, "{} {group}", chain.name);
+                        continue;
+                    }
+                    for proof in [none, AddressProof::Retry] {
+                        let what = format!(
+                            "{backend}, {} with {intermediates} intermediates, {group}, {proof:?}",
+                            chain.name
+                        );
+                        let told = assert_forecast(&what, &client, &server, proof);
+                        extra += usize::from(told.limit.is_some());
+                    }
+                }
+            }
+        }
+    }
+    assert!(extra > 10, "{extra} flights were cut");
+}
+
+#[test]
+fn a_request_for_another_share_is_forecast() {
+    let chain = Chain::new(
+        "ML-DSA-65",
+        KeyPair::generate_for(&rcgen::PKCS_ML_DSA_65).unwrap(),
+    );
+    let classical_first = KeyExchange::Exactly(vec![Group::X25519, Group::X25519MLKEM768]);
+    let client = client(chain.trust(), classical_first);
+    let client = setup(Backend::Rustls.client(&client).unwrap());
+    let server = setup(Backend::Rustls.server(&server(chain.identity(1))).unwrap());
+    for proof in [AddressProof::None, AddressProof::Retry] {
+        let told = assert_forecast("retry", &client, &server, proof);
+        assert!(told.hello_retry);
+        assert_eq!(told.group, Group::X25519MLKEM768);
+    }
+}
+
+#[test]
+fn compression_and_known_intermediates_are_forecast() {
+    let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256);
+    let key = key.or_else(|_| KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256));
+    let chain = Chain::new("ECDSA or RSA", key.unwrap());
+    let options = client(chain.trust(), only(Group::X25519));
+    let compressing = options
+        .clone()
+        .certificate_compression(CertificateCompression::ALL);
+    let [plain, compressing] =
+        [options, compressing].map(|it| setup(Backend::Rustls.client(&it).unwrap()));
+    let server = |options: ServerOptions| setup(Backend::Rustls.server(&options).unwrap());
+    let whole = server(self::server(chain.identity(1)));
+    let none = AddressProof::None;
+    let first = assert_forecast("ECDSA", &plain, &whole, none);
+    let options = self::server(chain.identity(1));
+    let brotli = server(
+        options
+            .clone()
+            .certificate_compression([CertificateCompression::Brotli]),
+    );
+    let smaller = assert_forecast("ECDSA, compressed", &compressing, &brotli, none);
+    assert_eq!(smaller.compression, Some(CertificateCompression::Brotli));
+    assert!(smaller.certificate_bytes < first.certificate_bytes);
+    let alone = server(options.leave_out_intermediates());
+    let alone = assert_forecast("ECDSA, alone", &plain, &alone, none);
+    assert!(alone.certificate_bytes < first.certificate_bytes);
+}
+
+/// The post-quantum chain where it costs no round trip, and the small one where it would.
+#[test]
+fn a_server_chooses_the_chain_that_costs_the_fewest_round_trips() {
+    let chain = |name, algorithm| Chain::new(name, KeyPair::generate_for(algorithm).unwrap());
+    let large = chain("ML-DSA-65", &rcgen::PKCS_ML_DSA_65);
+    let small = chain("ECDSA P-256", &rcgen::PKCS_ECDSA_P256_SHA256);
+    let [_, known] = &large.certificates;
+    let trust = Trust::roots_der([large.root.clone(), small.root.clone()]);
+    let trust = trust.intermediates([known.clone()]);
+    let options = server(large.identity(0)).add_identity(small.identity(1));
+    let policy = || KeyExchange::Exactly(vec![Group::X25519]);
+    let client = client(trust, policy());
+    let client = setup(Backend::Rustls.client(&client).unwrap());
+    for (choice, proof, expected, round_trips) in [
+        (ChainChoice::First, AddressProof::None, 0x0905, 2),
+        (ChainChoice::FewestRoundTrips, AddressProof::None, 0x0403, 1),
+        // Nothing but the window limits the answer to a validated client.
+        (
+            ChainChoice::FewestRoundTrips,
+            AddressProof::Retry,
+            0x0905,
+            2,
+        ),
+    ] {
+        let options = options.clone().chain_choice(choice);
+        let server = setup(Backend::Rustls.server(&options).unwrap());
+        let before = u32::from(proof == AddressProof::Retry);
+        let (seen, world) = seen(&client, &server, proof, before);
+        let handshake = world.client(0).handshake.clone().unwrap();
+        let scheme = handshake.signature_scheme.map(|scheme| scheme.0);
+        assert_eq!(scheme, Some(expected), "{choice:?} {proof:?}");
+        assert_eq!(seen.round_trips, round_trips, "{choice:?} {proof:?}");
+    }
+}

@@ -27,6 +27,7 @@ mod keep_alive;
 mod key_update;
 mod lifetime;
 mod migration;
+mod ml_dsa;
 mod mtu;
 mod pacing;
 mod path_support;

@@ -99,6 +99,22 @@ pub(crate) fn server_with_large_certificate(backend: Backend) -> Setup {
     server_of(large(), backend, KeyExchange::default(), transport())
 }
 
+/// A server with certificates of its own.
+pub(crate) fn server_of_identity(
+    backend: Backend,
+    identity: Identity,
+    transport: TransportConfig,
+) -> Setup {
+    let options = ServerOptions::new(identity).alpn(["sim"]).without_tickets();
+    setup(backend.server(&options).unwrap(), transport)
+}
+
+/// A client that trusts this root.
+pub(crate) fn client_of_root(root: CertificateDer<'static>, transport: TransportConfig) -> Setup {
+    let options = client_options().trust(Trust::roots_der([root]));
+    setup(Backend::Rustls.client(&options).unwrap(), transport)
+}
+
 fn client_options() -> ClientOptions {
     ClientOptions::new()
         .alpn(["sim"])

@@ -29,8 +29,9 @@ pub(crate) struct Options {
     /// Prints errors only.
     #[arg(long, short, global = true)]
     quiet: bool,
-    /// Answer to congestion of what this end sends. bbr is faster where packets get lost without congestion.
-    #[arg(long, global = true, default_value = "cubic", value_name = "NAME")]
+    /// Answer to congestion of what this end sends. bbr measures the path, and is fast where packets get lost
+    /// without congestion; cubic takes every loss for congestion, as TCP does.
+    #[arg(long, global = true, default_value = "bbr", value_name = "NAME")]
     congestion: Controller,
     /// Streams at a time on which this end receives files.
     #[arg(long, global = true, default_value_t = 16, value_name = "COUNT",

@@ -101,7 +101,7 @@ impl Identities {
             .collect();
         let suitable = self.suitable(hello.server_name(), &schemes).into_iter();
         let sized = suitable.filter_map(|at| {
-            let shown = self.known.get(at)?.shown_to(self.leaves_out(hello.alpn()));
+            let shown = self.known.get(at)?.shown_to(self.leaves_out(&hello.alpn()));
             answer.with(at, &shown.key.cert, shown.compressed_for(hello))
         });
         sized.collect()
@@ -127,7 +127,7 @@ impl Identities {
     }
 
     /// Returns true if intermediates are left out for a client with these application protocols.
-    fn leaves_out<'p>(&self, offered: impl Iterator<Item = &'p [u8]> + Clone) -> bool {
+    fn leaves_out<'p>(&self, offered: &(impl Iterator<Item = &'p [u8]> + Clone)) -> bool {
         match &self.intermediates {
             Intermediates::Sent => false,
             Intermediates::LeftOut => true,
@@ -181,7 +181,7 @@ impl ResolvesServerCert for Identities {
         let leaves_out = known.leaf.is_some() && {
             let offered = hello.alpn().into_iter().flatten();
             let offered: Vec<&[u8]> = offered.collect();
-            self.leaves_out(offered.iter().copied())
+            self.leaves_out(&offered.iter().copied())
         };
         Some(known.shown_to(leaves_out).key.clone())
     }

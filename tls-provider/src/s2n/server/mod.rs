@@ -394,12 +394,11 @@ impl Parts {
                     trust.custom().is_some()
                 }
             };
-        let identities: Vec<Identity> = match options.intermediates {
-            Intermediates::Sent => options.identities.clone(),
-            _ => {
-                let whole = options.identities.iter();
-                whole.map(Identity::without_intermediates).collect()
-            }
+        let identities: Vec<Identity> = if options.intermediates == Intermediates::Sent {
+            options.identities.clone()
+        } else {
+            let whole = options.identities.iter();
+            whole.map(Identity::without_intermediates).collect()
         };
         Ok(Self {
             chains: identities

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use hybriq::{ReadError, RecvStream, SendStream};
+use hybriq::{RecvStream, SendStream};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -234,25 +234,12 @@ impl Reader {
 /// # Errors
 /// [`Error::Protocol`] if the stream ends before, else that of reading.
 pub(crate) async fn fill(recv: &mut RecvStream, buffer: &mut [u8]) -> Result<(), Error> {
-    match fill_or_reset(recv, buffer).await? {
-        None => Ok(()),
-        Some(code) => Err(ReadError::Reset(code).into()),
-    }
-}
-
-/// Fills the buffer as [`fill`] does; returns the code if the peer reset the stream before.
-pub(crate) async fn fill_or_reset(
-    recv: &mut RecvStream,
-    buffer: &mut [u8],
-) -> Result<Option<u64>, Error> {
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match recv.read(rest).await {
-            Ok(0) => return Err(Error::Protocol("a stream ends too early".to_owned())),
-            Ok(count) => filled += count,
-            Err(ReadError::Reset(code)) => return Ok(Some(code)),
-            Err(error) => return Err(error.into()),
+        match recv.read(rest).await? {
+            0 => return Err(Error::Protocol("a stream ends too early".to_owned())),
+            count => filled += count,
         }
     }
-    Ok(None)
+    Ok(())
 }

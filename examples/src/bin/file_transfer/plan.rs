@@ -40,8 +40,6 @@ struct State {
     waiting: VecDeque<usize>,
     /// Part whose pieces are handed out, and the next piece.
     current: Option<(Arc<Part>, usize)>,
-    /// Tasks that were handed out, but not done.
-    returned: Vec<Task>,
     /// Files that are given up.
     failed: HashSet<usize>,
     report: Report,
@@ -101,11 +99,7 @@ impl Plan {
 
     fn task(&self, state: &mut State) -> Result<Option<Task>, Error> {
         loop {
-            if let Some(task) = state.returned.pop() {
-                if !state.failed.contains(&(task.piece.file as usize)) {
-                    return Ok(Some(task));
-                }
-            } else if let Some((part, from)) = state.current.take() {
+            if let Some((part, from)) = state.current.take() {
                 let is_failed = state.failed.contains(&part.file);
                 if let Some((number, piece)) = part.missing_from(from).filter(|_| !is_failed) {
                     state.current = Some((Arc::clone(&part), number + 1));
@@ -186,18 +180,10 @@ impl Plan {
         }
     }
 
-    /// Gives up the file of the first task, which the sender could not read, and keeps the other tasks for
-    /// later.
-    pub(crate) fn on_unreadable(&self, tasks: &[Task]) {
-        if let Some((first, others)) = tasks.split_first() {
-            let mut state = self.state();
-            self.on_failed(
-                &mut state,
-                first.piece.file as usize,
-                "it was changed or removed meanwhile",
-            );
-            state.returned.extend_from_slice(others);
-        }
+    /// Gives up the file of a task, which the sender could not read.
+    pub(crate) fn on_unreadable(&self, task: &Task) {
+        let why = "it was changed or removed meanwhile";
+        self.on_failed(&mut self.state(), task.piece.file as usize, why);
     }
 
     fn name(&self, file: usize) -> String {

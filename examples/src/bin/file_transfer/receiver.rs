@@ -8,11 +8,11 @@ use tokio::task::{JoinSet, spawn_blocking};
 use crate::{
     error::Error,
     manifest::Manifest,
-    message::{Piece, Report, Writer, fill_or_reset},
+    message::{Piece, Report, Writer, fill},
     plan::{Plan, Task},
     progress::Progress,
     root::Root,
-    sender::CHANGED,
+    sender::{CHANGED, PRESENT},
     store::Store,
 };
 
@@ -87,19 +87,19 @@ impl Worker {
         let mut writer = Writer::new(send);
         writer.write(&request).await?;
         writer.end();
-        for (at, task) in tasks.iter().enumerate() {
-            let mut bytes = vec![0; task.piece.len as usize];
-            match fill_or_reset(&mut recv, &mut bytes).await? {
-                None => {}
-                Some(CHANGED) => {
-                    self.plan.on_unreadable(tasks.get(at..).unwrap_or_default());
-                    return Ok(());
+        for task in &tasks {
+            let mut status = [0];
+            fill(&mut recv, &mut status).await?;
+            match status {
+                [PRESENT] => {}
+                [CHANGED] => {
+                    self.plan.on_unreadable(task);
+                    continue;
                 }
-                Some(code) => {
-                    let what = format!("a stream was reset with code {code}");
-                    return Err(Error::Protocol(what));
-                }
+                _ => return Err(Error::Protocol("a piece of an unknown kind".to_owned())),
             }
+            let mut bytes = vec![0; task.piece.len as usize];
+            fill(&mut recv, &mut bytes).await?;
             self.progress.add(u64::from(task.piece.len));
             let (plan, task) = (Arc::clone(&self.plan), task.clone());
             spawn_blocking(move || plan.done(&task, &bytes)).await??;

@@ -16,8 +16,11 @@ use crate::{
 
 /// Largest piece, in bytes. It is in memory at both ends.
 pub(crate) const PIECE: u32 = 1 << 20;
-/// Code of a stream for a piece of a file that was changed, or cannot be read any more.
-pub(crate) const CHANGED: u64 = 1;
+/// Byte before a piece.
+pub(crate) const PRESENT: u8 = 0;
+/// Byte in place of a piece of a file that was changed, or cannot be read any more. A reset would lose the
+/// pieces before it, too.
+pub(crate) const CHANGED: u8 = 1;
 /// Code of a stream with a request for what is not in the list.
 pub(crate) const NOT_LISTED: u64 = 2;
 
@@ -72,9 +75,10 @@ impl Source {
             }
             let source = Arc::clone(&self);
             let Ok(bytes) = spawn_blocking(move || source.read(piece)).await? else {
-                send.reset(CHANGED);
-                break;
+                send.write_all(&[CHANGED]).await?;
+                continue;
             };
+            send.write_all(&[PRESENT]).await?;
             send.write_chunk(bytes.into()).await?;
             progress.add(u64::from(piece.len));
         }

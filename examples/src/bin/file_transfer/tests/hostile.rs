@@ -12,7 +12,7 @@ use crate::{
     progress::{Progress, Show},
     receiver::Receiver,
     root::Root,
-    sender::{NOT_LISTED, PIECE},
+    sender::{NOT_LISTED, PIECE, PRESENT},
 };
 
 /// Pushes a list to a server by hand.
@@ -144,7 +144,8 @@ async fn contents_that_were_not_listed_never_get_a_name() {
                 }
             }
         };
-        let zeros = vec![0; size];
+        // With the bytes before the pieces.
+        let zeros = vec![0; size + size.div_ceil(PIECE as usize)];
         let report = tokio::select! {
             report = report => report,
             () = answer(&connection, &zeros) => panic!("closed"),
@@ -166,15 +167,8 @@ async fn pieces_of_another_size_than_asked_for_end_the_connection() {
     for sent in [99, 101] {
         let (_endpoint, connection) = place.connect(&server).await;
         let _streams = push(&connection, [of("file", &noise(100))]).await;
-        answer(
-            &connection,
-            &noise(100)
-                .into_iter()
-                .chain([7])
-                .take(sent)
-                .collect::<Vec<_>>(),
-        )
-        .await;
+        let bytes = [&[PRESENT][..], &noise(100), &[7]].concat();
+        answer(&connection, bytes.get(..=sent).unwrap()).await;
         let closed = connection.closed().await;
         assert!(
             matches!(closed, ConnectionError::Application { code: PROTOCOL, .. }),

@@ -12,7 +12,7 @@ use crate::{
     message::{Answer, Hello, Piece, Reader, Reason, Writer},
     path::WORK,
     scan::Scan,
-    sender::PIECE,
+    sender::{PIECE, PRESENT},
 };
 
 const SIZE: usize = (9 << 20) + 77;
@@ -27,6 +27,7 @@ async fn answer_once(connection: &PostQuantum<Connection>, contents: &[u8]) {
     for piece in request {
         let start = piece.offset as usize;
         let end = start + piece.len as usize;
+        send.write_all(&[PRESENT]).await.unwrap();
         send.write_all(contents.get(start..end).unwrap())
             .await
             .unwrap();

@@ -190,6 +190,8 @@
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
+//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`MemoryOrigins`], [`ServerConfig::post_quantum_commitment`] |
+//! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`] from the DNS |
 //! | keep keys elsewhere, check certificates by oneself | [`Signer`], [`Verifier`], [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
@@ -253,7 +255,7 @@ mod worker;
 #[doc(hidden)]
 pub use config::KnownVersions;
 pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
-pub use config::{FleetKeys, FleetKeysError};
+pub use config::{FleetKeys, FleetKeysError, InvalidOrigins, MemoryOrigins};
 #[cfg(feature = "tokio")]
 pub use config::{Placement, Workers};
 #[cfg(feature = "tokio")]
@@ -285,6 +287,7 @@ pub use hybriq_proto::{
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::{EcnCounts, FrameType},
+    origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
     packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
@@ -294,9 +297,10 @@ pub use hybriq_tls as tls;
 pub use hybriq_tls::{
     Alert, Backend, CertificateAlgorithms, CertificateCompression, CertificateDer,
     CertificateMessage, CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello,
-    ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch, Identity, KeyAlgorithm,
-    KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain, PrivateKeyDer, Profile, SessionStore,
-    Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite, Tickets, Trust, Verifier,
+    ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch, Identity,
+    InvalidSupportedGroups, KeyAlgorithm, KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain,
+    PrivateKeyDer, Profile, SessionStore, Side, SignError, SignatureAlgorithm, SignatureScheme,
+    Signer, Suite, SupportedGroups, Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;

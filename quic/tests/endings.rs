@@ -62,6 +62,11 @@ const ROWS: &[(&str, &str, &str)] = &[
         "the_key_exchange_is_refused",
     ),
     (
+        "the server was post-quantum before, is not now, and the client has `Continuity::Refuse`",
+        "tests/sim/downgrade.rs",
+        "every_downgrade_of_a_full_handshake_is_refused",
+    ),
+    (
         "the limit of an AEAD or of forged packets is reached (RFC 9001 §6.6)",
         "proto/src/connection/tests/key_update.rs",
         "forgeries_up_to_the_integrity_limit_end_the_connection",

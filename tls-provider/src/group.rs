@@ -173,8 +173,17 @@ pub enum KeyExchange {
 impl KeyExchange {
     /// Returns the groups of the policy in order of preference.
     pub fn groups(&self) -> Vec<Group> {
+        self.list().to_vec()
+    }
+
+    /// Returns true if the policy has this group.
+    pub fn has(&self, group: Group) -> bool {
+        self.list().contains(&group)
+    }
+
+    fn list(&self) -> &[Group] {
         match self {
-            Self::PreferPostQuantum => vec![
+            Self::PreferPostQuantum => &[
                 Group::X25519MLKEM768,
                 Group::SECP256R1MLKEM768,
                 Group::SECP384R1MLKEM1024,
@@ -184,15 +193,37 @@ impl KeyExchange {
                 Group::SECP256R1,
                 Group::SECP384R1,
             ],
-            Self::RequirePostQuantum => vec![
+            Self::RequirePostQuantum => &[
                 Group::X25519MLKEM768,
                 Group::SECP256R1MLKEM768,
                 Group::SECP384R1MLKEM1024,
                 Group::MLKEM1024,
                 Group::MLKEM768,
             ],
-            Self::OnlyClassical => vec![Group::X25519, Group::SECP256R1, Group::SECP384R1],
-            Self::Exactly(groups) => groups.clone(),
+            Self::OnlyClassical => &[Group::X25519, Group::SECP256R1, Group::SECP384R1],
+            Self::Exactly(groups) => groups,
+        }
+    }
+
+    /// Returns the groups whose shares a client sends first if a server will probably choose this
+    /// one: that of a post-quantum group stays, whatever is predicted.
+    #[cfg(feature = "rustls")]
+    pub(crate) fn first_shares(&self, predicted: Option<Group>) -> FirstShares {
+        let usual = FirstShares::default();
+        let Some(group) = predicted.filter(|group| self.has(*group)) else {
+            return usual;
+        };
+        let begins = self.list().first().copied();
+        let is_stronger = begins.is_some_and(Group::is_post_quantum);
+        match (is_stronger, group.is_post_quantum()) {
+            (true, false) => FirstShares {
+                beside: Some(group),
+                ..usual
+            },
+            _ => FirstShares {
+                first: Some(group),
+                ..usual
+            },
         }
     }
 
@@ -206,4 +237,14 @@ impl KeyExchange {
             }
         }
     }
+}
+
+/// Groups of the shares in a first flight, where they are not the usual ones.
+#[cfg(feature = "rustls")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FirstShares {
+    /// Group in place of the first one of the policy.
+    pub(crate) first: Option<Group>,
+    /// Classical group beside the first one.
+    pub(crate) beside: Option<Group>,
 }

@@ -4,8 +4,8 @@ use arrayvec::ArrayVec;
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, KeyExchange,
-    Negotiated, PerLevel, Profile, Secret, ServerFlight, Side,
+    CertificateDer, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group,
+    KeyExchange, Lineage, Negotiated, PerLevel, Profile, Secret, ServerFlight, Side,
 };
 
 /// Input of a new session.
@@ -20,6 +20,16 @@ pub struct Start<'a> {
     pub client_hello: Option<&'a ClientHello>,
     /// Client: resumes a session of this server that the provider remembers, if there is one.
     pub resume: bool,
+    /// Client: resumes only sessions of this lineage; `None` for every session that the policy lets
+    /// resume.
+    pub lineage: Option<Lineage>,
+    /// Client: group that the server will probably choose, so that it needs no HelloRetryRequest. The
+    /// list of groups that the client offers never changes.
+    ///
+    /// If the policy has the group, its key share is sent in place of that of the first group. A
+    /// classical group never replaces a post-quantum one: its share is sent beside it, if the
+    /// library can. A provider that cannot follow ignores the hint.
+    pub group_hint: Option<Group>,
     /// Client: offers 0-RTT data if the ticket allows it. Server: accepts it if the options and every
     /// rule allow it; `Off` refuses it for this handshake alone.
     pub early_data: EarlyDataPolicy,
@@ -74,6 +84,13 @@ pub trait Provider: Send + Sync {
     fn key_exchange_for(&self, server_name: Option<&str>) -> &KeyExchange {
         let _ = server_name;
         self.key_exchange()
+    }
+
+    /// Returns true if a client can begin with the key share of this group: see
+    /// [`Start::group_hint`]. Unless the provider says otherwise, that is the first group of the
+    /// policy.
+    fn can_predict(&self, group: Group) -> bool {
+        self.key_exchange().groups().first() == Some(&group)
     }
 
     /// Returns the rules that the provider was built with.

@@ -6,7 +6,10 @@ use std::{borrow::Cow, fmt, io, net::SocketAddr};
 use bytes::Bytes;
 use hybriq_tls::{Alert, GroupMismatch};
 
-use super::wire::{Eof, FrameType};
+use super::{
+    origin::Downgrade,
+    wire::{Eof, FrameType},
+};
 
 /// A transport error code (RFC 9000 §20.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,6 +149,7 @@ impl From<Eof> for TransportError {
 /// | the peer breaks a rule of QUIC | `Transport { Local, code, frame }`, the reason names the rule | `Transport { Peer, code, frame }` with that reason |
 /// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] tells the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
 /// | the key exchange does not satisfy the policy of this end | `KeyExchangeRefused { Local }` | `KeyExchangeRefused { Peer }` |
+/// | the server was post-quantum before, is not now, and the client has `Continuity::Refuse` | `Downgraded` | `Transport { Peer, CRYPTO_ERROR }` with the alert and the reason |
 /// | the limit of an AEAD or of forged packets is reached (RFC 9001 §6.6) | `Transport { Local, AEAD_LIMIT_REACHED }` | `Transport { Peer, AEAD_LIMIT_REACHED }` |
 /// | the application refuses a client, or drops its `Incoming` | - | `Transport { Peer, CONNECTION_REFUSED }`, "the application refused the connection" |
 /// | a limit of the endpoint refuses a client | - | `Transport { Peer, CONNECTION_REFUSED }`, the reason names the limit: "too many connections", "too many handshakes", "too many connections from this network" |
@@ -210,6 +214,15 @@ pub enum ConnectionError {
         /// Groups of both ends, as far as they are known.
         groups: Box<GroupMismatch>,
     },
+    /// The server was post-quantum before, and is not any more: see
+    /// [`Continuity::Refuse`](crate::origin::Continuity::Refuse).
+    ///
+    /// Its certificate was verified. Find out why before you let it in again: ask its operator. If the
+    /// change was meant, remove the server from the client's store of origins.
+    #[error(
+        "the server was post-quantum before and is not any more: {0}; ask its operator, and if the change was meant, unpin it in the store of origins"
+    )]
+    Downgraded(Downgrade),
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
     Reset,
@@ -274,6 +287,7 @@ impl ConnectionError {
             Self::Application { by, .. }
             | Self::Transport { by, .. }
             | Self::KeyExchangeRefused { by, .. } => Some(*by),
+            Self::Downgraded(_) => Some(By::Local),
             Self::Reset | Self::VersionMismatch => Some(By::Peer),
             Self::TimedOut | Self::HandshakeTimedOut | Self::NoAnswer => None,
         }

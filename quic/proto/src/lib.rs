@@ -189,6 +189,7 @@ mod handshake;
 pub mod header_bits;
 pub mod known_path;
 pub mod limits;
+pub mod origin;
 pub mod packet;
 pub mod params;
 pub mod path;

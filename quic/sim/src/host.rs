@@ -284,12 +284,12 @@ impl Host {
         &mut self,
         clock: Clock,
         setup: &Setup,
-        peer: SocketAddr,
+        (peer, server_name): (SocketAddr, &str),
         app: Box<dyn App>,
     ) -> Result<(), StartError> {
         let (slot, connection) =
             self.endpoint
-                .connect(clock.instant(), setup, peer, SERVER_NAME)?;
+                .connect(clock.instant(), setup, peer, server_name)?;
         self.adopt(clock, slot, connection, app);
         Ok(())
     }

@@ -10,7 +10,12 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::Side;
 
-use super::{App, Datagram, Host, Network, Peer, Trace, host::Clock, ledger::Ledger, trace::Stage};
+use super::{
+    App, Datagram, Host, Network, Peer, Trace,
+    host::{Clock, SERVER_NAME},
+    ledger::Ledger,
+    trace::Stage,
+};
 use hybriq_proto::error::MigrateError;
 use hybriq_proto::{
     cids::CidGenerator,
@@ -34,6 +39,8 @@ pub struct World {
     ledger: Ledger,
     /// Generator of the connection ids of new clients, if not the default one.
     client_cids: Option<Arc<dyn CidGenerator>>,
+    /// Name by which clients connect.
+    server_name: String,
     /// Maximum number of turns of one run before it counts as endless.
     most_turns: usize,
 }
@@ -62,6 +69,7 @@ impl World {
             trace: Trace::default(),
             ledger: Ledger::default(),
             client_cids: None,
+            server_name: SERVER_NAME.to_owned(),
             most_turns: Self::TURNS,
         }
     }
@@ -89,6 +97,11 @@ impl World {
         self.client_cids = Some(Arc::new(generator));
     }
 
+    /// Sets the name by which clients connect from now on. Default: `localhost`.
+    pub fn set_server_name(&mut self, name: impl Into<String>) {
+        self.server_name = name.into();
+    }
+
     /// Adds a client machine with one connection to the server, and returns its index.
     ///
     /// # Panics
@@ -101,7 +114,8 @@ impl World {
         if let Some(generator) = &self.client_cids {
             host.endpoint_mut().set_cid_generator(generator.clone());
         }
-        if let Err(error) = host.connect(self.clock, setup, SERVER_ADDRESS, Box::new(app)) {
+        let server = (SERVER_ADDRESS, &*self.server_name);
+        if let Err(error) = host.connect(self.clock, setup, server, Box::new(app)) {
             self.fail(&format!("the client's setup is of no use: {error}"));
         }
         self.clients.push(host);
@@ -115,7 +129,8 @@ impl World {
     /// Panics if there is no such client, or if the setup cannot be used.
     pub fn connect_again(&mut self, index: usize, setup: &Setup, app: impl App + 'static) {
         let host = &mut self.clients[index];
-        if let Err(error) = host.connect(self.clock, setup, SERVER_ADDRESS, Box::new(app)) {
+        let server = (SERVER_ADDRESS, &*self.server_name);
+        if let Err(error) = host.connect(self.clock, setup, server, Box::new(app)) {
             self.fail(&format!("the client's setup is of no use: {error}"));
         }
     }

@@ -2,17 +2,18 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::SystemTime,
+    time::{Duration, Instant, SystemTime},
 };
 
 use hybriq_tls::{
     Backend, CertificateCompression, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy,
-    Identity, KeyExchange, KeyLog, Profile, Provider, Side, Suite, Trust,
+    Group, Identity, KeyExchange, KeyLog, Profile, Provider, Side, Suite, SupportedGroups, Trust,
 };
 
-use super::{KnownVersions, MemoryTokenStore, check_profile, check_provider};
+use super::{KnownVersions, MemoryOrigins, MemoryTokenStore, check_profile, check_provider};
 use hybriq_proto::config::{TokenStore, TransportConfig};
 use hybriq_proto::endpoint::Setup;
+use hybriq_proto::origin::{Continuity, OriginStore, Origins, Prediction};
 
 /// Configuration of a client. Start from [`ClientConfig::new`].
 ///
@@ -39,6 +40,9 @@ pub struct ClientConfig {
     transport: TransportConfig,
     early_data: EarlyDataPolicy,
     tokens: Arc<dyn TokenStore>,
+    origins: Origins,
+    /// Groups of [`ClientConfig::group_hint`], which the provider has to be able to follow.
+    hinted: Vec<Group>,
     versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
 }
@@ -60,6 +64,8 @@ impl ClientConfig {
             transport: TransportConfig::new(),
             early_data: EarlyDataPolicy::Off,
             tokens: Arc::new(MemoryTokenStore::new()),
+            origins: Origins::new(Arc::new(MemoryOrigins::new())),
+            hinted: Vec::new(),
             versions: KnownVersions::default(),
             built: Arc::default(),
         }
@@ -228,6 +234,96 @@ impl ClientConfig {
         self
     }
 
+    /// Sets what follows if a server that was post-quantum is not any more, in its key exchange or in
+    /// its certificates: the downgrade alarm (draft-sheffer-tls-pqc-continuity). Default:
+    /// [`Continuity::Off`].
+    ///
+    /// A server is remembered after its first handshake; the alarm says nothing about that one. See
+    /// the chapter "Downgrade alarm" of [post-quantum.md].
+    ///
+    /// [post-quantum.md]: https://github.com/hybriq/hybriq/blob/main/quic/docs/post-quantum.md
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{ClientConfig, Continuity};
+    ///
+    /// let config = ClientConfig::new().continuity(Continuity::Refuse);
+    /// ```
+    #[must_use]
+    pub fn continuity(self, continuity: Continuity) -> Self {
+        self.with_origins(|origins| origins.set_continuity(continuity))
+    }
+
+    /// Sets for how long a server has to stay post-quantum after it was last seen so, unless it
+    /// commits itself to more. Default: 30 days, at most a year.
+    #[must_use]
+    pub fn continuity_lifetime(self, lifetime: Duration) -> Self {
+        self.with_origins(|origins| origins.set_lifetime(lifetime))
+    }
+
+    /// Sets the store of what is remembered of servers: the group that each chose, and until when it
+    /// has to be post-quantum. Default: a [`MemoryOrigins`] that the clones of this configuration
+    /// share.
+    #[must_use]
+    pub fn origin_store(self, store: Arc<dyn OriginStore>) -> Self {
+        self.with_origins(|origins| origins.set_store(store))
+    }
+
+    /// Sets the group that a server will choose, so that the first connection begins with its key
+    /// share and needs no HelloRetryRequest. What a server chose before counts more. Default: no
+    /// hint.
+    ///
+    /// The groups that are offered, and their order, stay those of the policy, and a classical group
+    /// never replaces a post-quantum share. [`ClientConfig::check`] names a group that the policy
+    /// does not have, or that the TLS library cannot begin with: s2n-tls only the first of its
+    /// policy.
+    ///
+    /// # Examples
+    /// For one connection; the clone shares its TLS sessions with the original:
+    /// ```
+    /// use hybriq::{ClientConfig, Group};
+    ///
+    /// fn to_the_vault(config: &ClientConfig) -> ClientConfig {
+    ///     config.clone().group_hint("vault.example", Group::SECP384R1MLKEM1024)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn group_hint(mut self, server_name: impl AsRef<str>, group: Group) -> Self {
+        self.hinted.push(group);
+        self.with_origins(|origins| origins.set_hint(server_name.as_ref(), vec![group]))
+    }
+
+    /// Sets the groups that a server announces in the DNS, in the parameter `tls-supported-groups` of
+    /// its HTTPS or SVCB record: the first one that the policy has is used like that of
+    /// [`group_hint`](Self::group_hint). A value without one, or that the TLS library cannot follow,
+    /// has no effect. Default: no hint.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{ClientConfig, SupportedGroups};
+    ///
+    /// fn with_hint(config: &ClientConfig, name: &str, svc_param: &[u8]) -> ClientConfig {
+    ///     match SupportedGroups::from_wire(svc_param) {
+    ///         Ok(groups) => config.clone().dns_groups(name, &groups),
+    ///         Err(_) => config.clone(),
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn dns_groups(self, server_name: impl AsRef<str>, groups: &SupportedGroups) -> Self {
+        let groups = groups.groups().to_vec();
+        self.with_origins(|origins| origins.set_hint(server_name.as_ref(), groups))
+    }
+
+    /// Begins every connection with the first group of the policy, whatever the server chose before.
+    ///
+    /// A share that is not the usual one tells an observer that this client has been to the server
+    /// before, or has a hint; so does a resumed session.
+    #[must_use]
+    pub fn without_group_prediction(self) -> Self {
+        self.with_origins(|origins| origins.set_prediction(Prediction::Off))
+    }
+
     /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
     /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
     ///
@@ -273,6 +369,15 @@ impl ClientConfig {
         self
     }
 
+    /// Changes the memory of servers. A provider that was built stays, with its sessions.
+    fn with_origins(mut self, change: impl FnOnce(&mut Origins)) -> Self {
+        change(&mut self.origins);
+        let provider = self.built.get().map(|setup| setup.provider.clone());
+        let setup = provider.and_then(|provider| self.over(provider).ok());
+        self.built = Arc::new(setup.map_or_else(OnceLock::new, OnceLock::from));
+        self
+    }
+
     /// Returns a configuration of rustls for TLS over TCP, with this configuration's trust, certificate and
     /// policy of key exchange: for clients that use HTTP/1.1 and HTTP/2 beside HTTP/3. `alpn` has the
     /// application protocols over TCP, first choice first.
@@ -300,12 +405,16 @@ impl ClientConfig {
     )]
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(provider) => check_provider(&**provider, Side::Client, self.tls.chosen_profile()),
+            Some(provider) => check_provider(&**provider, Side::Client, self.tls.chosen_profile())?,
             None => self
                 .allowed()?
                 .backend
-                .check_client(&self.tls, SystemTime::now()),
+                .check_client(&self.tls, SystemTime::now())?,
         }
+        if !self.hinted.is_empty() {
+            self.setup()?;
+        }
+        Ok(())
     }
 
     /// Returns the configuration, unless it offers 0-RTT data where the profile forbids that.
@@ -331,16 +440,43 @@ impl ClientConfig {
             }
             None => self.allowed()?.backend.client(&self.tls)?,
         };
-        let transport = self.transport.clone().token_store(self.tokens.clone());
-        let setup = Setup {
-            provider,
-            transport: Arc::new(
-                transport
-                    .early_data(self.early_data)
-                    .remember_versions(self.versions.clone()),
-            ),
-        };
+        let setup = self.over(provider)?;
         Ok(self.built.get_or_init(|| setup).clone())
+    }
+
+    /// Returns the configuration over a provider.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is remembered of servers ends by the wall clock"
+    )]
+    fn over(&self, provider: Arc<dyn Provider>) -> Result<Setup, ConfigError> {
+        if let Some(group) = self.hinted.iter().find(|it| !provider.can_predict(**it)) {
+            return Err(cannot_predict(&*provider, *group));
+        }
+        let mut origins = self.origins.clone();
+        origins.set_clock(Instant::now(), SystemTime::now());
+        let transport = self.transport.clone().token_store(self.tokens.clone());
+        let transport = transport
+            .early_data(self.early_data)
+            .remember_versions(self.versions.clone())
+            .remember_origins(Arc::new(origins));
+        Ok(Setup {
+            provider,
+            transport: Arc::new(transport),
+        })
+    }
+}
+
+fn cannot_predict(provider: &dyn Provider, group: Group) -> ConfigError {
+    let policy = provider.key_exchange();
+    let detail = if policy.has(group) {
+        "it always begins with the first group of its policy; use rustls"
+    } else {
+        "the policy does not have it; add it to `key_exchange`"
+    };
+    ConfigError::Unsupported {
+        provider: provider.name(),
+        detail: format!("cannot begin with {group}: {detail}, or leave the `group_hint` out"),
     }
 }
 
@@ -354,6 +490,7 @@ impl std::fmt::Debug for ClientConfig {
                 &self.provider.as_ref().map(|provider| provider.name()),
             )
             .field("transport", &self.transport)
+            .field("origins", &self.origins)
             .finish_non_exhaustive()
     }
 }

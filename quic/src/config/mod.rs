@@ -8,6 +8,7 @@ mod fleet_keys;
 mod known_versions;
 #[cfg(feature = "tokio")]
 mod limits;
+mod origins;
 mod server;
 mod token_keys;
 mod token_store;
@@ -24,6 +25,7 @@ pub use fleet_keys::{FleetKeys, FleetKeysError};
 pub use known_versions::KnownVersions;
 #[cfg(feature = "tokio")]
 pub(crate) use limits::{Limits, NetworkRate, Prefixes};
+pub use origins::{InvalidOrigins, MemoryOrigins};
 pub use server::ServerConfig;
 pub use token_keys::TokenKeys;
 pub use token_store::MemoryTokenStore;

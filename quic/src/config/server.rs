@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use hybriq_tls::{
@@ -37,6 +37,7 @@ pub struct ServerConfig {
     backend: Backend,
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
+    commitment: Option<Duration>,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -49,6 +50,7 @@ impl ServerConfig {
             backend: Backend::default(),
             provider: None,
             transport: TransportConfig::new(),
+            commitment: None,
             built: Arc::default(),
         }
     }
@@ -146,6 +148,24 @@ impl ServerConfig {
     #[must_use]
     pub fn profile(self, profile: Profile) -> Self {
         self.with_tls(|tls| tls.profile(profile))
+    }
+
+    /// Promises clients that the certificates of this server stay post-quantum for this time after
+    /// each handshake, in whole seconds up to 2^32 − 1, of which clients believe a year at most. Those
+    /// that have the downgrade alarm ([`ClientConfig::continuity`](crate::ClientConfig::continuity))
+    /// refuse or report it if it breaks the promise. Zero withdraws it. Default: no promise.
+    ///
+    /// Begin with a day, and renew certificates in time. All certificates of this configuration have
+    /// to be post-quantum, keys and signatures, up to the last one of the chain that is sent:
+    /// [`ServerConfig::check`] names one that is not, and the server does not start.
+    ///
+    /// The time goes into a transport parameter of this library, which only its clients read: no TLS
+    /// library here can send the extension of draft-sheffer-tls-pqc-continuity.
+    #[must_use]
+    pub fn post_quantum_commitment(mut self, time: Duration) -> Self {
+        self.commitment = Some(time);
+        self.built = Arc::default();
+        self
     }
 
     /// Sets where the connections' secrets are logged. Default: nowhere.
@@ -298,8 +318,26 @@ impl ServerConfig {
     )]
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(provider) => check_provider(&**provider, Side::Server, self.tls.chosen_profile()),
-            None => self.backend.check_server(&self.tls, SystemTime::now()),
+            Some(provider) => check_provider(&**provider, Side::Server, self.tls.chosen_profile())?,
+            None => self.backend.check_server(&self.tls, SystemTime::now())?,
+        }
+        self.check_commitment()?;
+        Ok(())
+    }
+
+    /// Checks that the certificates are those that the server commits itself to.
+    fn check_commitment(&self) -> Result<(), ConfigError> {
+        if self.commitment.is_none() {
+            return Ok(());
+        }
+        match &self.provider {
+            None => self.tls.check_post_quantum(),
+            Some(provider) => Err(ConfigError::Unsupported {
+                provider: provider.name(),
+                detail: "nobody knows the certificates of a custom provider; leave \
+                         `post_quantum_commitment` out"
+                    .to_owned(),
+            }),
         }
     }
 
@@ -378,9 +416,11 @@ impl ServerConfig {
             }
             None => self.backend.server(&self.tls)?,
         };
+        self.check_commitment()?;
+        let transport = self.transport.clone();
         let setup = Setup {
             provider,
-            transport: Arc::new(self.transport.clone()),
+            transport: Arc::new(transport.post_quantum_commitment(self.commitment)),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

@@ -1,7 +1,7 @@
 //! States of a connection, and the reason of its end.
 
 use hybriq_proto::{
-    error::{Code, ConnectionError},
+    error::{By, Code, ConnectionError},
     events::{Change, ConnectionState},
 };
 use hybriq_tls::Alert;
@@ -65,6 +65,12 @@ pub(super) fn closed(sheet: &mut Sheet<'_>, error: &ConnectionError) {
                 let code = Code::crypto(Alert::HANDSHAKE_FAILURE.0);
                 frames::write_code(data, transport, code, NumberKey::of(schema));
                 ("error", reason.clone())
+            }
+            ConnectionError::Downgraded(downgrade) => {
+                by_end(By::Local);
+                let code = Code::crypto(downgrade.alert().0);
+                frames::write_code(data, transport, code, NumberKey::of(schema));
+                ("error", error.to_string())
             }
             ConnectionError::Reset => ("stateless_reset", String::new()),
             ConnectionError::VersionMismatch => ("version_mismatch", String::new()),

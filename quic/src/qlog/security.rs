@@ -40,4 +40,7 @@ pub(super) fn key_exchange(data: &mut Object<'_>, handshake: &Handshake) {
         EarlyData::Rejected => "rejected",
     };
     data.text("early_data", early);
+    if let Some(downgrade) = handshake.downgrade {
+        data.shown("downgrade", downgrade);
+    }
 }

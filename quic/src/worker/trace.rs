@@ -3,7 +3,7 @@
 //! None of it is on the way of a packet. Without a subscriber that wants them, spans are empty and
 //! events are a comparison.
 
-use tracing::{Span, debug, info_span};
+use tracing::{Span, debug, info_span, warn};
 
 use hybriq_proto::{
     agreement::Handshake,
@@ -45,6 +45,14 @@ pub(super) fn on_handshake(span: &Span, handshake: &Handshake) {
         version = ?handshake.version,
         "handshake complete"
     );
+    if let Some(downgrade) = handshake.downgrade {
+        warn!(
+            target: "hybriq",
+            parent: span,
+            %downgrade,
+            "the server was post-quantum before and is not any more"
+        );
+    }
 }
 
 /// Tells of a path that is in use now.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    CertificateCompression, ConfigError, EarlyDataPolicy, KeyExchange, Profile, SessionStore,
-    Suite, Tickets,
+    CertificateAlgorithms, CertificateCompression, ConfigError, EarlyDataPolicy, KeyExchange,
+    Profile, SessionStore, Suite, Tickets,
 };
 
 mod chains;
@@ -264,6 +264,29 @@ impl ServerOptions {
             #[cfg(feature = "rustls")]
             change_rustls: None,
         }
+    }
+
+    /// Checks that every certificate of every chain is post-quantum: its key and its signature.
+    ///
+    /// # Errors
+    /// Names the first certificate that is not.
+    #[doc(hidden)]
+    pub fn check_post_quantum(&self) -> Result<(), ConfigError> {
+        for (at, identity) in self.identities.iter().enumerate() {
+            for certificate in identity.certificates() {
+                let found = CertificateAlgorithms::of(certificate);
+                if found.is_some_and(|found| found.is_post_quantum()) {
+                    continue;
+                }
+                let found = found.map_or("one that cannot be read".to_owned(), |it| it.to_string());
+                return Err(ConfigError::Identity(format!(
+                    "the server commits itself to post-quantum certificates, and the chain of \
+                     certificate {at} has {found}; use ML-DSA in the whole chain, or leave the \
+                     commitment out"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Adds a certificate.

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use crate::Lineage;
+use crate::group::FirstShares;
 
 /// Facts to store with the tickets of the running handshake.
 #[derive(Clone, Default)]
@@ -17,6 +18,10 @@ pub(super) struct Issue {
     pub(super) context: Arc<[u8]>,
     /// Context that tickets are bound to, both those issued and those used.
     pub(super) scope: Arc<[u8]>,
+    /// Client: only sessions of this lineage are resumed, if one is set.
+    pub(super) resumes: Option<Lineage>,
+    /// Client: shares of the first flight.
+    pub(super) shares: FirstShares,
 }
 
 /// Facts stored with the ticket that the handshake uses.
@@ -63,6 +68,11 @@ pub(super) fn take_found() -> Option<Found> {
 /// Returns the facts to store with a new ticket. Called by the stores.
 pub(super) fn issue() -> Issue {
     CHAIN.with_borrow(|chain| chain.issue.clone())
+}
+
+/// Returns the shares of the first flight.
+pub(super) fn shares() -> FirstShares {
+    CHAIN.with_borrow(|chain| chain.issue.shares)
 }
 
 /// Notes a valid ticket. Called by the stores.

@@ -15,12 +15,12 @@ use super::ahead::Shares;
 use super::capture::{Capture, NotedKey};
 use super::chain::{self, Issue};
 use super::compress::Compression;
-use super::remembered::{Memory, Remembered};
+use super::remembered::{Memory, Remembered, Use};
 use super::session::Running;
-use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
+use super::{NAME, beside, groups, keys, suites, unsupported, verify, wrong_side};
 use crate::{
-    ClientOptions, ConfigError, EarlyDataPolicy, KeyExchange, Profile, Provider, Session, Side,
-    Start,
+    ClientOptions, ConfigError, EarlyDataPolicy, Group, KeyExchange, Profile, Provider, Session,
+    Side, Start,
 };
 
 /// A provider of client sessions over rustls.
@@ -66,6 +66,9 @@ impl Client {
         let groups = groups::of_policy(&options.key_exchange)?;
         let mut crypto = suites::crypto(options.suites.as_deref(), &groups)?;
         let shares = Shares::over(&mut crypto, options.key_shares_ahead);
+        for group in &mut crypto.kx_groups {
+            *group = beside::of_client(*group);
+        }
         let crypto = Arc::new(wrap(crypto));
         let mut config = config(options, &crypto)?;
         // The transport relies on everything from here on.
@@ -76,22 +79,20 @@ impl Client {
             user: options.key_log.open()?,
         });
 
+        let memory: Arc<Memory> = Arc::default();
+        let store = |tickets| {
+            Resumption::store(Arc::new(Remembered {
+                memory: memory.clone(),
+                policy: options.key_exchange.clone(),
+                tickets,
+            }))
+        };
         let mut fresh = config.clone();
-        if options.no_resumption {
-            config.resumption = Resumption::disabled();
-            fresh.resumption = Resumption::disabled();
+        (config.resumption, fresh.resumption) = if options.no_resumption {
+            (store(Use::Ignore), store(Use::Ignore))
         } else {
-            let memory: Arc<Memory> = Arc::default();
-            let store = |resumes| {
-                Resumption::store(Arc::new(Remembered {
-                    memory: memory.clone(),
-                    policy: options.key_exchange.clone(),
-                    resumes,
-                }))
-            };
-            config.resumption = store(true);
-            fresh.resumption = store(false);
-        }
+            (store(Use::Resume), store(Use::Store))
+        };
         let mut early = config.clone();
         early.enable_early_data = options.profile.allows_early_data();
         Ok(Self {
@@ -180,6 +181,10 @@ impl Provider for Client {
         }
     }
 
+    fn can_predict(&self, group: Group) -> bool {
+        self.key_exchange.has(group)
+    }
+
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
         if side.is_server() {
             return Err(wrong_side(side));
@@ -199,6 +204,8 @@ impl Provider for Client {
         super::capture::take();
         chain::begin(Issue {
             scope: start.resumption_context.into(),
+            resumes: start.lineage,
+            shares: self.key_exchange.first_shares(start.group_hint),
             ..Issue::default()
         });
         let connect = || ClientConnection::new(config.clone(), Version::V1, verified, params);

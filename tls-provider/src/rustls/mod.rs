@@ -16,6 +16,7 @@
 //! [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
 
 mod ahead;
+mod beside;
 mod capture;
 mod chain;
 pub(crate) mod check;

@@ -148,6 +148,7 @@ impl Running {
             lineage: self.lineage(),
             context,
             scope: self.scope.clone(),
+            ..Issue::default()
         }
     }
 

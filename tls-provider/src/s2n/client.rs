@@ -143,7 +143,9 @@ impl Provider for Client {
         let mut connection = connect()?;
         let tickets = self.tickets.as_ref().filter(|_| start.resume);
         let wanted = (&self.key_exchange, start.resumption_context);
-        let ticket = tickets.and_then(|tickets| tickets.get(name, wanted, SystemTime::now()));
+        let ticket = tickets
+            .and_then(|tickets| tickets.get(name, wanted, SystemTime::now()))
+            .filter(|ticket| start.lineage.is_none_or(|wanted| wanted == ticket.lineage));
         let mut lineage = None;
         if let Some(ticket) = ticket {
             if connection.set_session_ticket(&ticket.bytes).is_ok() {

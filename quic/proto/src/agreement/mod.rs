@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::packet::Version;
+use crate::{origin::Downgrade, packet::Version};
 use hybriq_tls::{
     CertificateAlgorithms, CertificateDer, CertificateMessage, EarlyDataStatus, Group, GroupKind,
     KeyExchange, Lineage, Negotiated, Profile, Side, SignatureScheme, Suite,
@@ -54,6 +54,9 @@ pub struct Handshake {
     pub fips: bool,
     /// True if this end refuses every key exchange that is not post-quantum.
     pub requires_post_quantum: bool,
+    /// What the server was before and is not any more, at a client with
+    /// [`Continuity::Report`](crate::origin::Continuity::Report).
+    pub downgrade: Option<Downgrade>,
 }
 
 /// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets (RFC
@@ -162,6 +165,7 @@ impl Handshake {
             profile: around.profile,
             fips: negotiated.fips,
             requires_post_quantum: around.policy.requires_post_quantum(),
+            downgrade: None,
         })
     }
 }

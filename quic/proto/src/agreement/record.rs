@@ -87,7 +87,7 @@ const fn version(version: Version) -> u32 {
 
 impl Serialize for Handshake {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut record = serializer.serialize_struct("Handshake", 21)?;
+        let mut record = serializer.serialize_struct("Handshake", 24)?;
         record.serialize_field("post_quantum", &self.is_post_quantum())?;
         record.serialize_field("group", &Text(self.key_exchange.group))?;
         record.serialize_field("group_kind", kind(self.key_exchange.kind()))?;
@@ -99,6 +99,10 @@ impl Serialize for Handshake {
         let of_client = self.client_signature_scheme.map(Text);
         record.serialize_field("client_signature_scheme", &of_client)?;
         record.serialize_field("peer_certificates", &Chain(&self.peer_certificates))?;
+        let shown = self.certificate_message;
+        record.serialize_field("certificate_bytes", &shown.map(|it| it.len))?;
+        let compression = shown.and_then(|it| it.compression).map(Text);
+        record.serialize_field("certificate_compression", &compression)?;
         let alpn = self.alpn.as_ref().map(|name| Text(name.escape_ascii()));
         record.serialize_field("alpn", &alpn)?;
         record.serialize_field("server_name", &self.server_name.as_deref())?;
@@ -111,6 +115,7 @@ impl Serialize for Handshake {
         record.serialize_field("profile", self.profile.name())?;
         record.serialize_field("fips", &self.fips)?;
         record.serialize_field("requires_post_quantum", &self.requires_post_quantum)?;
+        record.serialize_field("downgrade", &self.downgrade.map(Text))?;
         record.end()
     }
 }

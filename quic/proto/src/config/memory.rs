@@ -8,6 +8,7 @@ use hybriq_tls::EarlyDataPolicy;
 
 use crate::{
     known_path::{KnownPath, PathKey},
+    origin::Origins,
     packet::Version,
 };
 
@@ -74,6 +75,7 @@ pub(crate) struct ClientMemory {
     pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tokens: Option<Arc<dyn TokenStore>>,
     pub(crate) versions: Option<Arc<dyn VersionMemory>>,
+    pub(crate) origins: Option<Arc<Origins>>,
 }
 
 impl ClientMemory {
@@ -81,6 +83,7 @@ impl ClientMemory {
         early_data: EarlyDataPolicy::Off,
         tokens: None,
         versions: None,
+        origins: None,
     };
 }
 
@@ -90,6 +93,7 @@ impl fmt::Debug for ClientMemory {
             .field("early_data", &self.early_data)
             .field("tokens", &self.tokens.is_some())
             .field("versions", &self.versions)
+            .field("origins", &self.origins)
             .finish()
     }
 }

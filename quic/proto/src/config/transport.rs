@@ -21,6 +21,7 @@ use crate::{
     ecn::EcnState,
     events::{Sampler, Sampling, Subscriber, Subscription},
     header_bits::{Grease, SpinBit},
+    origin::Origins,
     packet::{Version, Versions},
     recovery::Pacing,
     streams::Limits,
@@ -73,6 +74,8 @@ pub struct TransportConfig {
     pub(crate) subscriber: Option<Subscription>,
     pub(crate) sampler: Option<Sampling>,
     pub(crate) memory: ClientMemory,
+    /// Time for which a server commits itself to post-quantum certificates.
+    pub(crate) commitment: Option<Duration>,
 }
 
 impl Default for TransportConfig {
@@ -134,6 +137,7 @@ impl TransportConfig {
             subscriber: None,
             sampler: None,
             memory: ClientMemory::NONE,
+            commitment: None,
         }
     }
 
@@ -150,6 +154,23 @@ impl TransportConfig {
     #[must_use]
     pub fn remember_versions(mut self, memory: impl VersionMemory + 'static) -> Self {
         self.memory.versions = Some(Arc::new(memory));
+        self
+    }
+
+    /// Sets a client's memory of servers; `ClientConfig` has one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn remember_origins(mut self, origins: Arc<Origins>) -> Self {
+        self.memory.origins = Some(origins);
+        self
+    }
+
+    /// Sets for how long a server commits itself to post-quantum certificates; `ServerConfig` checks
+    /// that it can.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn post_quantum_commitment(mut self, time: Option<Duration>) -> Self {
+        self.commitment = time;
         self
     }
 

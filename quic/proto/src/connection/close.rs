@@ -130,7 +130,7 @@ impl Connection {
         );
     }
 
-    fn close_with(&mut self, now: Instant, error: ConnectionError) {
+    pub(super) fn close_with(&mut self, now: Instant, error: ConnectionError) {
         if self.state.is_closed() {
             return;
         }
@@ -399,6 +399,11 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
                 reason: told.as_bytes(),
             }
         }
+        ConnectionError::Downgraded(downgrade) => ConnectionClose::Transport {
+            code: Code::crypto(downgrade.alert().0).0,
+            frame: Some(FrameType::CRYPTO),
+            reason: downgrade.told().as_bytes(),
+        },
         _ => ConnectionClose::Transport {
             code: Code::NO_ERROR.0,
             frame: None,

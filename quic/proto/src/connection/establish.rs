@@ -11,6 +11,7 @@ use super::{
     new_token::NewTokens,
     observer::Observer,
     opening::Opening,
+    origins,
     own_params::{announced, local_params},
     resume::PathKeys,
     retry::Retried,
@@ -25,7 +26,7 @@ use crate::{
     agreement::{Circumstances, Handshake as Agreement},
     cids, config,
     datagrams::Datagrams,
-    error::{By, Code, TransportError},
+    error::{By, Code, ConnectionError, TransportError},
     events,
     frame::Crypto,
     handshake::{Failure, Handshake, Terms},
@@ -61,6 +62,8 @@ impl Connection {
         let version = attempt.version();
         let told = local_params(&setup.transport, version, local_cid, None);
         told.encode(Side::Client, &mut params);
+        let remembered = origins::recall(start);
+        let (hint, lineage) = origins::wishes(remembered.as_ref());
         let session = setup.provider.session(
             Side::Client,
             Start {
@@ -68,7 +71,9 @@ impl Connection {
                 server_name: Some(server_name),
                 resume: true,
                 early_data: zero_rtt::offer(start),
-                resumption_context: &version.resumption_context(),
+                resumption_context: &origins::context(version, remembered.as_ref()),
+                group_hint: hint,
+                lineage,
                 ..Start::default()
             },
         )?;
@@ -96,6 +101,7 @@ impl Connection {
         });
         connection.observer.on_params(By::Local, &told);
         connection.memory.path_keys = PathKeys::of_client(start);
+        connection.memory.origin = remembered;
         if let Some(store) = &start.setup.transport.memory.tokens {
             let spent = start.attempt.token();
             connection.memory.tokens = NewTokens::of_client(store, start.server_name, spent);
@@ -131,6 +137,7 @@ impl Connection {
             retry_scid,
             stateless_reset_token: start.reset_token,
             preferred_address: announced(&setup.transport, start.preferred),
+            post_quantum_commitment: setup.transport.commitment,
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         };
         told.encode(Side::Server, &mut params);
@@ -328,7 +335,12 @@ impl Connection {
             profile: self.handshake.terms().profile,
             policy: self.handshake.policy(),
         };
-        let outcome = Agreement::new(self.handshake.negotiated(), &around);
+        let mut outcome = Agreement::new(self.handshake.negotiated(), &around);
+        if let Some(outcome) = &mut outcome {
+            if let Err(downgrade) = self.check_continuity(now, outcome) {
+                return self.close_with(now, ConnectionError::Downgraded(downgrade));
+            }
+        }
         self.agreed.outcome = outcome.map(Arc::new);
         if self.agreed.outcome.is_none() {
             let error = TransportError::new(
@@ -344,6 +356,7 @@ impl Connection {
         if let Err(error) = self.end_early_data() {
             return self.close_by_transport(now, error);
         }
+        self.remember_origin(now);
         self.resume_path(now);
         self.state.on_complete();
         self.timers.on_complete();

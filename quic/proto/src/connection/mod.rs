@@ -13,6 +13,7 @@ mod key_update;
 mod new_token;
 mod observer;
 mod opening;
+mod origins;
 mod own_params;
 mod owners;
 mod paths;
@@ -47,8 +48,8 @@ pub use self::forecast::{AddressProof, FirstFlight, FlightLimit};
 pub(crate) use self::receive::{KeptPacket, Seen};
 pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{
-    close::Close, new_token::NewTokens, observer::Observer, opening::Opening, owners::Carried,
-    resume::PathKeys, state::State, timers::Timers,
+    close::Close, new_token::NewTokens, observer::Observer, opening::Opening, origins::Remembered,
+    owners::Carried, resume::PathKeys, state::State, timers::Timers,
 };
 use super::{
     ack_frequency::AckFrequency,
@@ -194,6 +195,7 @@ struct Memory {
     path_keys: PathKeys,
     /// Name of the server whose version a client remembers.
     server_name: Option<Box<str>>,
+    origin: Option<Remembered>,
 }
 
 /// Acknowledgements of both ends.

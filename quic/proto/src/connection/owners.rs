@@ -352,6 +352,7 @@ impl Connection {
                     tokens,
                     path_keys: _,
                     server_name: _,
+                    origin: _,
                 },
             cids:
                 Cids {

@@ -29,10 +29,10 @@ impl Version {
         self.number().to_be_bytes()
     }
 
-    /// Returns the version that a resumption context stands for; `None` if it is none of ours.
+    /// Returns the version with which a resumption context begins; `None` if it is none of ours.
     #[must_use]
     pub fn of_resumption_context(context: &[u8]) -> Option<Self> {
-        Self::from_number(u32::from_be_bytes(context.try_into().ok()?))
+        Self::from_number(u32::from_be_bytes(*context.first_chunk()?))
     }
 
     /// Returns the number in long headers.

@@ -27,12 +27,19 @@ pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 pub(super) const VERSION_INFORMATION: u64 = 0x11;
 pub(super) const LAST: u64 = VERSION_INFORMATION;
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+/// A server's commitment to post-quantum certificates. The number is random, and ours: no document
+/// defines the parameter.
+pub(super) const POST_QUANTUM_COMMITMENT: u64 = 0x25c1_9f3a_6be8_40d7;
 
 /// Returns true if only a server may send the parameter.
 pub(super) const fn is_server_only(id: u64) -> bool {
     matches!(
         id,
-        ORIGINAL_DCID | STATELESS_RESET_TOKEN | PREFERRED_ADDRESS | RETRY_SCID
+        ORIGINAL_DCID
+            | STATELESS_RESET_TOKEN
+            | PREFERRED_ADDRESS
+            | RETRY_SCID
+            | POST_QUANTUM_COMMITMENT
     )
 }
 
@@ -61,6 +68,7 @@ pub(super) fn name(id: u64) -> Cow<'static, str> {
         RESET_STREAM_AT | RESET_STREAM_AT_BEFORE => "reset_stream_at",
         MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
         VERSION_INFORMATION => "version_information",
+        POST_QUANTUM_COMMITMENT => "post_quantum_commitment",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })
 }

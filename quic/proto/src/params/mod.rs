@@ -73,6 +73,12 @@ pub struct Params {
     pub reset_stream_at: bool,
     /// Version information; `None` if it does not support version negotiation.
     pub version_information: Option<VersionInformation>,
+    /// Time for which a server commits itself to post-quantum certificates, in whole seconds; zero
+    /// withdraws an earlier commitment. Server only.
+    ///
+    /// This is the `algorithm_validity_period` of draft-sheffer-tls-pqc-continuity §3.3 in a parameter
+    /// of this library, because neither rustls nor s2n-tls sends the TLS extension.
+    pub post_quantum_commitment: Option<Duration>,
 }
 
 /// Version information of one end (RFC 9368 §3).
@@ -156,6 +162,7 @@ impl Default for Params {
             max_datagram_frame_size: 0,
             reset_stream_at: false,
             version_information: None,
+            post_quantum_commitment: None,
         }
     }
 }
@@ -216,6 +223,10 @@ impl Params {
         }
         if let Some(address) = &self.preferred_address {
             put(out, id::PREFERRED_ADDRESS, &address.encode());
+        }
+        if let Some(time) = self.post_quantum_commitment {
+            let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+            put(out, id::POST_QUANTUM_COMMITMENT, &seconds.to_be_bytes());
         }
     }
 
@@ -341,6 +352,11 @@ impl Params {
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
             id::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::decode(value, from)?);
+            }
+            id::POST_QUANTUM_COMMITMENT => {
+                let seconds = value.try_into().map_err(|_| Rule("is not 4 bytes long"))?;
+                let seconds = u32::from_be_bytes(seconds).into();
+                self.post_quantum_commitment = Some(Duration::from_secs(seconds));
             }
             id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
             id::RETRY_SCID => self.retry_scid = Some(cid(value)?),

@@ -444,3 +444,31 @@ fn of_many_available_versions_a_few_are_looked_at() {
     let info = params.version_information.expect("there");
     assert_eq!(info.available.len(), limits::AVAILABLE_VERSIONS);
 }
+
+#[test]
+fn a_servers_commitment_survives_the_wire_and_no_client_sends_one() {
+    for (seconds, told) in [(0, 0), (86_400, 86_400), (1 << 40, u32::MAX.into())] {
+        let params = Params {
+            post_quantum_commitment: Some(Duration::from_secs(seconds)),
+            ..Params::default()
+        };
+        let decoded = accepted(&encoded(&params, Side::Server));
+        let expected = Some(Duration::from_secs(told));
+        assert_eq!(decoded.post_quantum_commitment, expected);
+        let bytes = encoded(&params, Side::Client);
+        let decoded = Params::decode(&bytes, Side::Client).expect("usable parameters");
+        assert_eq!(decoded.post_quantum_commitment, None);
+    }
+    for len in [0, 3, 5] {
+        let bytes = parameter(id::POST_QUANTUM_COMMITMENT, &[0; 5][..len]);
+        refused(
+            &bytes,
+            Side::Server,
+            "post_quantum_commitment is not 4 bytes long",
+        );
+    }
+    let bytes = parameter(id::POST_QUANTUM_COMMITMENT, &[0; 4]);
+    refused(&bytes, Side::Client, "client sent post_quantum_commitment");
+    // Parameters of this form have no meaning (RFC 9000 §18.1).
+    assert_ne!(id::POST_QUANTUM_COMMITMENT % 31, 27);
+}

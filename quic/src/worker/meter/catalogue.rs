@@ -98,6 +98,8 @@ metrics! {
         "Connections that this end began.";
     HANDSHAKES: Counter, Count, "hybriq_handshakes_total",
         "Handshakes completed.";
+    DOWNGRADES: Counter, Count, "hybriq_downgrades_total",
+        "Servers that were post-quantum and are not any more, met by clients with the downgrade alarm.";
     EARLY_DATA: Counter, Count, "hybriq_early_data_total",
         "Handshakes in which the client offered 0-RTT data, by the server's answer.";
     HANDSHAKE_SECONDS: Histogram, Seconds, "hybriq_handshake_seconds",

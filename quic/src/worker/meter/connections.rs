@@ -5,6 +5,7 @@ use std::{mem, time::Instant};
 use hybriq_proto::{
     agreement::{EarlyData, Handshake},
     error::{By, Code, ConnectionError},
+    origin::Downgrade,
     stats::ConnectionStats,
 };
 use hybriq_tls::{Alert, Group, Lineage, Side};
@@ -132,6 +133,32 @@ impl Labels for Early {
     }
 }
 
+/// A server that was post-quantum and is not any more.
+#[derive(Debug, PartialEq)]
+struct Downgraded {
+    what: &'static str,
+    outcome: &'static str,
+}
+
+impl Downgraded {
+    const fn new(downgrade: &Downgrade, outcome: &'static str) -> Self {
+        let what = if downgrade.group.is_some() || downgrade.session {
+            "key_exchange"
+        } else {
+            "certificates"
+        };
+        Self { what, outcome }
+    }
+}
+
+impl Labels for Downgraded {
+    const METRIC: Metric = names::DOWNGRADES;
+
+    fn marks(&self) -> Vec<Mark> {
+        vec![("what", self.what.into()), ("outcome", self.outcome.into())]
+    }
+}
+
 /// End of a connection.
 #[derive(Debug, PartialEq)]
 struct Closed {
@@ -152,6 +179,7 @@ impl Closed {
             Some(ConnectionError::KeyExchangeRefused { by, .. }) => {
                 (who(*by), "key_exchange", None)
             }
+            Some(ConnectionError::Downgraded(_)) => ("local", "downgrade", None),
             Some(ConnectionError::Reset) => ("peer", "stateless_reset", None),
             Some(ConnectionError::TimedOut) => ("nobody", "timed_out", None),
             Some(ConnectionError::HandshakeTimedOut) => ("nobody", "handshake_timed_out", None),
@@ -241,6 +269,7 @@ pub(super) struct Counts {
     migrations_failed: u64,
     completed: Tally<Completed>,
     early: Tally<Early>,
+    downgraded: Tally<Downgraded>,
     closed: Tally<Closed>,
     sums: Sums,
     changed: bool,
@@ -263,6 +292,9 @@ impl Counts {
     pub(super) fn on_handshake(&mut self, side: Side, handshake: &Handshake) {
         self.changed = true;
         self.completed.add(Completed::new(side, handshake));
+        if let Some(downgrade) = &handshake.downgrade {
+            self.downgraded.add(Downgraded::new(downgrade, "reported"));
+        }
         let outcome = match handshake.early_data {
             EarlyData::None => return,
             EarlyData::Accepted => "accepted",
@@ -283,6 +315,9 @@ impl Counts {
 
     pub(super) fn on_closed(&mut self, life: &Life, error: Option<&ConnectionError>) {
         self.changed = true;
+        if let Some(ConnectionError::Downgraded(downgrade)) = error {
+            self.downgraded.add(Downgraded::new(downgrade, "refused"));
+        }
         self.closed.add(Closed::new(life, error));
     }
 
@@ -307,6 +342,7 @@ impl Counts {
         }
         self.completed.publish(common);
         self.early.publish(common);
+        self.downgraded.publish(common);
         self.closed.publish(common);
         self.sums.publish(common);
         self.changed = false;

@@ -113,6 +113,20 @@ impl Shares {
     }
 }
 
+/// Returns the pair that this thread has been lent, if it is one of this group, and generates one
+/// otherwise.
+pub(super) fn start(
+    group: &'static dyn SupportedKxGroup,
+) -> Result<Box<dyn ActiveKeyExchange>, Error> {
+    match LENT.take() {
+        Some(lent) if lent.pair.group() == group.name() => Ok(lent.pair),
+        other => {
+            LENT.set(other);
+            group.start()
+        }
+    }
+}
+
 /// A group that takes key pairs made ahead of time.
 #[derive(Debug)]
 struct Ahead(&'static dyn SupportedKxGroup);
@@ -124,13 +138,7 @@ static AHEAD: LazyLock<Vec<Ahead>> = LazyLock::new(|| {
 
 impl SupportedKxGroup for Ahead {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
-        match LENT.take() {
-            Some(lent) if lent.pair.group() == self.0.name() => Ok(lent.pair),
-            other => {
-                LENT.set(other);
-                self.0.start()
-            }
-        }
+        start(self.0)
     }
 
     fn start_and_complete(&self, peer: &[u8]) -> Result<CompletedKeyExchange, Error> {

@@ -1,4 +1,4 @@
-//! A client's memory of servers: tickets, and the group that each asked for.
+//! A client's memory of servers: their tickets.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,7 +9,7 @@ use ::rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientS
 use rustls_pki_types::ServerName;
 
 use super::chain::{self, Found};
-use crate::{Group, KeyExchange, Lineage};
+use crate::{KeyExchange, Lineage};
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ const SERVERS: usize = 256;
 /// Maximum number of tickets for one server. Each is used once.
 const TICKETS: usize = 8;
 
-/// Tickets and groups of servers that a client remembers between connections.
+/// Tickets of servers that a client remembers between connections.
 pub(super) struct Memory<T = Tls13ClientSessionValue>(Mutex<Servers<T>>);
 
 struct Servers<T> {
@@ -29,7 +29,6 @@ struct Servers<T> {
 }
 
 struct Server<T> {
-    hint: Option<NamedGroup>,
     /// Tickets, the newest last.
     tickets: VecDeque<Ticket<T>>,
     changed: u64,
@@ -67,18 +66,21 @@ impl<T> Memory<T> {
         });
     }
 
-    /// Takes the newest ticket of this scope that a policy lets resume.
+    /// Takes the newest ticket of this scope, and of this lineage if one is given, that a policy lets
+    /// resume.
     fn take(
         &self,
         name: &ServerName<'static>,
         policy: &KeyExchange,
-        scope: &[u8],
+        (scope, lineage): (&[u8], Option<Lineage>),
     ) -> Option<Ticket<T>> {
         self.with(|servers| {
             let tickets = &mut servers.by_name.get_mut(name)?.tickets;
-            let at = tickets
-                .iter()
-                .rposition(|ticket| *ticket.scope == *scope && ticket.lineage.may_resume(policy))?;
+            let at = tickets.iter().rposition(|ticket| {
+                *ticket.scope == *scope
+                    && ticket.lineage.may_resume(policy)
+                    && lineage.is_none_or(|wanted| wanted == ticket.lineage)
+            })?;
             tickets.remove(at)
         })
     }
@@ -96,7 +98,6 @@ impl<T> Servers<T> {
         }
         let clock = self.clock;
         let server = self.by_name.entry(name).or_insert_with(|| Server {
-            hint: None,
             tickets: VecDeque::new(),
             changed: clock,
         });
@@ -109,8 +110,18 @@ impl<T> Servers<T> {
 pub(super) struct Remembered {
     pub(super) memory: Arc<Memory>,
     pub(super) policy: KeyExchange,
-    /// True if sessions use tickets. All sessions store them.
-    pub(super) resumes: bool,
+    pub(super) tickets: Use,
+}
+
+/// What the sessions of a configuration do with tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Nothing.
+    Ignore,
+    /// They store those that arrive, for others.
+    Store,
+    /// They store them, and resume.
+    Resume,
 }
 
 impl fmt::Debug for Remembered {
@@ -120,21 +131,13 @@ impl fmt::Debug for Remembered {
 }
 
 impl ClientSessionStore for Remembered {
-    fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
-        self.memory
-            .with(|servers| servers.change(name).hint = Some(group));
-    }
+    /// Remembers nothing: nobody has authenticated the request when rustls notes it. The transport
+    /// remembers the group of a handshake that was completed.
+    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
 
-    /// Returns the group that a server asked for last time. Its request was not authenticated when
-    /// it was noted, so it may save a round trip but never replaces a post-quantum first flight by
-    /// a classical one.
-    fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
-        let hint = self
-            .memory
-            .with(|servers| servers.by_name.get(name)?.hint)?;
-        let first = self.policy.groups().first().copied();
-        let post_quantum = |group: Group| group.is_post_quantum();
-        (post_quantum(Group(hint.into())) || !first.is_some_and(post_quantum)).then_some(hint)
+    /// Returns the group whose share the transport wants first.
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        chain::shares().first.map(|group| group.0.into())
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
@@ -147,7 +150,8 @@ impl ClientSessionStore for Remembered {
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, value: Tls13ClientSessionValue) {
         let issue = chain::issue();
-        if let Some(lineage) = issue.lineage {
+        let lineage = issue.lineage.filter(|_| self.tickets != Use::Ignore);
+        if let Some(lineage) = lineage {
             let alpn = issue.context;
             let ticket = Ticket {
                 value,
@@ -160,12 +164,13 @@ impl ClientSessionStore for Remembered {
     }
 
     fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        if !self.resumes {
+        if self.tickets != Use::Resume {
             return None;
         }
+        let wanted = chain::issue();
         let ticket = self
             .memory
-            .take(name, &self.policy, &chain::issue().scope)?;
+            .take(name, &self.policy, (&wanted.scope, wanted.resumes))?;
         chain::found(Found {
             lineage: ticket.lineage,
             params: ticket.value.quic_params(),

@@ -230,8 +230,7 @@ impl Connection {
             Err(error) => return Some(Err(error)),
         };
         self.handshake.keys_mut().switch(version, keys);
-        let context = version.resumption_context();
-        self.handshake.set_resumption_context(&context);
+        self.bind_tickets(version);
         self.opening.fix_version();
         Some(Ok((pn, payload)))
     }

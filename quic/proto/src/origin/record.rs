@@ -1,0 +1,170 @@
+//! The record of one server.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use hybriq_tls::{Group, Lineage};
+
+use super::{Certificates, Downgrade, LONGEST_LIFETIME, Seen};
+
+/// What a client remembers of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OriginRecord {
+    /// Group of the last handshake.
+    pub group: Option<Group>,
+    /// Time until which its key exchange has to be post-quantum.
+    pub key_exchange_until: Option<SystemTime>,
+    /// Time until which all of its certificates have to be post-quantum.
+    pub certificates_until: Option<SystemTime>,
+}
+
+/// Error of bytes that are no record: they were cut, or belong to another version of this library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidOriginRecord;
+
+impl fmt::Display for InvalidOriginRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no record of a server: it was cut, or another version wrote it; drop it")
+    }
+}
+
+impl std::error::Error for InvalidOriginRecord {}
+
+const VERSION: u8 = 1;
+
+impl OriginRecord {
+    /// Number of bytes of a record.
+    pub const LEN: usize = 19;
+
+    /// Returns true if the server has to be post-quantum at this time.
+    pub fn is_pinned(&self, now: SystemTime) -> bool {
+        is_ahead(self.key_exchange_until, now) || is_ahead(self.certificates_until, now)
+    }
+
+    /// Returns true if nothing is remembered that matters at this time.
+    pub fn is_empty(&self, now: SystemTime) -> bool {
+        self.group.is_none() && !self.is_pinned(now)
+    }
+
+    /// Forgets that the server has to be post-quantum.
+    pub fn unpin(&mut self) {
+        self.key_exchange_until = None;
+        self.certificates_until = None;
+    }
+
+    pub(crate) fn pins_key_exchange(&self, now: SystemTime) -> bool {
+        is_ahead(self.key_exchange_until, now)
+    }
+
+    pub(crate) fn pins_certificates(&self, now: SystemTime) -> bool {
+        is_ahead(self.certificates_until, now)
+    }
+
+    /// Writes the record. Times are in whole seconds.
+    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        let group = self.group.map_or(0, |group| group.0).to_be_bytes();
+        let times = [self.key_exchange_until, self.certificates_until].map(seconds);
+        let fields = [VERSION].into_iter().chain(group);
+        let fields = fields.chain(times.into_iter().flat_map(u64::to_be_bytes));
+        for (byte, field) in bytes.iter_mut().zip(fields) {
+            *byte = field;
+        }
+        bytes
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// The bytes are no record of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidOriginRecord> {
+        let read = || {
+            let (version, rest) = bytes.split_first()?;
+            let (group, rest) = rest.split_first_chunk()?;
+            let (key_exchange, rest) = rest.split_first_chunk()?;
+            let certificates = rest.try_into().ok().filter(|_| *version == VERSION)?;
+            Some(Self {
+                group: Some(Group(u16::from_be_bytes(*group))).filter(|group| group.0 != 0),
+                key_exchange_until: time(u64::from_be_bytes(*key_exchange))?,
+                certificates_until: time(u64::from_be_bytes(certificates))?,
+            })
+        };
+        read().ok_or(InvalidOriginRecord)
+    }
+
+    /// Returns what the server lacks that it has to have.
+    pub(crate) fn downgrade(&self, now: SystemTime, seen: &Seen) -> Option<Downgrade> {
+        let mut found = Downgrade::default();
+        if self.pins_key_exchange(now) {
+            found.group = Some(seen.group).filter(|group| !group.is_post_quantum());
+            found.session = seen.lineage != Lineage::PostQuantum && found.group.is_none();
+        }
+        let commits = seen.commitment.is_some_and(|time| !time.is_zero());
+        found.certificates = match seen.certificates {
+            Certificates::Classical => commits || self.pins_certificates(now),
+            Certificates::Resumed => self.pins_certificates(now),
+            Certificates::PostQuantum | Certificates::ResumedPostQuantum => false,
+        };
+        found.found()
+    }
+
+    /// Remembers what the server is. Nothing that it lacks shortens a time; only its own word does,
+    /// with post-quantum certificates.
+    pub(super) fn learn(&mut self, now: SystemTime, lifetime: Duration, seen: &Seen) {
+        for time in [&mut self.key_exchange_until, &mut self.certificates_until] {
+            *time = time.filter(|until| *until > now);
+        }
+        if seen.group.is_post_quantum() && seen.lineage == Lineage::PostQuantum {
+            extend(&mut self.key_exchange_until, now, lifetime);
+        }
+        if seen.certificates == Certificates::PostQuantum {
+            match seen.commitment {
+                Some(Duration::ZERO) => self.certificates_until = None,
+                Some(committed) => extend(&mut self.certificates_until, now, committed),
+                None => extend(&mut self.certificates_until, now, lifetime),
+            }
+        }
+    }
+
+    /// Returns true if a record says more than another, in more than a little time.
+    pub(super) fn differs(&self, before: &Self, little: Duration) -> bool {
+        let differ = |after: Option<SystemTime>, before: Option<SystemTime>| match (after, before) {
+            (Some(after), Some(before)) => match after.duration_since(before) {
+                Ok(later) => later >= little && !later.is_zero(),
+                Err(_) => true,
+            },
+            (after, before) => after != before,
+        };
+        self.group != before.group
+            || differ(self.key_exchange_until, before.key_exchange_until)
+            || differ(self.certificates_until, before.certificates_until)
+    }
+}
+
+fn is_ahead(until: Option<SystemTime>, now: SystemTime) -> bool {
+    until.is_some_and(|until| until > now)
+}
+
+fn extend(until: &mut Option<SystemTime>, now: SystemTime, time: Duration) {
+    *until = (*until).max(now.checked_add(time.min(LONGEST_LIFETIME)));
+}
+
+/// Seconds since 1970, rounded up; 0 for none.
+fn seconds(time: Option<SystemTime>) -> u64 {
+    let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| {
+        since.as_secs() + u64::from(since.subsec_nanos() > 0)
+    })
+}
+
+/// Returns the time, or `None` if the system cannot tell it.
+fn time(seconds: u64) -> Option<Option<SystemTime>> {
+    if seconds == 0 {
+        return Some(None);
+    }
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    Some(Some(time))
+}

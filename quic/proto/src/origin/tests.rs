@@ -1,0 +1,223 @@
+use std::{
+    sync::Mutex,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + 20_000 * DAY
+}
+
+/// A handshake in which everything is post-quantum.
+const GOOD: Seen = Seen {
+    group: Group::X25519MLKEM768,
+    lineage: Lineage::PostQuantum,
+    certificates: Certificates::PostQuantum,
+    commitment: None,
+};
+
+fn pinned() -> OriginRecord {
+    let mut record = OriginRecord::default();
+    record.learn(now(), DAY, &GOOD);
+    record
+}
+
+#[test]
+fn each_part_of_a_downgrade_is_found() {
+    let classical = Group::X25519;
+    let found = |seen: Seen| pinned().downgrade(now(), &seen).unwrap_or_default();
+    let downgrade = |group, session, certificates| Downgrade {
+        group,
+        session,
+        certificates,
+    };
+    assert_eq!(found(GOOD), downgrade(None, false, false));
+    for group in [classical, Group(0x0a0a)] {
+        let lineage = Lineage::Classical;
+        let seen = Seen {
+            group,
+            lineage,
+            ..GOOD
+        };
+        assert_eq!(found(seen), downgrade(Some(group), false, false));
+    }
+    let session = Seen {
+        lineage: Lineage::Classical,
+        certificates: Certificates::ResumedPostQuantum,
+        ..GOOD
+    };
+    assert_eq!(found(session), downgrade(None, true, false));
+    for certificates in [Certificates::Classical, Certificates::Resumed] {
+        let seen = Seen {
+            certificates,
+            ..GOOD
+        };
+        assert_eq!(found(seen), downgrade(None, false, true));
+        let both = Seen {
+            group: classical,
+            ..seen
+        };
+        assert_eq!(found(both), downgrade(Some(classical), false, true));
+    }
+}
+
+#[test]
+fn only_what_a_handshake_shows_is_remembered() {
+    let learnt = |seen: Seen| {
+        let mut record = OriginRecord::default();
+        record.learn(now(), DAY, &seen);
+        (
+            record.pins_key_exchange(now()),
+            record.pins_certificates(now()),
+        )
+    };
+    assert_eq!(learnt(GOOD), (true, true));
+    let (group, lineage) = (Group::X25519, Lineage::Classical);
+    assert_eq!(learnt(Seen { group, ..GOOD }), (false, true));
+    assert_eq!(learnt(Seen { lineage, ..GOOD }), (false, true));
+    for certificates in [
+        Certificates::Classical,
+        Certificates::Resumed,
+        Certificates::ResumedPostQuantum,
+    ] {
+        let commitment = Some(DAY);
+        let seen = Seen {
+            certificates,
+            commitment,
+            ..GOOD
+        };
+        assert_eq!(learnt(seen), (true, false), "{certificates:?}");
+    }
+}
+
+#[test]
+fn a_downgrade_shortens_nothing() {
+    let before = pinned();
+    for certificates in [Certificates::Classical, Certificates::Resumed] {
+        for commitment in [None, Some(Duration::ZERO), Some(SECOND)] {
+            let mut record = before;
+            let seen = Seen {
+                group: Group::X25519,
+                lineage: Lineage::Classical,
+                certificates,
+                commitment,
+            };
+            record.learn(now() + SECOND, DAY, &seen);
+            assert_eq!(record, before);
+        }
+    }
+}
+
+#[test]
+fn a_pin_ends_with_its_second() {
+    let record = pinned();
+    let bad = Seen {
+        group: Group::X25519,
+        certificates: Certificates::Classical,
+        ..GOOD
+    };
+    assert!(record.downgrade(now() + DAY - SECOND, &bad).is_some());
+    assert!(record.downgrade(now() + DAY, &bad).is_none());
+    assert!(record.is_pinned(now() + DAY - SECOND) && !record.is_pinned(now() + DAY));
+}
+
+/// A store that counts how often it is changed.
+#[derive(Default)]
+struct Counting(Mutex<(OriginRecord, u32)>);
+
+impl OriginStore for Counting {
+    fn get(&self, _: &str) -> Option<OriginRecord> {
+        Some(self.0.lock().unwrap().0)
+    }
+
+    fn update(&self, _: SystemTime, _: &str, change: &dyn Fn(&mut OriginRecord)) {
+        let mut state = self.0.lock().unwrap();
+        change(&mut state.0);
+        state.1 += 1;
+    }
+}
+
+#[test]
+fn a_server_that_is_visited_often_is_stored_rarely() {
+    let store = Arc::new(Counting::default());
+    let mut origins = Origins::new(store.clone());
+    origins.set_continuity(Continuity::Refuse);
+    let visit = |at: SystemTime, seen: &Seen| {
+        let before = origins.recall("a:1");
+        origins.learn(at, "a:1", &before, seen);
+        store.0.lock().unwrap().1
+    };
+    for hour in 0..48 {
+        assert_eq!(visit(now() + hour * DAY / 24, &GOOD), 1 + hour / 24);
+    }
+    let other = Seen {
+        group: Group::MLKEM1024,
+        ..GOOD
+    };
+    assert_eq!(visit(now() + 2 * DAY, &other), 3);
+    // A server whose promises jump about is stored each time it goes back on its word, no more.
+    let zero = Seen {
+        commitment: Some(Duration::ZERO),
+        ..other
+    };
+    assert_eq!(visit(now() + 2 * DAY, &zero), 4);
+    assert_eq!(visit(now() + 2 * DAY, &zero), 4);
+}
+
+#[test]
+fn the_key_of_a_server_is_the_same_however_its_name_is_written() {
+    assert_eq!(origin("Example.COM.", 443), "example.com:443");
+    assert_eq!(origin("::1", 4433), "::1:4433");
+    assert_ne!(origin("a", 443), origin("a", 444));
+}
+
+#[test]
+fn a_hint_counts_for_its_name_and_only_without_a_memory() {
+    let mut origins = Origins::new(Arc::new(Counting::default()));
+    origins.set_hint(
+        "A.test",
+        vec![Group(0x0a0a), Group::MLKEM1024, Group::X25519],
+    );
+    let policy = KeyExchange::default();
+    let nothing = OriginRecord::default();
+    let hint = origins.predict(&nothing, "a.TEST.", &policy);
+    assert_eq!(hint, Some(Group::MLKEM1024));
+    assert_eq!(origins.predict(&nothing, "b.test", &policy), None);
+    let classical = origins.predict(&nothing, "a.test", &KeyExchange::OnlyClassical);
+    assert_eq!(classical, Some(Group::X25519));
+    let known = OriginRecord {
+        group: Some(Group::SECP256R1MLKEM768),
+        ..nothing
+    };
+    assert_eq!(origins.predict(&known, "a.test", &policy), known.group);
+    origins.set_prediction(Prediction::Off);
+    assert_eq!(origins.predict(&known, "a.test", &policy), None);
+}
+
+proptest! {
+    #[test]
+    fn a_record_survives_its_bytes(group in 1_u16.., times in any::<[Option<u32>; 2]>()) {
+        let [key_exchange_until, certificates_until] = times.map(|time| {
+            time.map(|seconds| UNIX_EPOCH + Duration::from_secs(u64::from(seconds) + 1))
+        });
+        let record = OriginRecord {
+            group: Some(Group(group)),
+            key_exchange_until,
+            certificates_until,
+        };
+        prop_assert_eq!(OriginRecord::from_bytes(&record.to_bytes()), Ok(record));
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        if let Ok(record) = OriginRecord::from_bytes(&bytes) {
+            prop_assert_eq!(&record.to_bytes()[..], &bytes[..]);
+        }
+    }
+}

@@ -146,7 +146,8 @@ async fn a_handshake_is_a_record_for_audits() {
   "tls_library": "rustls",
   "profile": "cnsa2",
   "fips": false,
-  "requires_post_quantum": true
+  "requires_post_quantum": true,
+  "downgrade": null
 }"#;
     assert_eq!(record, expected);
     let at_server = serde_json::to_value(pair.server.handshake()).unwrap();

@@ -11,13 +11,13 @@ use crate::Failure;
 use crate::axes::Certificate;
 use crate::certificates::{key, mark};
 
-const DAY: Duration = Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_hours(24);
 
 /// Time for which authorities are valid.
-const TEN_YEARS: Duration = Duration::from_secs(3_652 * 86_400);
+const TEN_YEARS: Duration = Duration::from_hours(3_652 * 24);
 
 /// Time before now from which certificates are valid, for peers whose clock is behind.
-const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR: Duration = Duration::from_hours(1);
 
 /// `id-kp-documentSigning` (RFC 9336).
 const DOCUMENT_SIGNING: [u64; 9] = [1, 3, 6, 1, 5, 5, 7, 3, 36];

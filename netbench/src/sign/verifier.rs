@@ -120,10 +120,10 @@ impl ExtendedKeyUsageValidator for Signing {
         for purpose in purposes {
             any = true;
             let oid = purpose?.to_decoded_oid();
-            if let Some([last]) = oid.strip_prefix(&Self::ID_KP) {
-                if Self::PURPOSES.contains(last) {
-                    return Ok(());
-                }
+            if let Some([last]) = oid.strip_prefix(&Self::ID_KP)
+                && Self::PURPOSES.contains(last)
+            {
+                return Ok(());
             }
         }
         if any {

@@ -24,7 +24,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(name: &'static str, key: KeyPair) -> Self {
+    fn new(name: &'static str, key: &KeyPair) -> Self {
         let named = |name: &str| {
             let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
             params.distinguished_name.push(DnType::CommonName, name);
@@ -37,12 +37,12 @@ impl Chain {
         };
         let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let root = authority("root");
-        let root_certificate = root.self_signed(&key).unwrap();
-        let issuer = Issuer::from_params(&root, &key);
+        let root_certificate = root.self_signed(key).unwrap();
+        let issuer = Issuer::from_params(&root, key);
         let second = authority("intermediate");
-        let intermediate = second.signed_by(&key, &issuer).unwrap();
-        let issuer = Issuer::from_params(&second, &key);
-        let leaf = named(name).signed_by(&key, &issuer).unwrap();
+        let intermediate = second.signed_by(key, &issuer).unwrap();
+        let issuer = Issuer::from_params(&second, key);
+        let leaf = named(name).signed_by(key, &issuer).unwrap();
         Self {
             name,
             certificates: [leaf.der().clone(), intermediate.der().clone()],
@@ -78,7 +78,7 @@ fn chains() -> Vec<Chain> {
         ("ML-DSA-65", of(&rcgen::PKCS_ML_DSA_65)),
         ("ML-DSA-87", of(&rcgen::PKCS_ML_DSA_87)),
     ]
-    .map(|(name, key)| Chain::new(name, key))
+    .map(|(name, key)| Chain::new(name, &key))
     .into()
 }
 
@@ -227,7 +227,7 @@ fn a_forecast_is_what_the_wire_shows() {
 fn a_request_for_another_share_is_forecast() {
     let chain = Chain::new(
         "ML-DSA-65",
-        KeyPair::generate_for(&rcgen::PKCS_ML_DSA_65).unwrap(),
+        &KeyPair::generate_for(&rcgen::PKCS_ML_DSA_65).unwrap(),
     );
     let classical_first = KeyExchange::Exactly(vec![Group::X25519, Group::X25519MLKEM768]);
     let client = client(chain.trust(), classical_first);
@@ -244,7 +244,7 @@ fn a_request_for_another_share_is_forecast() {
 fn compression_and_known_intermediates_are_forecast() {
     let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256);
     let key = key.or_else(|_| KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256));
-    let chain = Chain::new("ECDSA or RSA", key.unwrap());
+    let chain = Chain::new("ECDSA or RSA", &key.unwrap());
     let options = client(chain.trust(), only(Group::X25519));
     let compressing = options
         .clone()
@@ -272,7 +272,7 @@ fn compression_and_known_intermediates_are_forecast() {
 /// The post-quantum chain where it costs no round trip, and the small one where it would.
 #[test]
 fn a_server_chooses_the_chain_that_costs_the_fewest_round_trips() {
-    let chain = |name, algorithm| Chain::new(name, KeyPair::generate_for(algorithm).unwrap());
+    let chain = |name, algorithm| Chain::new(name, &KeyPair::generate_for(algorithm).unwrap());
     let large = chain("ML-DSA-65", &rcgen::PKCS_ML_DSA_65);
     let small = chain("ECDSA P-256", &rcgen::PKCS_ECDSA_P256_SHA256);
     let [_, known] = &large.certificates;

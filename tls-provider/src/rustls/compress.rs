@@ -92,6 +92,10 @@ fn push_u24(to: &mut Vec<u8>, number: usize) {
 
 type Both = (&'static dyn CertCompressor, &'static dyn CertDecompressor);
 
+#[cfg_attr(
+    all(feature = "brotli", feature = "zlib"),
+    expect(clippy::unnecessary_wraps, reason = "an algorithm may not be built in")
+)]
 fn built(algorithm: CertificateCompression) -> Result<Both, ConfigError> {
     match algorithm {
         #[cfg(feature = "brotli")]

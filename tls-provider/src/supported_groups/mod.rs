@@ -100,10 +100,10 @@ impl SupportedGroups {
             }
             groups.push(group);
         }
-        match groups.is_empty() {
-            true => Err(InvalidSupportedGroups::Empty),
-            false => Ok(Self(groups)),
+        if groups.is_empty() {
+            return Err(InvalidSupportedGroups::Empty);
         }
+        Ok(Self(groups))
     }
 
     /// Returns the groups, most wanted first.
@@ -125,14 +125,5 @@ impl FromStr for SupportedGroups {
             let number = digits.then(|| item.parse().ok()).flatten();
             number.ok_or(InvalidSupportedGroups::NoNumber)
         }))
-    }
-}
-
-impl IntoIterator for &SupportedGroups {
-    type Item = Group;
-    type IntoIter = std::vec::IntoIter<Group>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.clone().into_iter()
     }
 }

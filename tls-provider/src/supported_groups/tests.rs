@@ -36,7 +36,7 @@ proptest! {
     fn both_forms_agree(value in prop::collection::vec(any::<u8>(), 0..300)) {
         let wire = SupportedGroups::from_wire(&value);
         if let Ok(groups) = &wire {
-            let text: Vec<String> = groups.into_iter().map(|group| group.0.to_string()).collect();
+            let text: Vec<String> = groups.groups().iter().map(|group| group.0.to_string()).collect();
             prop_assert_eq!(&text.join(",").parse::<SupportedGroups>(), &wire);
         }
     }

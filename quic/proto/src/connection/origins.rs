@@ -7,7 +7,7 @@ use std::{
 };
 
 use arrayvec::ArrayVec;
-use hybriq_tls::{Group, Lineage};
+use hybriq_tls::{CertificateAlgorithms, Group, Lineage};
 
 use super::{Connection, start::ClientStart};
 use crate::{
@@ -134,9 +134,7 @@ impl Connection {
         let readable = &outcome.peer_certificates;
         let all_are = shown > 0
             && shown == readable.len()
-            && readable
-                .iter()
-                .all(|certificate| certificate.is_post_quantum());
+            && readable.iter().all(CertificateAlgorithms::is_post_quantum);
         let certificates = match (outcome.resumed, certified, all_are) {
             (true, true, _) => Certificates::ResumedPostQuantum,
             (true, false, _) => Certificates::Resumed,

@@ -28,7 +28,7 @@ impl Downgrade {
     }
 
     /// Returns the reason that the peer is told.
-    pub(crate) const fn told(&self) -> &'static str {
+    pub(crate) const fn told(self) -> &'static str {
         if self.group.is_some() {
             "this server's key exchange was post-quantum before"
         } else if self.session {

@@ -88,8 +88,8 @@ impl OriginRecord {
             let certificates = rest.try_into().ok().filter(|_| *version == VERSION)?;
             Some(Self {
                 group: Some(Group(u16::from_be_bytes(*group))).filter(|group| group.0 != 0),
-                key_exchange_until: time(u64::from_be_bytes(*key_exchange))?,
-                certificates_until: time(u64::from_be_bytes(certificates))?,
+                key_exchange_until: time(u64::from_be_bytes(*key_exchange)).ok()?,
+                certificates_until: time(u64::from_be_bytes(certificates)).ok()?,
             })
         };
         read().ok_or(InvalidOriginRecord)
@@ -160,11 +160,12 @@ fn seconds(time: Option<SystemTime>) -> u64 {
     })
 }
 
-/// Returns the time, or `None` if the system cannot tell it.
-fn time(seconds: u64) -> Option<Option<SystemTime>> {
+/// Returns the time of a number of seconds, none for 0.
+fn time(seconds: u64) -> Result<Option<SystemTime>, InvalidOriginRecord> {
     if seconds == 0 {
-        return Some(None);
+        return Ok(None);
     }
-    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
-    Some(Some(time))
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    // What the system cannot tell was not written by it.
+    time.map(Some).ok_or(InvalidOriginRecord)
 }

@@ -141,7 +141,7 @@ struct Downgraded {
 }
 
 impl Downgraded {
-    const fn new(downgrade: &Downgrade, outcome: &'static str) -> Self {
+    const fn new(downgrade: Downgrade, outcome: &'static str) -> Self {
         let what = if downgrade.group.is_some() || downgrade.session {
             "key_exchange"
         } else {
@@ -293,7 +293,7 @@ impl Counts {
         self.changed = true;
         self.completed.add(Completed::new(side, handshake));
         if let Some(downgrade) = &handshake.downgrade {
-            self.downgraded.add(Downgraded::new(downgrade, "reported"));
+            self.downgraded.add(Downgraded::new(*downgrade, "reported"));
         }
         let outcome = match handshake.early_data {
             EarlyData::None => return,
@@ -316,7 +316,7 @@ impl Counts {
     pub(super) fn on_closed(&mut self, life: &Life, error: Option<&ConnectionError>) {
         self.changed = true;
         if let Some(ConnectionError::Downgraded(downgrade)) = error {
-            self.downgraded.add(Downgraded::new(downgrade, "refused"));
+            self.downgraded.add(Downgraded::new(*downgrade, "refused"));
         }
         self.closed.add(Closed::new(life, error));
     }

@@ -12,7 +12,7 @@
 //!   TLS 1.3 policy, and the only one of hybrid groups alone; a policy with classical groups would
 //!   send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls does
 //!   not have at all. It knows no ML-DSA, so that a server uses it only for clients that have MLKEM1024
-//!   alone, and the groups of `default_pq` that are hybrid for all others ([`of_server`]). A client
+//!   alone, and the groups of `default_pq` that are hybrid for all others (`of_server`). A client
 //!   with it cannot verify an ML-DSA certificate: rustls does, and so does the profile `Cnsa2`.
 
 use super::NAME;

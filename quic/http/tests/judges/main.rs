@@ -7,6 +7,7 @@
 mod browsers;
 mod clients;
 mod curl;
+mod ml_dsa;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;

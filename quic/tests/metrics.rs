@@ -17,8 +17,8 @@ use std::{
 
 use endpoint_support::{client_config, server_config, soon};
 use hybriq::{
-    CidGenerator, ClientConfig, Connection, Endpoint, EndpointBuilder, Group, KeyExchange,
-    RandomCids, ServerConfig,
+    CidGenerator, ClientConfig, Connection, Continuity, Endpoint, EndpointBuilder, Group,
+    KeyExchange, MemoryOrigins, RandomCids, ServerConfig,
 };
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
@@ -221,6 +221,45 @@ async fn handshakes() {
         soon(async { tokio::join!(connecting.established(), accepting) }).await;
     talk(&at_client.unwrap().0, &at_server).await;
     end([server, client]).await;
+}
+
+/// A server that is post-quantum, and then is not any more: a client reports it, another refuses it.
+async fn downgrades() {
+    let server = front(server_config()).bind("127.0.0.1:0").unwrap();
+    let client = Endpoint::builder().name("back");
+    let client = client.bind("127.0.0.1:0").unwrap();
+    let report = client_config()
+        .without_resumption()
+        .origin_store(Arc::new(MemoryOrigins::new()))
+        .continuity(Continuity::Report);
+    visit(&client, &report, &server).await;
+    server
+        .set_server_config(server_config().key_exchange(KeyExchange::OnlyClassical))
+        .unwrap();
+    visit(&client, &report, &server).await;
+    let refuse = report.continuity(Continuity::Refuse);
+    let connecting = client.connect_with(refuse, server.local_address(), "localhost");
+    let accepting = async { server.accept().await.unwrap().accept().await };
+    let (refused, _) = soon(async { tokio::join!(connecting, accepting) }).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.to_string().contains("post-quantum"), "{refused}");
+    end([server, client]).await;
+}
+
+#[test]
+fn a_server_that_goes_back_is_counted_as_reported_or_refused() {
+    let kept = record(downgrades());
+    for outcome in ["reported", "refused"] {
+        let labels = [
+            ("what", "key_exchange"),
+            ("outcome", outcome),
+            ("endpoint", "back"),
+        ];
+        assert_eq!(kept.count("hybriq_downgrades_total", &labels), 1);
+    }
+    assert_eq!(kept.count("hybriq_downgrades_total", &[]), 2);
+    let closed = [("role", "client"), ("reason", "downgrade")];
+    assert_eq!(kept.count("hybriq_connections_closed_total", &closed), 1);
 }
 
 #[test]
@@ -542,7 +581,10 @@ fn endpoints_without_a_name_add_up() {
 
 #[test]
 fn the_page_lists_every_metric_with_its_labels() {
-    let kept = record(handshakes());
+    let kept = record(async {
+        handshakes().await;
+        downgrades().await;
+    });
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
     let page = fs::read_to_string(page).unwrap();
     let mut rows = BTreeMap::new();

@@ -294,8 +294,8 @@ impl Named {
         })
     }
 
-    /// Returns the configurations for a client that has no post-quantum group of this policy but one that the policy of s2n-tls for it lacks. Built for the
-    /// first of them.
+    /// Returns the configurations for a client that has no post-quantum group of this policy, but one
+    /// that only another policy of s2n-tls has. Built for the first of them.
     fn pure_for(&self, hello: &ClientHello) -> Option<&Self> {
         let strict = policy::strict_twin(&self.key_exchange, self.policy)?;
         let mut groups = strict.groups.iter();

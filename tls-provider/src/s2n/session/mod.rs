@@ -190,12 +190,13 @@ impl Running {
 
     /// Returns the scheme of the client's signature if it showed a certificate.
     fn client_scheme(&self) -> Option<SignatureScheme> {
+        let algorithm = self.connection.selected_client_signature_algorithm();
+        // Most handshakes end here. The chain of certificates is made anew for each call.
+        let algorithm = algorithm.ok()??;
         let leaf = match self.side {
             Side::Client => self.common.leaf.clone(),
             Side::Server => self.peer_certificates().into_iter().next(),
         }?;
-        let algorithm = self.connection.selected_client_signature_algorithm();
-        let algorithm = algorithm.ok()??;
         if algorithm == SignatureAlgorithm::MLDSA {
             // s2n-tls does not tell which parameters; they are those of the key.
             return match CertificateAlgorithms::of(&leaf)?.key {

@@ -87,7 +87,7 @@ pub struct FirstFlight {
 impl FirstFlight {
     /// Returns the round trips beyond the one that every handshake takes.
     pub const fn extra_round_trips(&self) -> u32 {
-        self.round_trips - 1
+        self.round_trips.saturating_sub(1)
     }
 }
 

@@ -108,8 +108,9 @@ const FACTS: [Facts; 29] = {
             "decrypt_error",
             "the peer's key is not the one of its certificate, or something changed the handshake on its \
              way: check the peer's key, and capture the handshake with a key log",
-            "the peer could not verify this end's signature: give the key that belongs to the certificate, \
-             and capture the handshake with a key log",
+            "the peer could not verify a signature of this end: give the key that belongs to the \
+             certificate, see whether the peer trusts another root of the same name, and capture the \
+             handshake with a key log",
         ),
         both(70, "protocol_version", "let both ends speak TLS 1.3"),
         both(

@@ -1,26 +1,27 @@
 //! State that the handles and all workers of an endpoint share.
 
+mod arrivals;
+
 use std::{
-    collections::VecDeque,
     future::poll_fn,
     net::SocketAddr,
     pin::pin,
     sync::{Arc, atomic::Ordering},
     task::{Poll, Waker},
-    time::Instant,
 };
 
 use bytes::Bytes;
 use tokio::{sync::watch, task::JoinHandle};
 
+use self::arrivals::Arrivals;
+pub(super) use self::arrivals::Turned;
 use super::{
     attempt::Promise,
     drain::Drain,
-    gate::{Address, Gate, Present, TurnAway},
+    gate::Gate,
     handshakes::{HandshakeCount, Handshakes},
     here,
     mailbox::{Command, Mailbox},
-    refusal,
     stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
@@ -67,37 +68,11 @@ pub(crate) struct Shared {
     cut_off: AtomicUsize,
 }
 
-/// Reason why a ClientHello is not queued for the application.
-pub(super) enum Turned {
-    /// Too many wait.
-    Full(Box<Incoming>),
-    /// The endpoint accepts no more clients.
-    Stopped(Box<Incoming>),
-    /// The operator's limits do not admit the client.
-    Limited(TurnAway, Box<Incoming>),
-}
-
-/// Queue of ClientHellos that wait for the application, each with its worker.
-struct Arrivals {
-    waiting: VecDeque<(u8, Incoming)>,
-    accepting: Waiters,
-    open: bool,
-    gate: Gate,
-}
-
 /// Number of connections that were requested and are not drained yet.
 #[derive(Default)]
 struct Activity {
     connections: usize,
     idle: Waiters,
-}
-
-impl Waited for Arrivals {
-    type For = ();
-
-    fn waiters(&mut self, (): ()) -> &mut Waiters {
-        &mut self.accepting
-    }
 }
 
 impl Waited for Activity {
@@ -123,12 +98,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             handles: AtomicUsize::new(1),
             turn: AtomicUsize::new(0),
-            arrivals: Mutex::new(Arrivals {
-                waiting: VecDeque::new(),
-                accepting: Waiters::default(),
-                open: true,
-                gate: Gate::new(limits, Prf::new(secret)),
-            }),
+            arrivals: Mutex::new(Arrivals::new(Gate::new(limits, Prf::new(secret)))),
             activity: Mutex::default(),
             unfinished: AtomicUsize::new(0),
             backlog: backlog.clamp(1, WAITING_INCOMING),
@@ -319,28 +289,6 @@ impl Shared {
         .await;
     }
 
-    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed. The caller
-    /// tells of the decision by [`Shared::on_one_decided`].
-    pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
-        wait_until(&self.arrivals, (), |arrivals| {
-            match arrivals.waiting.pop_front() {
-                Some(arrival) => {
-                    self.undecided.fetch_add(1, Ordering::AcqRel);
-                    Poll::Ready(Some(arrival))
-                }
-                None if arrivals.open => Poll::Pending,
-                None => Poll::Ready(None),
-            }
-        })
-        .await
-    }
-
-    /// Notes the decision about a client that [`Shared::accept`] returned. If it is a connection, that
-    /// was started before.
-    pub(crate) fn on_one_decided(&self) {
-        self.undecided.fetch_sub(1, Ordering::AcqRel);
-    }
-
     /// Returns the number of clients that have not completed their handshake, as of the last turn of
     /// each worker.
     pub(super) fn unfinished(&self) -> usize {
@@ -353,56 +301,6 @@ impl Shared {
             self.unfinished.fetch_add(now - before, Ordering::Relaxed);
         } else if now < before {
             self.unfinished.fetch_sub(before - now, Ordering::Relaxed);
-        }
-    }
-
-    /// Queues a ClientHello for the application, or returns it. `handshakes` is the number of others that
-    /// have not completed theirs.
-    pub(super) fn on_incoming(
-        &self,
-        worker: u8,
-        incoming: Box<Incoming>,
-        (now, handshakes): (Instant, usize),
-        wakes: &mut Vec<Waker>,
-    ) -> Result<(), Turned> {
-        let mut arrivals = lock(&self.arrivals);
-        if !arrivals.open {
-            return Err(Turned::Stopped(incoming));
-        }
-        if arrivals.waiting.len() >= self.backlog {
-            return Err(Turned::Full(incoming));
-        }
-        // Each may become a connection. The order matters: a client that is accepted now counts
-        // twice rather than not at all.
-        let undecided = arrivals.waiting.len() + self.undecided.load(Ordering::Acquire);
-        let present = Present {
-            connections: undecided + self.open_connections(),
-            handshakes,
-        };
-        let client = incoming.peer_address().ip();
-        let address = if incoming.is_validated() {
-            Address::Proven
-        } else {
-            Address::Unproven
-        };
-        if let Err(answer) = arrivals.gate.judge(now, client, address, present) {
-            return Err(Turned::Limited(answer, incoming));
-        }
-        arrivals.waiting.push_back((worker, *incoming));
-        arrivals.accepting.wake_one(wakes);
-        Ok(())
-    }
-
-    /// Accepts no more clients, and refuses those that wait.
-    pub(super) fn stop_accepting(&self, wakes: &mut Vec<Waker>) {
-        let waiting = {
-            let mut arrivals = lock(&self.arrivals);
-            arrivals.open = false;
-            arrivals.accepting.wake_all(wakes);
-            std::mem::take(&mut arrivals.waiting)
-        };
-        for (worker, incoming) in waiting {
-            self.decide(worker, Command::Refuse(incoming, refusal::STOPPED));
         }
     }
 

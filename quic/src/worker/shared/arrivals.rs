@@ -1,0 +1,128 @@
+//! Clients that wait for the application to decide about them.
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::Ordering,
+    task::{Poll, Waker},
+    time::Instant,
+};
+
+use super::Shared;
+use crate::worker::{
+    gate::{Address, Gate, Present, TurnAway},
+    mailbox::Command,
+    refusal,
+    waiters::{Waited, Waiters, lock, wait_until},
+};
+use hybriq_proto::endpoint::Incoming;
+
+/// Reason why a ClientHello is not queued for the application.
+pub(in crate::worker) enum Turned {
+    /// Too many wait.
+    Full(Box<Incoming>),
+    /// The endpoint accepts no more clients.
+    Stopped(Box<Incoming>),
+    /// The operator's limits do not admit the client.
+    Limited(TurnAway, Box<Incoming>),
+}
+
+/// Queue of ClientHellos that wait for the application, each with its worker.
+pub(super) struct Arrivals {
+    waiting: VecDeque<(u8, Incoming)>,
+    accepting: Waiters,
+    open: bool,
+    gate: Gate,
+}
+
+impl Arrivals {
+    pub(super) fn new(gate: Gate) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            accepting: Waiters::default(),
+            open: true,
+            gate,
+        }
+    }
+}
+
+impl Waited for Arrivals {
+    type For = ();
+
+    fn waiters(&mut self, (): ()) -> &mut Waiters {
+        &mut self.accepting
+    }
+}
+
+impl Shared {
+    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed. The caller
+    /// tells of the decision by [`Shared::on_one_decided`].
+    pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
+        wait_until(&self.arrivals, (), |arrivals| {
+            match arrivals.waiting.pop_front() {
+                Some(arrival) => {
+                    self.undecided.fetch_add(1, Ordering::AcqRel);
+                    Poll::Ready(Some(arrival))
+                }
+                None if arrivals.open => Poll::Pending,
+                None => Poll::Ready(None),
+            }
+        })
+        .await
+    }
+
+    /// Notes the decision about a client that [`Shared::accept`] returned. If it is a connection, that
+    /// was started before.
+    pub(crate) fn on_one_decided(&self) {
+        self.undecided.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Queues a ClientHello for the application, or returns it. `handshakes` is the number of others that
+    /// have not completed theirs.
+    pub(in crate::worker) fn on_incoming(
+        &self,
+        worker: u8,
+        incoming: Box<Incoming>,
+        (now, handshakes): (Instant, usize),
+        wakes: &mut Vec<Waker>,
+    ) -> Result<(), Turned> {
+        let mut arrivals = lock(&self.arrivals);
+        if !arrivals.open {
+            return Err(Turned::Stopped(incoming));
+        }
+        if arrivals.waiting.len() >= self.backlog {
+            return Err(Turned::Full(incoming));
+        }
+        // Each may become a connection. The order matters: a client that is accepted now counts
+        // twice rather than not at all.
+        let undecided = arrivals.waiting.len() + self.undecided.load(Ordering::Acquire);
+        let present = Present {
+            connections: undecided + self.open_connections(),
+            handshakes,
+        };
+        let client = incoming.peer_address().ip();
+        let address = if incoming.is_validated() {
+            Address::Proven
+        } else {
+            Address::Unproven
+        };
+        if let Err(answer) = arrivals.gate.judge(now, client, address, present) {
+            return Err(Turned::Limited(answer, incoming));
+        }
+        arrivals.waiting.push_back((worker, *incoming));
+        arrivals.accepting.wake_one(wakes);
+        Ok(())
+    }
+
+    /// Accepts no more clients, and refuses those that wait.
+    pub(in crate::worker) fn stop_accepting(&self, wakes: &mut Vec<Waker>) {
+        let waiting = {
+            let mut arrivals = lock(&self.arrivals);
+            arrivals.open = false;
+            arrivals.accepting.wake_all(wakes);
+            std::mem::take(&mut arrivals.waiting)
+        };
+        for (worker, incoming) in waiting {
+            self.decide(worker, Command::Refuse(incoming, refusal::STOPPED));
+        }
+    }
+}

@@ -22,8 +22,9 @@
 //!   one after the other. The unit is a request.
 //!
 //! Words that may follow, in any order: `rustls` or `s2n`; the group, `X25519MLKEM768` unless it is
-//! `X25519`; `client` or `server`, if only one end is to be counted; `qlog`, with which both ends log
-//! their connections to nowhere (the thread that writes is not counted).
+//! `X25519`; `client` or `server`, if only one end is to be counted; `ahead`, with which the client
+//! takes a key share that was made before the count began; `qlog`, with which both ends log their
+//! connections to nowhere (the thread that writes is not counted).
 //!
 //! `.ci/instructions` makes the table in `quic/docs/instructions.md` of it.
 
@@ -49,7 +50,7 @@ const WARM_UP: usize = 2;
 const REQUEST: usize = 100;
 
 const USAGE: &str = "instructions handshakes|upload|download|requests COUNT \
-    [rustls|s2n] [X25519MLKEM768|X25519] [client|server] [qlog]";
+    [rustls|s2n] [X25519MLKEM768|X25519] [client|server] [ahead] [qlog]";
 
 /// Logs of the connections.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,6 +65,8 @@ struct Options {
     group: Group,
     client: Counted,
     server: Counted,
+    /// Key shares of the client that are made before they are needed.
+    shares_ahead: usize,
     logs: Logs,
 }
 
@@ -74,6 +77,7 @@ impl Options {
             group: Group::X25519MLKEM768,
             client: Counted::Yes,
             server: Counted::Yes,
+            shares_ahead: 0,
             logs: Logs::Off,
         };
         for word in words {
@@ -85,6 +89,7 @@ impl Options {
                 "X25519" => options.group = Group::X25519,
                 "client" => options.server = Counted::No,
                 "server" => options.client = Counted::No,
+                "ahead" => options.shares_ahead = 1,
                 "qlog" => options.logs = Logs::On,
                 _ => return Err(USAGE.into()),
             }

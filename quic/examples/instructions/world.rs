@@ -66,6 +66,7 @@ impl World {
     pub(crate) fn connect(&mut self) -> Result<()> {
         self.client.app.confirmed = false;
         self.server.app.confirmed = false;
+        self.setup.provider.prepare();
         match self.client.counted {
             Counted::Yes => counted_start(self)?,
             Counted::No => self.start()?,
@@ -191,6 +192,7 @@ fn setups(options: &Options) -> Result<(Setup, Setup)> {
         .alpn(["count"])
         .key_exchange(options.key_exchange())
         .trust(Trust::roots_der([certificate]))
+        .key_shares_ahead(options.shares_ahead)
         .without_resumption();
     let mut transport = TransportConfig::new().initial_rtt(2 * ONE_WAY);
     if options.logs == Logs::On {

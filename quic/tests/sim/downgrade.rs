@@ -209,6 +209,25 @@ fn every_downgrade_of_a_full_handshake_is_reported() {
     }
 }
 
+/// A session that began with a downgrade is no way around the alarm: the next visit reports it too.
+#[test]
+fn a_downgrade_is_reported_although_the_client_could_resume_its_session() {
+    for backend in Backend::ALL {
+        for (name, after) in downgrades() {
+            let mut net = Net::new(18);
+            let client = client(backend, Continuity::Report);
+            let after = after.setup().unwrap();
+            net.accept(&client, &post_quantum().without_tickets());
+            for _ in 0..3 {
+                let peer = net.visit(&client, &after);
+                let handshake = peer.handshake.as_ref().unwrap();
+                assert!(!handshake.resumed, "{backend} {name}");
+                matches(name, handshake.downgrade.unwrap_or_default());
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_is_remembered_and_nothing_is_refused_unless_the_alarm_is_on() {
     let mut net = Net::new(3);

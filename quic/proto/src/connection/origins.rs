@@ -120,10 +120,20 @@ impl Connection {
                 .origins
                 .learn(time, &known.origin, &known.record, &seen);
         }
-        let binds = known.origins.continuity() != Continuity::Off
-            && seen.certificates == Certificates::PostQuantum;
-        if let (true, Some(known)) = (binds, &mut self.memory.origin) {
-            known.certified = true;
+        // The session of a server that was reported began with what it shows now, whatever it was
+        // before.
+        let certified = known.origins.continuity() != Continuity::Off
+            && match seen.certificates {
+                Certificates::PostQuantum | Certificates::ResumedPostQuantum => true,
+                Certificates::Classical | Certificates::Resumed => false,
+            };
+        if let Some(known) = self
+            .memory
+            .origin
+            .as_mut()
+            .filter(|it| it.certified != certified)
+        {
+            known.certified = certified;
             self.bind_tickets(self.version());
         }
     }

@@ -23,9 +23,6 @@ pub const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Time for which a client remembers that a server was post-quantum, unless it is configured.
 const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Shorter extensions are not stored (draft-sheffer-tls-pqc-continuity §5.2).
-const LEAST_EXTENSION: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// What a client does if a server that was post-quantum is not any more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Continuity {
@@ -200,8 +197,7 @@ impl Origins {
         let learn = |record: &mut OriginRecord| self.apply(now, record, seen);
         let mut after = *before;
         learn(&mut after);
-        let patience = LEAST_EXTENSION.min(self.lifetime / 8);
-        if after.differs(before, patience) {
+        if after.differs(before, now) {
             self.store.update(now, origin, &learn);
         }
     }

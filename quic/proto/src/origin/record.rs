@@ -35,6 +35,9 @@ impl std::error::Error for InvalidOriginRecord {}
 
 const VERSION: u8 = 1;
 
+/// Shorter extensions are not stored (draft-sheffer-tls-pqc-continuity §5.2).
+const LEAST_EXTENSION: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl OriginRecord {
     /// Number of bytes of a record.
     pub const LEN: usize = 19;
@@ -129,11 +132,15 @@ impl OriginRecord {
         }
     }
 
-    /// Returns true if a record says more than another, in more than a little time.
-    pub(super) fn differs(&self, before: &Self, little: Duration) -> bool {
+    /// Returns true if a record says more than it did, in more than a little time: a day, or an eighth
+    /// of the time that is left if that is shorter.
+    pub(super) fn differs(&self, before: &Self, now: SystemTime) -> bool {
         let differ = |after: Option<SystemTime>, before: Option<SystemTime>| match (after, before) {
             (Some(after), Some(before)) => match after.duration_since(before) {
-                Ok(later) => later >= little && !later.is_zero(),
+                Ok(later) => {
+                    let left = after.duration_since(now).unwrap_or_default();
+                    !later.is_zero() && later >= LEAST_EXTENSION.min(left / 8)
+                }
                 Err(_) => true,
             },
             (after, before) => after != before,

@@ -170,6 +170,26 @@ fn a_server_that_is_visited_often_is_stored_rarely() {
     assert_eq!(visit(now() + 2 * DAY, &zero), 4);
 }
 
+/// A promise of less than a day is stored anew before and after its end, however long the client itself
+/// remembers.
+#[test]
+fn a_short_promise_is_prolonged_by_each_visit() {
+    let hour = DAY / 24;
+    let seen = Seen {
+        commitment: Some(6 * hour),
+        ..GOOD
+    };
+    let mut origins = Origins::new(Arc::new(Counting::default()));
+    origins.set_continuity(Continuity::Refuse);
+    for at in [0, 5, 10, 17, 24].map(|hours| now() + hours * hour) {
+        let before = origins.recall("a:1");
+        origins.learn(at, "a:1", &before, &seen);
+        let record = origins.recall("a:1");
+        assert!(record.pins_certificates(at + 6 * hour - SECOND));
+        assert!(!record.pins_certificates(at + 6 * hour));
+    }
+}
+
 #[test]
 fn the_key_of_a_server_is_the_same_however_its_name_is_written() {
     assert_eq!(origin("Example.COM.", 443), "example.com:443");

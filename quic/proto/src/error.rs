@@ -202,9 +202,10 @@ pub enum ConnectionError {
     /// Other servers only send the alert `handshake_failure`, which a client without classical groups
     /// takes for this.
     #[error(
-        "{} refused the key exchange{colon}{reason} ({groups}); choose a KeyExchange policy that shares a group with the peer's",
+        "{} refused the key exchange{colon}{told} ({groups}); choose a KeyExchange policy that shares a group with the peer's",
         match by { By::Local => "this end", By::Peer => "the peer" },
-        colon = if reason.is_empty() { "" } else { ": " }
+        colon = if reason.is_empty() { "" } else { ": " },
+        told = printable(reason.as_bytes())
     )]
     KeyExchangeRefused {
         /// End that closed it.
@@ -263,8 +264,23 @@ fn because(reason: &Bytes) -> String {
     if reason.is_empty() {
         String::new()
     } else {
-        format!(" ({})", String::from_utf8_lossy(reason))
+        format!(" ({})", printable(reason))
     }
+}
+
+/// Returns the text of a reason with control characters as escapes: what a peer writes must not steer the
+/// terminal that shows it, or begin a line of a log.
+fn printable(reason: &[u8]) -> String {
+    let text = String::from_utf8_lossy(reason);
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
 }
 
 /// Returns what to do about a TLS alert, unless the reason says it already.
@@ -362,7 +378,7 @@ pub enum MigrateError {
 mod tests {
     use hybriq_tls::{Group, GroupMismatch};
 
-    use super::{By, Code, ConnectionError};
+    use super::{By, Bytes, Code, ConnectionError};
 
     #[test]
     fn a_tls_alert_is_named_and_comes_with_what_to_do() {
@@ -408,5 +424,35 @@ mod tests {
         let groups = "(this end takes X25519)";
         assert!(refused("").starts_with(&format!("{start} {groups}; choose")));
         assert!(refused("no group").starts_with(&format!("{start}: no group {groups}; choose")));
+    }
+
+    #[test]
+    fn what_a_peer_writes_does_not_steer_the_terminal() {
+        let reason = "\u{1b}[2J\nall is well\u{9b}\u{e9}";
+        let shown = r"\u{1b}[2J\nall is well\u{9b}é";
+        let by = By::Peer;
+        let application = ConnectionError::Application {
+            by,
+            code: 0,
+            reason: Bytes::from_static(reason.as_bytes()),
+        };
+        let transport = ConnectionError::Transport {
+            by,
+            code: Code::INTERNAL_ERROR,
+            frame: None,
+            reason: Bytes::from_static(reason.as_bytes()),
+        };
+        let refused = ConnectionError::KeyExchangeRefused {
+            by,
+            reason: reason.to_owned(),
+            groups: Box::new(GroupMismatch::new([Group::X25519], [])),
+        };
+        for error in [application, transport, refused] {
+            let text = error.to_string();
+            assert!(
+                text.contains(shown) && !text.contains(char::is_control),
+                "{text}"
+            );
+        }
     }
 }

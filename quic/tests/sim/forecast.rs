@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use hybriq::{
     AddressProof, AddressValidation, FirstFlight, TokenKeys,
     tls::{
-        Backend, CertificateCompression, CertificateDer, ChainChoice, ClientOptions, Group,
-        Identity, KeyExchange, PrivateKeyDer, Provider, ServerOptions, Side, Trust,
+        Backend, CertificateCompression, CertificateDer, ChainChoice, ClientAuth, ClientOptions,
+        Group, Identity, KeyExchange, PrivateKeyDer, Provider, ServerOptions, Side, Trust,
     },
 };
 use hybriq_proto::endpoint::Setup;
@@ -229,14 +229,49 @@ fn a_request_for_another_share_is_forecast() {
         "ML-DSA-65",
         &KeyPair::generate_for(&rcgen::PKCS_ML_DSA_65).unwrap(),
     );
-    let classical_first = KeyExchange::Exactly(vec![Group::X25519, Group::X25519MLKEM768]);
-    let client = client(chain.trust(), classical_first);
-    let client = setup(Backend::Rustls.client(&client).unwrap());
-    let server = setup(Backend::Rustls.server(&server(chain.identity(1))).unwrap());
-    for proof in [AddressProof::None, AddressProof::Retry] {
-        let told = assert_forecast("retry", &client, &server, proof);
-        assert!(told.hello_retry);
-        assert_eq!(told.group, Group::X25519MLKEM768);
+    for group in Group::ALL {
+        let first = match group {
+            Group::X25519 | Group::X25519MLKEM768 => Group::SECP256R1,
+            _ => Group::X25519,
+        };
+        let options = client(chain.trust(), KeyExchange::Exactly(vec![first, group]));
+        let client = setup(Backend::Rustls.client(&options).unwrap());
+        let options = server(chain.identity(1)).key_exchange(only(group));
+        let server = setup(Backend::Rustls.server(&options).unwrap());
+        for proof in [AddressProof::None, AddressProof::Retry] {
+            let told = assert_forecast(&format!("{group} by retry"), &client, &server, proof);
+            assert!(told.hello_retry);
+            assert_eq!(told.group, group);
+        }
+    }
+}
+
+/// The request for a client's certificate is part of the answer. The client's own chain comes after it, and
+/// is a small one here: what does not fit into its window would delay what the application asks.
+#[test]
+fn a_request_for_client_certificates_is_forecast() {
+    let chains = [
+        ("ML-DSA-44", &rcgen::PKCS_ML_DSA_44),
+        ("ECDSA P-256", &rcgen::PKCS_ECDSA_P256_SHA256),
+    ];
+    let own = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let own = Chain::new("client", &own);
+    for (name, algorithm) in chains {
+        let chain = Chain::new(name, &KeyPair::generate_for(algorithm).unwrap());
+        let options = server(chain.identity(1)).client_auth(ClientAuth::Required(own.trust()));
+        let server = setup(Backend::Rustls.server(&options).unwrap());
+        for group in [Group::X25519, Group::X25519MLKEM768, Group::MLKEM1024] {
+            let options = client(chain.trust(), only(group)).identity(own.identity(0));
+            let client = setup(Backend::Rustls.client(&options).unwrap());
+            for proof in [AddressProof::None, AddressProof::Retry] {
+                assert_forecast(
+                    &format!("{name} and a client, {group}"),
+                    &client,
+                    &server,
+                    proof,
+                );
+            }
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use rustls::pki_types::ServerName;
+
 use crate::axes::{Certificate, Named as _};
 use crate::{Failure, terminal};
 
@@ -47,6 +49,7 @@ pub(crate) struct Args {
         long = "name",
         value_name = "NAMES",
         value_delimiter = ',',
+        value_parser = server_name,
         default_value = "localhost,127.0.0.1,::1"
     )]
     names: Vec<String>,
@@ -71,6 +74,24 @@ Example, an ECDSA server below a post-quantum root:
 
 fn kind(text: &str) -> Result<Certificate, String> {
     Certificate::from_text(text)
+}
+
+/// Takes a name that clients can ask for, or a wildcard over such names.
+fn server_name(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let is_name = match ServerName::try_from(name) {
+        Ok(ServerName::DnsName(_)) => true,
+        Ok(ServerName::IpAddress(_)) => name == text,
+        _ => false,
+    };
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err(
+            "not a host name or address, such as example.test, *.example.test or 192.0.2.1"
+                .to_owned(),
+        )
+    }
 }
 
 impl Args {

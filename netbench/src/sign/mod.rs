@@ -16,8 +16,8 @@ mod signer;
 mod verifier;
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -82,6 +82,9 @@ impl Sign {
     /// Runs the command.
     pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
         let signer = signer::Signer::load(&self.certificate, &self.key)?;
+        if let Some(problem) = signer.refused_as() {
+            terminal::complain(&format!("`netbench verify` will refuse this: {problem}"));
+        }
         let signature = signer.sign(&self.file, SystemTime::now())?;
         let signature = if self.pem {
             message::to_pem(&signature)?.into_bytes()
@@ -138,12 +141,15 @@ fn read(path: &Path, largest: u64) -> Result<Vec<u8>, VerifyError> {
         path: path.to_owned(),
         problem,
     };
-    let size = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if size.len() > largest {
+    // A pipe or a device does not tell how long it is.
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(largest + 1).read_to_end(&mut bytes))
+        .map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() as u64 > largest {
         return Err(unreadable(format!(
-            "it has {} bytes; this program reads {largest} at most",
-            size.len()
+            "it is too long; this program reads {largest} bytes at most"
         )));
     }
-    fs::read(path).map_err(|error| unreadable(error.to_string()))
+    Ok(bytes)
 }

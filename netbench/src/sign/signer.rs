@@ -11,7 +11,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 
 use super::algorithm::{Digest, MlDsa};
-use super::{TRUSTED, message, read, verifier};
+use super::{TRUSTED, VerifyError, message, read, verifier};
 use crate::Failure;
 
 /// Digest of signed files, which every parameter set accepts.
@@ -91,6 +91,11 @@ impl Signer {
         let algorithm = self.algorithm;
         let made = message::encode(&self.chain, algorithm, DIGEST, attributes, signature)?;
         Ok(made)
+    }
+
+    /// Returns what verifiers will have against the certificate, whatever it signs.
+    pub(super) fn refused_as(&self) -> Option<VerifyError> {
+        verifier::check_purpose(&self.chain[0]).err()
     }
 
     /// Says who signs, and how.

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cms::cert::x509::Certificate;
-use cms::cert::x509::der::Encode as _;
-use cms::cert::x509::ext::pkix::KeyUsage;
+use cms::cert::x509::der::asn1::ObjectIdentifier;
+use cms::cert::x509::der::{self, Encode as _};
+use cms::cert::x509::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 use cms::cert::x509::name::Name;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -49,8 +50,8 @@ pub(super) fn verify(
             "the signature file has no certificate of its signer",
         ));
     };
-    let leaf = der(signer)?;
-    let others = others.map(der).collect::<Result<Vec<_>, _>>()?;
+    let leaf = bytes_of(signer)?;
+    let others = others.map(bytes_of).collect::<Result<Vec<_>, _>>()?;
     let by = name(&signer.tbs_certificate.subject);
     let certified = EndEntityCert::try_from(&leaf).map_err(|error| judge(&error, &by))?;
     check_chain(&certified, &others, &roots, now).map_err(|error| judge(&error, &by))?;
@@ -112,6 +113,13 @@ impl Signing {
     /// documentSigning.
     const PURPOSES: [usize; 3] = [3, 4, 36];
     const ID_KP: [usize; 8] = [1, 3, 6, 1, 5, 5, 7, 3];
+
+    fn accepts(purpose: &[usize]) -> bool {
+        match purpose.strip_prefix(&Self::ID_KP) {
+            Some([last]) => Self::PURPOSES.contains(last),
+            _ => false,
+        }
+    }
 }
 
 impl ExtendedKeyUsageValidator for Signing {
@@ -119,10 +127,7 @@ impl ExtendedKeyUsageValidator for Signing {
         let mut any = false;
         for purpose in purposes {
             any = true;
-            let oid = purpose?.to_decoded_oid();
-            if let Some([last]) = oid.strip_prefix(&Self::ID_KP)
-                && Self::PURPOSES.contains(last)
-            {
+            if Self::accepts(&purpose?.to_decoded_oid()) {
                 return Ok(());
             }
         }
@@ -134,12 +139,26 @@ impl ExtendedKeyUsageValidator for Signing {
     }
 }
 
+/// Checks that a certificate is one for signing files, before anything is signed with it.
+pub(super) fn check_purpose(signer: &Certificate) -> Result<(), VerifyError> {
+    let purposes = signer.tbs_certificate.get::<ExtendedKeyUsage>();
+    let purposes = purposes.map_err(|error| damaged(&error))?;
+    let is_ours = |purpose: &ObjectIdentifier| {
+        let purpose: Vec<_> = purpose.arcs().map(|arc| arc as usize).collect();
+        Signing::accepts(&purpose)
+    };
+    match purposes {
+        Some((_, purposes)) if !purposes.0.iter().any(is_ours) => {
+            Err(other_purpose(&name(&signer.tbs_certificate.subject)))
+        }
+        _ => check_usage(signer),
+    }
+}
+
 /// Checks that the key may sign, where its certificate says what it may.
 fn check_usage(signer: &Certificate) -> Result<(), VerifyError> {
     let usage = signer.tbs_certificate.get::<KeyUsage>();
-    let usage = usage.map_err(|error| {
-        VerifyError::Malformed(format!("the signer's certificate is damaged ({error})"))
-    })?;
+    let usage = usage.map_err(|error| damaged(&error))?;
     match usage {
         Some((_, usage)) if !usage.digital_signature() && !usage.non_repudiation() => {
             let problem = "the key usage of the signer's certificate is not digitalSignature";
@@ -147,6 +166,16 @@ fn check_usage(signer: &Certificate) -> Result<(), VerifyError> {
         }
         _ => Ok(()),
     }
+}
+
+fn damaged(error: &der::Error) -> VerifyError {
+    VerifyError::Malformed(format!("the signer's certificate is damaged ({error})"))
+}
+
+fn other_purpose(signer: &str) -> VerifyError {
+    VerifyError::Purpose(format!(
+        "the certificate of {signer} is for other purposes than signing"
+    ))
 }
 
 /// Says what is wrong with a chain.
@@ -166,9 +195,7 @@ fn judge(error: &webpki::Error, signer: &str) -> VerifyError {
         | Error::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => VerifyError::Algorithm(
             format!("the certificates of {signer} are not signed with ML-DSA"),
         ),
-        Error::EmptyEkuExtension => VerifyError::Purpose(format!(
-            "the certificate of {signer} is for other purposes than signing"
-        )),
+        Error::EmptyEkuExtension => other_purpose(signer),
         Error::CaUsedAsEndEntity => VerifyError::Purpose(format!(
             "the certificate of {signer} is an authority's, which signs certificates only"
         )),
@@ -200,7 +227,7 @@ fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>, VerifyError> {
     Ok(roots)
 }
 
-fn der(certificate: &Certificate) -> Result<CertificateDer<'static>, VerifyError> {
+fn bytes_of(certificate: &Certificate) -> Result<CertificateDer<'static>, VerifyError> {
     let der = certificate.to_der();
     let der = der.map_err(|error| VerifyError::Malformed(error.to_string()))?;
     Ok(CertificateDer::from(der))

@@ -5,9 +5,10 @@
 mod openssl;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -142,6 +143,28 @@ fn a_damaged_signature_is_never_valid() {
     assert_eq!(folder.fails(VERIFY).0, Some(2));
 }
 
+/// A pipe does not tell how long it is; no more of it is read than of a file.
+#[test]
+fn an_endless_signature_is_not_read_to_its_end() {
+    let folder = Folder::signed("signing-endless");
+    let mut netbench = Command::new(env!("CARGO_BIN_EXE_netbench"))
+        .args(VERIFY.split_whitespace())
+        .args(["--signature", "/dev/stdin"])
+        .current_dir(&folder.0)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = netbench.stdin.take().unwrap();
+    // It closes its end once it has seen too much.
+    let _ = pipe.write_all(&vec![0x30; 1 << 20]);
+    drop(pipe);
+    let output = netbench.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("reads 131072 bytes at most"), "{told}");
+}
+
 #[test]
 fn only_the_root_of_the_signer_is_trusted() {
     let folder = Folder::signed("signing-root");
@@ -159,6 +182,13 @@ fn only_the_root_of_the_signer_is_trusted() {
 #[test]
 fn certificates_for_other_purposes_do_not_sign_files() {
     let folder = Folder::signed("signing-purpose");
+    let signed =
+        folder.netbench("sign report.json --key pki/server-key.pem --certificate pki/server.pem");
+    assert!(signed.status.success());
+    let warning = String::from_utf8(signed.stderr).unwrap();
+    assert!(warning.contains("will refuse this"), "{warning}");
+    assert!(warning.contains("for other purposes"), "{warning}");
+    assert!(folder.netbench(SIGN).stderr.is_empty());
     folder.works("sign report.json --key pki/server-key.pem --certificate pki/server.pem");
     let (code, told) = folder.fails(VERIFY);
     assert_eq!(code, Some(8), "{told}");
@@ -282,4 +312,16 @@ fn a_hierarchy_has_its_files_and_replaces_none() {
     let (code, told) = folder.fails("certificates new --certificate ml-dsa-66");
     assert_eq!(code, Some(2));
     assert!(told.contains("ml-dsa-65"), "{told}");
+}
+
+/// Clients could not ask for such a server.
+#[test]
+fn names_that_no_server_can_have_are_refused() {
+    let folder = Folder::new("signing-names");
+    for name in ["", "a_b..c", "https://a.test", "*.192.0.2.1", "a.*.test"] {
+        let (code, told) = folder.fails(&format!("certificates pki --name={name}"));
+        assert_eq!(code, Some(2), "{name}: {told}");
+        assert!(told.contains("such as example.test"), "{told}");
+    }
+    folder.works("certificates pki --name *.example.test,::1,a.test");
 }

@@ -94,17 +94,33 @@ impl Root {
 
     /// Opens a file of this folder for reading and writing, and creates it if it is missing. Nobody else
     /// may read it until it has its mode.
+    ///
+    /// A file that cannot be opened makes room: an earlier transfer that was cut at its end has left one
+    /// that is read-only already.
     pub(crate) fn write(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR)?;
-        Ok(file.into())
+        let open = || fs::openat(&self.0, name, flags, Mode::RUSR | Mode::WUSR);
+        let file = match open() {
+            Err(Errno::ACCESS | Errno::LOOP) => {
+                self.remove(name)?;
+                open()
+            }
+            opened => opened,
+        };
+        Ok(file?.into())
     }
 
     /// Moves a file of this folder to a path below another, in place of what is there.
     pub(crate) fn rename(&self, name: &str, to: &Self, path: &RelativePath) -> io::Result<()> {
         let (folder, new_name) = path.split();
         let folder = to.below(folder, Missing::Create)?;
-        Ok(fs::renameat(&self.0, name, &folder.0, new_name)?)
+        match fs::renameat(&self.0, name, &folder.0, new_name) {
+            Err(Errno::ISDIR) => Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "a folder is there; remove or rename it",
+            )),
+            moved => Ok(moved?),
+        }
     }
 
     /// Removes a file of this folder, if it is there.

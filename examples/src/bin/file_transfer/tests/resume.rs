@@ -1,6 +1,11 @@
 //! Transfers that were cut.
 
-use std::{fs, io::Write as _, os::unix::fs::FileExt as _, sync::Arc};
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::{FileExt as _, PermissionsExt as _, symlink},
+    sync::Arc,
+};
 
 use hybriq::{Connection, PostQuantum};
 
@@ -145,6 +150,44 @@ async fn damage_to_an_unfinished_file_is_noticed_and_mended() {
         (report.written, report.bytes),
         (1, (SIZE - JOB + SIZE) as u64)
     );
+    assert_eq!(tree(&place.at("served")), tree(&place.at("source")));
+}
+
+/// A file in the work folder that cannot be written is replaced. Root may write any file but one behind a
+/// symbolic link.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unfinished_file_that_cannot_be_opened_begins_anew() {
+    let place = Place::new("not-opened");
+    place.write("source/large", noise(SIZE));
+    place.write("elsewhere", "stays");
+    cut_push(&place).await;
+    for path in unfinished(&place, "served", "part") {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        if fs::File::options().write(true).open(&path).is_ok() {
+            fs::remove_file(&path).unwrap();
+            symlink(place.at("elsewhere"), &path).unwrap();
+        }
+    }
+    let report = push_again(&place, &place.client()).await;
+    assert_eq!((report.written, report.bytes), (1, SIZE as u64));
+    assert_eq!(tree(&place.at("served")), tree(&place.at("source")));
+    assert_eq!(fs::read(place.at("elsewhere")).unwrap(), b"stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_in_the_place_of_a_file_is_named_with_the_remedy() {
+    let place = Place::new("folder-in-place");
+    place.write("source/name", "a file");
+    fs::create_dir_all(place.at("served/name")).unwrap();
+    let server = place.serve();
+    let pushed = place
+        .client()
+        .push(&place.at("source"), &server.at(""))
+        .await;
+    let error = pushed.unwrap_err().to_string();
+    assert!(error.contains("name: a folder is there; remove"), "{error}");
+    fs::remove_dir(place.at("served/name")).unwrap();
+    push_again(&place, &place.client()).await;
     assert_eq!(tree(&place.at("served")), tree(&place.at("source")));
 }
 

@@ -14,7 +14,7 @@ use hybriq::{
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Answer, Ask, Echo, Peer, Progress, World, ms};
-use rcgen::{CertificateParams, DnType, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use crate::support::{LIMIT, plain, transport};
 
@@ -206,6 +206,41 @@ fn every_downgrade_of_a_full_handshake_is_reported() {
                 matches(name, peer.handshake.as_ref().unwrap().downgrade.unwrap());
             }
         }
+    }
+}
+
+/// Every certificate of the chain counts, not the server's own alone.
+#[test]
+fn one_classical_signature_above_the_leaf_is_caught() {
+    let key = || KeyPair::generate_for(&rcgen::PKCS_ML_DSA_44).unwrap();
+    let params = |name: &str| {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
+    };
+    let authority = |name: &str| {
+        let mut params = params(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+    };
+    let old = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+    let old = CertifiedIssuer::self_signed(authority("old root"), old).unwrap();
+    let between = CertifiedIssuer::signed_by(authority("between"), key(), &old).unwrap();
+    let own = key();
+    let leaf = params("leaf").signed_by(&own, &between).unwrap();
+    let chain = vec![leaf.der().clone(), between.der().clone()];
+    let identity = Identity::from_der(chain, PrivateKeyDer::Pkcs8(own.serialize_der().into()));
+    let after = ServerConfig::new(identity)
+        .alpn(["sim"])
+        .transport(transport());
+    let roots = [identities()[0].1.clone(), old.der().clone()];
+    for backend in Backend::ALL {
+        let mut net = Net::new(19);
+        let client = client(backend, Continuity::Refuse)
+            .trust(Trust::roots_der(roots.clone()))
+            .without_resumption();
+        net.accept(&client, &post_quantum());
+        matches("certificate", net.refuse(&client, &after));
     }
 }
 

@@ -275,6 +275,21 @@ fn a_request_for_client_certificates_is_forecast() {
     }
 }
 
+/// The transport parameter of a commitment is part of the answer too.
+#[test]
+fn a_commitment_is_forecast() {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ML_DSA_44).unwrap();
+    let chain = Chain::new("ML-DSA-44", &key);
+    let client = client(chain.trust(), only(Group::X25519MLKEM768));
+    let client = setup(Backend::Rustls.client(&client).unwrap());
+    let day = Duration::from_secs(24 * 60 * 60);
+    let server = Setup {
+        transport: Arc::new(transport().post_quantum_commitment(Some(day))),
+        ..setup(Backend::Rustls.server(&server(chain.identity(0))).unwrap())
+    };
+    assert_forecast("commitment", &client, &server, AddressProof::None);
+}
+
 #[test]
 fn compression_and_known_intermediates_are_forecast() {
     let key = KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256);

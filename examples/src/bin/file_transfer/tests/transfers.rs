@@ -117,14 +117,16 @@ async fn a_link_in_the_served_folder_leads_nowhere() {
     place.write("secret/key", "not for you");
     place.write("source/key", "mine");
     symlink(place.at("secret"), place.at("served/out")).unwrap();
+    symlink(place.at("secret/key"), place.at("served/file")).unwrap();
     let server = place.serve();
     let client = place.client();
-    for path in ["/out", "/out/key"] {
+    for path in ["/out", "/out/key", "/file"] {
         let pulled = client.pull(&server.at(path), &place.at("pulled")).await;
         assert!(matches!(pulled, Err(Error::Refused(_))), "{pulled:?}");
     }
     let pushed = client.push(&place.at("source"), &server.at("/out")).await;
     assert!(matches!(pushed, Err(Error::Refused(_))), "{pushed:?}");
+    assert!(tree(&place.at("pulled")).is_empty());
     // A link in the place of a file is replaced, and what it leads to is left alone.
     symlink(place.at("secret/key"), place.at("served/key")).unwrap();
     client

@@ -1,6 +1,6 @@
 //! Chromium and Firefox, which run a page that asks for all cases.
 
-use std::{fs, path::Path, process::Stdio};
+use std::{fs, path::Path, process::Stdio, sync::Arc};
 
 use axum::{
     Router,
@@ -8,9 +8,14 @@ use axum::{
     routing::{get, post},
 };
 use base64ct::{Base64, Encoding as _};
+use hybriq::{CertificateCompression, TransportConfig};
+use hybriq_http::Server;
 use tokio::{process::Command, sync::mpsc};
 
-use super::{Answer, Files, POST_QUANTUM, cases, check, installed, sha256_bytes, support::soon};
+use super::{
+    Answer, Files, POST_QUANTUM, cases, certificates::Certificates, check, installed, sha256_bytes,
+    support, support::soon,
+};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -51,21 +56,14 @@ async fn stop(group: Option<u32>) {
     let _ = kill.args(["-KILL", "--", &group]).status().await;
 }
 
-#[tokio::test]
-async fn chromium_is_served() {
-    if Command::new("chromium")
-        .arg("--version")
-        .output()
-        .await
-        .is_err()
-    {
+/// Returns the command that shows a page of the server at this port in Chromium, if it is installed.
+async fn chromium(files: &Files, port: u16) -> Option<Command> {
+    let version = Command::new("chromium").arg("--version").output().await;
+    if version.is_err() {
         println!("skipped: chromium is not installed");
-        return;
+        return None;
     }
-    let files = Files::new(Path::new("/"), "chromium");
-    let (router, mut told) = page();
-    let server = files.serve_with(router);
-    let origin = format!("localhost:{}", server.address().port());
+    let origin = format!("localhost:{port}");
     let key = Base64::encode_string(&sha256_bytes(&files.public_key));
     let mut command = Command::new("chromium");
     command.args([
@@ -82,7 +80,53 @@ async fn chromium_is_served() {
         "--host-resolver-rules=MAP localhost 127.0.0.1",
         &format!("https://{origin}/page"),
     ]);
+    Some(command)
+}
+
+#[tokio::test]
+async fn chromium_is_served() {
+    let files = Files::new(Path::new("/"), "chromium");
+    let (router, mut told) = page();
+    let server = files.serve_with(router);
+    let Some(mut command) = chromium(&files, server.address().port()).await else {
+        return;
+    };
     judge(&mut command, &mut told).await;
+}
+
+/// Chromium takes the server's certificate compressed, and a server that compresses none sends it
+/// whole: the frames of the handshake show which message leaves.
+#[tokio::test]
+async fn chromium_takes_a_compressed_certificate() {
+    let brotli = CertificateCompression::Brotli;
+    let names: Vec<String> = (0..40).map(|n| format!("host-{n}.example.test")).collect();
+    let files = Files::named(Path::new("/"), "chromium-brotli", &names);
+    let mut sent = Vec::new();
+    for algorithms in [&[][..], &[brotli]] {
+        let (router, mut told) = page();
+        let certificates = Arc::new(Certificates::default());
+        let transport = TransportConfig::new().sampler(certificates.clone());
+        let config = files.config().without_tickets().transport(transport);
+        let config = config.certificate_compression(algorithms.iter().copied());
+        let server = support::run_with(Server::builder(), config, router);
+        let Some(mut command) = chromium(&files, server.address().port()).await else {
+            return;
+        };
+        judge(&mut command, &mut told).await;
+        let messages = certificates.messages();
+        let of_first = messages.first().copied().expect("a handshake");
+        assert!(messages.iter().all(|it| *it == of_first), "{messages:?}");
+        sent.push(of_first);
+        fs::remove_dir_all(files.path("profile")).unwrap();
+    }
+    let [whole, compressed] = sent[..] else {
+        panic!("{sent:?}");
+    };
+    println!("{whole:?}, then {compressed:?}");
+    assert_eq!(whole.compression, None);
+    assert_eq!(compressed.compression, Some(brotli));
+    assert_eq!(compressed.uncompressed, whole.len);
+    assert!(compressed.len < whole.len / 2, "{sent:?}");
 }
 
 /// Settings of Firefox: it finds HTTP/3 without asking over TCP first, although no known authority

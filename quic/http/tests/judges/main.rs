@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod browsers;
+mod certificates;
 mod clients;
 mod curl;
 mod ml_dsa;
@@ -86,9 +87,15 @@ struct Files {
 impl Files {
     /// Writes them where a judge with this root folder finds them.
     fn new(root: &Path, name: &str) -> Self {
+        Self::named(root, name, &[])
+    }
+
+    /// Writes them with more names of the server.
+    fn named(root: &Path, name: &str, names: &[String]) -> Self {
         let folder = root.join(format!("tmp/hybriq-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let names = [&["localhost".to_owned()], names].concat();
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
         fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
         fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
         let root = root.to_owned();
@@ -135,13 +142,14 @@ impl Files {
     }
 
     fn serve_with(&self, router: Router) -> support::Running {
+        support::run_with(Server::builder(), self.config(), router)
+    }
+
+    /// Returns the configuration of a server with this certificate.
+    fn config(&self) -> hybriq::ServerConfig {
         let (certificate, key) = (self.path("cert.pem"), self.path("key.pem"));
         let identity = hybriq::Identity::from_pem_files(certificate, key).unwrap();
-        support::run_with(
-            Server::builder(),
-            hybriq::ServerConfig::new(identity),
-            router,
-        )
+        hybriq::ServerConfig::new(identity)
     }
 }
 

@@ -9,6 +9,7 @@ mod certificates;
 mod clients;
 mod curl;
 mod ml_dsa;
+mod ml_dsa_go;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;

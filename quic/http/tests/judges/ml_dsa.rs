@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use super::{Files, installed, support::soon};
 
 /// Parameter sets: rcgen's, OpenSSL's name of the signature, and ours of the key.
-const KINDS: [(&rcgen::SignatureAlgorithm, &str, KeyAlgorithm); 3] = [
+pub(super) const KINDS: [(&rcgen::SignatureAlgorithm, &str, KeyAlgorithm); 3] = [
     (&rcgen::PKCS_ML_DSA_44, "mldsa44", KeyAlgorithm::MlDsa44),
     (&rcgen::PKCS_ML_DSA_65, "mldsa65", KeyAlgorithm::MlDsa65),
     (&rcgen::PKCS_ML_DSA_87, "mldsa87", KeyAlgorithm::MlDsa87),
@@ -41,10 +41,10 @@ fn chroot() -> Option<PathBuf> {
 }
 
 /// Kinds of chains, and how many certificates are sent: the root signs a leaf, or an intermediate.
-const CHAINS: [(&str, usize); 2] = [("leaf", 1), ("chain", 2)];
+pub(super) static CHAINS: [(&str, usize); 2] = [("leaf", 1), ("chain", 2)];
 
 /// Returns the TLS libraries of this build.
-fn backends() -> Vec<Backend> {
+pub(super) fn backends() -> Vec<Backend> {
     let built = |backend: &Backend| {
         let problems = ClientConfig::new().tls(*backend).check().err();
         if let Some(problems) = &problems {
@@ -59,7 +59,7 @@ fn backends() -> Vec<Backend> {
 ///
 /// Roots have names of their own: with two of one name OpenSSL finds the wrong one, and reports a
 /// broken signature in place of an unknown root.
-fn hierarchy(files: &Files, kind: &'static rcgen::SignatureAlgorithm) {
+pub(super) fn hierarchy(files: &Files, kind: &'static rcgen::SignatureAlgorithm) {
     let authority = |name: &str| {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -93,12 +93,12 @@ fn hierarchy(files: &Files, kind: &'static rcgen::SignatureAlgorithm) {
     }
 }
 
-fn identity(files: &Files, shape: &str, name: &str) -> Identity {
+pub(super) fn identity(files: &Files, shape: &str, name: &str) -> Identity {
     let (chain, key) = (format!("{shape}-{name}.pem"), format!("{name}-key.pem"));
     Identity::from_pem_files(files.path(&chain), files.path(&key)).unwrap()
 }
 
-fn trust(files: &Files) -> Trust {
+pub(super) fn trust(files: &Files) -> Trust {
     Trust::roots_pem_file(files.path("root.pem")).unwrap()
 }
 

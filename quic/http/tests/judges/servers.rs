@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Our client, for one server.
-struct Asking {
+pub(super) struct Asking {
     client: Client,
     server: SocketAddr,
 }
@@ -25,9 +25,13 @@ struct Asking {
 impl Asking {
     fn new(server: SocketAddr, files: &Files) -> Self {
         let trust = Trust::roots_pem_file(files.path("cert.pem")).unwrap();
+        Self::with(server, ClientConfig::new().trust(trust))
+    }
+
+    pub(super) fn with(server: SocketAddr, config: ClientConfig) -> Self {
         let builder = Client::builder().http3(Http3::Only);
         let builder = builder.resolve("localhost", [SocketAddr::new(server.ip(), 0)]);
-        let client = builder.build(ClientConfig::new().trust(trust)).unwrap();
+        let client = builder.build(config).unwrap();
         Self { client, server }
     }
 
@@ -56,7 +60,7 @@ impl Asking {
     }
 
     /// Asks for all cases.
-    async fn all(&self) -> Vec<Answer> {
+    pub(super) async fn all(&self) -> Vec<Answer> {
         let body = pattern(1_000_000);
         let mut answers = vec![
             self.ask("small", Method::GET, "/bytes/10", vec![]).await,
@@ -78,7 +82,7 @@ impl Asking {
 }
 
 /// Starts a server that prints its address.
-async fn start(command: &mut Command) -> (Child, SocketAddr) {
+pub(super) async fn start(command: &mut Command) -> (Child, SocketAddr) {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -1,8 +1,9 @@
 // Command quicgo is a client and a server of HTTP/3 on quic-go.
 //
-//	quicgo client URL CERTIFICATE
-//	quicgo server CERTIFICATE KEY
+//	quicgo client URL ROOT [CERTIFICATE KEY]
+//	quicgo server CERTIFICATE KEY [CLIENTS]
 //
+// The server asks for certificates of clients if it is given their root.
 // The client asks for the cases that all judges share and prints a line of JSON for each. The server
 // prints its address, and serves until its input ends.
 package main
@@ -48,20 +49,32 @@ func main() {
 	log.SetFlags(0)
 	switch os.Args[1] {
 	case "client":
-		client(os.Args[2], os.Args[3])
+		client(os.Args[2], os.Args[3], os.Args[4:])
 	case "server":
-		server(os.Args[2], os.Args[3])
+		server(os.Args[2], os.Args[3], os.Args[4:])
 	}
 }
 
-func client(url, certificate string) {
+func pool(certificate string) *x509.CertPool {
 	pem, err := os.ReadFile(certificate)
 	if err != nil {
 		log.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	return roots
+}
+
+func client(url, root string, own []string) {
+	config := &tls.Config{RootCAs: pool(root)}
+	if len(own) == 2 {
+		pair, err := tls.LoadX509KeyPair(own[0], own[1])
+		if err != nil {
+			log.Fatal(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	transport := &http3.Transport{TLSClientConfig: config}
 	defer transport.Close()
 	client := &http.Client{Transport: transport}
 	ask := func(name, method, path string, body []byte) {
@@ -104,7 +117,7 @@ func client(url, certificate string) {
 	all.Wait()
 }
 
-func server(certificate, key string) {
+func server(certificate, key string, clients []string) {
 	pair, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {
 		log.Fatal(err)
@@ -127,8 +140,11 @@ func server(certificate, key string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	config := http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{pair}})
-	server := &http3.Server{TLSConfig: config, Handler: handler}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}}
+	if len(clients) == 1 {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, pool(clients[0])
+	}
+	server := &http3.Server{TLSConfig: http3.ConfigureTLSConfig(config), Handler: handler}
 	go func() { log.Fatal(server.Serve(socket)) }()
 	fmt.Println(socket.LocalAddr())
 	io.Copy(io.Discard, os.Stdin)

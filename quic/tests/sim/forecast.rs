@@ -1,19 +1,22 @@
 //! Forecasts of first flights, compared with what is then on the wire.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use hybriq::{
-    AddressProof, AddressValidation, FirstFlight, TokenKeys,
+    AddressProof, AddressValidation, FirstFlight, FlightLimit, MemoryTokenStore, TokenKeys,
     tls::{
         Backend, CertificateCompression, CertificateDer, ChainChoice, ClientAuth, ClientOptions,
         Group, Identity, KeyExchange, PrivateKeyDer, Provider, ServerOptions, Side, Trust,
     },
 };
 use hybriq_proto::endpoint::Setup;
-use hybriq_sim::{Ask, PacketKind, Record, World};
+use hybriq_sim::{Answer, Ask, Echo, PacketKind, Progress, Record, World};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, RsaKeySize};
 
-use crate::support::{LIMIT, RTT, answered_after, check, only, plain, transport};
+use crate::support::{LIMIT, RTT, check, only, plain, transport};
 
 /// A leaf, an intermediate and a root with one key of a kind.
 struct Chain {
@@ -89,6 +92,15 @@ fn setup(provider: Arc<dyn Provider>) -> Setup {
     }
 }
 
+/// A client that keeps the tokens of servers.
+fn with_tokens(options: &ClientOptions) -> Setup {
+    let transport = transport().token_store(Arc::new(MemoryTokenStore::new()));
+    Setup {
+        provider: Backend::Rustls.client(options).unwrap(),
+        transport: Arc::new(transport),
+    }
+}
+
 fn client(trust: Trust, policy: KeyExchange) -> ClientOptions {
     ClientOptions::new()
         .alpn(["sim"])
@@ -121,18 +133,55 @@ fn carries_handshake(record: &Record) -> bool {
     })
 }
 
-/// Runs a handshake after `before` round trips of other things.
+/// Runs a handshake after `before` round trips of other things. With a token, an earlier connection
+/// brings it.
 fn seen(client: &Setup, server: &Setup, proof: AddressProof, before: u32) -> (Seen, World) {
     let mut world = World::new(plain(1), server.clone());
-    if proof == AddressProof::Retry {
-        let keys = TokenKeys::from_secret([3; 32]);
-        let host = world.server_mut();
-        host.validate_addresses(keys, AddressValidation::Always);
+    let (keys, host) = (TokenKeys::from_secret([3; 32]), world.server_mut());
+    match proof {
+        AddressProof::None => {}
+        AddressProof::Token => host.validate_addresses(keys, AddressValidation::Never),
+        AddressProof::Retry => host.validate_addresses(keys, AddressValidation::Always),
     }
     world.connect(client, Ask::one_byte());
     world.run(LIMIT);
     check(&world);
-    let start: Duration = RTT * before;
+    let (mut began, mut at_server) = (Duration::ZERO, Told::default());
+    if proof == AddressProof::Token {
+        assert_eq!(world.server().stats().addresses_validated, 0);
+        began = world.now();
+        at_server = forecast_at(&mut world, server);
+        world.connect_again(0, client, Ask::one_byte());
+        world.run(LIMIT);
+        let stats = world.server().stats();
+        assert_eq!((stats.addresses_validated, stats.retries_sent), (1, 0));
+    }
+    let seen = on_the_wire(&world, began, before);
+    if let Some(told) = at_server.lock().unwrap().first() {
+        let told = (told.datagrams, told.at_once, told.round_trips, told.varies);
+        let wire = (seen.datagrams, seen.at_once, seen.round_trips, told.3);
+        assert!(told.3 || told == wire, "at the server: {told:?}, {wire:?}");
+    }
+    (seen, world)
+}
+
+/// Forecasts that the server made of clients as they came.
+type Told = Arc<Mutex<Vec<FirstFlight>>>;
+
+/// Lets the server forecast the answer to the next client before it accepts it.
+fn forecast_at(world: &mut World, setup: &Setup) -> Told {
+    let (told, setup) = (Told::default(), setup.clone());
+    let kept = told.clone();
+    world.server_mut().on_incoming(move |incoming| {
+        *kept.lock().unwrap() = incoming.first_flights(&setup);
+        Answer::Accept(None, Box::new(Echo::new()))
+    });
+    told
+}
+
+/// Returns what the wire shows of the last connection, which began then.
+fn on_the_wire(world: &World, began: Duration, before: u32) -> Seen {
+    let start = began + RTT * before;
     let flight: Vec<&Record> = world
         .trace()
         .sent(Side::Client)
@@ -140,7 +189,10 @@ fn seen(client: &Setup, server: &Setup, proof: AddressProof, before: u32) -> (Se
         .collect();
     let hellos = world.trace().sent(Side::Server);
     let hellos = hellos.filter(|record| record.at == start);
-    let seen = Seen {
+    let last = world.client_host(0).peers().last().expect("a connection");
+    assert_eq!(last.progress(), Progress::Done, "{:?}", last.close_reason());
+    let took = last.done_at.expect("an answer") - began;
+    Seen {
         datagrams: flight.len(),
         bytes: flight.iter().map(|record| record.size).sum(),
         at_once: flight
@@ -150,9 +202,8 @@ fn seen(client: &Setup, server: &Setup, proof: AddressProof, before: u32) -> (Se
         client_datagrams: hellos
             .filter(|record| record.has(PacketKind::Initial))
             .count(),
-        round_trips: (answered_after(&world).as_millis() / RTT.as_millis()) as u32 - 1,
-    };
-    (seen, world)
+        round_trips: (took.as_millis() / RTT.as_millis()) as u32 - 1,
+    }
 }
 
 /// Compares the forecast with the wire.
@@ -223,6 +274,30 @@ fn a_forecast_is_what_the_wire_shows() {
     assert!(extra > 10, "{extra} flights were cut");
 }
 
+/// The token of an earlier connection (NEW_TOKEN) lifts the limit of three times the bytes received, and
+/// costs no round trip.
+#[test]
+fn a_token_of_an_earlier_connection_is_forecast() {
+    let mut saved = 0;
+    for chain in chains() {
+        for intermediates in [0, 1] {
+            let server = server(chain.identity(intermediates));
+            let server = setup(Backend::Rustls.server(&server).unwrap());
+            for group in [Group::X25519MLKEM768, Group::X25519] {
+                let client = with_tokens(&client(chain.trust(), only(group)));
+                let what = format!("{} and {intermediates}, {group}, a token", chain.name);
+                let told = assert_forecast(&what, &client, &server, AddressProof::Token);
+                assert_ne!(told.limit, Some(FlightLimit::Amplification), "{what}");
+                let without = server.first_flights(&client, "localhost", AddressProof::None);
+                let without = without.unwrap().remove(0).round_trips;
+                assert!(told.round_trips <= without, "{what}");
+                saved += without - told.round_trips;
+            }
+        }
+    }
+    assert!(saved > 5, "tokens saved {saved} round trips");
+}
+
 #[test]
 fn a_request_for_another_share_is_forecast() {
     let chain = Chain::new(
@@ -238,7 +313,8 @@ fn a_request_for_another_share_is_forecast() {
         let client = setup(Backend::Rustls.client(&options).unwrap());
         let options = server(chain.identity(1)).key_exchange(only(group));
         let server = setup(Backend::Rustls.server(&options).unwrap());
-        for proof in [AddressProof::None, AddressProof::Retry] {
+        for proof in [AddressProof::None, AddressProof::Token, AddressProof::Retry] {
+            let client = with_tokens(&client);
             let told = assert_forecast(&format!("{group} by retry"), &client, &server, proof);
             assert!(told.hello_retry);
             assert_eq!(told.group, group);

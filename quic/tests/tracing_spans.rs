@@ -13,7 +13,7 @@ use std::{
 };
 
 use endpoint_support::{client_config, server_config, soon};
-use hybriq::{Connection, Endpoint, Group, KeyExchange};
+use hybriq::{Connection, Continuity, Endpoint, Group, KeyExchange};
 use tracing::{
     Event, Instrument as _, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -284,6 +284,61 @@ fn a_handshake_that_fails_is_told_too() {
         events[0].fields["error"].contains("refused the key exchange"),
         "{events:?}"
     );
+}
+
+/// A server that was post-quantum and is not any more: a warning if the client reports it, and the
+/// reason of the end if it refuses.
+#[test]
+fn a_downgrade_is_told_as_a_warning_or_as_the_end() {
+    // The other events of a connection are below this level.
+    let kept = watch(Level::INFO, async {
+        downgrade(Continuity::Report).await;
+    });
+    let told: Vec<_> = kept
+        .spans("client")
+        .iter()
+        .map(|(key, _)| kept.events(*key))
+        .collect();
+    let [before, after] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(before.is_empty(), "{before:?}");
+    let [warning] = &after[..] else {
+        panic!("{after:?}");
+    };
+    assert_eq!(
+        warning.name,
+        "the server was post-quantum before and is not any more"
+    );
+    let what = &warning.fields["downgrade"];
+    assert!(what.contains("X25519"), "{what}");
+
+    let kept = watch(Level::DEBUG, async {
+        downgrade(Continuity::Refuse).await;
+    });
+    let (refused, _) = kept.spans("client").remove(1);
+    let events = kept.events(refused);
+    let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["closed"]);
+    let error = &events[0].fields["error"];
+    assert!(error.contains("post-quantum"), "{error}");
+}
+
+/// Connects to a server twice, the second time when it has classical groups alone.
+async fn downgrade(continuity: Continuity) {
+    let server = Endpoint::server("127.0.0.1:0", server_config()).unwrap();
+    let config = client_config().without_resumption().continuity(continuity);
+    let client = Endpoint::builder().client(config);
+    let client = client.bind("127.0.0.1:0").unwrap();
+    connect(&client, &server).await;
+    let classical = server_config().key_exchange(KeyExchange::OnlyClassical);
+    server.set_server_config(classical).unwrap();
+    let connecting = client.connect(server.local_address(), "localhost");
+    let accepting = async { server.accept().await.unwrap().accept().await };
+    let (second, _) = soon(async { tokio::join!(connecting, accepting) }).await;
+    assert_eq!(second.is_ok(), continuity == Continuity::Report);
+    drop(second);
+    end([server, client]).await;
 }
 
 #[test]

@@ -13,13 +13,14 @@ mod reader;
 use std::{
     fs,
     io::{self, Write},
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex},
 };
 
 use endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
-    Endpoint, Group, KeyExchange, Side, TransportConfig,
+    ClientConfig, Continuity, Endpoint, Group, KeyExchange, Side, TransportConfig,
     qlog::{Qlog, QlogBuilder, Schema},
 };
 use reader::Log;
@@ -196,6 +197,58 @@ async fn a_hello_retry_and_a_classical_group_are_told() {
             assert_eq!(told["group"], group);
             assert_eq!(told["post_quantum"], hello_retry);
         }
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+/// A server that was post-quantum and is not any more: what the client reports, and what it refuses, is
+/// in its log, in both schemas.
+#[tokio::test]
+async fn a_downgrade_is_told() {
+    for schema in [Schema::V03, Schema::Draft13] {
+        let path = directory(&format!("downgrade-{schema:?}"));
+        let qlog = Qlog::directory(&path).schema(schema).start().unwrap();
+        let report = client_config()
+            .without_resumption()
+            .continuity(Continuity::Report);
+        let client = |config: &ClientConfig| {
+            let builder = Endpoint::builder().client(config.clone());
+            builder.qlog(&qlog).bind("127.0.0.1:0").unwrap()
+        };
+        let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let server = Endpoint::server(address, server_config()).unwrap();
+        end(Pair::of(server.clone(), client(&report)).await).await;
+        let classical = server_config().key_exchange(KeyExchange::OnlyClassical);
+        server.set_server_config(classical).unwrap();
+        end(Pair::of(server.clone(), client(&report)).await).await;
+        let refuse = client(&report.continuity(Continuity::Refuse));
+        let connecting = refuse.connect(server.local_address(), "localhost");
+        let accepting = async { server.accept().await.unwrap().accept().await };
+        let (refused, _) = soon(async { tokio::join!(connecting, accepting) }).await;
+        refused.unwrap_err();
+        soon(refuse.idle()).await;
+        qlog.flush();
+
+        let logs = files(&path);
+        let logs = logs.iter().map(|name| read(&path, name, schema));
+        let [mut honest, mut reported, mut refused] = [0; 3];
+        for log in logs {
+            let outcome = log.data("key_exchange").first().copied();
+            let ended = log.data("connection_closed")[0];
+            match outcome.map(|data| data["downgrade"].as_str()) {
+                Some(None) => honest += 1,
+                Some(Some(text)) => {
+                    assert!(text.contains("X25519"), "{text}");
+                    reported += 1;
+                }
+                None => {
+                    let text = ended["reason"].as_str().unwrap();
+                    assert!(text.contains("post-quantum"), "{ended}");
+                    refused += 1;
+                }
+            }
+        }
+        assert_eq!([honest, reported, refused], [1, 1, 1]);
         fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -191,7 +191,7 @@ fn on_the_wire(world: &World, began: Duration, before: u32) -> Seen {
     let hellos = hellos.filter(|record| record.at == start);
     let last = world.client_host(0).peers().last().expect("a connection");
     assert_eq!(last.progress(), Progress::Done, "{:?}", last.close_reason());
-    let took = last.done_at.expect("an answer") - began;
+    let took = last.done_at.expect("an answer").saturating_sub(began);
     Seen {
         datagrams: flight.len(),
         bytes: flight.iter().map(|record| record.size).sum(),

@@ -7,7 +7,7 @@ use crate::Failure;
 
 impl Certificate {
     /// Returns the algorithms of its key and of the signatures in its chain.
-    const fn algorithms(self) -> CertificateAlgorithms {
+    pub(crate) const fn algorithms(self) -> CertificateAlgorithms {
         use KeyAlgorithm as Key;
         use SignatureAlgorithm as Signed;
         let (key, signature) = match self {

@@ -196,6 +196,62 @@ mod tests {
         assert!(planned(&[("profile", "bsi,asd")]).is_err());
     }
 
+    /// All groups and certificates under each profile, with either TLS library: what is measured, and the
+    /// reason of each refusal.
+    #[test]
+    fn each_profile_is_measured_with_what_the_library_can_do() {
+        use crate::axes::Certificate;
+        use hybriq::{Backend, Group, Profile};
+
+        for profile in Profile::ALL {
+            for provider in Backend::ALL {
+                let sets = [
+                    ("profile", profile.name()),
+                    ("provider", &provider.to_string()),
+                    ("group", "all"),
+                    ("certificate", "all"),
+                ];
+                for Planned { cell, left_out, .. } in planned(&sets).unwrap() {
+                    let (group, certificate) = (cell.group, cell.certificate);
+                    let what = format!("{profile}, {provider}, {group}, {certificate}");
+                    let allowed = profile
+                        .groups()
+                        .is_none_or(|groups| groups.contains(&group))
+                        && profile.allows_certificate(&certificate.algorithms());
+                    let ml_dsa = certificate.to_string().starts_with("ml-dsa");
+                    // Only two profiles ask for the suite of its policy with pure ML-KEM.
+                    let cnsa = certificate == Certificate::MlDsa87
+                        && cell.suite == hybriq::Suite::Aes256GcmSha384;
+                    let possible = provider == Backend::Rustls
+                        || match group {
+                            Group::MLKEM768 => false,
+                            Group::MLKEM1024 if ml_dsa => cnsa,
+                            _ => certificate != Certificate::Ed25519,
+                        };
+                    match (left_out, allowed, possible) {
+                        (None, true, true) => {}
+                        (Some(reason), false, _) => {
+                            assert!(reason.contains("does not allow"), "{what}: {reason}");
+                        }
+                        (Some(reason), true, false) => {
+                            let remedy = "use provider rustls";
+                            let other = "use these or provider rustls";
+                            let told = reason.contains(remedy) || reason.contains(other);
+                            assert!(told, "{what}: {reason}");
+                        }
+                        (other, ..) => panic!("{what}: {other:?}"),
+                    }
+                }
+                // What is not named is something that the library can do.
+                let alone = [
+                    ("profile", profile.name()),
+                    ("provider", &provider.to_string()),
+                ];
+                planned(&alone).unwrap();
+            }
+        }
+    }
+
     #[test]
     fn what_was_named_and_is_impossible_is_refused() {
         for groups in ["MLKEM768", "X25519,MLKEM768"] {

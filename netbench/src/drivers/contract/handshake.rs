@@ -1,9 +1,10 @@
 //! Handshakes: groups, certificates, resumption and refusals.
 
 use super::*;
-use hybriq::tls::Suite;
+use hybriq::{Backend, Profile, tls::Suite};
+use std::collections::BTreeMap;
 
-use crate::axes::{Certificate, Named, Resumption, Stack};
+use crate::axes::{Axes, Certificate, Named, Resumption, Stack};
 use crate::outcome::Kind;
 
 const CERTIFICATES: [Certificate; 7] = [
@@ -87,6 +88,29 @@ fn each_kind_of_certificate_is_shown_by_both_ends() {
         };
         println!("{certificate:?}");
         every_pair(&cell, negotiates_as_asked);
+    }
+}
+
+/// The cells that follow a profile alone, with either TLS library: handshakes really have what the
+/// profile asks for.
+#[test]
+fn the_first_choice_of_each_profile_is_negotiated() {
+    for profile in Profile::ALL {
+        for provider in Backend::ALL {
+            let mut axes = Axes::default();
+            axes.set("profile", profile.name()).unwrap();
+            axes.set("provider", &provider.to_string()).unwrap();
+            axes.set("client_auth", "yes").unwrap();
+            let [cell] = &axes.cells(&BTreeMap::new())[..] else {
+                panic!("{profile}: more than one cell");
+            };
+            axes.check_profile(cell).unwrap();
+            println!(
+                "{profile}, {provider}: {}, {}",
+                cell.group, cell.certificate
+            );
+            every_pair(cell, negotiates_as_asked);
+        }
     }
 }
 

@@ -23,12 +23,7 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
 
 /// Refuses what s2n-tls cannot do over QUIC.
 fn check_s2n(cell: &Cell) -> Result<(), Failure> {
-    let policy = s2n_policy(cell.group)?;
-    let ml_dsa = [
-        Certificate::MlDsa44,
-        Certificate::MlDsa65,
-        Certificate::MlDsa87,
-    ];
+    s2n_policy(cell)?;
     if cell.resumption == Resumption::ZeroRtt {
         return Err(
             "s2n-tls has no 0-RTT over QUIC; use provider rustls, or resumption psk".into(),
@@ -41,13 +36,6 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
     }
     if cell.certificate == Certificate::Ed25519 {
         return Err("s2n-tls has no Ed25519 certificates; use provider rustls".into());
-    }
-    if policy == KeyExchange::RequirePostQuantum && ml_dsa.contains(&cell.certificate) {
-        return Err(format!(
-            "no policy of s2n-tls has both {} and ML-DSA certificates; use provider rustls",
-            cell.group
-        )
-        .into());
     }
     Ok(())
 }
@@ -81,7 +69,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
             .key_exchange(KeyExchange::Exactly(vec![group]))
             .suites(vec![cell.suite]),
         // s2n-tls takes no list of suites; the client offers only one.
-        Backend::S2nTls => config.tls(Backend::S2nTls).key_exchange(s2n_policy(group)?),
+        Backend::S2nTls => config.tls(Backend::S2nTls).key_exchange(s2n_policy(cell)?),
     };
     if cell.client_auth {
         let trust = Trust::roots_pem(pem.root.as_bytes())?;
@@ -128,14 +116,27 @@ fn offer(cell: &Cell) -> Vec<Group> {
     first_share(cell).into_iter().chain([cell.group]).collect()
 }
 
-/// Returns the narrowest policy of s2n-tls that has the group.
-fn s2n_policy(group: Group) -> Result<KeyExchange, Failure> {
-    match group {
-        Group::MLKEM768 => {
-            Err(format!("s2n-tls has no {group}; use provider rustls for it").into())
+/// Returns the narrowest policy of s2n-tls that has the cell's group, and can show its certificate.
+fn s2n_policy(cell: &Cell) -> Result<KeyExchange, Failure> {
+    let pure = Group::MLKEM1024;
+    match (cell.group, cell.certificate) {
+        (Group::MLKEM768, _) => {
+            Err(format!("s2n-tls has no {}; use provider rustls for it", cell.group).into())
+        }
+        // The policy for CNSA 2.0 has this group, kind of certificate and suite, and no others.
+        (Group::MLKEM1024, Certificate::MlDsa87) if cell.suite == Suite::Aes256GcmSha384 => {
+            Ok(KeyExchange::Exactly(vec![pure]))
+        }
+        (Group::MLKEM1024, Certificate::MlDsa44 | Certificate::MlDsa65 | Certificate::MlDsa87) => {
+            Err(format!(
+                "the only policy of s2n-tls with {pure} and ML-DSA certificates has ml-dsa-87 and {}; \
+                 use these or provider rustls",
+                Suite::Aes256GcmSha384
+            )
+            .into())
         }
         // A policy of its own keeps the server from building two.
-        Group::MLKEM1024 => Ok(KeyExchange::RequirePostQuantum),
+        (Group::MLKEM1024, _) => Ok(KeyExchange::RequirePostQuantum),
         _ => Ok(KeyExchange::PreferPostQuantum),
     }
 }

@@ -35,8 +35,12 @@ impl Server {
     }
 
     fn launch(program: &str, ca: PathBuf, args: &[&str]) -> Self {
+        Self::launch_at("127.0.0.1:0", program, ca, args)
+    }
+
+    fn launch_at(address: &str, program: &str, ca: PathBuf, args: &[&str]) -> Self {
         let mut process = Command::new(program)
-            .args(["--listen", "127.0.0.1:0", "--ca"])
+            .args(["--listen", address, "--ca"])
             .arg(&ca)
             .args(args)
             .stdout(Stdio::piped())
@@ -307,6 +311,32 @@ fn a_server_that_requires_post_quantum_refuses_a_classical_client() {
     assert!(complaint(&output).contains("key exchange"), "{output:?}");
     assert!(next_line(&mut server.lines).contains("key exchange"));
     assert!(stdout(&server.client(PQ_CLIENT, &[])).contains("X25519MLKEM768"));
+}
+
+#[test]
+fn a_server_that_goes_back_is_refused_by_later_runs_of_a_client_that_remembers() {
+    let server = Server::start(PQ_SERVER, "origins", &[]);
+    let known = absent("origins.bin");
+    let remember = ["--origins", known.to_str().unwrap()];
+    for _ in 0..2 {
+        assert!(stdout(&server.client(PQ_CLIENT, &remember)).contains("X25519MLKEM768"));
+    }
+    // A server is known by its name and port.
+    let (address, ca) = (server.address.clone(), server.ca.clone());
+    drop(server);
+    let server = Server::launch_at(&address, PQ_SERVER, ca, &["--groups", "X25519"]);
+    let before = fs::read(&known).unwrap();
+    let line = complaint(&server.client(PQ_CLIENT, &remember));
+    assert!(
+        line.contains("post-quantum") && line.contains("X25519"),
+        "{line}"
+    );
+    assert_eq!(fs::read(&known).unwrap(), before);
+    // Who does not remember does not notice.
+    assert!(stdout(&server.client(PQ_CLIENT, &[])).contains("group          X25519 "));
+    fs::write(&known, "no origins").unwrap();
+    let line = complaint(&server.client(PQ_CLIENT, &remember));
+    assert!(line.contains("origins.bin"), "{line}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Prints the negotiated key exchange, and writes a key log to inspect the handshake with
-//! Wireshark.
+//! Prints the negotiated key exchange, writes a key log to inspect the handshake with Wireshark, and
+//! remembers in a file which servers were post-quantum, so that it refuses one that goes back.
 
-use std::path::PathBuf;
+use std::{fs, io, path::PathBuf, sync::Arc};
 
 use clap::Parser;
-use hybriq::{ClientConfig, Connection, Endpoint, KeyLog};
+use hybriq::{ClientConfig, Connection, Continuity, Endpoint, KeyLog, MemoryOrigins};
 use hybriq_examples::{Failure, policy};
 
 /// A client that prints its handshake.
@@ -19,6 +19,41 @@ struct Args {
     /// Write the secrets of the connection to this file, for Wireshark.
     #[arg(long)]
     key_log: Option<PathBuf>,
+    /// Remember in this file which servers were post-quantum, and refuse one that is not any more.
+    #[arg(long)]
+    origins: Option<PathBuf>,
+}
+
+/// What is known about servers, kept in a file from run to run.
+struct Origins {
+    file: PathBuf,
+    memory: Arc<MemoryOrigins>,
+}
+
+impl Origins {
+    /// Reads the file. Without one nothing is known yet; a damaged one is an error.
+    fn open(file: PathBuf) -> Result<Self, Failure> {
+        let fail = |error: &dyn std::error::Error| {
+            let file = file.display();
+            format!(
+                "cannot use {file}: {error}; without it, no server is known: remove it or give another"
+            )
+        };
+        let memory = match fs::read(&file) {
+            Ok(bytes) => MemoryOrigins::from_bytes(&bytes).map_err(|error| fail(&error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => MemoryOrigins::new(),
+            Err(error) => return Err(fail(&error).into()),
+        };
+        let memory = Arc::new(memory);
+        Ok(Self { file, memory })
+    }
+
+    /// Writes the file anew, so that it is never half written.
+    fn save(&self) -> Result<(), Failure> {
+        let new = self.file.with_added_extension("new");
+        fs::write(&new, self.memory.to_bytes())?;
+        Ok(fs::rename(new, &self.file)?)
+    }
 }
 
 #[tokio::main]
@@ -27,6 +62,7 @@ async fn main() -> Result<(), Failure> {
         client: args,
         groups,
         key_log,
+        origins,
     } = Args::parse();
     let secrets = key_log.clone().map_or(KeyLog::Environment, KeyLog::File);
     let config = ClientConfig::new()
@@ -34,8 +70,18 @@ async fn main() -> Result<(), Failure> {
         .trust(args.trust()?)
         .key_exchange(policy(&groups)?)
         .key_log(secrets);
+    let origins = origins.map(Origins::open).transpose()?;
+    let config = match &origins {
+        Some(known) => config
+            .origin_store(known.memory.clone())
+            .continuity(Continuity::Refuse),
+        None => config,
+    };
     let client = Endpoint::client(config)?;
     let connection = client.connect(args.server, &args.name).await?;
+    if let Some(known) = &origins {
+        known.save()?;
+    }
 
     report(&connection);
     if let Some(path) = key_log {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use hybriq::{Connection, Endpoint, KeyExchange, KeyLog, ServerConfig};
-use hybriq_examples::Failure;
+use hybriq_examples::{Failure, policy};
 
 /// A server that prints its handshakes.
 #[derive(Parser)]
@@ -15,6 +15,10 @@ struct Args {
     /// Refuse clients without a post-quantum group.
     #[arg(long)]
     require: bool,
+    /// Accept these groups instead of the default, first choice first. With `X25519` it is a server that
+    /// went back to classical cryptography.
+    #[arg(long, value_delimiter = ',', conflicts_with = "require")]
+    groups: Vec<String>,
     /// Write the secrets of all connections to this file, for Wireshark.
     #[arg(long)]
     key_log: Option<PathBuf>,
@@ -26,7 +30,7 @@ async fn main() -> Result<(), Failure> {
     let policy = if args.require {
         KeyExchange::RequirePostQuantum
     } else {
-        KeyExchange::PreferPostQuantum
+        policy(&args.groups)?
     };
     let config = ServerConfig::new(args.server.identity()?)
         .alpn(["pq"])

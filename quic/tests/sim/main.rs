@@ -10,6 +10,7 @@ mod bulk;
 mod careful_resume;
 mod cids;
 mod combined;
+mod compression;
 mod congestion;
 mod congestion_custom;
 mod congestion_table;

@@ -1,6 +1,7 @@
 //! Implementations, each a program that keeps the contract of the runner.
 
 use std::{
+    collections::HashSet,
     env,
     path::{Path, PathBuf},
     process::Command,
@@ -175,7 +176,14 @@ pub(super) fn select(wanted: &[String]) -> Result<Vec<&'static Peer>, Failure> {
             format!("no implementation is called '{name}'; there are {names}").into()
         })
     };
-    wanted.iter().map(find).collect()
+    let mut found = wanted
+        .iter()
+        .map(find)
+        .collect::<Result<Vec<_>, Failure>>()?;
+    // Whoever is named twice runs once: two runs at a time would share a folder.
+    let mut names = HashSet::new();
+    found.retain(|one| names.insert(one.name));
+    Ok(found)
 }
 
 /// Returns the names of all implementations.
@@ -311,6 +319,8 @@ mod tests {
         let error = select(&["nobody".to_owned()]).expect_err("no such peer");
         assert!(error.to_string().contains("quic-go"), "{error}");
         assert_eq!(select(&[]).expect("all").len(), PEERS.len());
+        let twice = ["curl".to_owned(), "curl".to_owned()];
+        assert_eq!(select(&twice).expect("a peer").len(), 1);
     }
 
     #[test]

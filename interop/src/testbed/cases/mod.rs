@@ -2,7 +2,7 @@
 
 mod list;
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use self::list::CASES;
 use super::{Failure, link::Conditions, verdict::Check};
@@ -105,7 +105,14 @@ pub(super) fn select(wanted: &[String], quick: bool) -> Result<Vec<&'static Case
             format!("there is no case '{name}'; there are {names}").into()
         })
     };
-    wanted.iter().map(find).collect()
+    let mut found = wanted
+        .iter()
+        .map(find)
+        .collect::<Result<Vec<_>, Failure>>()?;
+    // Whoever is named twice runs once: two runs at a time would share a folder.
+    let mut names = HashSet::new();
+    found.retain(|one| names.insert(one.name));
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -130,6 +137,8 @@ mod tests {
     fn cases_are_found_by_name_and_letters() {
         let found = select(&["retry".to_owned(), "V2".to_owned()], false).expect("two cases");
         assert_eq!(found.len(), 2);
+        let twice = ["retry".to_owned(), "S".to_owned()];
+        assert_eq!(select(&twice, false).expect("one case").len(), 1);
         let quick = select(&[], true).expect("the quick set");
         assert_eq!(quick.len(), QUICK.len());
         let error = select(&["nonsense".to_owned()], false).expect_err("no case");

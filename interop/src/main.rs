@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
@@ -75,7 +75,7 @@ struct Matrix {
     /// Writes a page for a browser. Its links work where it lies in the folder of the logs.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Writes the results for machines and for `compare`.
+    /// Writes the results for machines and for `compare`, after each run.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Adds the runs of a former `--json` that are not done again, to run a part anew.
@@ -102,6 +102,8 @@ struct Loopback {
 }
 
 /// Compares two results of `matrix --json`. Exits with a failure if a run passed before and does not now.
+///
+/// Runs that only one of them has, and rates that fell by more than 3 %, are named.
 #[derive(Args)]
 struct Compare {
     /// The former results.
@@ -179,9 +181,9 @@ impl Matrix {
     /// Returns true if nothing failed.
     async fn run(self) -> Result<bool, Failure> {
         let selection = Selection {
-            clients: self.clients,
-            servers: self.servers,
-            cases: self.cases,
+            clients: self.clients.clone(),
+            servers: self.servers.clone(),
+            cases: self.cases.clone(),
             quick: self.quick,
             with_us: !self.all_pairs,
             jobs: self.jobs,
@@ -190,7 +192,7 @@ impl Matrix {
         if let Some(lack) = testbed::lack() {
             eprintln!(
                 "skipped: this machine has no network namespaces for us ({lack}); run it as root. \
-                 The cases over loopback follow."
+                 The cases over loopback follow, all of them and without a report."
             );
             let all = Loopback {
                 peers: String::new(),
@@ -199,31 +201,72 @@ impl Matrix {
             return all.run().await;
         }
         let former = self.keep.as_deref().map(Report::read).transpose()?;
-        let mut report = testbed::run(&selection, &self.logs).await?;
-        if let Some(former) = former {
-            report.keep(former);
-        }
+        self.check_outputs()?;
+        let whole = |mut report: Report| {
+            if let Some(former) = &former {
+                report.keep(former.clone());
+            }
+            report
+        };
+        // A machine may stop in the middle, a disk may be full at the end.
+        let save = |report: &Report| {
+            if let (Some(path), Ok(text)) = (&self.json, whole(report.clone()).json()) {
+                let _ = write(path, &text);
+            }
+        };
+        let report = whole(testbed::run(&selection, &self.logs, save).await?);
         let markdown = report.markdown();
         // Nobody may be listening any more.
         let _ = write!(io::stdout(), "\n{markdown}");
         let outputs = [
-            (self.html, report.html()),
-            (self.json, report.json()?),
-            (self.markdown, markdown),
+            (&self.html, report.html()),
+            (&self.json, report.json()?),
+            (&self.markdown, markdown),
         ];
         let mut all_written = true;
         for (path, text) in outputs {
             let Some(path) = path else { continue };
-            if let Err(error) = fs::write(&path, text) {
+            if let Err(error) = write(path, &text) {
                 let path = path.display();
-                eprintln!(
-                    "error: {path}: {error}; choose another file, and run it again with --keep"
-                );
+                eprintln!("error: {path}: {error}; what was there before stays");
                 all_written = false;
             }
         }
         Ok(all_written && report.is_good())
     }
+}
+
+impl Matrix {
+    /// Finds out before the runs if their results can be written.
+    fn check_outputs(&self) -> Result<(), Failure> {
+        fs::create_dir_all(&self.logs)
+            .map_err(|error| format!("{}: {error}", self.logs.display()))?;
+        for path in [&self.html, &self.json, &self.markdown]
+            .into_iter()
+            .flatten()
+        {
+            let written = fs::write(new(path), "");
+            written.map_err(|error| format!("{}: {error}", path.display()))?;
+            fs::remove_file(new(path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the file that takes the place of another once it is whole.
+fn new(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Writes a file. Where the disk is full, what was there before stays.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let written = fs::write(new(path), text).and_then(|()| fs::rename(new(path), path));
+    if written.is_err() {
+        let _ = fs::remove_file(new(path));
+    }
+    written
 }
 
 impl Loopback {

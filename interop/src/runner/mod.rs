@@ -30,6 +30,7 @@ use hybriq::{KeyExchange, Suite, TransportConfig, Version, qlog::Qlog};
 
 pub use case::TestCase;
 pub use params::{Params, Stack};
+pub(crate) use server::stopped;
 
 /// An error that ends the endpoint, for its standard error.
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -134,8 +134,11 @@ async fn answer(connection: Connection, www: Arc<Path>) {
     }
 }
 
-/// Waits for a signal to stop.
-pub(super) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+/// Waits for a signal to stop: Ctrl-C, or what `kill` and `timeout` send.
+///
+/// # Errors
+/// The system allows no handlers of signals.
+pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

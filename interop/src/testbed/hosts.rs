@@ -7,7 +7,7 @@ use std::{
         fd::{AsFd as _, AsRawFd as _},
         unix::fs::OpenOptionsExt as _,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
     thread,
@@ -139,11 +139,37 @@ pub fn lack() -> Option<String> {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for name in [&self.client, &self.server] {
-            end_all(name);
-            let _ = ip(&format!("netns del {name}"));
-            let _ = fs::remove_dir_all(names_of(name));
+            remove(name);
         }
     }
+}
+
+/// Removes a host with all that runs on it.
+fn remove(host: &str) {
+    end_all(host);
+    let _ = ip(&format!("netns del {host}"));
+    let _ = fs::remove_dir_all(names_of(host));
+}
+
+/// Removes the hosts of programs that were killed before they could do it.
+pub(super) fn remove_leftovers() {
+    let entries = ["/run/netns", "/etc/netns"].map(fs::read_dir);
+    let entries = entries.into_iter().flatten().flatten().flatten();
+    for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
+        if is_left_over(&name) {
+            remove(&name);
+        }
+    }
+}
+
+/// Returns true for a host that [`Hosts::make`] named in a process that is gone.
+fn is_left_over(name: &str) -> bool {
+    let words: Vec<_> = name.split('-').collect();
+    let ["hybriq", process, pair, "client" | "server"] = words[..] else {
+        return false;
+    };
+    let is_number = |word: &str| word.parse::<u32>().is_ok();
+    is_number(pair) && is_number(process) && !Path::new("/proc").join(process).exists()
 }
 
 /// Ends whatever still runs on a host: endpoints start programs of their own, which outlive them.
@@ -205,4 +231,46 @@ fn open_tun() -> io::Result<File> {
         return Err(io::Error::last_os_error());
     }
     Ok(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the id of a process that is gone.
+    fn gone() -> u32 {
+        let mut process = Command::new("true").spawn().expect("a process");
+        process.wait().expect("its end");
+        process.id()
+    }
+
+    #[test]
+    fn only_hosts_of_processes_that_are_gone_are_left_over() {
+        let (gone, here) = (gone(), std::process::id());
+        assert!(is_left_over(&format!("hybriq-{gone}-0-client")));
+        for other in [
+            format!("hybriq-{here}-0-client"),
+            format!("hybriq-{gone}-0-proxy"),
+            format!("hybriq-{gone}-client"),
+            format!("other-{gone}-0-client"),
+            "hybriq-../..-0-client".to_owned(),
+        ] {
+            assert!(!is_left_over(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_killed_program_left_is_removed() {
+        let left = format!("hybriq-{}-0-server", gone());
+        if let Err(lack) = ip(&format!("netns add {left}")) {
+            eprintln!("skipped: {lack}");
+            return;
+        }
+        fs::create_dir_all(names_of(&left)).expect("a folder");
+        let here = Hosts::make().expect("hosts");
+        remove_leftovers();
+        let exists = |name: &str| Path::new("/run/netns").join(name).exists();
+        assert!(!exists(&left) && !names_of(&left).exists());
+        assert!(exists(here.name(Role::Client)) && exists(here.name(Role::Server)));
+    }
 }

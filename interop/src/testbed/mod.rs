@@ -14,6 +14,7 @@ mod capture;
 mod cases;
 mod certificates;
 mod dissect;
+mod folders;
 mod hosts;
 mod link;
 mod packet;
@@ -33,7 +34,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use self::{cases::Case, peers::Peer};
-use crate::runner::Role;
+use crate::runner::{Role, stopped};
 
 pub use cases::names as case_names;
 pub use hosts::lack;
@@ -98,13 +99,20 @@ impl Selection {
     }
 }
 
-/// Runs the chosen cases and prints each result. After an interruption the results so far stand.
+/// Runs the chosen cases, prints each result, and has the results so far saved: they stand after an interruption.
 ///
 /// # Errors
 /// A name that nobody has, the machine allows no namespaces, or the folder for the logs cannot be written. A
 /// run that fails is no error: the report has it.
-pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> {
+pub async fn run(
+    selection: &Selection,
+    logs: &Path,
+    save: impl Fn(&Report),
+) -> Result<Report, Failure> {
     let mut waiting = selection.runs()?;
+    let stopped = stopped()?;
+    tokio::pin!(stopped);
+    hosts::remove_leftovers();
     let logs: Arc<Path> = PathBuf::from(logs).into();
     std::fs::create_dir_all(&logs)?;
     let certificates = Arc::new(certificates::Certificates::make(&logs)?);
@@ -115,8 +123,6 @@ pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> 
             report.add_version(peer.name, version);
         }
     }
-    let stopped = tokio::signal::ctrl_c();
-    tokio::pin!(stopped);
     let mut running = JoinSet::new();
     loop {
         while running.len() < selection.jobs.max(1)
@@ -130,7 +136,10 @@ pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> 
             done = running.join_next() => {
                 let Some(done) = done else { break };
                 match done.map_err(Failure::from).and_then(|line| line) {
-                    Ok(line) => report.add(line),
+                    Ok(line) => {
+                        report.add(line);
+                        save(&report.so_far());
+                    }
                     Err(error) => {
                         eprintln!("a run could not be done: {error}; the results so far stand");
                         report.interrupted = true;
@@ -138,7 +147,7 @@ pub async fn run(selection: &Selection, logs: &Path) -> Result<Report, Failure> 
                     }
                 }
             }
-            _ = &mut stopped => {
+            () = &mut stopped => {
                 eprintln!("interrupted: the results so far stand");
                 report.interrupted = true;
                 break;

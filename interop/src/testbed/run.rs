@@ -4,7 +4,7 @@ use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader},
     net::SocketAddr,
-    path::{Path, PathBuf},
+    path::Path,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
@@ -13,15 +13,16 @@ use tokio::process::{Child, Command};
 
 use super::{
     Failure,
-    cases::{Case, Files},
+    cases::Case,
     certificates::Certificates,
-    dissect::{Dissection, dissect},
+    dissect::dissect,
+    folders::Folders,
     hosts::{Hosts, PORTS, addresses},
     link::Link,
     peers::{self, Peer},
     report::{Line, Outcome, steps},
     traffic,
-    verdict::Evidence,
+    verdict::{self, Evidence},
 };
 use crate::runner::Role;
 
@@ -35,74 +36,6 @@ const START: Duration = Duration::from_secs(15);
 const END: Duration = Duration::from_secs(5);
 /// Exit status of an endpoint that cannot do a case.
 const UNSUPPORTED: i32 = 127;
-
-/// Files and logs of a run.
-struct Folders {
-    root: PathBuf,
-}
-
-impl Folders {
-    fn make(logs: &Path, case: &Case, client: &Peer, server: &Peer) -> Result<Self, Failure> {
-        let pair = format!("{}_{}", client.name, server.name);
-        let root = logs.join(pair).join(case.name);
-        if root.exists() {
-            fs::remove_dir_all(&root)?;
-        }
-        for part in ["www", "downloads", "client", "server"] {
-            fs::create_dir_all(root.join(part))?;
-        }
-        Ok(Self {
-            root: root.canonicalize()?,
-        })
-    }
-
-    fn at(&self, part: &str) -> PathBuf {
-        self.root.join(part)
-    }
-
-    /// Makes the files to download. Returns their names.
-    fn fill(&self, files: Files) -> Result<Vec<String>, Failure> {
-        let sizes = match files {
-            Files::Sizes(sizes) => sizes.to_vec(),
-            Files::Many(count, size) | Files::LongNames(count, size, _) => vec![size; count],
-        };
-        let mut names = Vec::new();
-        for (number, size) in sizes.into_iter().enumerate() {
-            let name = match files {
-                // Not of digits only: some servers make a file of so many bytes.
-                Files::LongNames(_, _, letters) => format!("{number:x>letters$}"),
-                _ => format!("file-{number}"),
-            };
-            let contents: Vec<u8> = (0..size)
-                .map(|at| (at * 131 + at / 251 + number) as u8)
-                .collect();
-            fs::write(self.at("www").join(&name), contents)?;
-            names.push(name);
-        }
-        Ok(names)
-    }
-
-    /// Compares the downloads. Returns the sum of their bytes, or the first file that differs.
-    fn compare(&self, names: &[String]) -> Result<usize, String> {
-        let mut bytes = 0;
-        for name in names {
-            let sent = fs::read(self.at("www").join(name)).unwrap_or_default();
-            let got = fs::read(self.at("downloads").join(name));
-            let got = got.map_err(|_| format!("{name} was not downloaded"))?;
-            if sent != got {
-                let (got, sent) = (got.len(), sent.len());
-                return Err(format!("{name} differs: {got} of {sent} bytes"));
-            }
-            bytes += sent.len();
-        }
-        let all = fs::read_dir(self.at("downloads")).map_err(|error| error.to_string())?;
-        let mut all = all.flatten().map(|entry| entry.file_name());
-        match all.find(|name| !names.iter().any(|known| name.as_os_str() == known.as_str())) {
-            Some(other) => Err(format!("{} was not asked for", other.display())),
-            None => Ok(bytes),
-        }
-    }
-}
 
 /// Runs a case. Its files are removed, its logs stay.
 ///
@@ -141,21 +74,24 @@ pub(super) async fn run(
     let [client_saw, server_saw] =
         [&captures.client, &captures.server].map(|capture| dissect(capture, &keys));
     let steps = steps(&client_saw, &server_saw);
+    let evidence = Evidence {
+        groups: case.server_groups,
+        client: client_saw,
+        server: server_saw,
+        bytes: 0,
+    };
     let (outcome, text) = match ended? {
         Ended::Well if keys.trim().is_empty() => {
             (Outcome::Failed, "no end wrote a key log".to_owned())
         }
-        Ended::Well => match run.judge(&names, client_saw, server_saw) {
+        Ended::Well => match run.judge(&names, evidence) {
             Ok(measured) => (Outcome::Passed, measured),
             Err(reason) => (Outcome::Failed, reason),
         },
         Ended::Unsupported(role) => (Outcome::Unsupported, run.lack(role)),
-        Ended::Badly(reason) => (Outcome::Failed, reason),
-        Ended::Never(reason) => (Outcome::Hung, reason),
+        Ended::Badly(reason) => (Outcome::Failed, reason + &run.seen(&evidence)),
+        Ended::Never(reason) => (Outcome::Hung, reason + &run.seen(&evidence)),
     };
-    for part in ["www", "downloads"] {
-        fs::remove_dir_all(folders.at(part))?;
-    }
     // Reports of several machines are compared.
     let text = text.replace(&format!("{}/", folders.at("downloads").display()), "");
     Ok(line(outcome, text).with_steps(steps))
@@ -216,8 +152,14 @@ impl Run<'_> {
             Vec::new()
         };
         let mut downloading = self.start(Role::Client, client, names)?;
-        let deadline = tokio::time::timeout(self.case.deadline, downloading.wait()).await;
-        let Ok(status) = deadline else {
+        let first = async {
+            tokio::select! {
+                biased;
+                status = downloading.wait() => (Role::Client, status),
+                status = serving.wait() => (Role::Server, status),
+            }
+        };
+        let Ok(first) = tokio::time::timeout(self.case.deadline, first).await else {
             downloading.kill().await?;
             serving.kill().await?;
             let time = self.case.deadline.as_secs();
@@ -225,7 +167,11 @@ impl Run<'_> {
                 "the client was killed after {time} s"
             )));
         };
-        let status = status?;
+        let (role, status) = (first.0, first.1?);
+        if role == Role::Server {
+            downloading.kill().await?;
+            return Ok(self.server_ended(status));
+        }
         for child in &mut beside {
             if let Some(status) = child.try_wait()? {
                 let reason = format!("the traffic beside the download ended: {status}");
@@ -237,13 +183,18 @@ impl Run<'_> {
         stop(&mut serving).await?;
         Ok(match (status.code(), server_died) {
             (Some(UNSUPPORTED), _) => Ended::Unsupported(Role::Client),
-            (_, Some(status)) => Ended::Badly(format!("the server ended: {status}")),
+            (_, Some(status)) => self.server_ended(status),
             (Some(0), None) => Ended::Well,
             _ => Ended::Badly(format!(
                 "client: {status}; {}",
                 self.last_words(Role::Client)
             )),
         })
+    }
+
+    fn server_ended(&self, status: ExitStatus) -> Ended {
+        let words = self.last_words(Role::Server);
+        Ended::Badly(format!("the server ended: {status}; {words}"))
     }
 
     fn folder(role: Role) -> &'static str {
@@ -381,20 +332,40 @@ impl Run<'_> {
     }
 
     /// Compares the files, and has the captures checked.
-    fn judge(
-        &self,
-        names: &[String],
-        client: Dissection,
-        server: Dissection,
-    ) -> Result<String, String> {
+    fn judge(&self, names: &[String], evidence: Evidence) -> Result<String, String> {
+        for role in [Role::Client, Role::Server] {
+            let path = self.folders.at(Self::folder(role)).join("output.log");
+            let output = fs::read(path).unwrap_or_default();
+            if let Some(panic) = panic(&String::from_utf8_lossy(&output)) {
+                return Err(format!("the {} panicked: {panic}", Self::folder(role)));
+            }
+        }
         let bytes = self.folders.compare(names)?;
-        (self.case.check)(&Evidence {
-            groups: self.case.server_groups,
-            client,
-            server,
-            bytes,
-        })
+        (self.case.check)(&Evidence { bytes, ..evidence })
     }
+
+    /// Returns what the captures show of a run that ended badly: whoever gives up seldom tells why.
+    fn seen(&self, evidence: &Evidence) -> String {
+        if evidence.client.datagrams.is_empty() {
+            return String::new();
+        }
+        let shown = (self.case.check)(evidence).err();
+        let shown = shown.into_iter().chain(verdict::closed(evidence));
+        let shown: Vec<_> = shown.collect();
+        if shown.is_empty() {
+            String::new()
+        } else {
+            format!("; in the capture: {}", shown.join(", "))
+        }
+    }
+}
+
+/// Finds where a program in Rust panicked: its other tasks may go on, and the run pass.
+fn panic(output: &str) -> Option<&str> {
+    let line = output
+        .lines()
+        .find(|line| line.contains("' panicked at ") || line.contains(") panicked at "));
+    line.map(str::trim)
 }
 
 /// Returns true if a program on the server has a port of `udp` or `tcp`.
@@ -432,4 +403,21 @@ async fn stop(child: &mut Child) -> Result<(), Failure> {
         child.kill().await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_found_in_what_a_program_printed() {
+        let printed = "listening\n\nthread 'tokio-rt-worker' (7) panicked at src/x.rs:1:2:\nwhy\n";
+        let found = panic(printed).expect("a panic");
+        assert_eq!(
+            found,
+            "thread 'tokio-rt-worker' (7) panicked at src/x.rs:1:2:"
+        );
+        assert!(panic("thread 'main' panicked at src/x.rs:1:2:\n").is_some());
+        assert_eq!(panic("a request failed: nobody panicked at all"), None);
+    }
 }

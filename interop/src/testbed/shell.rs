@@ -10,10 +10,10 @@ use tokio::process::Command;
 
 use super::{
     Failure,
-    hosts::{Hosts, PORTS, addresses},
+    hosts::{self, Hosts, PORTS, addresses},
     link::{Capturing, Conditions, Link},
 };
-use crate::runner::Role;
+use crate::runner::{Role, stopped};
 
 /// A link that is the same in both directions.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,8 @@ impl Wire {
 /// # Errors
 /// The machine allows no namespaces, or the program cannot be started.
 pub async fn on_hosts(wire: Wire, program: &Path, words: &[String]) -> Result<ExitStatus, Failure> {
+    let stopped = stopped()?;
+    hosts::remove_leftovers();
     let hosts = Hosts::make()?;
     let link = Link::join(&hosts, wire.conditions())?;
     let run = Command::new(program)
@@ -72,7 +74,7 @@ pub async fn on_hosts(wire: Wire, program: &Path, words: &[String]) -> Result<Ex
     // The hosts are removed after an interruption, too.
     let ended = tokio::select! {
         ended = run => ended.map_err(|error| format!("{}: {error}", program.display()).into()),
-        _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        () = stopped => Err("interrupted".into()),
     };
     link.end().await;
     ended

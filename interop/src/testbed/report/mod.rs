@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Failure,
     cases::{self, Case},
-    dissect::Dissection,
+    dissect::{Datagram, Dissection},
     peers::{self, Peer},
 };
 use crate::runner::Role;
@@ -61,43 +61,72 @@ pub(super) struct Step {
     from_client: bool,
     /// True if it also arrived at the other side of the link.
     arrived: bool,
+    /// Datagrams that are left out before this one.
+    #[serde(default, skip_serializing_if = "is_none")]
+    left_out: usize,
     text: String,
 }
 
 /// Datagrams of a failed run that are kept from its beginning, and from its end.
 const KEPT: (usize, usize) = (40, 15);
 
-/// Returns the datagrams of a run as its client's side of the link saw them, with gaps where there are too many.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
+/// Returns the datagrams of a run as its client's side of the link saw them, and those that did not arrive there,
+/// with a gap where there are too many.
 pub(super) fn steps(client: &Dissection, server: &Dissection) -> Vec<Step> {
     let Some(first) = client.datagrams.first() else {
         return Vec::new();
     };
-    let mut arrived: BTreeMap<&[u8], usize> = BTreeMap::new();
+    let (mut at_server, mut at_client) = (
+        arrivals(server, Role::Client),
+        arrivals(client, Role::Server),
+    );
+    let mut all = Vec::new();
+    for datagram in &client.datagrams {
+        let arrived = datagram.from == Role::Server || take(&mut at_server, datagram);
+        all.push((datagram, arrived));
+    }
     for datagram in &server.datagrams {
-        if datagram.from == Role::Client {
-            *arrived.entry(datagram.mark.as_slice()).or_default() += 1;
+        if datagram.from == Role::Server && !take(&mut at_client, datagram) {
+            all.push((datagram, false));
         }
     }
-    let mut all: Vec<_> = client
-        .datagrams
-        .iter()
-        .map(|datagram| {
-            let from_client = datagram.from == Role::Client;
-            let crossed = arrived.get_mut(datagram.mark.as_slice());
-            let crossed = crossed.filter(|left| **left > 0).map(|left| *left -= 1);
-            Step {
-                at: datagram.at.saturating_sub(first.at).as_secs_f64() * 1000.0,
-                from_client,
-                arrived: !from_client || crossed.is_some(),
-                text: datagram.to_string(),
-            }
-        })
-        .collect();
+    all.sort_by_key(|(datagram, _)| datagram.at);
     let (begin, end) = KEPT;
-    if all.len() > begin + end {
-        all.drain(begin..all.len() - end);
+    let left_out = all.len().saturating_sub(begin + end);
+    all.drain(begin.min(all.len())..(begin + left_out).min(all.len()));
+    let steps = all.into_iter().enumerate();
+    let steps = steps.map(|(number, (datagram, arrived))| Step {
+        at: datagram.at.saturating_sub(first.at).as_secs_f64() * 1000.0,
+        from_client: datagram.from == Role::Client,
+        arrived,
+        left_out: if number == begin { left_out } else { 0 },
+        text: datagram.to_string(),
+    });
+    steps.collect()
+}
+
+/// Counts of datagrams by their marks.
+type Arrivals<'a> = BTreeMap<&'a [u8], usize>;
+
+/// Counts the datagrams of an end in a capture.
+fn arrivals(capture: &Dissection, from: Role) -> Arrivals<'_> {
+    let mut counts = Arrivals::new();
+    for datagram in capture.datagrams.iter().filter(|it| it.from == from) {
+        *counts.entry(datagram.mark.as_slice()).or_default() += 1;
     }
-    all
+    counts
+}
+
+/// Returns true if there is a count of a datagram left, and takes one.
+fn take(counts: &mut Arrivals<'_>, datagram: &Datagram) -> bool {
+    let count = counts.get_mut(datagram.mark.as_slice());
+    let count = count.filter(|left| **left > 0);
+    count.map(|left| *left -= 1).is_some()
 }
 
 /// A run and its result.
@@ -212,6 +241,14 @@ impl Report {
         self.finish();
     }
 
+    /// Returns the report as if the runs had been interrupted now.
+    pub(super) fn so_far(&self) -> Self {
+        let mut report = self.clone();
+        report.interrupted = true;
+        report.finish();
+        report
+    }
+
     /// Puts the lines in order.
     pub(super) fn finish(&mut self) {
         self.lines.sort_by_key(Line::place);
@@ -283,7 +320,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::testbed::{dissect::Datagram, packet::Udp};
+    use crate::testbed::packet::Udp;
 
     /// A datagram of IPv4 without a payload.
     const PACKET: [u8; 28] = [
@@ -305,6 +342,7 @@ mod tests {
                 at: 1.5,
                 from_client: true,
                 arrived: false,
+                left_out: 7,
                 text: "Initial 0: CRYPTO".to_owned(),
             };
             let line = Line::new(case, client, server, outcome, text.to_owned());
@@ -345,14 +383,24 @@ mod tests {
             datagram(12, Role::Client, 1),
             datagram(40, Role::Server, 3),
         ]);
-        let server = side(vec![datagram(25, Role::Client, 1)]);
+        let server = side(vec![
+            datagram(25, Role::Client, 1),
+            datagram(26, Role::Server, 3),
+            datagram(27, Role::Server, 4),
+        ]);
         let steps = steps(&client, &server);
         let arrived: Vec<_> = steps.iter().map(|step| step.arrived).collect();
-        assert_eq!(arrived, [true, false, false, true]);
+        assert_eq!(arrived, [true, false, false, false, true]);
+        let from_client: Vec<_> = steps.iter().map(|step| step.from_client).collect();
+        assert_eq!(from_client, [true, true, true, false, false]);
         let times: Vec<_> = steps.iter().map(|step| step.at.round()).collect();
-        assert_eq!(times, [0.0, 1.0, 2.0, 30.0]);
+        assert_eq!(times, [0.0, 1.0, 2.0, 17.0, 30.0]);
         let many: Vec<_> = (0..100).map(|at| datagram(at, Role::Client, 1)).collect();
-        assert_eq!(super::steps(&side(many), &server).len(), KEPT.0 + KEPT.1);
+        let steps = super::steps(&side(many), &Dissection::default());
+        assert_eq!(steps.len(), KEPT.0 + KEPT.1);
+        let gaps = steps.iter().map(|step| step.left_out).enumerate();
+        let gaps: Vec<_> = gaps.filter(|(_, left_out)| *left_out > 0).collect();
+        assert_eq!(gaps, [(KEPT.0, 100 - KEPT.0 - KEPT.1)]);
     }
 
     #[test]

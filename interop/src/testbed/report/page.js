@@ -22,6 +22,12 @@ for (const cell of document.querySelectorAll(".grid td[title]")) {
   cell.addEventListener("mouseenter", () => { if (!kept) show(cell); });
   cell.addEventListener("focus", () => show(cell));
   cell.addEventListener("click", () => { kept = true; show(cell); });
+  cell.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target !== cell) return;
+    kept = true;
+    show(cell);
+    measured.querySelector("a")?.focus();
+  });
 }
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") kept = false; });
 function open() {

@@ -19,7 +19,7 @@ impl Report {
         );
         page += "<p>A verdict is taken from a capture of the link, decrypted with the key log. \
                  Point at a cell for what was measured; click or tap it to keep that, with links to its \
-                 captures and logs.</p>\n";
+                 captures and logs, to which Enter leads.</p>\n";
         self.write_grid(&mut page);
         page += "<p id=\"measured\" aria-live=\"polite\"></p>\n";
         self.write_failures(&mut page);
@@ -168,13 +168,21 @@ fn write_diagram(page: &mut String, steps: &[Step]) {
         at,
         from_client,
         arrived,
+        left_out,
         text,
     } in steps
     {
+        if *left_out > 0 {
+            let _ = writeln!(
+                page,
+                "<tr><td></td><td colspan=\"3\">{left_out} datagrams are left out</td></tr>"
+            );
+        }
         let arrow = match (from_client, arrived) {
             (true, true) => "───▶",
             (true, false) => "──✗ lost",
-            (false, _) => "◀───",
+            (false, true) => "◀───",
+            (false, false) => "lost ✗──",
         };
         let text = escaped(text);
         let (client, server) = if *from_client {
@@ -210,6 +218,7 @@ mod tests {
         assert!(page.contains("hybriq → aioquic, handshake: passed, 12 ms"));
         assert!(page.contains("no &lt;Retry&gt; &amp; &quot;token&quot;"));
         assert!(page.contains("Initial 0: CRYPTO") && page.contains("✗ lost"));
+        assert!(page.contains("7 datagrams are left out"));
         assert!(page.contains("hybriq_aioquic/retry/client/link.pcap"));
         assert!(page.contains("href=\"hybriq_aioquic/retry/client/qlog/\""));
         assert!(page.contains("data-logs=\"hybriq_aioquic/handshake\" data-qlogs=\"client\""));

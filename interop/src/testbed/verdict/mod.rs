@@ -15,7 +15,7 @@ pub(super) use self::{
         port_rebinding, resumption, retry, version_2, zero_rtt,
     },
 };
-use super::dissect::{Dissection, Facts, Kind};
+use super::dissect::{Dissection, Facts, Frame, Kind};
 use crate::runner::Role::{Client, Server};
 
 /// A finished run, whose files have arrived.
@@ -66,6 +66,25 @@ fn expect_handshakes(run: &Evidence, expected: usize) -> Result<(), String> {
         answers.all(|(_, packet)| packet.version == Some(V1)),
         "the server answers in another version than 1",
     )
+}
+
+/// Returns who first closed a connection because of an error, and its code.
+pub(super) fn closed(run: &Evidence) -> Option<String> {
+    /// Codes of QUIC and of HTTP/3 that mean none.
+    const NO_ERROR: [u64; 2] = [0, 0x100];
+    run.client.datagrams.iter().find_map(|datagram| {
+        let opened = datagram.packets.iter().filter_map(|it| it.opened.as_ref());
+        let mut frames = opened.flat_map(|opened| &opened.frames);
+        let code = frames.find_map(|frame| match frame {
+            Frame::Close { code } if !NO_ERROR.contains(code) => Some(*code),
+            _ => None,
+        })?;
+        let end = match datagram.from {
+            Client => "client",
+            Server => "server",
+        };
+        Some(format!("the {end} closes with {code:#x}"))
+    })
 }
 
 fn connections(run: &Evidence) -> Result<&[Facts], String> {

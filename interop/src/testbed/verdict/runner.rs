@@ -48,7 +48,8 @@ pub(in crate::testbed) fn chacha20(run: &Evidence) -> Result<String, String> {
         let real = offered.iter();
         let real = real.filter(|suite| *suite & 0x0f0f != 0x0a0a && **suite != 0x00ff);
         let all: Vec<_> = real.collect();
-        demand(all == [&CHACHA20], format!("offered {offered:04x?}"))?;
+        let offered = format!("the client offers {offered:04x?} instead of 1303 alone");
+        demand(all == [&CHACHA20], offered)?;
         demand(
             connection.suite == Some(CHACHA20),
             "another suite was chosen",
@@ -113,6 +114,10 @@ pub(in crate::testbed) fn resumption(run: &Evidence) -> Result<String, String> {
     demand(
         first.has_certificate,
         "the first handshake has no certificate",
+    )?;
+    demand(
+        second.server_handshake_bytes > 0,
+        "the second handshake cannot be read: no key log has its secrets",
     )?;
     demand(
         !second.has_certificate,

@@ -221,7 +221,7 @@ fn a_long_round_trip_needs_a_second_client_hello() {
 fn chacha20_is_offered_alone() {
     let offers = |suites: Vec<u16>| run().with_fact(|facts| facts.offered_suites = suites);
     passes(chacha20, &offers(vec![0x1a1a, 0x1303, 0x00ff]));
-    fails(chacha20, &offers(vec![0x1303, 0x1301]), "offered");
+    fails(chacha20, &offers(vec![0x1303, 0x1301]), "instead of 1303");
     let chosen = run().with_fact(|facts| facts.suite = Some(0x1301));
     fails(chacha20, &chosen, "another suite");
 }
@@ -261,9 +261,10 @@ fn a_retry_is_answered_with_its_token_and_higher_numbers() {
 fn two() -> Evidence {
     let mut second = packet_of(Kind::Initial, 0, vec![crypto()]);
     second.from_id = vec![9];
-    run()
-        .sent(2000, Server, second)
-        .with_facts(Facts::default())
+    run().sent(2000, Server, second).with_facts(Facts {
+        server_handshake_bytes: 400,
+        ..Facts::default()
+    })
 }
 
 #[test]
@@ -275,6 +276,23 @@ fn a_resumed_session_has_no_certificate() {
     let mut again = two();
     again.client.connections[1].has_certificate = true;
     fails(resumption, &again, "second handshake has a");
+    let mut unread = two();
+    unread.client.connections[1].server_handshake_bytes = 0;
+    fails(resumption, &unread, "cannot be read");
+}
+
+#[test]
+fn an_error_that_closes_a_connection_is_found() {
+    let close = |code| packet_of(Kind::OneRtt, 9, vec![Frame::Close { code }]);
+    assert_eq!(closed(&run()), None);
+    let well = run().sent(2000, Client, close(0));
+    assert_eq!(closed(&well.sent(2001, Client, close(0x100))), None);
+    let badly = run().sent(2000, Server, close(0xb));
+    let badly = badly.sent(2001, Client, close(1));
+    assert_eq!(
+        closed(&badly),
+        Some("the server closes with 0xb".to_owned())
+    );
 }
 
 #[test]

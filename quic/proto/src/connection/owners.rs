@@ -437,6 +437,15 @@ impl Connection {
         }
     }
 
+    /// Queues what probes of the handshake carry: the whole flight of every level, because one lost
+    /// datagram makes the others useless, and the oldest 1-RTT data, which has no timer before the handshake
+    /// is confirmed (RFC 9002 §6.2.4).
+    pub(super) fn probe_handshake(&mut self) {
+        self.handshake.repeat_flights();
+        self.repeat_early_ack();
+        self.probe_data();
+    }
+
     /// Queues what probes carry after the handshake: new data, if there is any, and the oldest data
     /// in flight, one packet for each probe so that no two carry the same (RFC 9002 §6.2.4).
     pub(super) fn probe_data(&mut self) {

@@ -233,6 +233,11 @@ impl Connection {
                 if self.handshake.has_input() {
                     self.advance_handshake(now);
                 }
+                if self.handshake.take_repeated() && self.recovery.probe_early(now, Space::Initial)
+                {
+                    self.handshake.on_early_probe();
+                    self.probe_handshake();
+                }
             }
             Err(error) => self.close_by_transport(now, error),
         }

@@ -214,7 +214,7 @@ impl Connection {
     /// Acknowledges 0-RTT data again, beside the flight of the handshake. The first acknowledgement
     /// is in a 1-RTT packet, which the client drops if it comes before that flight; the client may
     /// have filled its congestion window, and its Finished waits for room.
-    fn repeat_early_ack(&mut self) {
+    pub(super) fn repeat_early_ack(&mut self) {
         let received = self.acks.received.at(Space::Data);
         if received.largest().is_some() {
             received.request_ack();
@@ -288,14 +288,11 @@ impl Connection {
         self.deliver(Space::Data, &mut outcome);
         self.acks.settled = outcome;
         if let Some(Timeout::Probe(space)) = due {
-            // In the handshake the whole flight of every level, because one lost datagram makes the
-            // others useless, and the oldest 1-RTT data, which has no timer before the handshake is
-            // confirmed (RFC 9002 §6.2.4).
-            if space != Space::Data {
-                self.handshake.repeat_flights();
-                self.repeat_early_ack();
+            if space == Space::Data {
+                self.probe_data();
+            } else {
+                self.probe_handshake();
             }
-            self.probe_data();
         }
     }
 }

@@ -86,6 +86,12 @@ impl CryptoStream {
         })
     }
 
+    /// Returns true if all data of a frame was read before.
+    pub(super) fn has_read(&self, frame: &Crypto<'_>) -> bool {
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        !frame.data.is_empty() && end <= self.received.consumed()
+    }
+
     pub(super) fn has_input(&self) -> bool {
         self.received.readable() > 0
     }

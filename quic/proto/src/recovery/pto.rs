@@ -77,10 +77,41 @@ impl<R: 'static> Recovery<R> {
         // The next timeout counts from here even if the probe does not leave at once: a
         // timer must never stay in the past.
         self.rearm(now);
-        let state = self.spaces.at(space);
-        state.last_eliciting_sent = Some(now);
-        state.probes = probes;
+        self.spaces.at(space).last_eliciting_sent = Some(now);
+        self.request_probes(space, probes);
         Some(Timeout::Probe(space))
+    }
+
+    /// Requests probes before their timeout, for a peer that is seen to lack what was sent (RFC 9002
+    /// §6.2.3). Returns false if nothing is in flight, or if it left so short a time ago that the peer may
+    /// not have had it yet.
+    pub fn probe_early(&mut self, now: Instant, space: Space) -> bool {
+        let state = self.space(space);
+        let Some(sent) = state.last_eliciting_sent else {
+            return false;
+        };
+        let ago = now.saturating_duration_since(sent);
+        if state.eliciting_in_flight == 0 || ago < self.rtt.min() {
+            return false;
+        }
+        self.rearm(now);
+        self.spaces.at(space).last_eliciting_sent = Some(now);
+        self.request_probes(space, PROBES);
+        true
+    }
+
+    /// Requests probes of a space, and of the other one of the handshake if it has data in flight: the peer
+    /// may have the keys of one of them only (RFC 9002 §6.2.4).
+    fn request_probes(&mut self, space: Space, probes: u8) {
+        self.spaces.at(space).probes = probes;
+        let other = match space {
+            Space::Initial => Space::Handshake,
+            Space::Handshake => Space::Initial,
+            Space::Data => return,
+        };
+        if self.space(other).eliciting_in_flight > 0 {
+            self.spaces.at(other).probes = probes;
+        }
     }
 
     /// Notes that the probe timer moved, perhaps to a time that is past: it is due now.

@@ -1,8 +1,12 @@
 //! Tests of a server whose ServerHello is lost.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{client_address, forged::pair, server_address};
+use super::{
+    Pair, client_address,
+    forged::{forge, pair},
+    server_address,
+};
 use crate::{frame::Owner as _, packet::Space};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -32,4 +36,50 @@ fn the_handshake_flight_leaves_again_with_what_is_lost_of_a_server_hello() {
     server.on_timeout(lost);
     assert!(server.handshake.wants_to_send(Space::Initial));
     assert!(server.handshake.wants_to_send(Space::Handshake));
+}
+
+/// A client sends its ClientHello again if nothing came for a second, and doubles that time. The server's
+/// own timeout may be later still, and its window may be full of what was lost.
+///
+/// Proves: rfc9002 6.2.3 a-repeated-hello-is-answered
+#[test]
+fn a_client_hello_that_comes_again_is_answered_before_the_timeout() {
+    let mut pair = pair();
+    let mut answers = Vec::new();
+    let mut now = pair.now;
+    for _ in 0..4 {
+        let hello = pair.client.transmit(now);
+        answers.push(answer(&mut pair, now, hello));
+        now = pair.client.connection().next_timeout().unwrap();
+        pair.client.connection().on_timeout(now);
+    }
+    let first = answers[0];
+    assert!(first > 1500, "the flight has two datagrams at least");
+    assert!(answers.iter().all(|bytes| *bytes >= first), "{answers:?}");
+    let later = pair.now + 100 * ROUND_TRIP;
+    let copy = forge(pair.client.connection(), Space::Initial, 1200, |out| {
+        assert!(out.crypto(0, 1, |bytes| bytes.fill(1)).is_some());
+    });
+    assert!(answer(&mut pair, later, vec![copy]) < 200, "not for ever");
+}
+
+/// Returns the bytes that the server sends for a client's datagrams.
+fn answer(pair: &mut Pair, now: Instant, datagrams: Vec<Vec<u8>>) -> usize {
+    for mut datagram in datagrams {
+        pair.server.receive(now, client_address(), &mut datagram);
+    }
+    pair.server.transmit(now).iter().map(Vec::len).sum()
+}
+
+#[test]
+fn a_client_hello_that_comes_twice_within_a_round_trip_is_answered_once() {
+    let mut pair = pair();
+    let hello = pair.client.transmit(pair.now);
+    let client = pair.client.connection();
+    let timeout = client.next_timeout().unwrap();
+    client.on_timeout(timeout);
+    let again = pair.client.transmit(timeout);
+    let now = pair.now;
+    assert!(answer(&mut pair, now, hello) > 1500);
+    assert!(answer(&mut pair, now + ROUND_TRIP, again) < 200);
 }

@@ -207,7 +207,52 @@ fn the_earliest_space_is_probed() {
     world.send(Space::Initial, 0);
     world.now = world.start + ms(999);
     assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Handshake)));
-    assert_eq!(world.recovery.probes(Space::Initial), 0);
+}
+
+/// The peer may have the keys of only one of them.
+///
+/// Proves: rfc9002 6.2.4 probes-of-the-handshake-go-together
+#[test]
+fn both_spaces_of_the_handshake_are_probed_if_both_are_in_flight() {
+    for (first, second) in [
+        (Space::Initial, Space::Handshake),
+        (Space::Handshake, Space::Initial),
+    ] {
+        let mut world = World::new(Side::Server);
+        world.send(first, 0);
+        world.pass(ms(10));
+        world.send(second, 0);
+        world.now = world.start + ms(999);
+        assert_eq!(world.timeout(), Some(Timeout::Probe(first)));
+        assert_eq!(world.recovery.probes(first), 2);
+        assert_eq!(world.recovery.probes(second), 2);
+    }
+    let mut world = World::new(Side::Server);
+    world.send(Space::Initial, 0);
+    world.send(Space::Handshake, 0);
+    world.ack(Space::Initial, [0..=0]);
+    world.pass(ms(2999));
+    assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Handshake)));
+    assert_eq!(world.recovery.probes(Space::Initial), 0, "nothing is left");
+}
+
+/// Proves: rfc9002 6.2.3 a-repeated-hello-is-answered
+#[test]
+fn a_probe_before_its_timeout_needs_a_round_trip_and_something_in_flight() {
+    let mut world = World::new(Side::Server);
+    let probe = |world: &mut World| world.recovery.probe_early(world.now, Space::Initial);
+    assert!(!probe(&mut world), "nothing is in flight");
+    world.send(Space::Initial, 0);
+    world.send(Space::Handshake, 0);
+    world.pass(ms(332));
+    assert!(!probe(&mut world), "the answer may be on its way");
+    world.pass(ms(1));
+    assert!(probe(&mut world));
+    assert_eq!(world.recovery.probes(Space::Initial), 2);
+    assert_eq!(world.recovery.probes(Space::Handshake), 2);
+    assert_eq!(world.recovery.pto_count(), 0, "no timeout has passed");
+    assert_eq!(world.timer(), Some(ms(999)), "which counts from here");
+    assert!(!probe(&mut world), "it has just been asked for");
 }
 
 /// Proves: rfc9002 6.4 discarded-spaces-leave-flight

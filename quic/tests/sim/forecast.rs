@@ -309,8 +309,7 @@ fn a_request_for_another_share_is_forecast() {
             Group::X25519 | Group::X25519MLKEM768 => Group::SECP256R1,
             _ => Group::X25519,
         };
-        let options = client(chain.trust(), KeyExchange::Exactly(vec![first, group]));
-        let client = setup(Backend::Rustls.client(&options).unwrap());
+        let client = client(chain.trust(), KeyExchange::Exactly(vec![first, group]));
         let options = server(chain.identity(1)).key_exchange(only(group));
         let server = setup(Backend::Rustls.server(&options).unwrap());
         for proof in [AddressProof::None, AddressProof::Token, AddressProof::Retry] {

@@ -233,9 +233,10 @@ impl Connection {
                 if self.handshake.has_input() {
                     self.advance_handshake(now);
                 }
-                if self.handshake.take_repeated() && self.recovery.probe_early(now, Space::Initial)
+                if self.handshake.repetitions().take()
+                    && self.recovery.probe_early(now, Space::Initial)
                 {
-                    self.handshake.on_early_probe();
+                    self.handshake.repetitions().on_answered();
                     self.probe_handshake();
                 }
             }

@@ -5,6 +5,7 @@ mod flights;
 mod key_update;
 mod keys;
 pub(crate) mod refusal;
+mod repetitions;
 mod sealing;
 mod unsealing;
 
@@ -26,6 +27,7 @@ use self::{
     crypto_stream::{CryptoStream, Spread},
     flights::Flights,
     refusal::Refusal,
+    repetitions::Repetitions,
 };
 use super::{
     error::{Code, TransportError},
@@ -127,15 +129,8 @@ pub(crate) struct Handshake {
     peer_certificates: Vec<CertificateDer<'static>>,
     /// Tickets that a server issued after the handshake.
     tickets: Bytes,
-    /// True if the client repeated its ClientHello since this was asked.
-    repeated: bool,
-    /// Number of times that this may still be answered before a timeout.
-    early_probes: u8,
+    repetitions: Repetitions,
 }
-
-/// Times per connection that a server repeats its flight because the client repeats its own (RFC 9002
-/// §6.2.3 asks for a limit).
-const EARLY_PROBES: u8 = 3;
 
 impl Owner for Handshake {
     type Sent = Sent;
@@ -207,8 +202,7 @@ impl Handshake {
             early_data: EarlyDataStatus::None,
             peer_certificates: Vec::new(),
             tickets: Bytes::new(),
-            repeated: false,
-            early_probes: EARLY_PROBES,
+            repetitions: Repetitions::default(),
         }
     }
 
@@ -306,20 +300,14 @@ impl Handshake {
         }
         let stream = self.streams.begin(level);
         if level == Level::Initial && !self.side.is_client() {
-            self.repeated |= stream.has_read(frame);
+            self.repetitions.note(stream.has_read(frame));
         }
         stream.receive(frame)
     }
 
-    /// Returns true if a client repeated its ClientHello, so that it may lack the server's flight: it may be
-    /// sent again before its timeout, a few times (RFC 9002 §6.2.3).
-    pub(crate) fn take_repeated(&mut self) -> bool {
-        std::mem::take(&mut self.repeated) && self.early_probes > 0
-    }
-
-    /// Notes that the flight is sent again before its timeout.
-    pub(crate) fn on_early_probe(&mut self) {
-        self.early_probes -= 1;
+    /// Returns the client's repetitions of its ClientHello.
+    pub(crate) fn repetitions(&mut self) -> &mut Repetitions {
+        &mut self.repetitions
     }
 
     /// Handles CRYPTO data after the TLS session was released, for which the rules still apply (RFC

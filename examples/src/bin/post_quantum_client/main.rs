@@ -1,11 +1,15 @@
 //! Prints the negotiated key exchange, writes a key log to inspect the handshake with Wireshark, and
 //! remembers in a file which servers were post-quantum, so that it refuses one that goes back.
 
-use std::{fs, io, path::PathBuf, sync::Arc};
+mod origins;
+
+use std::path::PathBuf;
 
 use clap::Parser;
-use hybriq::{ClientConfig, Connection, Continuity, Endpoint, KeyLog, MemoryOrigins};
+use hybriq::{ClientConfig, Connection, Continuity, Endpoint, KeyLog};
 use hybriq_examples::{Failure, policy};
+
+use origins::Origins;
 
 /// A client that prints its handshake.
 #[derive(Parser)]
@@ -22,38 +26,6 @@ struct Args {
     /// Remember in this file which servers were post-quantum, and refuse one that is not any more.
     #[arg(long)]
     origins: Option<PathBuf>,
-}
-
-/// What is known about servers, kept in a file from run to run.
-struct Origins {
-    file: PathBuf,
-    memory: Arc<MemoryOrigins>,
-}
-
-impl Origins {
-    /// Reads the file. Without one nothing is known yet; a damaged one is an error.
-    fn open(file: PathBuf) -> Result<Self, Failure> {
-        let fail = |error: &dyn std::error::Error| {
-            let file = file.display();
-            format!(
-                "cannot use {file}: {error}; without it, no server is known: remove it or give another"
-            )
-        };
-        let memory = match fs::read(&file) {
-            Ok(bytes) => MemoryOrigins::from_bytes(&bytes).map_err(|error| fail(&error))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => MemoryOrigins::new(),
-            Err(error) => return Err(fail(&error).into()),
-        };
-        let memory = Arc::new(memory);
-        Ok(Self { file, memory })
-    }
-
-    /// Writes the file anew, so that it is never half written.
-    fn save(&self) -> Result<(), Failure> {
-        let new = self.file.with_added_extension("new");
-        fs::write(&new, self.memory.to_bytes())?;
-        Ok(fs::rename(new, &self.file)?)
-    }
 }
 
 #[tokio::main]
@@ -73,7 +45,7 @@ async fn main() -> Result<(), Failure> {
     let origins = origins.map(Origins::open).transpose()?;
     let config = match &origins {
         Some(known) => config
-            .origin_store(known.memory.clone())
+            .origin_store(known.memory())
             .continuity(Continuity::Refuse),
         None => config,
     };

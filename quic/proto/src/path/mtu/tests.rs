@@ -209,7 +209,7 @@ fn small_datagrams_say_nothing_of_full_ones() {
     let mut link = Link::new(1452, 1452);
     link.search();
     link.carries = 1300;
-    for _ in 0..2 {
+    for _ in 0..SUSPICIOUS / 2 {
         link.send_full();
         link.finish_probe(1250);
         link.send_full();

@@ -15,8 +15,8 @@ mod tests;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, Group, GroupMismatch, KeyExchange,
-    Level, Lineage, Negotiated, Profile, Session, Side, Status,
+    Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Negotiated,
+    Profile, Session, Side, Status,
 };
 
 pub(crate) use key_update::{OneRtt, Violation};
@@ -356,20 +356,9 @@ impl Handshake {
         let driven = session.drive(&mut input, &mut flight);
         let status = driven.map_err(Failure::from)?;
         if self.terms.policy.requires_post_quantum() {
-            let negotiated = session.negotiated();
-            let refused = |reason: String, group: Option<Group>| {
-                let groups = GroupMismatch::new(self.terms.policy.groups(), group);
-                Err(Failure::KeyExchange(Refusal::new(reason, groups)))
-            };
-            let classical = negotiated.group.filter(|group| !group.is_post_quantum());
-            if let Some(group) = classical {
-                let reason = format!("{group} was chosen, a post-quantum group is required");
-                return refused(reason, Some(group));
-            }
-            if status == Status::Complete && goes_back_to_classical(&negotiated) {
-                let reason = "the session that was resumed began without a post-quantum group";
-                return refused(reason.to_owned(), None);
-            }
+            let complete = status == Status::Complete;
+            refusal::require_post_quantum(&self.terms.policy, &session.negotiated(), complete)
+                .map_err(Failure::KeyExchange)?;
         }
         self.early_data = early_data(&**session);
         let mut progress = Progress::default();
@@ -486,12 +475,6 @@ impl Handshake {
     pub(crate) fn repeat_flights(&mut self) {
         self.streams.send_again();
     }
-}
-
-/// Returns true if a resumed session is not known to derive from a post-quantum group. Providers do
-/// not resume such sessions under a policy against it; this catches those that fail to.
-fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
-    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
 }
 
 /// Returns the status of 0-RTT data. A server that requests another ClientHello has thereby

@@ -1,6 +1,6 @@
 //! Refused key exchanges: what the peer is told, and what it told us.
 
-use hybriq_tls::{Group, GroupMismatch, KeyExchange};
+use hybriq_tls::{Group, GroupMismatch, KeyExchange, Lineage, Negotiated};
 
 use crate::limits;
 
@@ -27,6 +27,32 @@ impl Refusal {
             groups: Box::new(groups),
         }
     }
+}
+
+/// Refuses what goes against a policy that requires post-quantum groups. Providers do not choose classical
+/// groups or resume classical sessions under it; this catches those that fail to.
+pub(crate) fn require_post_quantum(
+    policy: &KeyExchange,
+    negotiated: &Negotiated,
+    complete: bool,
+) -> Result<(), Refusal> {
+    let refused = |reason: String, group: Option<Group>| {
+        Err(Refusal::new(
+            reason,
+            GroupMismatch::new(policy.groups(), group),
+        ))
+    };
+    let classical = negotiated.group.filter(|group| !group.is_post_quantum());
+    if let Some(group) = classical {
+        let reason = format!("{group} was chosen, a post-quantum group is required");
+        return refused(reason, Some(group));
+    }
+    let lineage = negotiated.lineage;
+    if complete && negotiated.resumed && lineage != Some(Lineage::PostQuantum) {
+        let reason = "the session that was resumed began without a post-quantum group";
+        return refused(reason.to_owned(), None);
+    }
+    Ok(())
 }
 
 /// Returns the reason that the peer is told by an end that takes these groups.

@@ -26,7 +26,7 @@ mod traffic;
 mod verdict;
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -97,6 +97,18 @@ impl Selection {
         }
         Ok(runs)
     }
+}
+
+/// Returns what these names stand for. Who is named twice runs once: two runs at a time would share a folder.
+fn find_each<T>(
+    wanted: &[String],
+    find: impl Fn(&String) -> Result<T, Failure>,
+    name: impl Fn(&T) -> &'static str,
+) -> Result<Vec<T>, Failure> {
+    let mut found = wanted.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let mut names = HashSet::new();
+    found.retain(|one| names.insert(name(one)));
+    Ok(found)
 }
 
 /// Runs the chosen cases, prints each result, and has the results so far saved: they stand after an interruption.

@@ -1,13 +1,12 @@
 //! Implementations, each a program that keeps the contract of the runner.
 
 use std::{
-    collections::HashSet,
     env,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use super::Failure;
+use super::{Failure, find_each};
 use crate::runner::Role;
 
 /// An implementation.
@@ -176,14 +175,7 @@ pub(super) fn select(wanted: &[String]) -> Result<Vec<&'static Peer>, Failure> {
             format!("no implementation is called '{name}'; there are {names}").into()
         })
     };
-    let mut found = wanted
-        .iter()
-        .map(find)
-        .collect::<Result<Vec<_>, Failure>>()?;
-    // Whoever is named twice runs once: two runs at a time would share a folder.
-    let mut names = HashSet::new();
-    found.retain(|one| names.insert(one.name));
-    Ok(found)
+    find_each(wanted, find, |peer| peer.name)
 }
 
 /// Returns the names of all implementations.

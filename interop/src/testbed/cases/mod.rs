@@ -2,10 +2,10 @@
 
 mod list;
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use self::list::CASES;
-use super::{Failure, link::Conditions, verdict::Check};
+use super::{Failure, find_each, link::Conditions, verdict::Check};
 
 /// A case.
 #[derive(Clone, Copy, Debug)]
@@ -105,14 +105,7 @@ pub(super) fn select(wanted: &[String], quick: bool) -> Result<Vec<&'static Case
             format!("there is no case '{name}'; there are {names}").into()
         })
     };
-    let mut found = wanted
-        .iter()
-        .map(find)
-        .collect::<Result<Vec<_>, Failure>>()?;
-    // Whoever is named twice runs once: two runs at a time would share a folder.
-    let mut names = HashSet::new();
-    found.retain(|one| names.insert(one.name));
-    Ok(found)
+    find_each(wanted, find, |case| case.name)
 }
 
 #[cfg(test)]

@@ -48,10 +48,6 @@ impl Checksum {
         Self(bytes)
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
     /// Returns the digits of a name of a file.
     pub(crate) fn to_hex(self) -> String {
         use fmt::Write as _;

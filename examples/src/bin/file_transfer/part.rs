@@ -48,12 +48,16 @@ pub(crate) struct Names {
 impl Names {
     /// Returns the names for a file: others if its path or contents change.
     pub(crate) fn of(entry: &Entry, contents: &Contents) -> Self {
-        let both = [contents.sha256.as_bytes(), entry.path.as_str().as_bytes()].concat();
-        let mark = Checksum::of(&both).to_hex();
+        let mark = Self::prefix(entry) + &contents.sha256.to_hex();
         Self {
             data: format!("{mark}.part"),
             journal: format!("{mark}.journal"),
         }
+    }
+
+    /// Returns what the names for a path begin with, whatever its contents.
+    pub(crate) fn prefix(entry: &Entry) -> String {
+        Checksum::of(entry.path.as_str().as_bytes()).to_hex() + "-"
     }
 
     pub(crate) fn remove(&self, work: &Root) -> io::Result<()> {

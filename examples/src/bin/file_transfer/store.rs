@@ -1,6 +1,7 @@
 //! The folder that a transfer writes into.
 
 use std::{
+    collections::HashSet,
     fs::{File, Permissions},
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
@@ -159,7 +160,8 @@ impl Store {
         keep().map_err(Error::at(&entry.path))
     }
 
-    /// Sets the modes of the folders, the innermost first, and removes the work folder.
+    /// Sets the modes of the folders, the innermost first, and removes what is left in the work folder of files
+    /// in the list, former contents too. Unfinished files of other transfers stay for those to go on with.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let folders = self
             .manifest
@@ -174,8 +176,19 @@ impl Store {
             set.map_err(Error::at(&entry.path))?;
         }
         let clean = || {
+            let prefixes: HashSet<_> = self.manifest.entries().iter().map(Names::prefix).collect();
+            let mut others = false;
             for found in self.work.list()? {
-                self.work.remove(&found.name.to_string_lossy())?;
+                let name = found.name.to_string_lossy();
+                let prefix = name.split_inclusive('-').next();
+                if prefix.is_some_and(|prefix| prefixes.contains(prefix)) {
+                    self.work.remove(&name)?;
+                } else {
+                    others = true;
+                }
+            }
+            if others {
+                return Ok(());
             }
             self.root.remove_folder(WORK)
         };

@@ -218,6 +218,29 @@ async fn a_file_that_was_changed_meanwhile_begins_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_keeps_the_unfinished_files_of_another() {
+    let place = Place::new("another");
+    place.write("source/large", noise(SIZE));
+    cut_push(&place).await;
+    place.write("other/small", b"small");
+    let server = place.serve_with(place.settings());
+    let other = loop {
+        match place
+            .client()
+            .push(&place.at("other"), &server.at(""))
+            .await
+        {
+            Err(Error::Refused(refusal)) if refusal.reason == Reason::Busy => {}
+            done => break done.unwrap().report,
+        }
+    };
+    assert_eq!(other.written, 1);
+    let report = push_again(&place, &place.client()).await;
+    assert_eq!((report.written, report.bytes), (1, (SIZE - JOB) as u64));
+    assert!(!place.at("served").join(WORK).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_transfers_do_not_write_into_one_folder() {
     let place = Place::new("busy");
     place.write("source/large", noise(2 * PIECE as usize));

@@ -72,7 +72,7 @@ struct Matrix {
     /// Folder for captures, key logs, qlog files and what the endpoints print.
     #[arg(long, default_value = "interop-logs", value_name = "FOLDER")]
     logs: PathBuf,
-    /// Writes a page for a browser. Its links work where it lies in the folder of the logs.
+    /// Writes a page for a browser. Its links lead to the folder of the logs.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Writes the results for machines and for `compare`, after each run.
@@ -202,6 +202,10 @@ impl Matrix {
         }
         let former = self.keep.as_deref().map(Report::read).transpose()?;
         self.check_outputs()?;
+        let logs = match &self.html {
+            Some(page) => testbed::logs_from(page, &self.logs)?,
+            None => String::new(),
+        };
         let whole = |mut report: Report| {
             if let Some(former) = &former {
                 report.keep(former.clone());
@@ -219,7 +223,7 @@ impl Matrix {
         // Nobody may be listening any more.
         let _ = write!(io::stdout(), "\n{markdown}");
         let outputs = [
-            (&self.html, report.html()),
+            (&self.html, report.html(&logs)),
             (&self.json, report.json()?),
             (&self.markdown, markdown),
         ];

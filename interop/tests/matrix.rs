@@ -153,7 +153,7 @@ fn a_server_that_dies_is_named_at_once_with_its_last_words() {
     fs::write(&program, DYING).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let words = ["--clients", "hybriq", "--servers", "quic-go", "handshake"];
-    let page = folder.at("logs/matrix.html");
+    let page = folder.at("matrix.html");
     let done = folder
         .matrix(&words)
         .arg("--html")
@@ -170,6 +170,10 @@ fn a_server_that_dies_is_named_at_once_with_its_last_words() {
     );
     assert!(text.contains("in the capture: 0 handshakes"), "{text}");
     assert_eq!(broken_links(&page), [""; 0]);
+    let words = ["--clients", "quic-go", "--servers", "hybriq", "handshake"];
+    assert_eq!(folder.matrix(&words).status().unwrap().code(), Some(1));
+    let line = folder.report()["lines"][0].clone();
+    assert_eq!(line["text"], "client: exit status: 5", "{line}");
 }
 
 /// Returns the links of a page that lead nowhere, those to its own parts aside.

@@ -39,7 +39,7 @@ use crate::runner::{Role, stopped};
 pub use cases::names as case_names;
 pub use hosts::lack;
 pub use peers::names as peer_names;
-pub use report::{Comparison, Report};
+pub use report::{Comparison, Report, logs_from};
 pub use shell::{Wire, on_hosts};
 pub use traffic::{receive, send};
 

@@ -170,7 +170,7 @@ impl Run<'_> {
         let (role, status) = (first.0, first.1?);
         if role == Role::Server {
             downloading.kill().await?;
-            return Ok(self.server_ended(status));
+            return Ok(self.ended_badly("the server ended:", status, Role::Server));
         }
         for child in &mut beside {
             if let Some(status) = child.try_wait()? {
@@ -183,18 +183,19 @@ impl Run<'_> {
         stop(&mut serving).await?;
         Ok(match (status.code(), server_died) {
             (Some(UNSUPPORTED), _) => Ended::Unsupported(Role::Client),
-            (_, Some(status)) => self.server_ended(status),
+            (_, Some(status)) => self.ended_badly("the server ended:", status, Role::Server),
             (Some(0), None) => Ended::Well,
-            _ => Ended::Badly(format!(
-                "client: {status}; {}",
-                self.last_words(Role::Client)
-            )),
+            _ => self.ended_badly("client:", status, Role::Client),
         })
     }
 
-    fn server_ended(&self, status: ExitStatus) -> Ended {
-        let words = self.last_words(Role::Server);
-        Ended::Badly(format!("the server ended: {status}; {words}"))
+    fn ended_badly(&self, who: &str, status: ExitStatus, role: Role) -> Ended {
+        let mut reason = format!("{who} {status}");
+        let words = self.last_words(role);
+        if !words.is_empty() {
+            reason = format!("{reason}; {words}");
+        }
+        Ended::Badly(reason)
     }
 
     fn folder(role: Role) -> &'static str {

@@ -13,6 +13,7 @@ use std::{
 };
 
 pub use compare::Comparison;
+pub use page::logs_from;
 use serde::{Deserialize, Serialize};
 
 use super::{

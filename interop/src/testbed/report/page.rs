@@ -1,6 +1,10 @@
 //! The report as one page for a browser, without anything from elsewhere.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    io,
+    path::{Component, Path, PathBuf},
+};
 
 use super::{Line, Outcome, Report, Step};
 
@@ -8,8 +12,8 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 impl Report {
-    /// Returns the page. Its links to captures and logs are right where it lies beside them.
-    pub fn html(&self) -> String {
+    /// Returns the page, with this prefix of its links to captures and logs: see [`logs_from`].
+    pub fn html(&self, logs: &str) -> String {
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
@@ -20,9 +24,9 @@ impl Report {
         page += "<p>A verdict is taken from a capture of the link, decrypted with the key log. \
                  Point at a cell for what was measured; click or tap it to keep that, with links to its \
                  captures and logs, to which Enter leads.</p>\n";
-        self.write_grid(&mut page);
+        self.write_grid(&mut page, logs);
         page += "<p id=\"measured\" aria-live=\"polite\"></p>\n";
-        self.write_failures(&mut page);
+        self.write_failures(&mut page, logs);
         page += "<h2>Versions</h2>\n<ul>\n";
         for (name, version) in &self.versions {
             // Writing into a text does not fail.
@@ -35,7 +39,7 @@ impl Report {
         page
     }
 
-    fn write_grid(&self, page: &mut String) {
+    fn write_grid(&self, page: &mut String, prefix: &str) {
         *page += "<div class=\"grid\"><table>\n<thead><tr><th>client</th><th>server</th>";
         for (name, letters) in &self.cases {
             let _ = write!(
@@ -55,7 +59,7 @@ impl Report {
             );
             for (case, _) in &self.cases {
                 match self.line(client, server, case) {
-                    Some(line) => write_cell(page, line),
+                    Some(line) => write_cell(page, line, prefix),
                     None => *page += "<td></td>",
                 }
             }
@@ -79,17 +83,18 @@ impl Report {
         *page += "</ul>\n";
     }
 
-    fn write_failures(&self, page: &mut String) {
+    fn write_failures(&self, page: &mut String, prefix: &str) {
         if self.bad().next().is_none() {
             *page += "<p>Nothing failed.</p>\n";
             return;
         }
         *page += "<h2>Failures</h2>\n";
         for line in self.bad() {
-            let logs = escaped(&line.logs);
+            let id = escaped(&line.logs);
+            let logs = format!("{prefix}{id}");
             let _ = write!(
                 page,
-                "<details id=\"{logs}\"><summary>{}: {}</summary>\n\
+                "<details id=\"{id}\"><summary>{}: {}</summary>\n\
                  <p>Captures: <a href=\"{logs}/client/link.pcap\">client</a>, \
                  <a href=\"{logs}/server/link.pcap\">server</a>. \
                  Output: <a href=\"{logs}/client/output.log\">client</a>, \
@@ -110,6 +115,36 @@ impl Report {
     }
 }
 
+/// Returns what leads from a page to the folder of the logs, as a prefix of links: empty where the page lies
+/// in that folder.
+///
+/// # Errors
+/// One of the folders is not there.
+pub fn logs_from(page: &Path, logs: &Path) -> io::Result<String> {
+    let folder = match page.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let (from, to) = (folder.canonicalize()?, logs.canonicalize()?);
+    let common = from.components().zip(to.components());
+    let common = common.take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to.components().skip(common)).collect();
+    let mut prefix = String::new();
+    for part in &way {
+        for byte in part.as_encoded_bytes() {
+            // The unreserved characters of RFC 3986 §2.3.
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
+                prefix.push(char::from(*byte));
+            } else {
+                let _ = write!(prefix, "%{byte:02X}");
+            }
+        }
+        prefix.push('/');
+    }
+    Ok(prefix)
+}
+
 /// Returns the letter and the class of an outcome.
 const fn look(outcome: Outcome) -> (&'static str, &'static str) {
     match outcome {
@@ -121,7 +156,7 @@ const fn look(outcome: Outcome) -> (&'static str, &'static str) {
     }
 }
 
-fn write_cell(page: &mut String, line: &Line) {
+fn write_cell(page: &mut String, line: &Line, prefix: &str) {
     let (letter, class) = look(line.outcome);
     let mut measured = format!("{}: {}", line.title(), line.outcome.name().to_lowercase());
     if !line.text.is_empty() {
@@ -136,7 +171,7 @@ fn write_cell(page: &mut String, line: &Line) {
     let logs = match line.outcome {
         Outcome::Skipped => String::new(),
         _ => format!(
-            " data-logs=\"{}\" data-qlogs=\"{}\"",
+            " data-logs=\"{prefix}{}\" data-qlogs=\"{}\"",
             escaped(&line.logs),
             qlogs(line).join(" ")
         ),
@@ -214,7 +249,7 @@ mod tests {
             ("handshake", Outcome::Passed, "12 ms"),
             ("retry", Outcome::Failed, "no <Retry> & \"token\""),
         ])
-        .html();
+        .html("");
         assert!(page.contains("hybriq → aioquic, handshake: passed, 12 ms"));
         assert!(page.contains("no &lt;Retry&gt; &amp; &quot;token&quot;"));
         assert!(page.contains("Initial 0: CRYPTO") && page.contains("✗ lost"));
@@ -229,8 +264,26 @@ mod tests {
     }
 
     #[test]
+    fn links_lead_from_the_page_to_the_logs() {
+        let base = std::env::temp_dir().join(format!("hybriq-page-{}", std::process::id()));
+        let (pages, logs) = (base.join("pages"), base.join("logs #1"));
+        std::fs::create_dir_all(&pages).expect("a folder");
+        std::fs::create_dir_all(&logs).expect("a folder");
+        let from = |page: PathBuf| logs_from(&page, &logs).expect("both are there");
+        assert_eq!(from(logs.join("matrix.html")), "");
+        assert_eq!(from(base.join("matrix.html")), "logs%20%231/");
+        assert_eq!(from(pages.join("matrix.html")), "../logs%20%231/");
+        assert!(logs_from(&base.join("absent/matrix.html"), &logs).is_err());
+        std::fs::remove_dir_all(&base).expect("it was made");
+        let page = report(&[("retry", Outcome::Failed, "")]).html("../logs/");
+        assert!(page.contains("href=\"../logs/hybriq_aioquic/retry/client/link.pcap\""));
+        assert!(page.contains("data-logs=\"../logs/hybriq_aioquic/retry\""));
+        assert!(page.contains("id=\"hybriq_aioquic/retry\""));
+    }
+
+    #[test]
     fn without_failures_the_page_says_so() {
-        let page = report(&[("v2", Outcome::Passed, "")]).html();
+        let page = report(&[("v2", Outcome::Passed, "")]).html("");
         assert!(page.contains("Nothing failed."));
     }
 }

@@ -7,9 +7,9 @@ use std::{net::SocketAddr, time::Duration};
 
 use endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
-    AddressValidation, By, ClientConfig, Endpoint, Group, HandshakeCount, HandshakeKind,
-    HandshakeOutcome, KeyExchange, Lineage, RefusalReason, ServerConfig, Side, TransportConfig,
-    Version,
+    AddressValidation, By, ClientConfig, Continuity, Endpoint, Group, HandshakeCount,
+    HandshakeKind, HandshakeOutcome, KeyExchange, Lineage, RefusalReason, ServerConfig, Side,
+    TransportConfig, Version,
 };
 use tokio::net::UdpSocket;
 
@@ -172,6 +172,36 @@ async fn a_refused_handshake_counts_once() {
             assert_eq!(count.outcome, HandshakeOutcome::Refused { by, reason });
             assert_eq!(count.count, CLIENTS as u64);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_downgrade_that_is_refused_counts_once() {
+    let server = bind(server_config());
+    let config = client_config()
+        .without_resumption()
+        .continuity(Continuity::Refuse);
+    let client = Endpoint::client(config).unwrap();
+    let _first = Pair::of(server.clone(), client.clone()).await;
+    let classical = server_config().key_exchange(KeyExchange::OnlyClassical);
+    server.set_server_config(classical).unwrap();
+    let connecting = client.connect(server.local_address(), "localhost");
+    let accepting = async { server.accept().await.unwrap().accept().await };
+    let (refused, heard) = soon(async { tokio::join!(connecting, accepting) }).await;
+    refused.unwrap_err();
+    let heard = heard.unwrap_err().to_string();
+    assert!(
+        heard.ends_with("give it a post-quantum group again)"),
+        "{heard}"
+    );
+    for (endpoint, by, reason) in [
+        (client, By::Local, RefusalReason::Downgrade),
+        (server, By::Peer, RefusalReason::Parameters),
+    ] {
+        let counts = endpoint.handshakes();
+        assert_eq!(total(&counts), 2, "{counts:?}");
+        let refused = HandshakeOutcome::Refused { by, reason };
+        assert!(counts.iter().any(|it| it.outcome == refused), "{counts:?}");
     }
 }
 

@@ -20,7 +20,8 @@ pub struct HandshakeCount {
     pub count: u64,
 }
 
-/// End of a handshake. Each handshake has one, and is counted once.
+/// End of a handshake. Each handshake has one, and is counted once. A client that the application of a server
+/// never accepted has none at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HandshakeOutcome {
@@ -35,7 +36,9 @@ pub enum HandshakeOutcome {
         /// Lineage of the session.
         lineage: Lineage,
     },
-    /// An end refused the other by its policy.
+    /// An end refused the other by its policy. A client's handshake is complete before the server has its
+    /// certificate (RFC 8446 §2): one whose certificate is refused has `Completed`, and a connection that ends at
+    /// once.
     Refused {
         /// End that refused.
         by: By,
@@ -82,6 +85,10 @@ pub enum RefusalReason {
     Certificate,
     /// No application protocol in common.
     ApplicationProtocol,
+    /// The server was post-quantum before and is not now, and the client has
+    /// [`Continuity::Refuse`](crate::Continuity::Refuse). The server, which knows the alert alone, counts
+    /// [`Self::Parameters`] or [`Self::Certificate`].
+    Downgrade,
 }
 
 impl RefusalReason {
@@ -127,6 +134,9 @@ impl From<&ConnectError> for HandshakeOutcome {
         let (by, reason) = match error {
             ConnectError::Connection(ConnectionError::KeyExchangeRefused { by, .. }) => {
                 (*by, Some(RefusalReason::KeyExchange))
+            }
+            ConnectError::Connection(ConnectionError::Downgraded(_)) => {
+                (By::Local, Some(RefusalReason::Downgrade))
             }
             ConnectError::Connection(ConnectionError::Transport { by, code, .. }) => {
                 let alert = code.alert().map(Alert);

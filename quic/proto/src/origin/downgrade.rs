@@ -30,11 +30,12 @@ impl Downgrade {
     /// Returns the reason that the peer is told.
     pub(crate) const fn told(self) -> &'static str {
         if self.group.is_some() {
-            "this server's key exchange was post-quantum before"
+            "this server's key exchange was post-quantum before; give it a post-quantum group again"
         } else if self.session {
-            "the session began without a post-quantum group"
+            "the session began without a post-quantum group; forget the tickets from before"
         } else {
-            "this server's certificates were post-quantum before, or it says that they are"
+            "this server's certificates were post-quantum before, or it says that they are; give it \
+             post-quantum ones again"
         }
     }
 

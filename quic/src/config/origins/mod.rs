@@ -31,14 +31,15 @@ const MAGIC: &[u8] = b"hybriq origins 1\n";
 /// # Examples
 /// Kept in a file, with a fresh memory if there is none:
 /// ```no_run
-/// use std::{fs, sync::Arc};
+/// use std::{fs, io::ErrorKind, sync::Arc};
 ///
 /// use hybriq::{ClientConfig, Continuity, MemoryOrigins};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let origins = Arc::new(match fs::read("origins") {
 ///     Ok(bytes) => MemoryOrigins::from_bytes(&bytes)?,
-///     Err(_) => MemoryOrigins::new(),
+///     Err(error) if error.kind() == ErrorKind::NotFound => MemoryOrigins::new(),
+///     Err(error) => return Err(error.into()),
 /// });
 /// let config = ClientConfig::new()
 ///     .origin_store(origins.clone())

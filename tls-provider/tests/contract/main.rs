@@ -19,6 +19,7 @@ mod identity;
 mod key_log;
 mod lineage;
 mod ml_dsa;
+mod namesakes;
 mod negotiation;
 #[cfg(feature = "rustls")]
 mod profiles;

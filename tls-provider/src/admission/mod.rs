@@ -6,8 +6,12 @@ use crate::{
     Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, Profile, Suite,
 };
 
+mod signatures;
+
 #[cfg(test)]
 mod tests;
+
+pub(crate) use signatures::{check_signatures, schemes_of, verifies_any};
 
 /// Values by the server name that clients ask for, and one for all others.
 pub(crate) struct ByServerName<T> {

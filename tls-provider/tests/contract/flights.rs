@@ -62,7 +62,11 @@ impl Chain {
     }
 
     pub(crate) fn trust(&self) -> Trust {
-        Trust::roots_der([self.root.clone()])
+        Trust::roots_der([self.root()])
+    }
+
+    pub(crate) fn root(&self) -> CertificateDer<'static> {
+        self.root.clone()
     }
 }
 

@@ -27,6 +27,7 @@ mod resumption;
 mod sessions;
 #[cfg(feature = "rustls")]
 mod shares;
+mod signatures;
 mod signer;
 mod support;
 mod verifier;

@@ -21,7 +21,7 @@ use crate::tickets::s2n::Generation;
 use crate::{
     Alert, CertificateAlgorithms, ChainChoice, ClientAuth, ClientHello, ConfigError, Error, Group,
     Identity, KeyAlgorithm, KeyExchange, Lineage, Profile, Provider, ServerFlight, ServerOptions,
-    Session, Side, Start, Suite, Tickets,
+    Session, Side, SignatureScheme, Start, Suite, Tickets,
 };
 
 #[cfg(test)]
@@ -154,6 +154,7 @@ impl Shared {
     /// Returns the sizes of the answer to a client, if they are known: not with several certificates,
     /// among which s2n-tls chooses, nor where clients are asked for theirs.
     fn flight(&self, hello: &ClientHello, params: usize) -> Option<ServerFlight> {
+        admission::check(hello, &self.common.alpn).ok()?;
         let (named, group) = self.choose(hello).ok()?;
         let [identity] = &*named.parts.identities else {
             return None;
@@ -161,6 +162,9 @@ impl Shared {
         let leaf = CertificateAlgorithms::of(identity.certificates().first()?)?;
         // It loads keys of Ed25519 and makes no signatures with them.
         if named.parts.clients.is_some() || leaf.key == KeyAlgorithm::Ed25519 {
+            return None;
+        }
+        if !admission::verifies_any(hello, leaf.key.schemes()) {
             return None;
         }
         let offered = |suite: &&Suite| hello.cipher_suites().contains(&(**suite as u16));
@@ -201,6 +205,7 @@ impl Answer for Shared {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.common.alpn)?;
         let (named, group) = self.choose(hello)?;
+        admission::check_signatures(hello, &named.parts.schemes)?;
         let (lineages, config) = named
             .config(
                 group,
@@ -368,6 +373,8 @@ impl Named {
 /// Parts that all configurations of one server share.
 struct Parts {
     identities: Vec<Identity>,
+    /// Schemes by which the identities sign.
+    schemes: Vec<SignatureScheme>,
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,
@@ -405,6 +412,7 @@ impl Parts {
                 .iter()
                 .map(config::chain)
                 .collect::<Result<_, _>>()?,
+            schemes: admission::schemes_of(&identities, |_| None),
             identities,
             clients,
             alpn: options.alpn.clone().into(),

@@ -223,6 +223,15 @@ pub(super) fn under(
     })
 }
 
+/// Returns the certificates that the policy for a profile takes; `None` if there is not one policy for it.
+pub(super) const fn certificates(profile: Profile) -> Option<&'static str> {
+    match profile {
+        // The only policy of pure ML-KEM is stricter than the second.
+        Profile::Cnsa2 | Profile::Asd => Some("ML-DSA-87"),
+        Profile::Default | Profile::Bsi | Profile::Anssi | Profile::Fips140 => None,
+    }
+}
+
 /// Returns the policy with which a server serves, which signs with ML-DSA where it can.
 pub(super) fn of_server(policy: &'static Policy) -> &'static Policy {
     if policy.name == REQUIRE.name {

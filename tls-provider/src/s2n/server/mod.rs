@@ -33,7 +33,6 @@ pub struct Server {
 }
 
 struct Shared {
-    profile: Profile,
     policies: ByServerName<Named>,
     common: Common,
 }
@@ -63,9 +62,9 @@ impl Server {
             },
         )?;
         let shared = Shared {
-            profile: options.profile,
             policies,
             common: Common {
+                profile: options.profile,
                 alpn: parts.alpn.clone(),
                 key_log: options.key_log.open()?,
                 verifier: match &options.client_auth {
@@ -119,7 +118,7 @@ impl Provider for Server {
     }
 
     fn profile(&self) -> Profile {
-        self.shared.profile
+        self.shared.common.profile
     }
 
     fn is_fips(&self) -> bool {
@@ -196,7 +195,7 @@ impl Shared {
         }
         let group = choice?;
         let suites = named.policy.suites.iter().map(|suite| *suite as u16);
-        admission::check_suites(hello, suites, self.profile)?;
+        admission::check_suites(hello, suites, self.common.profile)?;
         Ok((named, group))
     }
 }

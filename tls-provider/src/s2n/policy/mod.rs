@@ -177,6 +177,9 @@ pub(super) fn find(
     key_exchange: &KeyExchange,
     suites: Option<&[Suite]>,
 ) -> Result<&'static Policy, ConfigError> {
+    if let Some(problem) = key_exchange.problem() {
+        return Err(refuse(key_exchange, format!("{problem}; {}", hint())));
+    }
     let found = match key_exchange {
         KeyExchange::PreferPostQuantum => Some(&POLICIES[0]),
         KeyExchange::RequirePostQuantum => Some(&POLICIES[1]),
@@ -186,11 +189,7 @@ pub(super) fn find(
         }
         KeyExchange::Exactly(groups) => POLICIES.iter().find(|policy| policy.groups == groups),
     };
-    let policy = found.ok_or_else(|| ConfigError::KeyExchange {
-        provider: NAME,
-        wanted: format!("{key_exchange:?}"),
-        hint: hint(),
-    })?;
+    let policy = found.ok_or_else(|| refuse(key_exchange, hint()))?;
     match suites {
         Some(suites) if suites != policy.suites => Err(super::unsupported(format!(
             "its policy `{}` has the cipher suites {:?} in this order; ask for these or for none, \
@@ -198,6 +197,14 @@ pub(super) fn find(
             policy.name, policy.suites
         ))),
         _ => Ok(policy),
+    }
+}
+
+fn refuse(wanted: &KeyExchange, hint: String) -> ConfigError {
+    ConfigError::KeyExchange {
+        provider: NAME,
+        wanted: format!("{wanted:?}"),
+        hint,
     }
 }
 
@@ -209,7 +216,8 @@ pub(super) fn under(
     suites: Option<&[Suite]>,
 ) -> Result<&'static Policy, ConfigError> {
     let found = find(key_exchange, suites);
-    if profile == Profile::Default || found.is_ok() {
+    // A list that no library can do is not the profile's fault.
+    if profile == Profile::Default || found.is_ok() || key_exchange.problem().is_some() {
         return found;
     }
     let groups = key_exchange.groups();

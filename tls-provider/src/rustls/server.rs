@@ -40,8 +40,8 @@ struct Shared {
     suites: Vec<Suite>,
     /// Bytes of the CertificateRequest; 0 if there is none.
     request: usize,
-    /// Schemes by which the identities sign; none if another choice of certificates may be made.
-    schemes: Vec<SignatureScheme>,
+    /// Schemes by which the identities sign; `None` if other certificates may be shown.
+    schemes: Option<Vec<SignatureScheme>>,
     /// Sessions behind the tickets, where 0-RTT data is accepted.
     sessions: Option<Arc<Sessions>>,
 }
@@ -118,9 +118,9 @@ impl Server {
     }
 }
 
-fn schemes(options: &ServerOptions) -> Vec<SignatureScheme> {
+fn schemes(options: &ServerOptions) -> Option<Vec<SignatureScheme>> {
     if options.change_rustls.is_some() {
-        return Vec::new();
+        return None;
     }
     admission::schemes_of(&options.identities, |identity| match identity.key() {
         Key::Signer(signer) => Some(signer.schemes().to_vec()),
@@ -305,7 +305,7 @@ impl Answering for Shared {
         let suites = config.crypto_provider().cipher_suites.iter();
         let suites = suites.map(|suite| suite.suite().into());
         admission::check_suites(hello, suites, self.profile)?;
-        admission::check_signatures(hello, &self.schemes)?;
+        admission::check_signatures(hello, self.schemes.as_deref())?;
         capture::take();
         let mut tls = ServerConnection::new(config, Version::V1, start.params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;

@@ -76,6 +76,32 @@ mod with_classical_clients {
         }
     }
 
+    /// Its policies for classical groups and for pure ML-KEM alone have no signatures of ML-DSA.
+    #[cfg(feature = "rustls")]
+    #[test]
+    fn s2n_tls_tells_with_which_groups_it_cannot_sign() {
+        use hybriq_tls::Group;
+
+        let chain = Chain::of(&rcgen::PKCS_ML_DSA_65);
+        for (group, policy) in [
+            (Group::MLKEM1024, KeyExchange::PreferPostQuantum),
+            (Group::X25519, KeyExchange::OnlyClassical),
+        ] {
+            let client = ClientOptions::new().alpn(ALPN).trust(chain.trust());
+            let client = client.key_exchange(KeyExchange::Exactly(vec![group]));
+            let client = Backend::Rustls.client(&client).expect("a client");
+            let server = ServerOptions::new(chain.whole()).alpn(ALPN);
+            let server = server.key_exchange(policy);
+            let server = Backend::S2nTls.server(&server).expect("a server");
+            assert_eq!(server.server_flights(&client_hello(&*client), 0), []);
+            let failure = Pair::new(&*client, &*server).fail();
+            failure.assert(Side::Server, 40);
+            let text = failure.error.detail;
+            assert!(text.starts_with("no signature scheme in common"), "{text}");
+            assert!(text.contains("s2n-tls signs by ecdsa_secp256r1"), "{text}");
+        }
+    }
+
     /// A resumed session needs no signature.
     #[test]
     fn a_client_with_a_ticket_need_not_verify_a_signature_of_the_server() {

@@ -16,7 +16,9 @@
 //!   with it cannot verify an ML-DSA certificate: rustls does, and so does the profile `Cnsa2`.
 
 use super::NAME;
-use crate::{ConfigError, Group, KeyExchange, Profile, Suite};
+use crate::{
+    Alert, ConfigError, Error, Group, KeyExchange, Profile, SignatureScheme, Suite, admission,
+};
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,58 @@ pub(super) struct Policy {
     pub(super) remark: &'static str,
 }
 
+/// Signature schemes of policies without ML-DSA.
+const CLASSICAL_SCHEMES: &[SignatureScheme] = &[
+    SignatureScheme::ECDSA_SECP256R1_SHA256,
+    SignatureScheme::ECDSA_SECP384R1_SHA384,
+    SignatureScheme(0x0603),
+    SignatureScheme::RSA_PSS_RSAE_SHA256,
+    SignatureScheme::RSA_PSS_RSAE_SHA384,
+    SignatureScheme::RSA_PSS_RSAE_SHA512,
+    SignatureScheme(0x0809),
+    SignatureScheme(0x080a),
+    SignatureScheme(0x080b),
+];
+
+/// Signature schemes of policies with ML-DSA.
+const ALL_SCHEMES: [SignatureScheme; 12] = {
+    let mut all = [SignatureScheme::MLDSA44; 12];
+    all[1] = SignatureScheme::MLDSA65;
+    all[2] = SignatureScheme::MLDSA87;
+    let (_, classical) = all.split_at_mut(3);
+    classical.copy_from_slice(CLASSICAL_SCHEMES);
+    all
+};
+
 impl Policy {
+    /// Returns the schemes by which the policy signs and verifies.
+    pub(super) fn schemes(&self) -> &'static [SignatureScheme] {
+        match self.name {
+            "default_pq" | "CloudFront-Upstream-TLS-1-3-2025-PQ" => &ALL_SCHEMES,
+            "20260720" => &[
+                SignatureScheme::MLDSA87,
+                SignatureScheme::ECDSA_SECP384R1_SHA384,
+                SignatureScheme::RSA_PSS_RSAE_SHA384,
+                SignatureScheme(0x080a),
+            ],
+            "cnsa_2" => &[SignatureScheme::MLDSA87],
+            _ => CLASSICAL_SCHEMES,
+        }
+    }
+
+    /// Makes the error of a server whose keys have none of these schemes.
+    pub(super) fn signs_nothing(&self) -> Error {
+        let schemes = admission::scheme_names(self.schemes().iter().copied());
+        Error::new(
+            Alert::HANDSHAKE_FAILURE,
+            format!(
+                "{}: with the groups of this handshake {NAME} signs by {schemes}, and the server has no \
+                 certificate for these; give it one, or use rustls",
+                admission::NO_COMMON_SCHEME
+            ),
+        )
+    }
+
     /// Returns true if s2n-tls runs on a FIPS module, and all that the policy allows is approved.
     pub(super) fn is_fips(&self) -> bool {
         let mut groups = self.groups.iter();

@@ -163,7 +163,7 @@ impl Shared {
         if named.parts.clients.is_some() || leaf.key == KeyAlgorithm::Ed25519 {
             return None;
         }
-        if !admission::verifies_any(hello, leaf.key.schemes()) {
+        if !admission::verifies_any(hello, named.schemes.as_ref()?) {
             return None;
         }
         let offered = |suite: &&Suite| hello.cipher_suites().contains(&(**suite as u16));
@@ -204,7 +204,10 @@ impl Answer for Shared {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.common.alpn)?;
         let (named, group) = self.choose(hello)?;
-        admission::check_signatures(hello, &named.parts.schemes)?;
+        if named.schemes.as_deref() == Some(&[]) && !hello.has_ticket() {
+            return Err(named.policy.signs_nothing());
+        }
+        admission::check_signatures(hello, named.schemes.as_deref())?;
         let (lineages, config) = named
             .config(
                 group,
@@ -232,6 +235,8 @@ struct Named {
     key_exchange: KeyExchange,
     policy: &'static Policy,
     parts: Arc<Parts>,
+    /// Schemes of the identities that the policy has.
+    schemes: Option<Vec<SignatureScheme>>,
     live: RwLock<Live>,
     /// The same for clients that have pure ML-KEM alone, which the policy for all others lacks.
     pure: OnceLock<Option<Box<Self>>>,
@@ -293,6 +298,10 @@ impl Named {
             key_exchange: key_exchange.clone(),
             policy,
             parts: parts.clone(),
+            schemes: parts.schemes.clone().map(|mut schemes| {
+                schemes.retain(|scheme| policy.schemes().contains(scheme));
+                schemes
+            }),
             live: RwLock::new(Live { keys, scopes }),
             pure: OnceLock::new(),
         })
@@ -372,8 +381,8 @@ impl Named {
 /// Parts that all configurations of one server share.
 struct Parts {
     identities: Vec<Identity>,
-    /// Schemes by which the identities sign.
-    schemes: Vec<SignatureScheme>,
+    /// Schemes by which the identities sign, if they are known.
+    schemes: Option<Vec<SignatureScheme>>,
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,

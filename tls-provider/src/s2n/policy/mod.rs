@@ -33,8 +33,11 @@ pub(super) struct Policy {
     pub(super) remark: &'static str,
 }
 
-/// Signature schemes of policies without ML-DSA.
-const CLASSICAL_SCHEMES: &[SignatureScheme] = &[
+/// Signature schemes of policies with ML-DSA, which stands first.
+const ALL_SCHEMES: &[SignatureScheme] = &[
+    SignatureScheme::MLDSA44,
+    SignatureScheme::MLDSA65,
+    SignatureScheme::MLDSA87,
     SignatureScheme::ECDSA_SECP256R1_SHA256,
     SignatureScheme::ECDSA_SECP384R1_SHA384,
     SignatureScheme(0x0603),
@@ -46,21 +49,14 @@ const CLASSICAL_SCHEMES: &[SignatureScheme] = &[
     SignatureScheme(0x080b),
 ];
 
-/// Signature schemes of policies with ML-DSA.
-const ALL_SCHEMES: [SignatureScheme; 12] = {
-    let mut all = [SignatureScheme::MLDSA44; 12];
-    all[1] = SignatureScheme::MLDSA65;
-    all[2] = SignatureScheme::MLDSA87;
-    let (_, classical) = all.split_at_mut(3);
-    classical.copy_from_slice(CLASSICAL_SCHEMES);
-    all
-};
+/// Signature schemes of policies without ML-DSA.
+const CLASSICAL_SCHEMES: &[SignatureScheme] = ALL_SCHEMES.split_at(3).1;
 
 impl Policy {
     /// Returns the schemes by which the policy signs and verifies.
     pub(super) fn schemes(&self) -> &'static [SignatureScheme] {
         match self.name {
-            "default_pq" | "CloudFront-Upstream-TLS-1-3-2025-PQ" => &ALL_SCHEMES,
+            "default_pq" | "CloudFront-Upstream-TLS-1-3-2025-PQ" => ALL_SCHEMES,
             "20260720" => &[
                 SignatureScheme::MLDSA87,
                 SignatureScheme::ECDSA_SECP384R1_SHA384,

@@ -11,9 +11,9 @@ mod signatures;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use signatures::{
-    NO_COMMON_SCHEME, check_signatures, scheme_names, schemes_of, verifies_any,
-};
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub(crate) use signatures::{NO_COMMON_SCHEME, scheme_names, verifies_any};
+pub(crate) use signatures::{check_signatures, schemes_of};
 
 /// Values by the server name that clients ask for, and one for all others.
 pub(crate) struct ByServerName<T> {

@@ -166,7 +166,7 @@ pub enum KeyExchange {
     RequirePostQuantum,
     /// X25519, secp256r1 and secp384r1 only.
     OnlyClassical,
-    /// Exactly these groups, first preference first.
+    /// Exactly these groups, first preference first, each once.
     Exactly(Vec<Group>),
 }
 
@@ -202,6 +202,19 @@ impl KeyExchange {
             ],
             Self::OnlyClassical => &[Group::X25519, Group::SECP256R1, Group::SECP384R1],
             Self::Exactly(groups) => groups,
+        }
+    }
+
+    /// Says why no library can do the policy, if that is so.
+    #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+    pub(crate) fn problem(&self) -> Option<String> {
+        let groups = self.list();
+        let mut places = groups.iter().enumerate();
+        let repeated = places.find(|(at, group)| groups.iter().take(*at).any(|it| it == *group));
+        match repeated {
+            Some((_, group)) => Some(format!("the list has {group} twice; give each group once")),
+            None if groups.is_empty() => Some("the list of groups is empty; give some".to_owned()),
+            None => None,
         }
     }
 

@@ -6,8 +6,14 @@ use crate::{
     Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, Profile, Suite,
 };
 
+mod signatures;
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub(crate) use signatures::{NO_COMMON_SCHEME, scheme_names, verifies_any};
+pub(crate) use signatures::{check_signatures, schemes_of};
 
 /// Values by the server name that clients ask for, and one for all others.
 pub(crate) struct ByServerName<T> {

@@ -19,6 +19,8 @@ fn a_share_of_the_preferred_kind_wins() {
         (&[P256, X25519], &[P256], P256),
         (&[P256, X25519], &[], X25519),
         (&[Group(0x6a6a), X25519], &[Group(0x6a6a)], X25519),
+        // A configuration may not repeat a group, a peer may.
+        (&[X25519, X25519, HYBRID, HYBRID], &[X25519], HYBRID),
     ] {
         let found = choose_group(&ours, &hello(peer, shares)).expect("a common group");
         assert_eq!(found, chosen, "of {peer:?} with shares for {shares:?}");

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{from_validity, item};
+use crate::SignatureScheme;
 
 const SEQUENCE: u8 = super::SEQUENCE;
 const INTEGER: u8 = super::INTEGER;
@@ -158,6 +159,29 @@ impl KeyAlgorithm {
     /// Returns true if the key does not fall to a quantum computer.
     pub const fn is_post_quantum(self) -> bool {
         matches!(self, Self::MlDsa44 | Self::MlDsa65 | Self::MlDsa87)
+    }
+
+    /// Returns the schemes by which such a key may sign a handshake; none if they are not known.
+    pub(crate) const fn schemes(self) -> &'static [SignatureScheme] {
+        match self {
+            // Those for keys of the kind RSASSA-PSS as well.
+            Self::Rsa { .. } => &[
+                SignatureScheme::RSA_PSS_RSAE_SHA256,
+                SignatureScheme::RSA_PSS_RSAE_SHA384,
+                SignatureScheme::RSA_PSS_RSAE_SHA512,
+                SignatureScheme(0x0809),
+                SignatureScheme(0x080a),
+                SignatureScheme(0x080b),
+            ],
+            Self::EcdsaP256 => &[SignatureScheme::ECDSA_SECP256R1_SHA256],
+            Self::EcdsaP384 => &[SignatureScheme::ECDSA_SECP384R1_SHA384],
+            Self::EcdsaP521 => &[SignatureScheme(0x0603)],
+            Self::Ed25519 => &[SignatureScheme::ED25519],
+            Self::MlDsa44 => &[SignatureScheme::MLDSA44],
+            Self::MlDsa65 => &[SignatureScheme::MLDSA65],
+            Self::MlDsa87 => &[SignatureScheme::MLDSA87],
+            Self::Unknown => &[],
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn policy(profile: Profile, wanted: &KeyExchange) -> Result<KeyExchange, ConfigE
     }
     let names: Vec<String> = allowed.iter().map(Group::to_string).collect();
     Err(profile.forbids(format!(
-        "the group {} is not allowed; leave `key_exchange` out, or give some of {}",
+        "`key_exchange` must not have {}; leave it out, or give some of {}",
         forbidden.join(", "),
         names.join(", ")
     )))

@@ -50,9 +50,10 @@ fn a_profile_narrows_the_groups() {
         assert_eq!(groups(profile, &Exactly(vec![last])), Some(vec![last]));
         let text = policy(profile, &Exactly(vec![Group::X25519, last]));
         let text = text.expect_err("X25519").to_string();
-        assert!(
-            text.contains("the group X25519 is not allowed") && text.contains(&last.to_string())
-        );
+        assert!(text.contains("must not have X25519;") && text.contains(&last.to_string()));
+        let text = policy(profile, &Exactly(vec![Group(0x9999), Group::X25519]));
+        let text = text.expect_err("two groups").to_string();
+        assert!(text.contains("have group 0x9999, X25519;"), "{text}");
     }
 }
 

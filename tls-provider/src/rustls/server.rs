@@ -18,11 +18,12 @@ use super::{NAME, groups, suites, unsupported, verify, wrong_side};
 use crate::accepting::{Accepting, Answer as Answering};
 use crate::admission::{self, ByServerName};
 use crate::flight::Answer;
-use crate::options::DEFAULT_SUITES;
+use crate::options::{DEFAULT_SUITES, Key};
 use crate::tickets::sessions::{Audience, Sessions};
 use crate::{
     Alert, ChainChoice, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group,
-    KeyExchange, Profile, Provider, ServerFlight, ServerOptions, Session, Side, Start, Suite,
+    KeyExchange, Profile, Provider, ServerFlight, ServerOptions, Session, Side, SignatureScheme,
+    Start, Suite,
 };
 
 /// A provider of server sessions over rustls.
@@ -39,6 +40,8 @@ struct Shared {
     suites: Vec<Suite>,
     /// Bytes of the CertificateRequest; 0 if there is none.
     request: usize,
+    /// Schemes by which the identities sign; `None` if other certificates may be shown.
+    schemes: Option<Vec<SignatureScheme>>,
     /// Sessions behind the tickets, where 0-RTT data is accepted.
     sessions: Option<Arc<Sessions>>,
 }
@@ -104,6 +107,7 @@ impl Server {
                 alpn,
                 suites: options.suites.clone().unwrap_or(DEFAULT_SUITES.to_vec()),
                 request: parts.request_len(),
+                schemes: schemes(options),
                 identities: parts.resolver,
                 sessions: match parts.tickets {
                     Tickets::Kept(sessions) => Some(sessions),
@@ -112,6 +116,16 @@ impl Server {
             }),
         })
     }
+}
+
+fn schemes(options: &ServerOptions) -> Option<Vec<SignatureScheme>> {
+    if options.change_rustls.is_some() {
+        return None;
+    }
+    admission::schemes_of(&options.identities, |identity| match identity.key() {
+        Key::Signer(signer) => Some(signer.schemes().to_vec()),
+        Key::Der(_) => None,
+    })
 }
 
 /// Parts that all configurations of one server share.
@@ -291,6 +305,7 @@ impl Answering for Shared {
         let suites = config.crypto_provider().cipher_suites.iter();
         let suites = suites.map(|suite| suite.suite().into());
         admission::check_suites(hello, suites, self.profile)?;
+        admission::check_signatures(hello, self.schemes.as_deref())?;
         capture::take();
         let mut tls = ServerConnection::new(config, Version::V1, start.params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;
@@ -307,6 +322,7 @@ impl Answering for Shared {
 
 impl Shared {
     fn flights(&self, hello: &ClientHello, params: usize) -> Option<Vec<ServerFlight>> {
+        admission::check(hello, &self.alpn).ok()?;
         let policy = self.policies.get(hello.server_name());
         let group = admission::choose_group(&policy.groups, hello).ok()?;
         // rustls takes the client's first choice.

@@ -16,7 +16,7 @@ use rustls_pki_types::{ServerName, UnixTime};
 
 use super::capture;
 use crate::options::{Anchors, Custom};
-use crate::{CertificateDer, ClientAuth, ConfigError, PeerChain, Side, Trust, certificate};
+use crate::{Alert, CertificateDer, ClientAuth, ConfigError, PeerChain, Side, Trust, certificate};
 
 /// Returns a verifier of servers.
 pub(super) fn of_servers(
@@ -81,6 +81,29 @@ pub(super) fn of_clients(
         known,
         custom,
     }))
+}
+
+/// Reason to refuse a chain whose signature cannot be verified, whoever made it.
+const UNKNOWN_SIGNATURE: &str = "a certificate of the peer has a signature of an algorithm that rustls \
+    does not verify; have it reissued with ECDSA, Ed25519, ML-DSA, or RSA from SHA-256 on";
+
+/// Returns the error of a chain that was not accepted. A root is not known if only its name is: its key
+/// signed nothing in the chain.
+fn of_path(error: Error) -> Error {
+    let Error::InvalidCertificate(why) = &error else {
+        return error;
+    };
+    match why {
+        CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            CertificateError::UnknownIssuer.into()
+        }
+        CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
+            let error = crate::Error::new(Alert::UNSUPPORTED_CERTIFICATE, UNKNOWN_SIGNATURE);
+            CertificateError::Other(OtherError(Arc::new(error))).into()
+        }
+        _ => error,
+    }
 }
 
 /// Asks the application's verifier. Its error travels through rustls to the session.
@@ -188,7 +211,8 @@ impl ServerCertVerifier for OfServers {
             server_name,
             ocsp_response,
             now,
-        )?;
+        );
+        let verified = verified.map_err(of_path)?;
         if let Some(custom) = &self.custom {
             let name = server_name.to_str();
             let peer = PeerChain {
@@ -261,7 +285,8 @@ impl ClientCertVerifier for OfClients {
         let intermediates = completed.as_deref().unwrap_or(intermediates);
         let verified = self
             .inner
-            .verify_client_cert(end_entity, intermediates, now)?;
+            .verify_client_cert(end_entity, intermediates, now)
+            .map_err(of_path)?;
         if let Some(custom) = &self.custom {
             let peer = PeerChain {
                 owner: Side::Client,

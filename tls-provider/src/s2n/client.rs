@@ -72,6 +72,7 @@ impl Client {
             is_fips: policy.is_fips(),
             config,
             common: Common {
+                profile: options.profile,
                 alpn: options.alpn.clone().into(),
                 key_log: options.key_log.open()?,
                 verifier: options.trust.custom().map(|custom| custom.verifier.clone()),

@@ -2,7 +2,8 @@
 
 use s2n_tls::error::{Error as S2nError, ErrorType};
 
-use crate::{Alert, Error, Side};
+use super::policy;
+use crate::{Alert, Error, Profile, Side};
 
 /// Translates an error to the alert that the RFCs require. s2n-tls gives none for many errors, 80
 /// for some that are the peer's fault, and the same alert for an unknown authority and for a wrong
@@ -42,15 +43,36 @@ pub(super) fn of(error: &S2nError) -> Error {
     Error::new(alert, super::reason(error))
 }
 
-/// Translates an error of one side. Where a server knows no group of the client, a client was given one that
-/// it did not offer (RFC 8446 §4.2.8).
-pub(super) fn at(side: Side, error: &S2nError) -> Error {
+/// Translates an error of one side under a profile. Where a server knows no group of the client, a client
+/// was given one that it did not offer (RFC 8446 §4.2.8).
+pub(super) fn at(side: Side, profile: Profile, error: &S2nError) -> Error {
     match error.name() {
         "S2N_ERR_ECDHE_UNSUPPORTED_CURVE" if side.is_client() => {
             Error::new(Alert::ILLEGAL_PARAMETER, super::reason(error))
         }
-        _ => of(error),
+        _ => under(profile, of(error)),
     }
+}
+
+/// Adds the certificates of a profile to an error about one. Clients leave out theirs if the server does not
+/// take its signature, so that a server sees none.
+fn under(profile: Profile, error: Error) -> Error {
+    let Some(taken) = policy::certificates(profile) else {
+        return error;
+    };
+    let remedy = match error.alert {
+        Alert::CERTIFICATE_REQUIRED => {
+            "give the client an identity, make client certificates optional, or replace one that does not \
+             comply"
+        }
+        Alert::UNSUPPORTED_CERTIFICATE => "have the peer give a certificate that complies",
+        _ => return error,
+    };
+    let reason = error.detail;
+    Error::new(
+        error.alert,
+        format!("{reason}; {remedy}: under the profile `{profile}` s2n-tls takes {taken}"),
+    )
 }
 
 fn by_kind(error: &S2nError) -> Alert {

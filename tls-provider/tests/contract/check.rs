@@ -153,6 +153,41 @@ fn every_problem_of_a_server_is_reported() {
     }
 }
 
+/// A list that no library can do is told in the same way by each, with a profile or without.
+#[test]
+fn a_list_with_a_group_twice_or_without_any_is_a_problem() {
+    use hybriq_tls::Profile;
+    let authority = Authority::new("root");
+    let twice = |group| (vec![group, group], format!("the list has {group} twice"));
+    let empty = (Vec::new(), "the list of groups is empty".to_owned());
+    let cases = [
+        (Profile::Default, twice(Group::X25519)),
+        (Profile::Default, empty.clone()),
+        (Profile::Cnsa2, twice(Group::MLKEM1024)),
+        (Profile::Cnsa2, empty),
+    ];
+    for (profile, (groups, expected)) in cases {
+        let policy = KeyExchange::Exactly(groups);
+        let client = ClientOptions::new().trust(authority.trust());
+        let client = client.key_exchange(policy.clone()).profile(profile);
+        let server = ServerOptions::new(authority.issue(&[HOST]));
+        let by_name = server.clone().key_exchange_for(HOST, policy.clone());
+        let servers = [server.key_exchange(policy), by_name];
+        for backend in backends() {
+            let mut found = vec![backend.check_client(&client, now()).expect_err("a problem")];
+            found.push(backend.client(&client).err().expect("an error").into());
+            for server in &servers {
+                found.push(backend.check_server(server, now()).expect_err("a problem"));
+                found.push(backend.server(server).err().expect("an error").into());
+            }
+            for error in found {
+                assert_eq!(kinds(&error), ["groups"], "{backend} {profile}: {error}");
+                assert!(error.to_string().contains(&expected), "{backend}: {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_problem_of_a_client_is_reported() {
     let authority = Authority::new("root");

@@ -209,7 +209,7 @@ fn options_that_are_not_approved_are_errors() {
             for errors in refusals(contender, &options) {
                 let text = errors.to_string();
                 assert!(
-                    text.contains("the group X25519 is not allowed"),
+                    text.contains("must not have X25519"),
                     "{}: {text}",
                     contender.name
                 );

@@ -19,6 +19,7 @@ mod identity;
 mod key_log;
 mod lineage;
 mod ml_dsa;
+mod namesakes;
 mod negotiation;
 #[cfg(feature = "rustls")]
 mod profiles;
@@ -26,6 +27,7 @@ mod resumption;
 mod sessions;
 #[cfg(feature = "rustls")]
 mod shares;
+mod signatures;
 mod signer;
 mod support;
 mod verifier;

@@ -12,21 +12,16 @@ use crate::{ConfigError, Group, KeyExchange};
 #[cfg(test)]
 mod tests;
 
-/// Returns the groups of a policy in its order, each once.
+/// Returns the groups of a policy in its order.
 pub(super) fn of_policy(policy: &KeyExchange) -> Result<Vec<Group>, ConfigError> {
-    let mut groups: Vec<Group> = Vec::new();
-    for group in policy.groups() {
-        if implementation(group).is_none() {
-            return Err(refuse(policy, &format!("{group} is not implemented")));
-        }
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
+    if let Some(problem) = policy.problem() {
+        return Err(refuse(policy, &problem));
     }
-    if groups.is_empty() {
-        return Err(refuse(policy, "the list of groups is empty"));
+    let groups = policy.groups();
+    match groups.iter().find(|it| implementation(**it).is_none()) {
+        Some(group) => Err(refuse(policy, &format!("{group} is not implemented"))),
+        None => Ok(groups),
     }
-    Ok(groups)
 }
 
 fn refuse(policy: &KeyExchange, reason: &str) -> ConfigError {

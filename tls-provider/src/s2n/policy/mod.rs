@@ -16,7 +16,9 @@
 //!   with it cannot verify an ML-DSA certificate: rustls does, and so does the profile `Cnsa2`.
 
 use super::NAME;
-use crate::{ConfigError, Group, KeyExchange, Profile, Suite};
+use crate::{
+    Alert, ConfigError, Error, Group, KeyExchange, Profile, SignatureScheme, Suite, admission,
+};
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,54 @@ pub(super) struct Policy {
     pub(super) remark: &'static str,
 }
 
+/// Signature schemes of policies with ML-DSA, which stands first.
+const ALL_SCHEMES: &[SignatureScheme] = &[
+    SignatureScheme::MLDSA44,
+    SignatureScheme::MLDSA65,
+    SignatureScheme::MLDSA87,
+    SignatureScheme::ECDSA_SECP256R1_SHA256,
+    SignatureScheme::ECDSA_SECP384R1_SHA384,
+    SignatureScheme(0x0603),
+    SignatureScheme::RSA_PSS_RSAE_SHA256,
+    SignatureScheme::RSA_PSS_RSAE_SHA384,
+    SignatureScheme::RSA_PSS_RSAE_SHA512,
+    SignatureScheme(0x0809),
+    SignatureScheme(0x080a),
+    SignatureScheme(0x080b),
+];
+
+/// Signature schemes of policies without ML-DSA.
+const CLASSICAL_SCHEMES: &[SignatureScheme] = ALL_SCHEMES.split_at(3).1;
+
 impl Policy {
+    /// Returns the schemes by which the policy signs and verifies.
+    pub(super) fn schemes(&self) -> &'static [SignatureScheme] {
+        match self.name {
+            "default_pq" | "CloudFront-Upstream-TLS-1-3-2025-PQ" => ALL_SCHEMES,
+            "20260720" => &[
+                SignatureScheme::MLDSA87,
+                SignatureScheme::ECDSA_SECP384R1_SHA384,
+                SignatureScheme::RSA_PSS_RSAE_SHA384,
+                SignatureScheme(0x080a),
+            ],
+            "cnsa_2" => &[SignatureScheme::MLDSA87],
+            _ => CLASSICAL_SCHEMES,
+        }
+    }
+
+    /// Makes the error of a server whose keys have none of these schemes.
+    pub(super) fn signs_nothing(&self) -> Error {
+        let schemes = admission::scheme_names(self.schemes().iter().copied());
+        Error::new(
+            Alert::HANDSHAKE_FAILURE,
+            format!(
+                "{}: with the groups of this handshake {NAME} signs by {schemes}, and the server has no \
+                 certificate for these; give it one, or use rustls",
+                admission::NO_COMMON_SCHEME
+            ),
+        )
+    }
+
     /// Returns true if s2n-tls runs on a FIPS module, and all that the policy allows is approved.
     pub(super) fn is_fips(&self) -> bool {
         let mut groups = self.groups.iter();
@@ -177,6 +226,9 @@ pub(super) fn find(
     key_exchange: &KeyExchange,
     suites: Option<&[Suite]>,
 ) -> Result<&'static Policy, ConfigError> {
+    if let Some(problem) = key_exchange.problem() {
+        return Err(refuse(key_exchange, format!("{problem}; {}", hint())));
+    }
     let found = match key_exchange {
         KeyExchange::PreferPostQuantum => Some(&POLICIES[0]),
         KeyExchange::RequirePostQuantum => Some(&POLICIES[1]),
@@ -186,11 +238,7 @@ pub(super) fn find(
         }
         KeyExchange::Exactly(groups) => POLICIES.iter().find(|policy| policy.groups == groups),
     };
-    let policy = found.ok_or_else(|| ConfigError::KeyExchange {
-        provider: NAME,
-        wanted: format!("{key_exchange:?}"),
-        hint: hint(),
-    })?;
+    let policy = found.ok_or_else(|| refuse(key_exchange, hint()))?;
     match suites {
         Some(suites) if suites != policy.suites => Err(super::unsupported(format!(
             "its policy `{}` has the cipher suites {:?} in this order; ask for these or for none, \
@@ -198,6 +246,14 @@ pub(super) fn find(
             policy.name, policy.suites
         ))),
         _ => Ok(policy),
+    }
+}
+
+fn refuse(wanted: &KeyExchange, hint: String) -> ConfigError {
+    ConfigError::KeyExchange {
+        provider: NAME,
+        wanted: format!("{wanted:?}"),
+        hint,
     }
 }
 
@@ -209,7 +265,8 @@ pub(super) fn under(
     suites: Option<&[Suite]>,
 ) -> Result<&'static Policy, ConfigError> {
     let found = find(key_exchange, suites);
-    if profile == Profile::Default || found.is_ok() {
+    // A list that no library can do is not the profile's fault.
+    if profile == Profile::Default || found.is_ok() || key_exchange.problem().is_some() {
         return found;
     }
     let groups = key_exchange.groups();
@@ -221,6 +278,15 @@ pub(super) fn under(
             groups.join(", ")
         ),
     })
+}
+
+/// Returns the certificates that the policy for a profile takes; `None` if there is not one policy for it.
+pub(super) const fn certificates(profile: Profile) -> Option<&'static str> {
+    match profile {
+        // The only policy of pure ML-KEM is stricter than the second.
+        Profile::Cnsa2 | Profile::Asd => Some("ML-DSA-87"),
+        Profile::Default | Profile::Bsi | Profile::Anssi | Profile::Fips140 => None,
+    }
 }
 
 /// Returns the policy with which a server serves, which signs with ML-DSA where it can.

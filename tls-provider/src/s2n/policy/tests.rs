@@ -26,6 +26,11 @@ fn the_table_is_what_s2n_tls_sends() {
             .expect("well-formed")
             .expect("whole");
         assert_eq!(hello.groups(), policy.groups, "{}", policy.name);
+        let mut schemes: Vec<u16> = policy.schemes().iter().map(|it| it.0).collect();
+        let mut announced = hello.signature_schemes().to_vec();
+        schemes.sort_unstable();
+        announced.sort_unstable();
+        assert_eq!(announced, schemes, "{}", policy.name);
         let suites: Vec<u16> = policy.suites.iter().map(|suite| *suite as u16).collect();
         let offered: Vec<u16> = hello
             .cipher_suites()

@@ -21,7 +21,7 @@ use crate::tickets::s2n::Generation;
 use crate::{
     Alert, CertificateAlgorithms, ChainChoice, ClientAuth, ClientHello, ConfigError, Error, Group,
     Identity, KeyAlgorithm, KeyExchange, Lineage, Profile, Provider, ServerFlight, ServerOptions,
-    Session, Side, Start, Suite, Tickets,
+    Session, Side, SignatureScheme, Start, Suite, Tickets,
 };
 
 #[cfg(test)]
@@ -33,7 +33,6 @@ pub struct Server {
 }
 
 struct Shared {
-    profile: Profile,
     policies: ByServerName<Named>,
     common: Common,
 }
@@ -63,9 +62,9 @@ impl Server {
             },
         )?;
         let shared = Shared {
-            profile: options.profile,
             policies,
             common: Common {
+                profile: options.profile,
                 alpn: parts.alpn.clone(),
                 key_log: options.key_log.open()?,
                 verifier: match &options.client_auth {
@@ -119,7 +118,7 @@ impl Provider for Server {
     }
 
     fn profile(&self) -> Profile {
-        self.shared.profile
+        self.shared.common.profile
     }
 
     fn is_fips(&self) -> bool {
@@ -154,6 +153,7 @@ impl Shared {
     /// Returns the sizes of the answer to a client, if they are known: not with several certificates,
     /// among which s2n-tls chooses, nor where clients are asked for theirs.
     fn flight(&self, hello: &ClientHello, params: usize) -> Option<ServerFlight> {
+        admission::check(hello, &self.common.alpn).ok()?;
         let (named, group) = self.choose(hello).ok()?;
         let [identity] = &*named.parts.identities else {
             return None;
@@ -161,6 +161,9 @@ impl Shared {
         let leaf = CertificateAlgorithms::of(identity.certificates().first()?)?;
         // It loads keys of Ed25519 and makes no signatures with them.
         if named.parts.clients.is_some() || leaf.key == KeyAlgorithm::Ed25519 {
+            return None;
+        }
+        if !admission::verifies_any(hello, named.schemes.as_ref()?) {
             return None;
         }
         let offered = |suite: &&Suite| hello.cipher_suites().contains(&(**suite as u16));
@@ -192,7 +195,7 @@ impl Shared {
         }
         let group = choice?;
         let suites = named.policy.suites.iter().map(|suite| *suite as u16);
-        admission::check_suites(hello, suites, self.profile)?;
+        admission::check_suites(hello, suites, self.common.profile)?;
         Ok((named, group))
     }
 }
@@ -201,6 +204,10 @@ impl Answer for Shared {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.common.alpn)?;
         let (named, group) = self.choose(hello)?;
+        if named.schemes.as_deref() == Some(&[]) && !hello.has_ticket() {
+            return Err(named.policy.signs_nothing());
+        }
+        admission::check_signatures(hello, named.schemes.as_deref())?;
         let (lineages, config) = named
             .config(
                 group,
@@ -228,6 +235,8 @@ struct Named {
     key_exchange: KeyExchange,
     policy: &'static Policy,
     parts: Arc<Parts>,
+    /// Schemes of the identities that the policy has.
+    schemes: Option<Vec<SignatureScheme>>,
     live: RwLock<Live>,
     /// The same for clients that have pure ML-KEM alone, which the policy for all others lacks.
     pure: OnceLock<Option<Box<Self>>>,
@@ -289,6 +298,10 @@ impl Named {
             key_exchange: key_exchange.clone(),
             policy,
             parts: parts.clone(),
+            schemes: parts.schemes.clone().map(|mut schemes| {
+                schemes.retain(|scheme| policy.schemes().contains(scheme));
+                schemes
+            }),
             live: RwLock::new(Live { keys, scopes }),
             pure: OnceLock::new(),
         })
@@ -368,6 +381,8 @@ impl Named {
 /// Parts that all configurations of one server share.
 struct Parts {
     identities: Vec<Identity>,
+    /// Schemes by which the identities sign, if they are known.
+    schemes: Option<Vec<SignatureScheme>>,
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,
@@ -405,6 +420,7 @@ impl Parts {
                 .iter()
                 .map(config::chain)
                 .collect::<Result<_, _>>()?,
+            schemes: admission::schemes_of(&identities, |_| None),
             identities,
             clients,
             alpn: options.alpn.clone().into(),

@@ -51,6 +51,7 @@ pub(super) fn connection(
 /// Parts that all sessions of a provider share.
 #[derive(Clone)]
 pub(super) struct Common {
+    pub(super) profile: Profile,
     pub(super) alpn: Arc<[Vec<u8>]>,
     pub(super) key_log: Option<Arc<KeyLogSink>>,
     /// The application's check of certificates, after the one of s2n-tls.
@@ -164,7 +165,9 @@ impl Running {
         let polled = io::with(&mut self.io, || connection.poll_negotiate().map_ok(drop));
         match polled {
             Poll::Pending => {}
-            Poll::Ready(Err(error)) => return Err(failure::at(self.side, &error)),
+            Poll::Ready(Err(error)) => {
+                return Err(failure::at(self.side, self.common.profile, &error));
+            }
             Poll::Ready(Ok(())) => self.complete = true,
         }
         if !self.io.message.is_empty() {

@@ -25,6 +25,7 @@ fn careless_server(initial: &[u8]) -> Running {
         group: Group::X25519MLKEM768,
     };
     let common = Common {
+        profile: Profile::Default,
         alpn: [].into(),
         key_log: None,
         verifier: None,

@@ -1,0 +1,76 @@
+//! Signature schemes that a server and its client have in common.
+
+use super::{is_grease, listed};
+use crate::{Alert, CertificateAlgorithms, ClientHello, Error, Identity, SignatureScheme};
+
+/// Returns the schemes by which these identities sign, in their order; `None` if those of one are not known.
+/// `of_signer` gives those of a key that is elsewhere, if it is not the certificate that tells them.
+pub(crate) fn schemes_of(
+    identities: &[Identity],
+    of_signer: impl Fn(&Identity) -> Option<Vec<SignatureScheme>>,
+) -> Option<Vec<SignatureScheme>> {
+    let mut schemes = Vec::new();
+    for identity in identities {
+        let of_key = || {
+            let leaf = identity.certificates().first()?;
+            Some(CertificateAlgorithms::of(leaf)?.key.schemes().to_vec())
+        };
+        let found = of_signer(identity).or_else(of_key).unwrap_or_default();
+        if found.is_empty() {
+            return None;
+        }
+        for scheme in found {
+            if !schemes.contains(&scheme) {
+                schemes.push(scheme);
+            }
+        }
+    }
+    Some(schemes)
+}
+
+/// Returns true if a client verifies signatures of one of these schemes.
+pub(crate) fn verifies_any(hello: &ClientHello, ours: &[SignatureScheme]) -> bool {
+    ours.iter()
+        .any(|scheme| hello.signature_schemes().contains(&scheme.0))
+}
+
+/// Words before the schemes of a server that has none in common with its client.
+pub(crate) const NO_COMMON_SCHEME: &str = "no signature scheme in common";
+
+/// Refuses a client that verifies no signature of ours, where we know them. Its ticket may make one
+/// unnecessary.
+pub(crate) fn check_signatures(
+    hello: &ClientHello,
+    ours: Option<&[SignatureScheme]>,
+) -> Result<(), Error> {
+    let Some(ours) = ours.filter(|ours| !hello.has_ticket() && !verifies_any(hello, ours)) else {
+        return Ok(());
+    };
+    let theirs = hello.signature_schemes().iter().copied();
+    let theirs = theirs.filter(|scheme| !is_grease(*scheme) && !is_legacy(*scheme));
+    let (ours, theirs) = (
+        scheme_names(ours.iter().copied()),
+        scheme_names(theirs.map(SignatureScheme)),
+    );
+    Err(Error::new(
+        Alert::HANDSHAKE_FAILURE,
+        format!(
+            "{NO_COMMON_SCHEME}: the server signs by {ours}, the client verifies {theirs}; \
+             give the server a certificate with a key that the client verifies, and both ends the same \
+             profile if they have one"
+        ),
+    ))
+}
+
+/// Returns true for a scheme that signs certificates but no handshake of TLS 1.3 (RFC 8446 §4.2.3).
+const fn is_legacy(scheme: u16) -> bool {
+    matches!(scheme, 0x0201..=0x0203 | 0x0301..=0x0303 | 0x0401 | 0x0501 | 0x0601)
+}
+
+/// Returns the names of schemes, and the numbers of those without a name.
+pub(crate) fn scheme_names(schemes: impl Iterator<Item = SignatureScheme>) -> String {
+    listed(&mut schemes.map(|scheme| match scheme.name() {
+        Some(name) => name.to_owned(),
+        None => format!("{:#06x}", scheme.0),
+    }))
+}

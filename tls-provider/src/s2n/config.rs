@@ -50,6 +50,13 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
         Key::Der(key) => key,
         Key::Signer(signer) => return public_chain(identity, signer),
     };
+    let is_ml_dsa = || {
+        let leaf = crate::CertificateAlgorithms::of(identity.certificates().first()?)?;
+        Some(leaf.key.is_post_quantum())
+    };
+    if !super::HAS_ML_DSA && is_ml_dsa() == Some(true) {
+        return Err(ConfigError::Identity(super::NO_ML_DSA.to_owned()));
+    }
     let remedy = certificate::key_remedy(key.secret_der());
     let key = pem::key(key).ok_or_else(|| {
         ConfigError::Identity(

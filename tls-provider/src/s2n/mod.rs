@@ -35,8 +35,18 @@ fn is_fips() -> bool {
     crate::is_fips() && s2n_tls::init::fips_mode().is_ok_and(|mode| mode.is_enabled())
 }
 
-/// Refuses a profile that asks for a FIPS module which s2n-tls does not have.
+/// False if s2n-tls has no ML-DSA: AWS-LC's FIPS module lacks a function that its build asks for.
+const HAS_ML_DSA: bool = !cfg!(feature = "fips");
+
+const NO_ML_DSA: &str =
+    "s2n-tls has no ML-DSA over a FIPS module; use rustls, or build without the feature `fips`";
+
+/// Refuses a profile that asks for a FIPS module which s2n-tls does not have, or for what it lacks with one.
 fn check_module(profile: Profile) -> Result<(), ConfigError> {
+    if !HAS_ML_DSA && matches!(profile, Profile::Cnsa2 | Profile::Asd) {
+        let problem = NO_ML_DSA.to_owned();
+        return Err(ConfigError::Profile { profile, problem });
+    }
     if profile != Profile::Fips140 || is_fips() {
         return Ok(());
     }

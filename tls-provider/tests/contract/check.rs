@@ -174,6 +174,9 @@ fn a_list_with_a_group_twice_or_without_any_is_a_problem() {
         let by_name = server.clone().key_exchange_for(HOST, policy.clone());
         let servers = [server.key_exchange(policy), by_name];
         for backend in backends() {
+            if cfg!(feature = "fips") && profile == Profile::Cnsa2 && backend != Backend::Rustls {
+                continue; // It has no ML-DSA then, and says so first.
+            }
             let mut found = vec![backend.check_client(&client, now()).expect_err("a problem")];
             found.push(backend.client(&client).err().expect("an error").into());
             for server in &servers {

@@ -122,6 +122,9 @@ fn plain_rustls_exports_the_same() {
             Suite::ChaCha20Poly1305Sha256,
         ] {
             println!("{} with {suite}", contender.name);
+            if cfg!(feature = "fips") && suite == Suite::ChaCha20Poly1305Sha256 {
+                continue; // rustls itself has it not, over a FIPS module.
+            }
             let options = ClientOptions::new().alpn(ALPN).trust(authority.trust());
             let client = (contender.client)(&options).expect("a client");
             let session = client.session(Side::Client, client_start(HOST));

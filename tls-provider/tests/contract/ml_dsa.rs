@@ -9,7 +9,7 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-use crate::support::{ALPN, CONTENDERS, HOST, Pair, pairings};
+use crate::support::{ALPN, Contender, HOST, Pair, with_ml_dsa};
 
 /// Parameter sets with their code points in TLS (draft-ietf-tls-mldsa).
 const KINDS: [(&rcgen::SignatureAlgorithm, KeyAlgorithm, u16); 3] = [
@@ -58,12 +58,16 @@ impl Hierarchy {
     }
 }
 
+fn pairings_with_ml_dsa() -> impl Iterator<Item = (&'static Contender, &'static Contender)> {
+    with_ml_dsa().flat_map(|client| with_ml_dsa().map(move |server| (client, server)))
+}
+
 /// Each end verifies the chain of the other, whichever library it has.
 #[test]
 fn both_ends_show_chains_of_every_parameter_set() {
     for (kind, algorithm, scheme) in KINDS {
         let hierarchy = Hierarchy::new(kind);
-        for pairing in pairings() {
+        for pairing in pairings_with_ml_dsa() {
             let client = ClientOptions::new()
                 .alpn(ALPN)
                 .trust(hierarchy.trust.clone())
@@ -96,8 +100,8 @@ fn both_ends_show_chains_of_every_parameter_set() {
 fn a_server_requires_post_quantum_keys_and_shows_a_post_quantum_chain() {
     for (kind, ..) in KINDS {
         let hierarchy = Hierarchy::new(kind);
-        for server_of in CONTENDERS {
-            for client_of in CONTENDERS {
+        for server_of in with_ml_dsa() {
+            for client_of in with_ml_dsa() {
                 let client = ClientOptions::new()
                     .alpn(ALPN)
                     .trust(hierarchy.trust.clone());
@@ -126,7 +130,7 @@ fn a_private_key_is_read_in_each_of_its_forms() {
     let trust = Trust::roots_pem(CERTIFICATE).expect("a root");
     for (form, key) in FORMS {
         let identity = Identity::from_pem(CERTIFICATE, key).expect("PEM");
-        for pairing in pairings() {
+        for pairing in pairings_with_ml_dsa() {
             println!("{form}, {} to {}", pairing.0.name, pairing.1.name);
             let client = ClientOptions::new().alpn(ALPN).trust(trust.clone());
             let server = ServerOptions::new(identity.clone()).alpn(ALPN);
@@ -135,12 +139,29 @@ fn a_private_key_is_read_in_each_of_its_forms() {
     }
 }
 
+#[cfg(all(unix, feature = "s2n-tls", feature = "fips"))]
+#[test]
+fn s2n_tls_over_a_fips_module_says_that_it_has_no_ml_dsa() {
+    use hybriq_tls::{Backend, Profile};
+
+    const REMEDY: &str = "no ML-DSA over a FIPS module; use rustls";
+    let identity = Identity::from_pem(CERTIFICATE, FORMS[0].1).expect("PEM");
+    let options = ServerOptions::new(identity).alpn(ALPN);
+    let error = Backend::S2nTls.server(&options).err().expect("an error");
+    assert!(error.to_string().contains(REMEDY), "{error}");
+    for profile in [Profile::Cnsa2, Profile::Asd] {
+        let client = ClientOptions::new().alpn(ALPN).profile(profile);
+        let error = Backend::S2nTls.client(&client).err().expect("an error");
+        assert!(error.to_string().contains(REMEDY), "{error}");
+    }
+}
+
 /// Forms of drafts before RFC 9881 are refused, and the error says how to convert them.
 #[test]
 fn a_private_key_in_another_form_is_told_with_the_remedy() {
     let key = include_bytes!("keys/bare-seed.pem");
     let identity = Identity::from_pem(CERTIFICATE, key).expect("PEM");
-    for contender in CONTENDERS {
+    for contender in with_ml_dsa() {
         let options = ServerOptions::new(identity.clone()).alpn(ALPN);
         let error = (contender.server)(&options).err().expect("an error");
         let text = error.to_string();
@@ -155,7 +176,7 @@ fn a_key_of_another_certificate_is_refused() {
     let other = KeyPair::generate_for(&rcgen::PKCS_ML_DSA_44).expect("a key");
     let pem = other.serialize_pem();
     let identity = Identity::from_pem(CERTIFICATE, pem.as_bytes()).expect("PEM");
-    for contender in CONTENDERS {
+    for contender in with_ml_dsa() {
         let options = ServerOptions::new(identity.clone()).alpn(ALPN);
         let error = (contender.server)(&options).err().expect("an error");
         let text = error.to_string();

@@ -96,7 +96,7 @@ fn able(profile: Profile) -> impl Iterator<Item = &'static Contender> {
     let pure = profile.groups() == Some(&[Group::MLKEM1024]);
     CONTENDERS
         .iter()
-        .filter(move |it| it.name == "rustls" || pure)
+        .filter(move |it| it.name == "rustls" || pure && it.has_ml_dsa())
 }
 
 fn rustls() -> &'static Contender {

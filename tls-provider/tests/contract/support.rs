@@ -50,6 +50,18 @@ pub(crate) const CONTENDERS: &[Contender] = &[
     },
 ];
 
+impl Contender {
+    /// Returns true if it has ML-DSA, which s2n-tls has not over a FIPS module.
+    pub(crate) fn has_ml_dsa(&self) -> bool {
+        self.name == "rustls" || !cfg!(feature = "fips")
+    }
+}
+
+/// The contenders with ML-DSA.
+pub(crate) fn with_ml_dsa() -> impl Iterator<Item = &'static Contender> {
+    CONTENDERS.iter().filter(|it| it.has_ml_dsa())
+}
+
 /// Every contender as client with every contender as server.
 pub(crate) fn pairings() -> impl Iterator<Item = (&'static Contender, &'static Contender)> {
     CONTENDERS

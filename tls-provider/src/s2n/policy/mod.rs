@@ -70,7 +70,11 @@ impl Policy {
 
     /// Makes the error of a server whose keys have none of these schemes.
     pub(super) fn signs_nothing(&self) -> Error {
-        let schemes = admission::scheme_names(self.schemes().iter().copied());
+        let schemes = self.schemes().iter().copied();
+        let schemes = schemes
+            .map(admission::scheme_name)
+            .collect::<Vec<_>>()
+            .join(", ");
         Error::new(
             Alert::HANDSHAKE_FAILURE,
             format!(

@@ -6,13 +6,15 @@ use crate::{
     Alert, ClientHello, ConfigError, Error, Group, GroupMismatch, KeyExchange, Profile, Suite,
 };
 
+mod lists;
 mod signatures;
 
 #[cfg(test)]
 mod tests;
 
+use self::lists::with_lists;
 #[cfg(all(unix, feature = "s2n-tls"))]
-pub(crate) use signatures::{NO_COMMON_SCHEME, scheme_names, verifies_any};
+pub(crate) use signatures::{NO_COMMON_SCHEME, scheme_name, verifies_any};
 pub(crate) use signatures::{check_signatures, schemes_of};
 
 /// Values by the server name that clients ask for, and one for all others.
@@ -138,22 +140,13 @@ pub(crate) fn check_suites(
         Profile::Default => Alert::HANDSHAKE_FAILURE,
         _ => Alert::INSUFFICIENT_SECURITY,
     };
-    let (ours, theirs) = (
-        suites(ours),
-        suites(
-            hello
-                .cipher_suites()
-                .iter()
-                .copied()
-                .filter(|suite| !is_grease(*suite)),
-        ),
-    );
+    let theirs = hello.cipher_suites().iter().copied();
+    let theirs = theirs.filter(|suite| !is_grease(*suite));
+    let end = "; give both ends one in common with `suites`, or the same profile";
+    let words = [NO_COMMON_SUITE, ": the server takes ", ", the client ", end];
     Err(Error::new(
         alert,
-        format!(
-            "{NO_COMMON_SUITE}: the server takes {ours}, the client {theirs}; give both ends one in \
-             common with `suites`, or the same profile"
-        ),
+        with_lists(words, ours.map(suite_name), theirs.map(suite_name)),
     ))
 }
 
@@ -162,43 +155,29 @@ const fn is_grease(number: u16) -> bool {
     number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
 }
 
-/// Returns the names of cipher suites, and the numbers of those without a name.
-fn suites(suites: impl Iterator<Item = u16>) -> String {
-    let mut names = suites.map(|number| match Suite::from_iana(number) {
+/// Returns the name of a cipher suite, or its number if it has none.
+fn suite_name(number: u16) -> String {
+    match Suite::from_iana(number) {
         Some(suite) => suite.to_string(),
         None => format!("{number:#06x}"),
-    });
-    listed(&mut names)
+    }
 }
-
-/// Entries of a list that a message names.
-const NAMED: usize = 8;
 
 /// Says what both ends speak if they have no application protocol in common.
 fn no_protocol(ours: &[Vec<u8>], hello: &ClientHello) -> String {
-    let ours = protocols(ours.iter().map(Vec::as_slice));
-    let theirs = protocols(hello.alpn());
-    format!(
-        "no application protocol in common: the server speaks {ours}, the client {theirs}; give both \
-         ends one in common with `alpn`"
-    )
+    let words = [
+        "no application protocol in common",
+        ": the server speaks ",
+        ", the client ",
+        "; give both ends one in common with `alpn`",
+    ];
+    let ours = ours.iter().map(|name| protocol(name));
+    with_lists(words, ours, hello.alpn().map(protocol))
 }
 
-/// Returns the names of protocols, with what cannot be printed escaped.
-pub(crate) fn protocols<'p>(names: impl Iterator<Item = &'p [u8]>) -> String {
-    listed(&mut names.map(|name| name.get(..32).unwrap_or(name).escape_ascii().to_string()))
-}
-
-/// Returns the first names with commas between them.
-fn listed(names: &mut impl Iterator<Item = String>) -> String {
-    let mut shown: Vec<String> = names.by_ref().take(NAMED).collect();
-    if shown.is_empty() {
-        return "none".to_owned();
-    }
-    if names.next().is_some() {
-        shown.push("others".to_owned());
-    }
-    shown.join(", ")
+/// Returns the name of a protocol, with what cannot be printed escaped.
+fn protocol(name: &[u8]) -> String {
+    name.get(..32).unwrap_or(name).escape_ascii().to_string()
 }
 
 /// Chooses the group of the handshake among `ours`, which stand in order of preference.

@@ -1,6 +1,6 @@
 //! Signature schemes that a server and its client have in common.
 
-use super::{is_grease, listed};
+use super::{is_grease, lists::with_lists};
 use crate::{Alert, CertificateAlgorithms, ClientHello, Error, Identity, SignatureScheme};
 
 /// Returns the schemes by which these identities sign, in their order; `None` if those of one are not known.
@@ -48,18 +48,15 @@ pub(crate) fn check_signatures(
     };
     let theirs = hello.signature_schemes().iter().copied();
     let theirs = theirs.filter(|scheme| !is_grease(*scheme) && !is_legacy(*scheme));
-    let (ours, theirs) = (
-        scheme_names(ours.iter().copied()),
-        scheme_names(theirs.map(SignatureScheme)),
-    );
-    Err(Error::new(
-        Alert::HANDSHAKE_FAILURE,
-        format!(
-            "{NO_COMMON_SCHEME}: the server signs by {ours}, the client verifies {theirs}; \
-             give the server a certificate with a key that the client verifies, and both ends the same \
-             profile if they have one"
-        ),
-    ))
+    let words = [
+        NO_COMMON_SCHEME,
+        ": the server signs by ",
+        ", the client verifies ",
+        "; give the server a certificate with a key that the client verifies",
+    ];
+    let (ours, theirs) = (ours.iter().copied(), theirs.map(SignatureScheme));
+    let detail = with_lists(words, ours.map(scheme_name), theirs.map(scheme_name));
+    Err(Error::new(Alert::HANDSHAKE_FAILURE, detail))
 }
 
 /// Returns true for a scheme that signs certificates but no handshake of TLS 1.3 (RFC 8446 §4.2.3).
@@ -67,10 +64,10 @@ const fn is_legacy(scheme: u16) -> bool {
     matches!(scheme, 0x0201..=0x0203 | 0x0301..=0x0303 | 0x0401 | 0x0501 | 0x0601)
 }
 
-/// Returns the names of schemes, and the numbers of those without a name.
-pub(crate) fn scheme_names(schemes: impl Iterator<Item = SignatureScheme>) -> String {
-    listed(&mut schemes.map(|scheme| match scheme.name() {
+/// Returns the name of a scheme, or its number if it has none.
+pub(crate) fn scheme_name(scheme: SignatureScheme) -> String {
+    match scheme.name() {
         Some(name) => name.to_owned(),
         None => format!("{:#06x}", scheme.0),
-    }))
+    }
 }

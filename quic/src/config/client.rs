@@ -469,7 +469,13 @@ impl ClientConfig {
 
 fn cannot_predict(provider: &dyn Provider, group: Group) -> ConfigError {
     let policy = provider.key_exchange();
-    let detail = if policy.has(group) {
+    let profile = provider.profile();
+    let forbidden = profile
+        .groups()
+        .is_some_and(|allowed| !allowed.contains(&group));
+    let detail = if forbidden {
+        "the profile forbids it; give one that it allows"
+    } else if policy.has(group) {
         "it always begins with the first group of its policy; use rustls"
     } else {
         "the policy does not have it; add it to `key_exchange`"

@@ -13,6 +13,8 @@ impl SignatureScheme {
     pub const ECDSA_SECP256R1_SHA256: Self = Self(0x0403);
     /// ECDSA on P-384 with SHA-384.
     pub const ECDSA_SECP384R1_SHA384: Self = Self(0x0503);
+    /// ECDSA on P-521 with SHA-512.
+    pub const ECDSA_SECP521R1_SHA512: Self = Self(0x0603);
     /// Ed25519.
     pub const ED25519: Self = Self(0x0807);
     /// RSA-PSS with SHA-256, for keys of the kind `rsaEncryption`.
@@ -21,6 +23,12 @@ impl SignatureScheme {
     pub const RSA_PSS_RSAE_SHA384: Self = Self(0x0805);
     /// RSA-PSS with SHA-512, for keys of the kind `rsaEncryption`.
     pub const RSA_PSS_RSAE_SHA512: Self = Self(0x0806);
+    /// RSA-PSS with SHA-256, for keys of the kind `RSASSA-PSS`.
+    pub const RSA_PSS_PSS_SHA256: Self = Self(0x0809);
+    /// RSA-PSS with SHA-384, for keys of the kind `RSASSA-PSS`.
+    pub const RSA_PSS_PSS_SHA384: Self = Self(0x080a);
+    /// RSA-PSS with SHA-512, for keys of the kind `RSASSA-PSS`.
+    pub const RSA_PSS_PSS_SHA512: Self = Self(0x080b);
 
     /// ML-DSA-44 (draft-ietf-tls-mldsa).
     pub const MLDSA44: Self = Self(0x0904);

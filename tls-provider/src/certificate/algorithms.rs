@@ -161,21 +161,21 @@ impl KeyAlgorithm {
         matches!(self, Self::MlDsa44 | Self::MlDsa65 | Self::MlDsa87)
     }
 
-    /// Returns the schemes by which such a key may sign a handshake; none if they are not known.
+    /// Returns the schemes by which such a key may sign a handshake; none if they are not known. Both kinds of
+    /// RSA keys count as one here.
     pub(crate) const fn schemes(self) -> &'static [SignatureScheme] {
         match self {
-            // Those for keys of the kind RSASSA-PSS as well.
             Self::Rsa { .. } => &[
                 SignatureScheme::RSA_PSS_RSAE_SHA256,
                 SignatureScheme::RSA_PSS_RSAE_SHA384,
                 SignatureScheme::RSA_PSS_RSAE_SHA512,
-                SignatureScheme(0x0809),
-                SignatureScheme(0x080a),
-                SignatureScheme(0x080b),
+                SignatureScheme::RSA_PSS_PSS_SHA256,
+                SignatureScheme::RSA_PSS_PSS_SHA384,
+                SignatureScheme::RSA_PSS_PSS_SHA512,
             ],
             Self::EcdsaP256 => &[SignatureScheme::ECDSA_SECP256R1_SHA256],
             Self::EcdsaP384 => &[SignatureScheme::ECDSA_SECP384R1_SHA384],
-            Self::EcdsaP521 => &[SignatureScheme(0x0603)],
+            Self::EcdsaP521 => &[SignatureScheme::ECDSA_SECP521R1_SHA512],
             Self::Ed25519 => &[SignatureScheme::ED25519],
             Self::MlDsa44 => &[SignatureScheme::MLDSA44],
             Self::MlDsa65 => &[SignatureScheme::MLDSA65],

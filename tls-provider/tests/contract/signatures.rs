@@ -35,6 +35,14 @@ mod with_classical_clients {
     use super::*;
     use crate::support::{Contender, with_ml_dsa};
 
+    fn strong_and_weak() -> (Chain, Chain) {
+        let of = Chain::of;
+        (
+            of(&rcgen::PKCS_ML_DSA_65),
+            of(&rcgen::PKCS_ECDSA_P256_SHA256),
+        )
+    }
+
     /// A client whose policy has no signatures of ML-DSA.
     fn client(chains: &[&Chain]) -> std::sync::Arc<dyn Provider> {
         let roots = chains.iter().map(|chain| chain.root());
@@ -53,10 +61,7 @@ mod with_classical_clients {
 
     #[test]
     fn no_answer_is_forecast_to_a_client_that_verifies_no_signature_of_the_server() {
-        let (strong, weak) = (
-            Chain::of(&rcgen::PKCS_ML_DSA_65),
-            Chain::of(&rcgen::PKCS_ECDSA_P256_SHA256),
-        );
+        let (strong, weak) = strong_and_weak();
         for of in with_ml_dsa() {
             let client = client(&[&strong, &weak]);
             let hello = client_hello(&*client);
@@ -105,10 +110,7 @@ mod with_classical_clients {
     /// A resumed session needs no signature.
     #[test]
     fn a_client_with_a_ticket_need_not_verify_a_signature_of_the_server() {
-        let (strong, weak) = (
-            Chain::of(&rcgen::PKCS_ML_DSA_65),
-            Chain::of(&rcgen::PKCS_ECDSA_P256_SHA256),
-        );
+        let (strong, weak) = strong_and_weak();
         for of in with_ml_dsa() {
             let client = client(&[&strong, &weak]);
             let tickets = Tickets::new();

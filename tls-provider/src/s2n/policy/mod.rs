@@ -17,7 +17,8 @@
 
 use super::NAME;
 use crate::{
-    Alert, ConfigError, Error, Group, KeyExchange, Profile, SignatureScheme, Suite, admission,
+    Alert, ConfigError, Error, Group, KeyAlgorithm, KeyExchange, Profile, SignatureScheme, Suite,
+    admission,
 };
 
 #[cfg(test)]
@@ -33,48 +34,43 @@ pub(super) struct Policy {
     pub(super) remark: &'static str,
 }
 
-/// Signature schemes of policies with ML-DSA, which stands first.
-const ALL_SCHEMES: &[SignatureScheme] = &[
-    SignatureScheme::MLDSA44,
-    SignatureScheme::MLDSA65,
-    SignatureScheme::MLDSA87,
-    SignatureScheme::ECDSA_SECP256R1_SHA256,
-    SignatureScheme::ECDSA_SECP384R1_SHA384,
-    SignatureScheme(0x0603),
-    SignatureScheme::RSA_PSS_RSAE_SHA256,
-    SignatureScheme::RSA_PSS_RSAE_SHA384,
-    SignatureScheme::RSA_PSS_RSAE_SHA512,
-    SignatureScheme(0x0809),
-    SignatureScheme(0x080a),
-    SignatureScheme(0x080b),
+/// Keys whose schemes are those of policies with ML-DSA, which stands first.
+const ALL_KEYS: [KeyAlgorithm; 7] = [
+    KeyAlgorithm::MlDsa44,
+    KeyAlgorithm::MlDsa65,
+    KeyAlgorithm::MlDsa87,
+    KeyAlgorithm::EcdsaP256,
+    KeyAlgorithm::EcdsaP384,
+    KeyAlgorithm::EcdsaP521,
+    KeyAlgorithm::Rsa { bits: 2048 },
 ];
 
-/// Signature schemes of policies without ML-DSA.
-const CLASSICAL_SCHEMES: &[SignatureScheme] = ALL_SCHEMES.split_at(3).1;
+/// The same for policies without ML-DSA.
+const CLASSICAL_KEYS: &[KeyAlgorithm] = ALL_KEYS.split_at(3).1;
 
 impl Policy {
     /// Returns the schemes by which the policy signs and verifies.
-    pub(super) fn schemes(&self) -> &'static [SignatureScheme] {
-        match self.name {
-            "default_pq" | "CloudFront-Upstream-TLS-1-3-2025-PQ" => ALL_SCHEMES,
-            "20260720" => &[
-                SignatureScheme::MLDSA87,
-                SignatureScheme::ECDSA_SECP384R1_SHA384,
-                SignatureScheme::RSA_PSS_RSAE_SHA384,
-                SignatureScheme(0x080a),
-            ],
-            "cnsa_2" => &[SignatureScheme::MLDSA87],
-            _ => CLASSICAL_SCHEMES,
-        }
+    pub(super) fn schemes(&self) -> Vec<SignatureScheme> {
+        let keys = match self.name {
+            "20260720" => {
+                return vec![
+                    SignatureScheme::MLDSA87,
+                    SignatureScheme::ECDSA_SECP384R1_SHA384,
+                    SignatureScheme::RSA_PSS_RSAE_SHA384,
+                    SignatureScheme::RSA_PSS_PSS_SHA384,
+                ];
+            }
+            "default_pq" | "CloudFront-Upstream-TLS-1-3-2025-PQ" => &ALL_KEYS[..],
+            "cnsa_2" => &[KeyAlgorithm::MlDsa87],
+            _ => CLASSICAL_KEYS,
+        };
+        keys.iter().flat_map(|key| key.schemes()).copied().collect()
     }
 
     /// Makes the error of a server whose keys have none of these schemes.
     pub(super) fn signs_nothing(&self) -> Error {
-        let schemes = self.schemes().iter().copied();
-        let schemes = schemes
-            .map(admission::scheme_name)
-            .collect::<Vec<_>>()
-            .join(", ");
+        let schemes = self.schemes().into_iter().map(admission::scheme_name);
+        let schemes = schemes.collect::<Vec<_>>().join(", ");
         Error::new(
             Alert::HANDSHAKE_FAILURE,
             format!(

@@ -299,7 +299,8 @@ impl Named {
             policy,
             parts: parts.clone(),
             schemes: parts.schemes.clone().map(|mut schemes| {
-                schemes.retain(|scheme| policy.schemes().contains(scheme));
+                let of_policy = policy.schemes();
+                schemes.retain(|scheme| of_policy.contains(scheme));
                 schemes
             }),
             live: RwLock::new(Live { keys, scopes }),

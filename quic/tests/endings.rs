@@ -274,6 +274,24 @@ async fn tls_refuses_the_other_end() {
     let [at_server, at_client] = fail(server_config(), client_config().alpn(["other"])).await;
     assert_alert(&at_server, By::Local, NO_APPLICATION_PROTOCOL);
     assert_alert(&at_client, By::Peer, NO_APPLICATION_PROTOCOL);
+    // Both ends hear of both lists and what to do, however long the lists are.
+    let many = |end: &str| {
+        (0..20)
+            .map(|it| format!("{end}-protocol-number-{it}"))
+            .collect::<Vec<_>>()
+    };
+    let (server, client) = (server_config().alpn(many("server")), client_config());
+    for end in fail(server, client.alpn(many("client"))).await {
+        assert_alert(&end, end.by().unwrap(), NO_APPLICATION_PROTOCOL);
+        let text = end.to_string();
+        for part in [
+            "server-protocol-number-0, ",
+            "client-protocol-number-0, ",
+            "with `alpn`",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 
     let demanding = server_config().client_auth(hybriq::tls::ClientAuth::Required(
         hybriq::Trust::dangerously_accept_any_certificate(),

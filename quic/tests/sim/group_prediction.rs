@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hybriq::{
     Backend, CertificateDer, ClientConfig, Group, Identity, KeyExchange, MemoryOrigins,
-    OriginStore, PrivateKeyDer, ServerConfig, SupportedGroups, Trust,
+    OriginStore, PrivateKeyDer, Profile, ServerConfig, SupportedGroups, Trust,
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Answer, Ask, Echo, Progress, World};
@@ -176,6 +176,13 @@ fn s2n_tls_begins_with_the_shares_of_its_policy() {
         .group_hint("a.test", G::X25519MLKEM768)
         .check()
         .unwrap();
+    // Not told to add what the profile would refuse.
+    let strict = ClientConfig::new()
+        .profile(Profile::Cnsa2)
+        .tls(Backend::S2nTls);
+    let problems = strict.group_hint("a.test", G::X25519).check().unwrap_err();
+    let problems = problems.to_string();
+    assert!(problems.contains("the profile forbids it"), "{problems}");
 }
 
 #[test]

@@ -276,6 +276,7 @@ pub use error::{
 pub use hybriq_proto as proto;
 pub use hybriq_proto::{
     agreement::{EarlyData, Handshake, KeyExchangeInfo},
+    census::{Census, Holding},
     cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     config::{
         AckFrequency, AddressValidation, ApplicationCodes, DatagramConfig, TokenStore,

@@ -174,6 +174,7 @@
 pub mod ack_frequency;
 pub mod agreement;
 mod buffer;
+pub mod census;
 pub mod cids;
 pub mod config;
 pub mod congestion;

@@ -6,26 +6,65 @@ use crate::{Alert, GroupMismatch, Profile, UnknownProfile};
 
 /// A handshake that this end gave up.
 ///
-/// Its text names the alert, what went wrong and what to do about it.
+/// Its text names the alert, what went wrong and what to do about it. It is for this end: the peer, which may
+/// be anybody, receives the alert and [`reason_for_peer`](Self::reason_for_peer).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Alert that the peer receives.
     pub alert: Alert,
-    /// Reason for the local log.
+    /// Reason for the local application and log.
     pub detail: String,
+    /// True if the peer receives the detail, too.
+    told: bool,
     protocol_violation: bool,
     groups: Option<Box<GroupMismatch>>,
 }
 
 impl Error {
-    /// Makes an error of an alert and a sentence for the log.
+    /// Reason that a peer receives in place of a detail that is none of its business.
+    pub const PRIVATE: &str = "the details are in the log of the end that closed";
+
+    /// Makes an error of an alert and a sentence for this end's application and log. The peer receives the
+    /// alert alone.
+    ///
+    /// # Security
+    /// Whatever comes from this machine belongs here: paths, errors of the system, of a key store or of a
+    /// database.
     pub fn new(alert: Alert, detail: impl Into<String>) -> Self {
         Self {
             alert,
             detail: detail.into(),
+            told: false,
             protocol_violation: false,
             groups: None,
         }
+    }
+
+    /// Makes an error whose detail the peer receives with the alert: what it did wrong, or what it could do
+    /// to be accepted.
+    ///
+    /// # Security
+    /// Anybody may read it, before any authentication.
+    pub fn told(alert: Alert, detail: impl Into<String>) -> Self {
+        Self {
+            told: true,
+            ..Self::new(alert, detail)
+        }
+    }
+
+    /// Returns the reason that the peer receives with the alert: the detail if it is
+    /// [told](Self::told), else [`PRIVATE`](Self::PRIVATE).
+    pub fn reason_for_peer(&self) -> &str {
+        if self.is_told() {
+            &self.detail
+        } else {
+            Self::PRIVATE
+        }
+    }
+
+    /// Returns true if the peer receives the detail. A failure of this end's own is never told.
+    pub fn is_told(&self) -> bool {
+        self.told && self.alert != Alert::INTERNAL_ERROR
     }
 
     /// Makes the error of two ends without a common key-exchange group.
@@ -33,7 +72,7 @@ impl Error {
         let detail = format!("no key-exchange group in common: {groups}");
         Self {
             groups: Some(Box::new(groups)),
-            ..Self::new(Alert::HANDSHAKE_FAILURE, detail)
+            ..Self::told(Alert::HANDSHAKE_FAILURE, detail)
         }
     }
 
@@ -46,7 +85,7 @@ impl Error {
     pub(crate) fn protocol_violation(detail: impl Into<String>) -> Self {
         Self {
             protocol_violation: true,
-            ..Self::new(Alert::ILLEGAL_PARAMETER, detail)
+            ..Self::told(Alert::ILLEGAL_PARAMETER, detail)
         }
     }
 

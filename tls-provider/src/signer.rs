@@ -64,7 +64,7 @@ pub trait Signer: Send + Sync {
     /// [`Session::drive`]: crate::Session::drive
     ///
     /// # Errors
-    /// The key cannot be used now. The handshake fails with `internal_error`.
+    /// The key cannot be used now. The handshake fails with `internal_error`; the peer does not learn why.
     fn sign(&self, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, SignError>;
 
     /// Returns true if [`sign_digest`](Self::sign_digest) works, which s2n-tls needs. Default: false.

@@ -50,7 +50,8 @@ pub trait Verifier: Send + Sync {
     /// [`Session::drive`]: crate::Session::drive
     ///
     /// # Errors
-    /// The peer is not acceptable. It receives the alert.
+    /// The peer is not acceptable. It receives the alert, and the detail only of an error that was made by
+    /// [`Error::told`].
     fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error>;
 }
 

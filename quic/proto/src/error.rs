@@ -90,6 +90,9 @@ pub struct TransportError {
     pub frame: Option<FrameType>,
     /// The frame and the rule, for humans.
     pub reason: Cow<'static, str>,
+    /// True if the reason is for this end alone, because it may tell of this machine: the peer receives
+    /// [`hybriq_tls::Error::PRIVATE`] instead.
+    pub is_private: bool,
 }
 
 impl TransportError {
@@ -99,6 +102,16 @@ impl TransportError {
             code,
             frame: None,
             reason: reason.into(),
+            is_private: false,
+        }
+    }
+
+    /// Returns the reason that the peer receives.
+    pub fn reason_for_peer(&self) -> &str {
+        if self.is_private {
+            hybriq_tls::Error::PRIVATE
+        } else {
+            &self.reason
         }
     }
 
@@ -117,6 +130,18 @@ impl fmt::Display for TransportError {
 }
 
 impl std::error::Error for TransportError {}
+
+/// The error of a handshake that this end gave up. Its detail stays at this end unless it was made to be
+/// told.
+impl From<hybriq_tls::Error> for TransportError {
+    fn from(error: hybriq_tls::Error) -> Self {
+        let is_private = !error.is_told();
+        Self {
+            is_private,
+            ..Self::new(Code(error.code()), error.detail)
+        }
+    }
+}
 
 impl From<Eof> for TransportError {
     fn from(Eof: Eof) -> Self {

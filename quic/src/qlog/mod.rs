@@ -107,7 +107,8 @@ impl Qlog {
     /// Writes a file for each connection into a directory, which is made if it does not exist:
     /// `ID_client.sqlog` or `ID_server.sqlog`, where the id is
     /// [`Connection::id`](crate::Connection::id), the destination connection id of the client's
-    /// first packet.
+    /// first packet. A client may use an id again: the further files are `ID_server_NUMBER.sqlog`, with
+    /// a number that no other file of this writer has.
     pub fn directory(path: impl Into<PathBuf>) -> QlogBuilder {
         QlogBuilder::directory(path.into())
     }

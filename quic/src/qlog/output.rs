@@ -16,10 +16,6 @@ use super::{
 /// Ending of the names of files (draft-ietf-quic-qlog-main-schema-14 §11.2).
 const ENDING: &str = "sqlog";
 
-/// Largest number of files with the same connection and role. A client chooses the id, and may
-/// choose it again.
-const SAME_NAME: usize = 100;
-
 /// Place that logs are written to.
 pub(super) enum Output {
     Directory(Directory),
@@ -34,6 +30,9 @@ pub(super) struct Directory {
     /// All files, the oldest first.
     files: VecDeque<PathBuf>,
     most: usize,
+    /// Number of the next log whose connection id and role have a file already. It is used once: a client
+    /// chooses its id, and may choose the same one again and again.
+    next_twin: u64,
 }
 
 impl Directory {
@@ -41,9 +40,11 @@ impl Directory {
     pub(super) fn open(path: PathBuf, most: usize) -> io::Result<Self> {
         fs::create_dir_all(&path)?;
         let mut found = Vec::new();
+        let mut last_twin = 1;
         for entry in fs::read_dir(&path)? {
             let entry = entry?;
-            if is_log(Path::new(&entry.file_name())) {
+            if let Some(number) = number_of(Path::new(&entry.file_name())) {
+                last_twin = number.max(last_twin);
                 found.push((entry.metadata()?.modified()?, entry.path()));
             }
         }
@@ -53,16 +54,14 @@ impl Directory {
             open: HashMap::new(),
             files: found.into_iter().map(|(_, path)| path).collect(),
             most,
+            next_twin: last_twin.saturating_add(1),
         })
     }
 
     fn create(&mut self, opening: &Opening, counters: &Counters) -> io::Result<(File, PathBuf)> {
         self.make_room(counters);
-        for number in 1..=SAME_NAME {
-            let name = match number {
-                1 => format!("{}.{ENDING}", opening.name),
-                _ => format!("{}_{number}.{ENDING}", opening.name),
-            };
+        let mut name = format!("{}.{ENDING}", opening.name);
+        loop {
             let path = self.path.join(name);
             let mut options = File::options();
             options.write(true).create_new(true);
@@ -74,11 +73,14 @@ impl Directory {
                     self.files.push_back(path.clone());
                     return Ok((file, path));
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                // The number is new in this process; another one may have used it. No number is tried twice.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    name = format!("{}_{}.{ENDING}", opening.name, self.next_twin);
+                    self.next_twin = self.next_twin.checked_add(1).ok_or(error)?;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Removes the oldest files that are complete, so that there is room for another.
@@ -97,8 +99,8 @@ impl Directory {
         }
     }
 
-    /// Returns the number of bytes written.
-    fn write(&mut self, piece: &Piece, counters: &Counters) -> io::Result<usize> {
+    /// Writes a piece of a log, to a file of its own. Returns the number of bytes written.
+    pub(super) fn write(&mut self, piece: &Piece, counters: &Counters) -> io::Result<usize> {
         if let Some(opening) = &piece.opening {
             let mut opened = self.create(opening, counters)?;
             opened.0.write_all(&opening.header)?;
@@ -117,16 +119,19 @@ impl Directory {
     }
 }
 
-/// Returns true for the name of a file that this module wrote.
-fn is_log(name: &Path) -> bool {
+/// Returns the number in the name of a file that this module wrote, 1 if it has none; `None` for other
+/// files.
+fn number_of(name: &Path) -> Option<u64> {
     let stem = name.file_stem().and_then(|stem| stem.to_str());
     let mut parts = stem.unwrap_or_default().split('_');
-    let (id, role, number) = (parts.next(), parts.next(), parts.next());
-    name.extension().is_some_and(|ending| ending == ENDING)
-        && id.is_some_and(|id| id.len() >= 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        && matches!(role, Some("client" | "server"))
-        && number.is_none_or(|number| number.parse::<usize>().is_ok())
-        && parts.next().is_none()
+    let (id, role, number) = (parts.next()?, parts.next()?, parts.next());
+    let ours = name.extension().is_some_and(|ending| ending == ENDING)
+        && id.len() >= 2
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && matches!(role, "client" | "server")
+        && parts.next().is_none();
+    let number = number.map_or(Some(1), |number| number.parse().ok());
+    number.filter(|_| ours)
 }
 
 impl Output {

@@ -12,7 +12,10 @@ use super::{
     clock::WallClock,
     frames::{self, NumberKey},
     json::Object,
+    output::Directory,
+    queue::{Opening, Piece},
     schema::Schema,
+    stats::Counters,
 };
 use cddl::Rules;
 
@@ -211,4 +214,37 @@ fn dates_are_those_of_the_calendar() {
     assert_eq!(shown(951_782_400, 7), "2000-02-29T00:00:00.007Z");
     assert_eq!(shown(1_709_251_199, 999), "2024-02-29T23:59:59.999Z");
     assert_eq!(shown(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
+}
+
+/// A client chooses the id in the name of its log, and may use one for all its connections, also after
+/// the server was started again.
+#[test]
+fn a_client_that_repeats_its_connection_id_suppresses_no_log() {
+    let path = std::env::temp_dir().join(format!("hybriq-qlog-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    let counters = Counters::default();
+    for start in 0..2 {
+        let mut directory = Directory::open(path.clone(), 1000).unwrap();
+        for log in 0..250 {
+            let piece = Piece {
+                log,
+                opening: Some(Opening {
+                    name: "0011223344556677_server".to_owned(),
+                    header: Vec::new(),
+                }),
+                records: format!("{start} {log}").into_bytes(),
+                events: 1,
+                is_last: true,
+            };
+            directory.write(&piece, &counters).unwrap();
+        }
+    }
+    let files = std::fs::read_dir(&path).unwrap();
+    let mut records: Vec<_> = files
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    records.sort();
+    records.dedup();
+    assert_eq!(records.len(), 500);
+    std::fs::remove_dir_all(&path).unwrap();
 }

@@ -27,8 +27,8 @@ pub struct RecvStream {
     end: End,
     order: Order,
     early: bool,
-    /// True if a task may have waited for data.
-    waited: bool,
+    /// True if the connection has an entry for the waker of this stream's reader.
+    waits: bool,
 }
 
 /// End of the stream for the reader; every later call returns the same.
@@ -62,7 +62,7 @@ impl RecvStream {
             end: End::Open,
             order: Order::Kept,
             early: false,
-            waited: false,
+            waits: false,
         }
     }
 
@@ -289,7 +289,13 @@ impl RecvStream {
             Ok(read) => {
                 let alive = state.closed.is_none();
                 let is_over = read.is_none() || state.core.streams().take_end(self.id);
+                let waker = if is_over && self.waits {
+                    state.recvs.remove(&self.id)
+                } else {
+                    None
+                };
                 drop(state);
+                drop(waker);
                 if is_over {
                     self.end = End::Finished;
                 }
@@ -301,7 +307,7 @@ impl RecvStream {
             }
             Err(streams::ReadError::Blocked) => {
                 let Some(error) = &state.closed else {
-                    self.waited = true;
+                    self.waits = true;
                     let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
                     drop(state);
                     drop(replaced);
@@ -358,7 +364,7 @@ impl RecvStream {
             return Poll::Ready(Err(error.clone().into()));
         }
         state.core.streams().watch_recv(self.id);
-        self.waited = true;
+        self.waits = true;
         let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
         drop(state);
         drop(replaced);
@@ -386,7 +392,8 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        if self.end == End::Finished && !self.waited {
+        if self.end == End::Finished {
+            // The end was taken, and the reader's entry with it.
             return;
         }
         let Ok(mut state) = self.handle.lock_stream() else {

@@ -484,8 +484,11 @@ impl Drop for SendStream {
         } else {
             drop(state);
         }
-        // The wakers may run code of their own when they are dropped.
-        drop(side);
+        // The wakers may run code of their own when they are dropped. A task that waits for the end of
+        // the stream without this handle learns that it is gone.
+        if let Some(watcher) = side.and_then(|side| side.watcher) {
+            watcher.wake();
+        }
     }
 }
 

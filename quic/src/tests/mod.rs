@@ -32,5 +32,6 @@ mod cancel;
 mod drops;
 mod ends;
 mod full_socket;
+mod tables;
 mod wakes;
 mod world;

@@ -61,7 +61,7 @@ impl<T> ByServerName<T> {
 /// Refuses a ClientHello that can never become a QUIC connection here.
 pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> {
     if !hello.supports_tls13() {
-        return Err(Error::new(
+        return Err(Error::told(
             Alert::PROTOCOL_VERSION,
             "the client does not speak TLS 1.3",
         ));
@@ -78,7 +78,7 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
         None
     };
     if let Some(missing) = missing {
-        return Err(Error::new(
+        return Err(Error::told(
             Alert::MISSING_EXTENSION,
             format!("the ClientHello has no {missing} extension"),
         ));
@@ -91,7 +91,7 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
         .alpn()
         .any(|offered| alpn.iter().any(|accepted| accepted == offered));
     if !common && (offered || !alpn.is_empty()) {
-        return Err(Error::new(
+        return Err(Error::told(
             Alert::NO_APPLICATION_PROTOCOL,
             no_protocol(alpn, hello),
         ));
@@ -115,7 +115,7 @@ fn check_shares(hello: &ClientHello) -> Result<(), Error> {
             continue;
         };
         let detail = format!("the client sent a key share of {problem}: {group}");
-        return Err(Error::new(Alert::ILLEGAL_PARAMETER, detail));
+        return Err(Error::told(Alert::ILLEGAL_PARAMETER, detail));
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ pub(crate) fn check_suites(
     let theirs = theirs.filter(|suite| !is_grease(*suite));
     let end = "; give both ends one in common with `suites`, or the same profile";
     let words = [NO_COMMON_SUITE, ": the server takes ", ", the client ", end];
-    Err(Error::new(
+    Err(Error::told(
         alert,
         with_lists(words, ours.map(suite_name), theirs.map(suite_name)),
     ))

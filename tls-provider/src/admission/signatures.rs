@@ -56,7 +56,7 @@ pub(crate) fn check_signatures(
     ];
     let (ours, theirs) = (ours.iter().copied(), theirs.map(SignatureScheme));
     let detail = with_lists(words, ours.map(scheme_name), theirs.map(scheme_name));
-    Err(Error::new(Alert::HANDSHAKE_FAILURE, detail))
+    Err(Error::told(Alert::HANDSHAKE_FAILURE, detail))
 }
 
 /// Returns true for a scheme that signs certificates but no handshake of TLS 1.3 (RFC 8446 §4.2.3).

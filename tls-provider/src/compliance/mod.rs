@@ -35,7 +35,7 @@ impl Verifier for ByProfile {
     fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error> {
         let chain = peer.certificates.iter().map(|certificate| &**certificate);
         if let Some(problem) = self.profile.problem_of_chain(chain) {
-            return Err(Error::new(Alert::UNSUPPORTED_CERTIFICATE, problem));
+            return Err(Error::told(Alert::UNSUPPORTED_CERTIFICATE, problem));
         }
         self.then.as_ref().map_or(Ok(()), |then| then.verify(peer))
     }

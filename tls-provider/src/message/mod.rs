@@ -20,7 +20,7 @@ pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, Error> {
     };
     let body = u32::from_be_bytes([0, high, middle, low]) as usize;
     if body > MAX_BODY_LEN {
-        return Err(Error::new(
+        return Err(Error::told(
             Alert::DECODE_ERROR,
             "a handshake message longer than 64 KiB",
         ));
@@ -35,7 +35,7 @@ const KEY_UPDATE: u8 = 24;
 /// own at every level (RFC 9001 §6).
 pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<(), Error> {
     if level > Level::Handshake && rx.handshake.first() == Some(&KEY_UPDATE) {
-        return Err(Error::new(
+        return Err(Error::told(
             Alert::UNEXPECTED_MESSAGE,
             "a TLS KeyUpdate, which QUIC forbids",
         ));

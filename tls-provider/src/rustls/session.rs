@@ -169,7 +169,7 @@ impl Running {
         // rustls does not compare this, and a server must have (RFC 8446 §4.2.10).
         let chosen = self.tls.alpn_protocol();
         if accepted && self.side.is_client() && chosen != self.remembered_alpn() {
-            return Err(Error::new(
+            return Err(Error::told(
                 Alert::ILLEGAL_PARAMETER,
                 "the server accepted early data of another application protocol",
             ));
@@ -293,14 +293,15 @@ impl Running {
             // rustls gives no alert for some malformed input.
             (None, _) => Alert::DECODE_ERROR,
         };
-        let detail = if is_ca_as_peer(error) {
-            ca_as_peer(self.side)
+        if is_ca_as_peer(error) {
+            Error::told(alert, ca_as_peer(self.side))
         } else if is_unknown_issuer(error) {
-            format!("{error}; {UNKNOWN_ISSUER}")
+            Error::told(alert, format!("{error}; {UNKNOWN_ISSUER}"))
+        } else if is_of_peer(error) {
+            Error::told(alert, error.to_string())
         } else {
-            error.to_string()
-        };
-        Error::new(alert, detail)
+            Error::new(alert, error.to_string())
+        }
     }
 }
 
@@ -321,6 +322,27 @@ fn of_application(error: &::rustls::Error) -> Option<&Error> {
             why.0.downcast_ref()
         }
         _ => None,
+    }
+}
+
+/// Returns true if the peer's messages or certificates are at fault, and not this machine.
+fn is_of_peer(error: &::rustls::Error) -> bool {
+    use ::rustls::{CertificateError, Error as Tls};
+    match error {
+        Tls::InvalidCertificate(why) => !matches!(why, CertificateError::Other(_)),
+        Tls::InappropriateMessage { .. }
+        | Tls::InappropriateHandshakeMessage { .. }
+        | Tls::InvalidEncryptedClientHello(_)
+        | Tls::InvalidMessage(_)
+        | Tls::NoCertificatesPresented
+        | Tls::UnsupportedNameType
+        | Tls::DecryptError
+        | Tls::PeerIncompatible(_)
+        | Tls::PeerMisbehaved(_)
+        | Tls::AlertReceived(_)
+        | Tls::PeerSentOversizedRecord
+        | Tls::NoApplicationProtocol => true,
+        _ => false,
     }
 }
 

@@ -99,7 +99,7 @@ fn of_path(error: Error) -> Error {
             CertificateError::UnknownIssuer.into()
         }
         CertificateError::UnsupportedSignatureAlgorithmContext { .. } => {
-            let error = crate::Error::new(Alert::UNSUPPORTED_CERTIFICATE, UNKNOWN_SIGNATURE);
+            let error = crate::Error::told(Alert::UNSUPPORTED_CERTIFICATE, UNKNOWN_SIGNATURE);
             CertificateError::Other(OtherError(Arc::new(error))).into()
         }
         _ => error,

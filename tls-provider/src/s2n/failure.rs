@@ -40,7 +40,7 @@ pub(super) fn of(error: &S2nError) -> Error {
         "S2N_ERR_NO_APPLICATION_PROTOCOL" => Alert::NO_APPLICATION_PROTOCOL,
         _ => error.alert().map_or_else(|| by_kind(error), Alert),
     };
-    Error::new(alert, super::reason(error))
+    Error::told(alert, super::reason(error))
 }
 
 /// Translates an error of one side under a profile. Where a server knows no group of the client, a client
@@ -48,7 +48,7 @@ pub(super) fn of(error: &S2nError) -> Error {
 pub(super) fn at(side: Side, profile: Profile, error: &S2nError) -> Error {
     match error.name() {
         "S2N_ERR_ECDHE_UNSUPPORTED_CURVE" if side.is_client() => {
-            Error::new(Alert::ILLEGAL_PARAMETER, super::reason(error))
+            Error::told(Alert::ILLEGAL_PARAMETER, super::reason(error))
         }
         _ => under(profile, of(error)),
     }
@@ -56,7 +56,7 @@ pub(super) fn at(side: Side, profile: Profile, error: &S2nError) -> Error {
 
 /// Adds the certificates of a profile to an error about one. Clients leave out theirs if the server does not
 /// take its signature, so that a server sees none.
-fn under(profile: Profile, error: Error) -> Error {
+fn under(profile: Profile, mut error: Error) -> Error {
     let Some(taken) = policy::certificates(profile) else {
         return error;
     };
@@ -68,11 +68,9 @@ fn under(profile: Profile, error: Error) -> Error {
         Alert::UNSUPPORTED_CERTIFICATE => "have the peer give a certificate that complies",
         _ => return error,
     };
-    let reason = error.detail;
-    Error::new(
-        error.alert,
-        format!("{reason}; {remedy}: under the profile `{profile}` s2n-tls takes {taken}"),
-    )
+    let addition = format!("; {remedy}: under the profile `{profile}` s2n-tls takes {taken}");
+    error.detail.push_str(&addition);
+    error
 }
 
 fn by_kind(error: &S2nError) -> Alert {

@@ -56,7 +56,7 @@ pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
         }
         Some(kind) => {
             let detail = format!("a handshake message of type {kind} after the handshake");
-            return Err(Error::new(Alert::UNEXPECTED_MESSAGE, detail));
+            return Err(Error::told(Alert::UNEXPECTED_MESSAGE, detail));
         }
         None => return Ok(()),
     }

@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{Digest, SHA256};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use hybriq_tls::{
-    CertificateDer, ClientAuth, ClientOptions, ConfigError, Identity, ServerOptions, Side,
+    CertificateDer, ClientAuth, ClientOptions, ConfigError, Error, Identity, ServerOptions, Side,
     SignError, SignatureScheme, Signer,
 };
 use rcgen::PublicKeyData;
@@ -153,5 +153,6 @@ fn a_remote_key_that_fails_is_our_own_fault() {
         failure.assert(Side::Server, 80);
         let detail = &failure.error.detail;
         assert_eq!(detail, "the signer failed: the module was pulled out");
+        assert_eq!(failure.error.reason_for_peer(), Error::PRIVATE);
     }
 }

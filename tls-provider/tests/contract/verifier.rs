@@ -81,6 +81,7 @@ fn a_verifier_refuses_with_its_own_alert_and_reason() {
                 failure.error.to_string(),
                 "access_denied: not on the list; ask the owner"
             );
+            assert_eq!(failure.error.reason_for_peer(), Error::PRIVATE);
         }
     }
 }

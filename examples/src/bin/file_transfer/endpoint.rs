@@ -93,7 +93,7 @@ fn key_of(peer: &PeerChain<'_>) -> Result<Fingerprint, TlsError> {
         .certificates
         .first()
         .map_or(Err(NotMlDsa65), Fingerprint::of);
-    key.map_err(|error| TlsError::new(Alert::UNSUPPORTED_CERTIFICATE, error.to_string()))
+    key.map_err(|error| TlsError::told(Alert::UNSUPPORTED_CERTIFICATE, error.to_string()))
 }
 
 /// The key that a client expects of its server.
@@ -188,7 +188,7 @@ impl Verifier for Gate {
             Ok(false) => {
                 let why =
                     format!("unknown client {key}; to let it in: file_transfer authorize {key}");
-                Err(TlsError::new(Alert::ACCESS_DENIED, why))
+                Err(TlsError::told(Alert::ACCESS_DENIED, why))
             }
             Err(error) => Err(TlsError::new(Alert::INTERNAL_ERROR, error.to_string())),
         }

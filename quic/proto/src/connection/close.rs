@@ -36,6 +36,8 @@ const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
 #[derive(Debug, Default)]
 pub(super) struct Close {
     error: Option<ConnectionError>,
+    /// True if the peer does not receive the reason of the error.
+    is_private: bool,
     told: bool,
     /// True if the frame must be sent, for the first time or again.
     pending: bool,
@@ -108,6 +110,9 @@ impl Connection {
             std::borrow::Cow::Owned(reason) => Bytes::from(reason),
         };
         let (code, frame) = (error.code, error.frame);
+        if !self.state.is_closed() {
+            self.close.is_private = error.is_private;
+        }
         self.close_with(
             now,
             ConnectionError::Transport {
@@ -335,7 +340,8 @@ impl Connection {
             acks = write_last_ack(self.acks.received.data(), now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
-            write_close_frame(error, space, &mut frames);
+            let hidden = self.close.is_private.then_some(hybriq_tls::Error::PRIVATE);
+            write_close_frame(error, hidden, space, &mut frames);
         }
         let len = frames.len();
         if len == 0 {
@@ -365,9 +371,14 @@ fn write_last_ack(
     received.largest().map(|(pn, _)| pn)
 }
 
-/// Writes the frame. Before the handshake is over, an application's close is sent without its code
+/// Writes the frame. `hidden` takes the place of a reason that the peer must not read. Before the handshake is over, an application's close is sent without its code
 /// and reason (RFC 9000 §10.2.3).
-fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWriter<'_>) {
+fn write_close_frame(
+    error: &ConnectionError,
+    hidden: Option<&str>,
+    space: Space,
+    out: &mut FrameWriter<'_>,
+) {
     let told;
     let frame = match error {
         ConnectionError::Application { code, reason, .. } if space == Space::Data => {
@@ -389,7 +400,7 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
         } => ConnectionClose::Transport {
             code: code.0,
             frame: *frame,
-            reason,
+            reason: hidden.map_or(reason, str::as_bytes),
         },
         ConnectionError::KeyExchangeRefused { groups, .. } => {
             told = refusal::told(&groups.ours);

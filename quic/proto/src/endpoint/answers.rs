@@ -17,13 +17,13 @@ use crate::{
 /// Answers that wait to be sent, at most [`limits::WAITING_ANSWERS`].
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    waiting: VecDeque<Answer>,
+    pub(super) waiting: VecDeque<Answer>,
 }
 
 #[derive(Debug)]
-struct Answer {
+pub(super) struct Answer {
     transmit: Transmit,
-    bytes: Box<[u8]>,
+    pub(super) bytes: Box<[u8]>,
 }
 
 impl Answers {
@@ -65,7 +65,7 @@ impl Answers {
         let frame = ConnectionClose::Transport {
             code: error.code.0,
             frame: error.frame,
-            reason: error.reason.as_bytes(),
+            reason: error.reason_for_peer().as_bytes(),
         };
         let size = hello.write_initial(&mut buffer, |frames| {
             frames.close(&frame);

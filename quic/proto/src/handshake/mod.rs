@@ -65,8 +65,7 @@ impl From<hybriq_tls::Error> for Failure {
         if let Some(groups) = error.groups() {
             return Self::KeyExchange(Refusal::new(refusal::NONE_IN_COMMON, groups.clone()));
         }
-        let code = Code(error.code());
-        Self::Transport(TransportError::new(code, error.detail).in_frame(FrameType::CRYPTO))
+        Self::Transport(TransportError::from(error).in_frame(FrameType::CRYPTO))
     }
 }
 
@@ -329,7 +328,7 @@ impl Handshake {
                 let mut input = stream.take_input();
                 let outcome = hybriq_tls::skip_tickets(&mut input);
                 stream.put_back(input);
-                outcome.map_err(|error| TransportError::new(Code(error.code()), error.detail))
+                outcome.map_err(TransportError::from)
             }
             // A frame without data carries no message.
             Side::Server if frame.data.is_empty() => Ok(()),

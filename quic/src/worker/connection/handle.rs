@@ -65,8 +65,10 @@ impl Handle {
     /// Returns a handle for early data, if the connection may carry some.
     pub(crate) fn early(connection: &Arc<SharedConnection>) -> Option<Self> {
         let state = connection.lock();
-        let offered = state.closed.is_none() && state.core.may_use_early();
         let early = EarlyStreams::of(&state);
+        // After a refusal the streams of the connection begin anew once its event was handled.
+        let offered =
+            state.closed.is_none() && state.core.may_use_early() && early == EarlyStreams::Live;
         drop(state);
         offered.then(|| Self::of(connection.clone(), early))
     }

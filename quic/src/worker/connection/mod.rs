@@ -86,7 +86,8 @@ pub(crate) struct State {
     waiters: [Waiters; WaitFor::ALL.len()],
     /// Send streams that have a handle. The limits of open streams bound their number.
     pub(crate) sends: HashMap<StreamId, SendSide>,
-    /// Receive streams that have a handle, each with the waker of its reader.
+    /// Receive streams whose reader has waited, each with its waker. The reader removes its entry when it
+    /// takes the end of the stream, or is dropped before.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
 }
 
@@ -279,9 +280,6 @@ impl State {
             return Poll::Pending;
         };
         self.sends.insert(id, SendSide::default());
-        if direction == Direction::Bidi {
-            self.recvs.insert(id, None);
-        }
         Poll::Ready(Ok(id))
     }
 
@@ -292,7 +290,6 @@ impl State {
         direction: Direction,
     ) -> Poll<Result<Option<StreamId>, ConnectionError>> {
         if let Some(id) = self.core.streams().accept(direction) {
-            self.recvs.insert(id, None);
             if direction == Direction::Bidi {
                 self.sends.insert(id, SendSide::default());
             }

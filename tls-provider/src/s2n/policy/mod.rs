@@ -71,7 +71,7 @@ impl Policy {
     pub(super) fn signs_nothing(&self) -> Error {
         let schemes = self.schemes().into_iter().map(admission::scheme_name);
         let schemes = schemes.collect::<Vec<_>>().join(", ");
-        Error::new(
+        Error::told(
             Alert::HANDSHAKE_FAILURE,
             format!(
                 "{}: with the groups of this handshake {NAME} signs by {schemes}, and the server has no \

@@ -265,19 +265,19 @@ impl Running {
     /// Refuses what s2n-tls accepts against RFC 9001 §8.
     fn check_complete(&self) -> Result<(), Error> {
         if self.peer_params.is_none() {
-            return Err(Error::new(
+            return Err(Error::told(
                 Alert::MISSING_EXTENSION,
                 "no quic_transport_parameters",
             ));
         }
         match self.connection.application_protocol() {
             None if self.common.alpn.is_empty() => Ok(()),
-            None => Err(Error::new(
+            None => Err(Error::told(
                 Alert::NO_APPLICATION_PROTOCOL,
                 "the peer chose no application protocol",
             )),
             Some(chosen) if self.common.alpn.iter().any(|ours| ours == chosen) => Ok(()),
-            Some(_) => Err(Error::new(
+            Some(_) => Err(Error::told(
                 Alert::ILLEGAL_PARAMETER,
                 "the peer chose an application protocol that was not offered",
             )),
@@ -286,7 +286,7 @@ impl Running {
 
     fn read_ticket(&mut self) -> Result<(), Error> {
         if self.side.is_server() {
-            return Err(Error::new(
+            return Err(Error::told(
                 Alert::UNEXPECTED_MESSAGE,
                 "a handshake message of the client after its Finished",
             ));
@@ -362,7 +362,7 @@ impl Running {
             return Ok(());
         };
         match group.share_sizes() {
-            Some((_, of_server)) if of_server != len => Err(Error::new(
+            Some((_, of_server)) if of_server != len => Err(Error::told(
                 Alert::ILLEGAL_PARAMETER,
                 format!("the server sent a key share of a wrong length: {group}"),
             )),
@@ -379,7 +379,7 @@ impl Running {
         if !message::is_hello_retry(answer) {
             return Ok(());
         }
-        Err(Error::new(
+        Err(Error::told(
             Alert::ILLEGAL_PARAMETER,
             format!("the client sent a key share that is malformed: {group}"),
         ))

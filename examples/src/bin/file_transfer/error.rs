@@ -76,7 +76,7 @@ pub(crate) enum Error {
     #[error("another transfer into this folder is under way; wait for it")]
     Busy,
     #[error(
-        "{needed} bytes are needed, and the disk has {free}; make room or choose another folder"
+        "{needed} bytes are needed, and the disk has {free} that no other transfer needs; make room or choose another folder"
     )]
     NoSpace { needed: u64, free: u64 },
     #[error(

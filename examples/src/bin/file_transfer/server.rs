@@ -13,6 +13,7 @@ use crate::{
     path::RelativePath,
     progress::{Progress, Show},
     receiver::Receiver,
+    room::Room,
     root::{Missing, Root},
     scan::Scan,
     sender::Source,
@@ -49,6 +50,7 @@ pub(crate) struct Server {
 
 struct Shared {
     root: Root,
+    room: Arc<Room>,
     gate: Arc<Gate>,
     pushes: Pushes,
     streams: u8,
@@ -77,6 +79,7 @@ impl Server {
         } = settings;
         let shared = Shared {
             root,
+            room: Arc::default(),
             gate,
             pushes,
             streams,
@@ -224,7 +227,7 @@ impl Shared {
                 error,
             },
         })?;
-        let receiver = Receiver::prepare(folder, manifest).await?;
+        let receiver = Receiver::prepare(folder, manifest, &self.room).await?;
         writer.write(&Answer::Wanted(receiver.wanted())).await?;
         let progress = Progress::begin(Show::Nothing, "");
         receiver.run(connection, self.streams, &progress).await

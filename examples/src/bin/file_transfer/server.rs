@@ -284,10 +284,10 @@ impl Shared {
 }
 
 /// Checks the path that a client named.
-fn safe(path: Option<String>) -> Result<Option<RelativePath>, Error> {
+pub(crate) fn safe(path: Option<String>) -> Result<Option<RelativePath>, Error> {
     let checked = path.map(|path| {
         path.parse().map_err(|rule| Error::Name {
-            path: crate::path::printable(&path).into(),
+            path: path.into(),
             rule,
         })
     });

@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
         _ => return usage(),
     };
     if let Err(error) = done {
-        eprintln!("{error}");
+        eprintln!("{}", hybriq::Printable(error));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

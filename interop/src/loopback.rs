@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use hybriq::Printable;
+
 use crate::{
     Peer,
     cases::{self, Case, Pair, Problem},
@@ -50,7 +52,7 @@ pub async fn run(
         }
     }
     for problem in &problems {
-        writeln!(out, "✗ {problem}")?;
+        writeln!(out, "✗ {}", Printable(problem))?;
     }
     Ok(problems.is_empty())
 }

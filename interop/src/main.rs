@@ -9,6 +9,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
+use hybriq::Printable;
 use hybriq_interop::{
     cases, loopback, peers,
     runner::{Refusal, Task},
@@ -171,7 +172,7 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", Printable(error));
             ExitCode::FAILURE
         }
     }
@@ -221,7 +222,7 @@ impl Matrix {
         let report = whole(testbed::run(&selection, &self.logs, save).await?);
         let markdown = report.markdown();
         // Nobody may be listening any more.
-        let _ = write!(io::stdout(), "\n{markdown}");
+        let _ = write!(io::stdout(), "\n{:#}", Printable(&markdown));
         let outputs = [
             (&self.html, report.html(&logs)),
             (&self.json, report.json()?),

@@ -13,6 +13,9 @@
 //!                 results ─► table, JSON, CSV, HTML, charts
 //! ```
 
+// `terminal` prints, and escapes what peers wrote.
+#![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
+
 mod axes;
 mod breakdown;
 mod certificates;

@@ -290,6 +290,7 @@ pub use hybriq_proto::{
     frame::{EcnCounts, FrameType},
     origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
     packet::{Cid as ConnectionId, PacketNumber, Version},
+    printable::Printable,
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
     streams::{Chunk, Direction, Priority, StreamId},

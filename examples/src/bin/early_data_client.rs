@@ -2,7 +2,7 @@
 //! takes one round trip.
 
 use clap::Parser;
-use hybriq::{ClientConfig, Connection, EarlyData, Endpoint, RecvStream};
+use hybriq::{ClientConfig, Connection, EarlyData, Endpoint, Printable, RecvStream};
 use hybriq_examples::Failure;
 
 // On one thread, the endpoint lets the application write before it sends its first datagrams. On
@@ -53,5 +53,5 @@ async fn ask(connection: &Connection) -> Result<(), Failure> {
 
 async fn answer(mut receive: RecvStream) -> Result<String, Failure> {
     let answer = receive.read_to_end(1024).await?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    Ok(Printable(String::from_utf8_lossy(&answer)).to_string())
 }

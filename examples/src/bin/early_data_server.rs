@@ -1,7 +1,7 @@
 //! Answers requests that arrive with a client's first datagrams, before the handshake is complete.
 
 use clap::Parser;
-use hybriq::{EarlyError, Endpoint, Incoming, RecvStream, SendStream, ServerConfig};
+use hybriq::{EarlyError, Endpoint, Incoming, Printable, RecvStream, SendStream, ServerConfig};
 use hybriq_examples::Failure;
 
 #[tokio::main]
@@ -49,7 +49,7 @@ async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(), Fai
     };
     println!(
         "{} ({})",
-        String::from_utf8_lossy(&request),
+        Printable(String::from_utf8_lossy(&request)),
         if receive.is_early() {
             "early"
         } else {

@@ -1,7 +1,7 @@
 //! Sends a line and prints the answer.
 
 use clap::Parser;
-use hybriq::{ClientConfig, Endpoint};
+use hybriq::{ClientConfig, Endpoint, Printable};
 use hybriq_examples::Failure;
 
 #[tokio::main]
@@ -16,7 +16,7 @@ async fn main() -> Result<(), Failure> {
     send.write_all(b"hello, post-quantum world").await?;
     send.finish();
     let echo = receive.read_to_end(1024).await?;
-    println!("{}", String::from_utf8_lossy(&echo));
+    println!("{}", Printable(String::from_utf8_lossy(&echo)));
 
     connection.close(0, b"done");
     client.idle().await;

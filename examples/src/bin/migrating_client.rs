@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Parser;
-use hybriq::{ClientConfig, Endpoint};
+use hybriq::{ClientConfig, Endpoint, Printable};
 use hybriq_examples::Failure;
 
 #[tokio::main]
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Failure> {
     send.write_all(b"and after").await?;
     send.finish();
     let echo = receive.read_to_end(1024).await?;
-    println!("{}", String::from_utf8_lossy(&echo));
+    println!("{}", Printable(String::from_utf8_lossy(&echo)));
 
     connection.close(0, b"done");
     client.idle().await;

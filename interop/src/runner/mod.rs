@@ -26,7 +26,7 @@ mod server;
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use http::Uri;
-use hybriq::{KeyExchange, Suite, TransportConfig, Version, qlog::Qlog};
+use hybriq::{KeyExchange, Printable, Suite, TransportConfig, Version, qlog::Qlog};
 
 pub use case::TestCase;
 pub use params::{Params, Stack};
@@ -143,7 +143,7 @@ impl Task {
         match self.run_on(stack).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("{role:?}: {}", with_causes(&*error));
+                eprintln!("{role:?}: {}", Printable(with_causes(&*error)));
                 ExitCode::FAILURE
             }
         }

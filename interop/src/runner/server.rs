@@ -7,8 +7,8 @@ use std::{
 };
 
 use hybriq::{
-    AddressValidation, Connection, Endpoint, EndpointBuilder, Identity, KeyLog, ServerConfig,
-    TransportConfig,
+    AddressValidation, Connection, Endpoint, EndpointBuilder, Identity, KeyLog, Printable,
+    ServerConfig, TransportConfig,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -109,7 +109,7 @@ async fn accept(endpoint: &Endpoint, www: Arc<Path>) {
         tokio::spawn(async move {
             match incoming.accept().await {
                 Ok(connection) => answer(connection, www).await,
-                Err(error) => eprintln!("no connection: {error}"),
+                Err(error) => eprintln!("no connection: {}", Printable(error)),
             }
         });
     }
@@ -124,12 +124,12 @@ async fn answer(connection: Connection, www: Arc<Path>) {
                 tokio::spawn(async move {
                     if let Err(error) = hq::answer(&www, &mut send, recv).await {
                         send.reset(hq::NO_FILE);
-                        eprintln!("a request failed: {error}");
+                        eprintln!("a request failed: {}", Printable(error));
                     }
                 });
             }
             Ok(None) => return,
-            Err(error) => return eprintln!("a connection ended: {error}"),
+            Err(error) => return eprintln!("a connection ended: {}", Printable(error)),
         }
     }
 }

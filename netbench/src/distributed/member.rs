@@ -6,33 +6,25 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::de::DeserializeOwned;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::agent::{Agent, Counted};
+use super::channel::Channel;
 use super::group::{Event, Joining, Member};
-use super::lines::{LineReader, write_line, write_value};
 use super::options::Options;
 use super::protocol::{Accepted, Hello, MAX_GREETING, MAX_LINE, Order, Welcome};
-use super::token::challenge;
+use super::token::{End, Token, nonce};
 use crate::engine::ToServer;
 
 /// Maximum time for a controller to identify itself and send its order.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// Maximum time for a refused client to disconnect.
-const LINGER: Duration = Duration::from_secs(1);
-
 /// Interval between signs of life of each end.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
-struct Control {
-    from: LineReader<OwnedReadHalf>,
-    to: OwnedWriteHalf,
-}
+struct Control(Channel);
 
 /// Accepts connections to the control port for ever.
 pub(super) async fn serve(listener: TcpListener, options: Options) {
@@ -63,12 +55,7 @@ pub(super) async fn attend(
     let Ok(local) = stream.local_addr() else {
         return;
     };
-    let _ = stream.set_nodelay(true);
-    let (from, to) = stream.into_split();
-    let mut control = Control {
-        from: LineReader::new(from, MAX_GREETING),
-        to,
-    };
+    let mut control = Control(Channel::new(stream, MAX_GREETING));
     let greeting = timeout(GREETING, control.greet(&agent)).await;
     let refused = match greeting.unwrap_or_else(|_| Err(silent(GREETING))) {
         Ok((hello, order, _session)) => {
@@ -81,8 +68,8 @@ pub(super) async fn attend(
     // Port scans are not reported.
     if let Some(refused) = refused.filter(|refused| !refused.is_empty()) {
         agent.complain(&format!("{peer}: {refused}"));
-        let _ = write_value(&mut control.to, &Err::<(), _>(refused)).await;
-        control.hang_up().await;
+        let _ = control.0.write_value(&Err::<(), _>(refused)).await;
+        control.0.hang_up().await;
     }
 }
 
@@ -96,32 +83,46 @@ fn silent(lasted: Duration) -> String {
 impl Control {
     async fn greet(&mut self, agent: &Agent) -> Result<(Hello, Order, Counted), String> {
         let token = agent.options.token.as_ref();
-        let challenge = match token.map(|_| challenge()).transpose() {
-            Ok(challenge) => challenge,
+        let nonce = match token.map(|_| nonce()).transpose() {
+            Ok(nonce) => nonce,
             Err(failure) => return Err(failure.to_string()),
         };
-        self.tell(&Welcome::new(challenge.clone())).await?;
-        let hello: Hello = match self.from.next().await {
-            Ok(Some(line)) => parse(&line)?,
+        let welcome = serde_json::to_string(&Ok::<_, String>(Welcome::new(nonce)));
+        let welcome = welcome.map_err(|error| error.to_string())?;
+        self.write(&welcome).await?;
+        let line = match self.0.next().await {
+            Ok(Some(line)) => line,
             Ok(None) => return Err(String::new()),
             Err(error) => return Err(error.to_string()),
         };
+        let hello: Hello = parse(&line)?;
         hello.check()?;
-        if let (Some(token), Some(challenge)) = (token, &challenge) {
-            let proof = hello.proof.as_deref();
-            if !proof.is_some_and(|proof| token.is_proven(challenge, proof)) {
-                return Err(match proof {
-                    Some(_) => "the token is not this agent's".to_owned(),
-                    None => "this agent asks for a token: give --token".to_owned(),
-                });
+        if let Some(token) = token {
+            if hello.nonce.is_none() {
+                return Err("this agent asks for a token: give --token".to_owned());
             }
+            self.prove(token, &welcome, &line).await?;
         }
         check(agent, &hello)?;
         let session = agent.admit()?;
         self.tell(&Accepted).await?;
-        self.from.set_limit(MAX_LINE);
+        self.0.set_limit(MAX_LINE);
         let order = self.expect().await?;
         Ok((hello, order, session))
+    }
+
+    /// Waits for the proof that the controller has the token, and seals all that follows. Before, nothing is
+    /// sealed: a stranger gets nothing to try tokens with.
+    async fn prove(&mut self, token: &Token, welcome: &str, hello: &str) -> Result<(), String> {
+        let mut seal = token.seal(End::Agent, welcome, hello);
+        match self.0.next().await.map_err(|error| error.to_string())? {
+            Some(proof) if seal.open(&proof) == Some("") => {
+                self.0.set_seal(seal);
+                Ok(())
+            }
+            Some(_) => Err("the token is not this agent's".to_owned()),
+            None => Err("it hung up".to_owned()),
+        }
     }
 
     /// Relays lines between the controller and its group until one of them ends.
@@ -165,7 +166,7 @@ impl Control {
         let mut sign = interval(SIGN_OF_LIFE);
         loop {
             tokio::select! {
-                line = self.from.next() => {
+                line = self.0.next() => {
                     heard = Instant::now();
                     let Some(line) = line.map_err(|error| error.to_string())? else {
                         return Ok(());
@@ -185,25 +186,18 @@ impl Control {
         }
     }
 
-    /// Drains input of the peer for a moment: closing a connection with unread bytes would reset
-    /// it, and the peer could not read the reason.
-    async fn hang_up(&mut self) {
-        let _ = self.to.shutdown().await;
-        let _ = timeout(LINGER, self.from.discard()).await;
-    }
-
     async fn tell<T: serde::Serialize>(&mut self, said: &T) -> Result<(), String> {
-        let told = write_value(&mut self.to, &Ok::<_, String>(said)).await;
+        let told = self.0.write_value(&Ok::<_, String>(said)).await;
         told.map_err(|error| error.to_string())
     }
 
     async fn write(&mut self, line: &str) -> Result<(), String> {
-        let told = write_line(&mut self.to, line).await;
+        let told = self.0.write(line).await;
         told.map_err(|error| error.to_string())
     }
 
     async fn expect<T: DeserializeOwned>(&mut self) -> Result<T, String> {
-        match self.from.next().await {
+        match self.0.next().await {
             Ok(Some(line)) => parse(&line),
             Ok(None) => Err("it hung up".to_owned()),
             Err(error) => Err(error.to_string()),

@@ -15,6 +15,7 @@
 //!  controller               agent                   server process
 //!      │◄── Welcome ──────────│
 //!      │─── Hello ───────────►│   same versions? token? scenario? room?
+//!      │◄── Accepted ─────────│   with a token, from here on every line is sealed
 //!      │─── ServerSpec ──────►│─── ServerSpec ──────────►│   once the whole fleet is here
 //!      │◄── Started ──────────│◄── Listening ────────────│
 //!      │─── Measure ─────────►│─── Measure ─────────────►│   once the whole fleet is ready
@@ -23,12 +24,14 @@
 //!      │◄── Report ───────────│◄── Report ───────────────│
 //! ```
 //! Messages of an agent are `{"Ok": …}`, or `{"Err": "one line"}` before it disconnects. Both send
-//! an empty line every few seconds as a sign of life.
+//! an empty line every few seconds as a sign of life. `token` has the proof of the token, and how it seals
+//! the lines.
 
 mod address;
 mod agent;
 mod args;
 mod barrier;
+mod channel;
 mod group;
 mod lines;
 mod member;

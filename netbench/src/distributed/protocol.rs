@@ -10,7 +10,7 @@ use crate::fleet::Fleet;
 use crate::machine::Machine;
 
 /// Version, which changes with every change of these messages or the engine's.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// Maximum length of a line before the agent knows its peer.
 pub(super) const MAX_GREETING: usize = 4 << 10;
@@ -23,9 +23,9 @@ pub(super) const MAX_LINE: usize = 8 << 20;
 pub(super) struct Welcome {
     pub(super) netbench: String,
     pub(super) protocol: u32,
-    /// Challenge to be answered with a proof of the token; `None` without a token.
+    /// Number that the agent never used before; `None` if it asks for no token.
     #[serde(default)]
-    pub(super) challenge: Option<String>,
+    pub(super) nonce: Option<String>,
 }
 
 /// First line of the controller. Older and newer versions understand its first two fields.
@@ -33,8 +33,10 @@ pub(super) struct Welcome {
 pub(super) struct Hello {
     pub(super) netbench: String,
     pub(super) protocol: u32,
+    /// Number that the controller never used before; `None` without a token. Its next line is the proof of
+    /// the token.
     #[serde(default)]
-    pub(super) proof: Option<String>,
+    pub(super) nonce: Option<String>,
     /// Id of the scenario before the values of a cell were inserted.
     #[serde(default)]
     pub(super) scenario_id: String,
@@ -74,11 +76,11 @@ pub(super) struct Listening {
 }
 
 impl Welcome {
-    pub(super) fn new(challenge: Option<String>) -> Self {
+    pub(super) fn new(nonce: Option<String>) -> Self {
         Self {
             netbench: version(),
             protocol: PROTOCOL,
-            challenge,
+            nonce,
         }
     }
 

@@ -8,14 +8,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex, split};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::Target;
+use super::channel::Channel;
 use super::lines::{LineReader, write_line, write_value};
 use super::member::SIGN_OF_LIFE;
 use super::protocol::{Accepted, Hello, Listening, MAX_LINE, Order, PROTOCOL, Welcome, version};
-use super::token::Token;
+use super::token::{End, Token, nonce};
 use crate::Failure;
 use crate::drivers::Certificates;
 use crate::engine::ServerSpec;
@@ -75,7 +75,7 @@ impl Agents {
         let hello = Hello {
             netbench: version(),
             protocol: PROTOCOL,
-            proof: None,
+            nonce: None,
             scenario_id: self.scenario_id.clone(),
             server,
             fleet: self.fleet,
@@ -130,12 +130,7 @@ impl Agents {
         order: &Order,
     ) -> Result<(Control, Listening, SocketAddr), String> {
         let peer = stream.peer_addr().map_err(|error| error.to_string())?;
-        let _ = stream.set_nodelay(true);
-        let (from, to) = stream.into_split();
-        let mut control = Control {
-            from: LineReader::new(from, MAX_LINE),
-            to,
-        };
+        let mut control = Control(Channel::new(stream, MAX_LINE));
         timeout(GREETING, self.greet(&mut control, hello, order))
             .await
             .map_err(|_| "it does not answer as `netbench server` does".to_owned())??;
@@ -152,12 +147,29 @@ impl Agents {
         mut hello: Hello,
         order: &Order,
     ) -> Result<(), String> {
-        let welcome: Welcome = control.expect().await?;
+        let line = control.line().await?;
+        let welcome: Welcome = understand(&line)?;
         welcome.check()?;
-        if let (Some(challenge), Some(token)) = (&welcome.challenge, &self.token) {
-            hello.proof = Some(token.prove(challenge));
+        match (&welcome.nonce, &self.token) {
+            (Some(_), Some(token)) => {
+                hello.nonce = Some(nonce().map_err(|failure| failure.to_string())?);
+                let said = serde_json::to_string(&hello).map_err(|error| error.to_string())?;
+                control.write(&said).await?;
+                control
+                    .0
+                    .set_seal(token.seal(End::Controller, &line, &said));
+                control.write("").await?;
+            }
+            // Somebody in between may have removed the question.
+            (None, Some(_)) => {
+                return Err(
+                    "it asks for no token, and this client has one: start it with --token, or \
+                     this client without"
+                        .to_owned(),
+                );
+            }
+            (_, None) => control.tell(&hello).await?,
         }
-        control.tell(&hello).await?;
         let Accepted = control.expect().await?;
         control.tell(order).await
     }
@@ -169,14 +181,11 @@ fn reached(mut peer: SocketAddr, port: u16) -> SocketAddr {
     peer
 }
 
-struct Control {
-    from: LineReader<OwnedReadHalf>,
-    to: OwnedWriteHalf,
-}
+struct Control(Channel);
 
 impl Control {
     async fn tell<T: Serialize>(&mut self, said: &T) -> Result<(), String> {
-        match write_value(&mut self.to, said).await {
+        match self.0.write_value(said).await {
             Ok(()) => Ok(()),
             // The agent disconnected; its last line gives the reason.
             Err(error) => Err(self
@@ -188,14 +197,15 @@ impl Control {
     }
 
     async fn expect<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        understand(&self.line().await?)
+    }
+
+    /// Returns the next line that is no sign of life.
+    async fn line(&mut self) -> Result<String, String> {
         loop {
-            let line = self.from.next().await.map_err(|error| error.to_string())?;
-            match line.as_deref() {
-                Some("") => {}
-                Some(line) => {
-                    return serde_json::from_str::<Result<T, String>>(line)
-                        .map_err(|_| "it does not speak as `netbench server` does".to_owned())?;
-                }
+            match self.0.next().await.map_err(|error| error.to_string())? {
+                Some(line) if line.is_empty() => {}
+                Some(line) => return Ok(line),
                 None => return Err("it hung up".to_owned()),
             }
         }
@@ -219,7 +229,7 @@ impl Control {
         let mut sign = interval(SIGN_OF_LIFE);
         loop {
             tokio::select! {
-                line = self.from.next() => {
+                line = self.0.next() => {
                     heard = Instant::now();
                     let lost = |error| format!("the connection to it is lost: {error}");
                     match line.map_err(lost)?.as_deref() {
@@ -245,8 +255,13 @@ impl Control {
 
     async fn write(&mut self, line: &str) -> Result<(), String> {
         let lost = |error| format!("the connection to it is lost: {error}");
-        write_line(&mut self.to, line).await.map_err(lost)
+        self.0.write(line).await.map_err(lost)
     }
+}
+
+fn understand<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str::<Result<T, String>>(line)
+        .map_err(|_| "it does not speak as `netbench server` does".to_owned())?
 }
 
 #[cfg(test)]
@@ -254,7 +269,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt as _, duplex, split};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::{Control, LineReader, MAX_LINE};
+    use super::{Channel, Control, MAX_LINE};
     use crate::process::Process;
 
     /// Returns both ends of a connection: the controller's and the agent's.
@@ -262,9 +277,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let (from, to) = ours.unwrap().into_split();
-        let from = LineReader::new(from, MAX_LINE);
-        (Control { from, to }, theirs.unwrap().0)
+        let control = Control(Channel::new(ours.unwrap(), MAX_LINE));
+        (control, theirs.unwrap().0)
     }
 
     /// Returns the last line for the run when the relay is over.

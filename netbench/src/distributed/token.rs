@@ -1,8 +1,19 @@
 //! The secret that a controller and an agent share.
 //!
-//! The secret is never sent. The agent sends a challenge, and the controller answers with its HMAC (RFC
-//! 2104) under the token. This stops strangers from starting processes; it does not hide the
-//! measurements.
+//! The secret is never sent. Agent and controller greet each other, each with a random number that was never
+//! used before, and derive a key from the token and both greetings. From then on every line has its HMAC (RFC
+//! 2104) under that key, with its direction and number; the first line of the controller is its proof.
+//!
+//! ```text
+//!  controller                                agent
+//!      │◄── Welcome { nonce } ─────────────────│   key = HMAC(token, Welcome, Hello)
+//!      │─── Hello { nonce } ──────────────────►│
+//!      │─── HMAC(key, 'c' 0 "") ──────────────►│   the proof: nothing is sealed before it is right
+//!      │◄── HMAC(key, 'a' 0 line) line ────────│
+//! ```
+//! Strangers start no processes, and whoever sits between the two can neither take the connection over nor
+//! change, repeat, reorder or leave out a line. What is said is not hidden. Whoever plays the agent or
+//! listens in can try tokens at home: a token that is made of words is found.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,39 +22,88 @@ use aws_lc_rs::{hmac, rand};
 
 use crate::Failure;
 
-/// Prefix of the challenge under the HMAC, so that the answer has no other use.
-const PURPOSE: &[u8] = b"netbench control port";
+/// Prefix under the HMAC that makes keys, so that they have no other use.
+const PURPOSE: &str = "netbench control port, sealed lines";
 
 /// A shared secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Token(String);
 
 impl Token {
-    /// Returns the answer to a challenge.
-    pub(super) fn prove(&self, challenge: &str) -> String {
-        hex(hmac::sign(&self.key(), &message(challenge)).as_ref())
-    }
-
-    /// Returns true if it is the answer to the challenge. Takes constant time.
-    pub(super) fn is_proven(&self, challenge: &str, proof: &str) -> bool {
-        let proof = from_hex(proof).unwrap_or_default();
-        hmac::verify(&self.key(), &message(challenge), &proof).is_ok()
-    }
-
-    fn key(&self) -> hmac::Key {
-        hmac::Key::new(hmac::HMAC_SHA256, self.0.as_bytes())
+    /// Returns the seal for what follows these two greetings, as they were sent.
+    pub(super) fn seal(&self, end: End, welcome: &str, hello: &str) -> Seal {
+        let token = hmac::Key::new(hmac::HMAC_SHA256, self.0.as_bytes());
+        // No line has a line feed in it.
+        let greetings = format!("{PURPOSE}\n{welcome}\n{hello}\n");
+        let key = hmac::sign(&token, greetings.as_bytes());
+        Seal {
+            key: hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()),
+            end,
+            closed: 0,
+            opened: 0,
+        }
     }
 }
 
-/// Returns a challenge that was never used before.
-pub(super) fn challenge() -> Result<String, Failure> {
+/// One of the two that share a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Agent,
+    Controller,
+}
+
+impl End {
+    fn other(self) -> Self {
+        match self {
+            Self::Agent => Self::Controller,
+            Self::Controller => Self::Agent,
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Self::Agent => 'a',
+            Self::Controller => 'c',
+        }
+    }
+}
+
+/// Seals the lines of one end, and opens those of the other, in their order.
+pub(super) struct Seal {
+    key: hmac::Key,
+    end: End,
+    closed: u64,
+    opened: u64,
+}
+
+impl Seal {
+    /// Returns the line with its HMAC before it.
+    pub(super) fn close(&mut self, line: &str) -> String {
+        let proof = hmac::sign(&self.key, &message(self.end, self.closed, line));
+        self.closed += 1;
+        format!("{} {line}", hex(proof.as_ref()))
+    }
+
+    /// Returns the line without its HMAC; `None` if it is not the next line of the other end. Compares in
+    /// constant time.
+    pub(super) fn open<'a>(&mut self, sealed: &'a str) -> Option<&'a str> {
+        let (proof, line) = sealed.split_once(' ').unwrap_or((sealed, ""));
+        let message = message(self.end.other(), self.opened, line);
+        hmac::verify(&self.key, &message, &from_hex(proof)?).ok()?;
+        self.opened += 1;
+        Some(line)
+    }
+}
+
+fn message(from: End, number: u64, line: &str) -> Vec<u8> {
+    format!("{} {number} {line}", from.letter()).into_bytes()
+}
+
+/// Returns a number that was never used before.
+pub(super) fn nonce() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     rand::fill(&mut bytes).map_err(|_| "the system has no random numbers")?;
     Ok(hex(&bytes))
-}
-
-fn message(challenge: &str) -> Vec<u8> {
-    [PURPOSE, challenge.as_bytes()].concat()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -78,20 +138,68 @@ impl fmt::Debug for Token {
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, challenge};
+    use super::{End, Seal, Token, nonce};
+
+    const WELCOME: &str = r#"{"nonce":"1"}"#;
+    const HELLO: &str = r#"{"nonce":"2"}"#;
+
+    fn seal(token: &str, end: End, welcome: &str, hello: &str) -> Seal {
+        let token: Token = token.parse().unwrap();
+        token.seal(end, welcome, hello)
+    }
+
+    fn agent() -> Seal {
+        seal("correct horse", End::Agent, WELCOME, HELLO)
+    }
+
+    fn controller() -> Seal {
+        seal("correct horse", End::Controller, WELCOME, HELLO)
+    }
 
     #[test]
-    fn only_the_same_token_proves_itself_and_only_for_one_challenge() {
-        let token: Token = "correct horse".parse().unwrap();
-        let other: Token = "battery staple".parse().unwrap();
-        let (first, second) = (challenge().unwrap(), challenge().unwrap());
-        let proof = token.prove(&first);
-        assert!(token.is_proven(&first, &proof));
-        assert!(!token.is_proven(&second, &proof));
-        assert!(!other.is_proven(&first, &proof));
-        for junk in ["", "zz", "é", &proof[1..], &format!("{proof}00")] {
-            assert!(!token.is_proven(&first, junk), "{junk}");
+    fn only_the_same_token_and_the_same_greetings_open_a_line() {
+        let sealed = controller().close("start");
+        assert_eq!(agent().open(&sealed), Some("start"));
+        for (token, welcome, hello) in [
+            ("battery staple", WELCOME, HELLO),
+            ("correct horse", r#"{"nonce":"3"}"#, HELLO),
+            ("correct horse", WELCOME, r#"{"nonce":"3"}"#),
+            ("correct horse", HELLO, WELCOME),
+        ] {
+            let mut other = seal(token, End::Agent, welcome, hello);
+            assert_eq!(other.open(&sealed), None, "{token} {welcome} {hello}");
         }
+        assert_ne!(nonce().unwrap(), nonce().unwrap());
+    }
+
+    #[test]
+    fn a_line_that_was_changed_repeated_reordered_or_turned_around_is_not_opened() {
+        let (mut controller, mut agent) = (controller(), agent());
+        let [first, second] = ["first", "second"].map(|line| controller.close(line));
+        let (proof, _) = first.split_once(' ').unwrap();
+        for forged in [
+            "",
+            "first",
+            "zz first",
+            "é first",
+            proof,
+            &format!("{proof} other"),
+            &format!("{proof} first "),
+            &format!("{proof}00 first"),
+            &first[1..],
+            // The second before the first, and a line of its own.
+            &second,
+            &agent.close("first"),
+        ] {
+            assert_eq!(agent.open(forged), None, "{forged}");
+        }
+        assert_eq!(agent.open(&first), Some("first"));
+        assert_eq!(agent.open(&first), None);
+        assert_eq!(agent.open(&second), Some("second"));
+        // A line without text has a number too.
+        let nothing = controller.close("");
+        assert_eq!(agent.open(nothing.trim_end()), Some(""));
+        assert_eq!(agent.open(nothing.trim_end()), None);
     }
 
     #[test]

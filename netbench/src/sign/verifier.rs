@@ -9,6 +9,7 @@ use cms::cert::x509::der::asn1::ObjectIdentifier;
 use cms::cert::x509::der::{self, Encode as _};
 use cms::cert::x509::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 use cms::cert::x509::name::Name;
+use hybriq::Printable;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use webpki::{
@@ -235,9 +236,8 @@ fn bytes_of(certificate: &Certificate) -> Result<CertificateDer<'static>, Verify
 
 /// Returns a name for people to read. Whoever made the certificate chose it.
 pub(super) fn name(name: &Name) -> String {
-    let name = name.to_string();
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    name.chars().take(200).map(printable).collect()
+    let name: String = name.to_string().chars().take(200).collect();
+    Printable(name).to_string()
 }
 
 fn date(seconds: u64) -> String {

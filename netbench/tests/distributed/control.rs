@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
+use aws_lc_rs::hmac;
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, netbench, only_line};
@@ -23,7 +24,7 @@ impl Control {
         let mut control = Self::open(agent);
         let welcome = control.receive();
         let mut hello = welcome["Ok"].clone();
-        hello.as_object_mut().unwrap().remove("challenge");
+        hello.as_object_mut().unwrap().remove("nonce");
         for (key, value) in more.as_object().unwrap() {
             hello[key] = value.clone();
         }
@@ -46,6 +47,67 @@ impl Control {
                 Ok(0) | Err(_) => return Value::Null,
                 Ok(_) if line.trim().is_empty() => {}
                 Ok(_) => return serde_json::from_str(&line).unwrap(),
+            }
+        }
+    }
+}
+
+/// A conversation with an agent that was begun with a token.
+struct Sealed {
+    control: Control,
+    key: hmac::Key,
+    said: u64,
+    heard: u64,
+}
+
+impl Sealed {
+    /// Greets as a client with a token does, with this line as the proof.
+    fn greet(agent: &Agent, proof: impl FnOnce(&mut Self) -> String) -> Self {
+        let mut control = Control::open(agent);
+        let mut welcome = String::new();
+        control.0.read_line(&mut welcome).unwrap();
+        let mut hello = serde_json::from_str::<Value>(&welcome).unwrap()["Ok"].clone();
+        hello["nonce"] = json!("a number of the client");
+        let token = hmac::Key::new(hmac::HMAC_SHA256, b"correct horse");
+        let greetings = format!("netbench control port, sealed lines\n{welcome}{hello}\n");
+        let key = hmac::sign(&token, greetings.as_bytes());
+        let mut sealed = Self {
+            control,
+            key: hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()),
+            said: 0,
+            heard: 0,
+        };
+        let proof = proof(&mut sealed);
+        sealed.control.say(format!("{hello}\n{proof}\n").as_bytes());
+        sealed
+    }
+
+    fn hmac(&self, end: char, number: u64, line: &str) -> String {
+        let message = format!("{end} {number} {line}");
+        let proof = hmac::sign(&self.key, message.as_bytes());
+        let hex = proof.as_ref().iter().map(|byte| format!("{byte:02x}"));
+        hex.collect()
+    }
+
+    /// Returns the next line as the client says it.
+    fn seal(&mut self, line: &str) -> String {
+        let proof = self.hmac('c', self.said, line);
+        self.said += 1;
+        format!("{proof} {line}")
+    }
+
+    /// Returns the next line of the agent that says something; null at the end.
+    fn receive(&mut self) -> Value {
+        loop {
+            let mut sealed = String::new();
+            if let Ok(0) | Err(_) = self.control.0.read_line(&mut sealed) {
+                return Value::Null;
+            }
+            let (proof, line) = sealed.trim_end_matches('\n').split_once(' ').unwrap();
+            assert_eq!(proof, self.hmac('a', self.heard, line));
+            self.heard += 1;
+            if !line.is_empty() {
+                return serde_json::from_str(line).unwrap();
             }
         }
     }
@@ -93,20 +155,48 @@ fn only_the_token_opens_the_port() {
     let (_, answer) = Control::greet(&agent, &json!({}));
     assert!(refusal(&answer).contains("--token"));
     for proof in ["", "00", "correct horse", &"0".repeat(64)] {
-        let (_, answer) = Control::greet(&agent, &json!({ "proof": proof }));
+        let mut sealed = Sealed::greet(&agent, |_| proof.to_owned());
+        // Not sealed: nothing that tokens could be tried with.
+        let answer = sealed.control.receive();
         assert!(refusal(&answer).contains("token"), "{answer}");
     }
-    let mut control = Control::open(&agent);
-    let mut hello = control.receive()["Ok"].clone();
-    let challenge = hello["challenge"].as_str().unwrap();
-    let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, b"correct horse");
-    let message = format!("netbench control port{challenge}");
-    let proof = aws_lc_rs::hmac::sign(&key, message.as_bytes());
-    let hex = proof.as_ref().iter().map(|byte| format!("{byte:02x}"));
-    hello["proof"] = json!(hex.collect::<String>());
-    control.say(format!("{hello}\n").as_bytes());
-    let answer = control.receive();
+    let mut sealed = Sealed::greet(&agent, |sealed| sealed.seal(""));
+    let answer = sealed.receive();
     assert!(answer.get("Ok").is_some(), "{answer}");
+}
+
+/// Somebody between the two passes the greetings and the proof on, and goes on alone.
+#[test]
+fn a_connection_cannot_be_taken_over() {
+    let agent = Agent::start(&["--token", "correct horse"]);
+    let order = r#"{"spec":{}}"#;
+    let begun = || {
+        let mut sealed = Sealed::greet(&agent, |sealed| sealed.seal(""));
+        let answer = sealed.receive();
+        assert!(answer.get("Ok").is_some(), "{answer}");
+        sealed
+    };
+    // The client's own order is read, and refused only because it lacks what an order has.
+    let mut sealed = begun();
+    let line = sealed.seal(order);
+    sealed.control.say(format!("{line}\n").as_bytes());
+    assert!(!refusal(&sealed.receive()).contains("in between"));
+    let forgeries: [fn(&mut Sealed, &str) -> String; 5] = [
+        |_, order| order.to_owned(),
+        |_, order| format!("{} {order}", "0".repeat(64)),
+        // Another line of the client, an earlier one, and one of the agent.
+        |sealed, order| sealed.seal("{}").replace("{}", order),
+        |sealed, _| format!("{} ", sealed.hmac('c', 0, "")),
+        |sealed, order| format!("{} {order}", sealed.hmac('a', 1, order)),
+    ];
+    for forge in forgeries {
+        let mut sealed = begun();
+        let line = forge(&mut sealed, order);
+        sealed.control.say(format!("{line}\n").as_bytes());
+        let answer = sealed.receive();
+        assert!(refusal(&answer).contains("in between"), "{answer}");
+        assert_eq!(sealed.receive(), Value::Null);
+    }
 }
 
 #[test]

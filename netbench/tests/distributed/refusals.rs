@@ -1,7 +1,7 @@
 //! Runs that cannot begin: one line, no file, and the exit says so.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
 use crate::agent::{Agent, netbench};
@@ -48,6 +48,113 @@ fn another_token_or_none() {
     assert!(ran.refusal().contains("the token is not this agent's"));
     let ran = Client::start("no-token", &agent.address.to_string(), &[]).finish();
     assert!(ran.refusal().contains("give --token"));
+}
+
+/// Stands between clients and an agent, and changes what the agent says. The function gets the number of the
+/// line, and the line with its end.
+fn between(agent: &Agent, change: fn(usize, String) -> String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, agent) = (listener.local_addr().unwrap(), agent.address);
+    // The threads end with the test's process if nobody comes.
+    thread::spawn(move || {
+        while let Ok((client, _)) = listener.accept() {
+            let agent = TcpStream::connect(agent).unwrap();
+            let (to_client, to_agent) = (client.try_clone().unwrap(), agent.try_clone().unwrap());
+            thread::spawn(move || pass(client, to_agent, |_, line| line));
+            thread::spawn(move || pass(agent, to_client, change));
+        }
+    });
+    address
+}
+
+fn pass(from: TcpStream, mut to: TcpStream, change: fn(usize, String) -> String) {
+    let mut from = BufReader::new(from);
+    for number in 0.. {
+        let mut line = String::new();
+        if let Ok(0) | Err(_) = from.read_line(&mut line) {
+            break;
+        }
+        if to.write_all(change(number, line).as_bytes()).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(std::net::Shutdown::Both);
+}
+
+#[test]
+fn somebody_in_between_who_changes_what_the_agent_says() {
+    let agent = Agent::start(&["--token", "correct horse"]);
+    let token = ["--token", "correct horse"];
+    let run = |name: &str, change| {
+        let address = between(&agent, change).to_string();
+        Client::start(name, &address, &token).finish()
+    };
+    let changes: [(&str, fn(usize, String) -> String, &str); 5] = [
+        // The client must not go on without what it was told to ask for.
+        (
+            "asks-for-nothing",
+            |number, line| match number {
+                0 => {
+                    let mut welcome: serde_json::Value = serde_json::from_str(&line).unwrap();
+                    welcome["Ok"]["nonce"] = serde_json::Value::Null;
+                    format!("{welcome}\n")
+                }
+                _ => line,
+            },
+            "asks for no token",
+        ),
+        (
+            "other-number",
+            |number, line| match number {
+                0 => line.replace("\"nonce\":\"", "\"nonce\":\"0"),
+                _ => line,
+            },
+            "in between",
+        ),
+        (
+            "accepts-by-itself",
+            |number, line| match number {
+                0 => line,
+                _ => "{\"Ok\":null}\n".to_owned(),
+            },
+            "in between",
+        ),
+        (
+            "other-server",
+            |_, line| line.replace("127.0.0.1:", "127.0.0.1:1"),
+            "in between",
+        ),
+        (
+            "repeats",
+            |number, line| match number {
+                1 => line.repeat(2),
+                _ => line,
+            },
+            "in between",
+        ),
+    ];
+    for (name, change, told) in changes {
+        let ran = run(name, change);
+        assert!(!ran.is_success, "{name}");
+        assert!(ran.stderr.contains(told), "{name}: {}", ran.stderr);
+    }
+    // Who only passes lines on is a network.
+    let args = [&token[..], &["--connections", "10", "--repetitions", "1"]].concat();
+    let address = between(&agent, |_, line| line).to_string();
+    let ran = Client::start("passes-on", &address, &args).finish();
+    assert!(ran.is_success, "{}", ran.stderr);
+}
+
+#[test]
+fn an_agent_without_the_clients_token() {
+    let agent = Agent::start(&[]);
+    let ran = Client::start(
+        "asks-for-none",
+        &agent.address.to_string(),
+        &["--token", "correct horse"],
+    )
+    .finish();
+    assert!(ran.refusal().contains("asks for no token"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use hybriq_tls::{Alert, GroupMismatch};
 
 use super::{
     origin::Downgrade,
+    printable::Printable,
     wire::{Eof, FrameType},
 };
 
@@ -230,7 +231,7 @@ pub enum ConnectionError {
         "{} refused the key exchange{colon}{told} ({groups}); choose a KeyExchange policy that shares a group with the peer's",
         match by { By::Local => "this end", By::Peer => "the peer" },
         colon = if reason.is_empty() { "" } else { ": " },
-        told = printable(reason.as_bytes())
+        told = Printable(reason)
     )]
     KeyExchangeRefused {
         /// End that closed it.
@@ -289,23 +290,8 @@ fn because(reason: &Bytes) -> String {
     if reason.is_empty() {
         String::new()
     } else {
-        format!(" ({})", printable(reason))
+        format!(" ({})", Printable(String::from_utf8_lossy(reason)))
     }
-}
-
-/// Returns the text of a reason with control characters as escapes: what a peer writes must not steer the
-/// terminal that shows it, or begin a line of a log.
-fn printable(reason: &[u8]) -> String {
-    let text = String::from_utf8_lossy(reason);
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    shown
 }
 
 /// Returns what to do about a TLS alert, unless the reason says it already.

@@ -195,6 +195,7 @@ pub mod packet;
 pub mod params;
 pub mod path;
 pub mod prf;
+pub mod printable;
 pub mod random;
 pub mod recovery;
 pub mod saved_path;

@@ -220,7 +220,7 @@ async fn pull_over(
     let (mut writer, mut reader) = (Writer::new(send), Reader::new(recv));
     writer.write(&Hello::Pull { path: wire(path) }).await?;
     let manifest = reader.list(u64::MAX).await?;
-    let receiver = Receiver::prepare(root, manifest).await?;
+    let receiver = Receiver::prepare(root, manifest, &Arc::default()).await?;
     writer.write(&Answer::Wanted(receiver.wanted())).await?;
     progress.transfer(receiver.wanted());
     let report = receiver.run(connection, streams, progress).await?;

@@ -3,8 +3,8 @@
 use std::{io, path::PathBuf, process::ExitCode};
 
 use hybriq::{
-    Alert, ConfigErrors, ConnectError, ConnectionError, EndpointError, NotPostQuantum, ReadError,
-    WriteError,
+    Alert, ConfigErrors, ConnectError, ConnectionError, EndpointError, NotPostQuantum, Printable,
+    ReadError, WriteError,
 };
 
 use crate::{
@@ -65,18 +65,18 @@ pub(crate) enum Error {
     Refused(Refusal),
     #[error("{0}; run the same command again to go on where it stopped")]
     Lost(ConnectionError),
-    #[error("the peer broke the protocol: {0}")]
+    #[error("the peer broke the protocol: {}", Printable(.0))]
     Protocol(String),
     #[error("the peer's list of files was refused: {0}")]
     Manifest(#[from] ManifestError),
-    #[error("{}: {rule}; rename it", path.display())]
+    #[error("{}: {rule}; rename it", Printable(path.display()))]
     Name { path: PathBuf, rule: UnsafePath },
-    #[error("{}: the name is no Unicode; rename it", .0.display())]
+    #[error("{}: the name is no Unicode; rename it", Printable(.0.display()))]
     NotUnicode(PathBuf),
     #[error("another transfer into this folder is under way; wait for it")]
     Busy,
     #[error(
-        "{needed} bytes are needed, and the disk has {free}; make room or choose another folder"
+        "{needed} bytes are needed, and the disk has {free} that no other transfer needs; make room or choose another folder"
     )]
     NoSpace { needed: u64, free: u64 },
     #[error(

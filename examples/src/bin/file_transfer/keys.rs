@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use hybriq::Printable;
+
 use crate::fingerprint::Fingerprint;
 
 /// A file with a name and a fingerprint in each line. It is read anew for every question, so that a change
@@ -31,7 +33,7 @@ pub(crate) enum KeysError {
     Io { file: PathBuf, error: io::Error },
     #[error("{} line {line} is not a name and a fingerprint; mend or remove it", file.display())]
     Line { file: PathBuf, line: usize },
-    #[error("'{0}' cannot be the name of a key; give one without spaces and '#'")]
+    #[error("'{}' cannot be the name of a key; give one without spaces and '#'", Printable(.0))]
     Name(String),
 }
 
@@ -84,7 +86,7 @@ impl Keys {
     pub(crate) fn add(&self, name: &str, key: Fingerprint) -> Result<(), KeysError> {
         let bad = |letter: char| letter.is_whitespace() || letter.is_control() || letter == '#';
         if name.is_empty() || name.contains(bad) {
-            return Err(KeysError::Name(crate::path::printable(name)));
+            return Err(KeysError::Name(name.to_owned()));
         }
         let mut options = OpenOptions::new();
         let file = options

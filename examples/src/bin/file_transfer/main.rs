@@ -17,6 +17,7 @@ mod plan;
 mod progress;
 mod receiver;
 mod remote;
+mod room;
 mod root;
 mod scan;
 mod sender;

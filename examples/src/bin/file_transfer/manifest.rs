@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use hybriq::Printable;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     checksum::Checksum,
-    path::{RelativePath, UnsafePath, printable},
+    path::{RelativePath, UnsafePath},
 };
 
 /// Largest number of files and folders of a transfer.
@@ -68,7 +69,7 @@ impl Entry {
 /// The rule that a list breaks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ManifestError {
-    #[error("the path '{path}' is not safe: {rule}")]
+    #[error("the path '{}' is not safe: {rule}", Printable(path))]
     Path { path: String, rule: UnsafePath },
     #[error(
         "it has more than {MAX_ENTRIES} files and folders, or paths of more than {MAX_PATH_BYTES} bytes; send parts of it"
@@ -111,7 +112,7 @@ impl Draft {
     /// Adds what the peer listed.
     pub(crate) fn push(&mut self, raw: &RawEntry) -> Result<(), ManifestError> {
         let unsafe_path = |rule| {
-            let path = printable(&raw.path);
+            let path = raw.path.clone();
             ManifestError::Path { path, rule }
         };
         let path: RelativePath = raw.path.parse().map_err(unsafe_path)?;

@@ -9,13 +9,12 @@
 
 use std::fmt;
 
-use hybriq::{RecvStream, SendStream};
+use hybriq::{Printable, RecvStream, SendStream};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     error::Error,
     manifest::{Draft, Manifest, RawEntry},
-    path::printable,
 };
 
 /// Longest message, in bytes.
@@ -77,7 +76,7 @@ impl Report {
         let first = self.first_failed.unwrap_or_default();
         Err(Error::Incomplete {
             count: self.failed,
-            first: printable(&first),
+            first: Printable(first).to_string(),
         })
     }
 }
@@ -105,7 +104,7 @@ pub(crate) enum Reason {
 }
 
 impl Refusal {
-    /// Returns what the client is told about an error of this server.
+    /// Returns what the client is told about an error of this server: not its inner affairs.
     pub(crate) fn of(error: &Error) -> Self {
         let reason = match error {
             Error::Manifest(_) => Reason::Manifest,
@@ -114,16 +113,17 @@ impl Refusal {
             Error::NoSpace { .. } => Reason::NoSpace,
             _ => Reason::Other,
         };
-        Self {
-            reason,
-            text: error.to_string(),
-        }
+        let text = match reason {
+            Reason::Other => "an internal fault; its log has more".to_owned(),
+            _ => error.to_string(),
+        };
+        Self { reason, text }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.text))
+        Printable(&self.text).fmt(f)
     }
 }
 
@@ -212,8 +212,7 @@ impl Reader {
         }
         let mut text = vec![0; len];
         fill(&mut self.0, &mut text).await?;
-        serde_json::from_slice(&text)
-            .map_err(|error| Error::Protocol(format!("a message that cannot be read: {error}")))
+        parse(&text)
     }
 
     /// Reads a list of files of at most so many bytes.
@@ -227,6 +226,12 @@ impl Reader {
             }
         }
     }
+}
+
+/// Reads a message without its length.
+pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(text)
+        .map_err(|error| Error::Protocol(format!("a message that cannot be read: {error}")))
 }
 
 /// Fills the buffer from a stream.

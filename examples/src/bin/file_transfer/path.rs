@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use hybriq::Printable;
+
 /// Name of the folder for unfinished files, which no path may contain.
 pub(crate) const WORK: &str = ".hybriq-transfer";
 /// Longest path, in bytes.
@@ -85,19 +87,6 @@ impl FromStr for RelativePath {
 impl fmt::Display for RelativePath {
     /// Writes control characters as escapes: a name must not steer the terminal it is shown on.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.0))
+        Printable(&self.0).fmt(f)
     }
-}
-
-/// Returns a text of the peer without control characters.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    shown
 }

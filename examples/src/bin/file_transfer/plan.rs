@@ -9,6 +9,7 @@ use crate::{
     error::Error,
     message::{Piece, Report},
     part::Part,
+    room::{Reserved, Room},
     sender::PIECE,
     store::{Kept, Store},
 };
@@ -32,6 +33,7 @@ pub(crate) struct Task {
 #[derive(Debug)]
 pub(crate) struct Plan {
     store: Store,
+    reserved: Reserved,
     state: Mutex<State>,
 }
 
@@ -48,9 +50,9 @@ struct State {
 impl Plan {
     /// Makes a plan for the files of the store. Returns it with the number of bytes that are missing. It
     /// reads files: call it from a blocking thread.
-    pub(crate) fn new(store: Store) -> Result<(Self, u64), Error> {
+    pub(crate) fn new(store: Store, room: &Arc<Room>) -> Result<(Self, u64), Error> {
         let missing = store.missing();
-        store.check_room(&missing)?;
+        let reserved = store.reserve(&missing, room)?;
         let mut wanted = 0;
         for &file in &missing {
             let size = store.file(file).map_or(0, |(_, contents)| contents.size);
@@ -71,6 +73,7 @@ impl Plan {
         Ok((
             Self {
                 store,
+                reserved,
                 state: Mutex::new(state),
             },
             wanted,
@@ -123,7 +126,7 @@ impl Plan {
                 }
                 let part = self.store.part(file)?;
                 if part.is_complete() {
-                    let kept = self.store.keep_part(&part)?;
+                    let kept = self.store.keep_part(&part, &self.reserved)?;
                     self.on_part(state, &part, kept);
                 } else {
                     state.current = Some((Arc::new(part), 0));
@@ -140,6 +143,7 @@ impl Plan {
         self.state().report.bytes += bytes.len() as u64;
         let Some(part) = &task.part else {
             let kept = self.store.keep_bytes(file, bytes)?;
+            self.reserved.on_written(bytes.len() as u64);
             self.on_kept(&mut self.state(), file, kept);
             return Ok(());
         };
@@ -147,8 +151,10 @@ impl Plan {
             what: self.name(file),
             error,
         };
-        if part.write(task.piece, bytes).map_err(failed)? {
-            let kept = self.store.keep_part(part)?;
+        let is_last = part.write(task.piece, bytes).map_err(failed)?;
+        self.reserved.on_written(bytes.len() as u64);
+        if is_last {
+            let kept = self.store.keep_part(part, &self.reserved)?;
             self.on_part(&mut self.state(), part, kept);
         }
         Ok(())

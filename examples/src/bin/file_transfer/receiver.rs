@@ -11,6 +11,7 @@ use crate::{
     message::{Piece, Report, Writer, fill},
     plan::{Plan, Task},
     progress::Progress,
+    room::Room,
     root::Root,
     sender::{CHANGED, PRESENT},
     store::Store,
@@ -24,9 +25,15 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Prepares the folder, and finds what is missing in it.
-    pub(crate) async fn prepare(root: Root, manifest: Manifest) -> Result<Self, Error> {
-        let (plan, wanted) = spawn_blocking(|| Plan::new(Store::open(root, manifest)?)).await??;
+    /// Prepares the folder, finds what is missing in it, and reserves the space for that.
+    pub(crate) async fn prepare(
+        root: Root,
+        manifest: Manifest,
+        room: &Arc<Room>,
+    ) -> Result<Self, Error> {
+        let room = Arc::clone(room);
+        let prepare = move || Plan::new(Store::open(root, manifest)?, &room);
+        let (plan, wanted) = spawn_blocking(prepare).await??;
         Ok(Self {
             plan: Arc::new(plan),
             wanted,

@@ -187,6 +187,11 @@ impl Root {
         }
     }
 
+    /// Returns the number of the file system that this folder is on.
+    pub(crate) fn device(&self) -> io::Result<u64> {
+        Ok(fs::fstat(&self.0)?.st_dev)
+    }
+
     /// Returns the bytes that may still be written.
     pub(crate) fn free(&self) -> io::Result<u64> {
         let stat = fs::fstatvfs(&self.0)?;

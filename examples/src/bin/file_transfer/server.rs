@@ -13,6 +13,7 @@ use crate::{
     path::RelativePath,
     progress::{Progress, Show},
     receiver::Receiver,
+    room::Room,
     root::{Missing, Root},
     scan::Scan,
     sender::Source,
@@ -49,6 +50,7 @@ pub(crate) struct Server {
 
 struct Shared {
     root: Root,
+    room: Arc<Room>,
     gate: Arc<Gate>,
     pushes: Pushes,
     streams: u8,
@@ -77,6 +79,7 @@ impl Server {
         } = settings;
         let shared = Shared {
             root,
+            room: Arc::default(),
             gate,
             pushes,
             streams,
@@ -224,7 +227,7 @@ impl Shared {
                 error,
             },
         })?;
-        let receiver = Receiver::prepare(folder, manifest).await?;
+        let receiver = Receiver::prepare(folder, manifest, &self.room).await?;
         writer.write(&Answer::Wanted(receiver.wanted())).await?;
         let progress = Progress::begin(Show::Nothing, "");
         receiver.run(connection, self.streams, &progress).await
@@ -281,10 +284,10 @@ impl Shared {
 }
 
 /// Checks the path that a client named.
-fn safe(path: Option<String>) -> Result<Option<RelativePath>, Error> {
+pub(crate) fn safe(path: Option<String>) -> Result<Option<RelativePath>, Error> {
     let checked = path.map(|path| {
         path.parse().map_err(|rule| Error::Name {
-            path: crate::path::printable(&path).into(),
+            path: path.into(),
             rule,
         })
     });

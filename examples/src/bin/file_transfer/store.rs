@@ -5,6 +5,7 @@ use std::{
     fs::{File, Permissions},
     io::{self, Write as _},
     os::unix::fs::PermissionsExt as _,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -14,6 +15,7 @@ use crate::{
     manifest::{Contents, Entry, Kind, Manifest},
     part::{Names, Part},
     path::WORK,
+    room::{Reserved, Room},
     root::{Missing, Root},
 };
 
@@ -100,23 +102,23 @@ impl Store {
         same().unwrap_or(false)
     }
 
-    /// Refuses files for which there is no room, before anything is made as large as the list says.
-    pub(crate) fn check_room(&self, files: &[usize]) -> Result<(), Error> {
-        let check = || {
+    /// Reserves the space for files, before anything is made as large as the list says.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if there is too little beside what other transfers have reserved.
+    pub(crate) fn reserve(&self, files: &[usize], room: &Arc<Room>) -> Result<Reserved, Error> {
+        let reserve = || {
             let mut needed = 0_u64;
             for (entry, contents) in files.iter().filter_map(|&file| self.file(file)) {
                 let there = self.work.allocated(&Names::of(entry, &contents).data)?;
                 needed = needed.saturating_add(contents.size.saturating_sub(there));
             }
-            Ok((needed, self.root.free()?))
+            room.reserve(self.root.device()?, needed, || self.root.free())
         };
-        match check().map_err(|error| Error::Io {
+        reserve().map_err(|error| Error::Io {
             what: WORK.to_owned(),
             error,
-        })? {
-            (needed, free) if needed > free => Err(Error::NoSpace { needed, free }),
-            _ => Ok(()),
-        }
+        })?
     }
 
     /// Opens the part of a file.
@@ -144,11 +146,14 @@ impl Store {
     }
 
     /// Checks a file whose pieces are all there, and gives it its name.
-    pub(crate) fn keep_part(&self, part: &Part) -> Result<Kept, Error> {
+    pub(crate) fn keep_part(&self, part: &Part, reserved: &Reserved) -> Result<Kept, Error> {
         let (entry, contents) = self.file(part.file).ok_or_else(not_listed)?;
         let names = part.names();
         let keep = || {
             if !part.is_right()? {
+                if part.resumed {
+                    reserved.again(contents.size);
+                }
                 names.remove(&self.work)?;
                 return Ok(Kept::Differs);
             }

@@ -14,7 +14,7 @@ use axum::{
     routing::{any, get},
 };
 use clap::Parser;
-use hybriq::{CertificateDer, Identity, PrivateKeyDer, ServerConfig};
+use hybriq::{CertificateDer, Identity, Printable, PrivateKeyDer, ServerConfig};
 use hybriq_examples::Failure;
 use hybriq_http::webtransport::{Limits, Session, StreamError, WebTransport};
 use hybriq_http::{Peer, Server};
@@ -112,7 +112,9 @@ async fn enter(
 
 async fn visit(session: &Session, room: &Room, peer: &Peer) -> Result<(), StreamError> {
     let (mut send, mut recv) = session.accept_bi().await?;
-    let name = String::from_utf8_lossy(&recv.read_to_end(64).await?).into_owned();
+    // What a visitor writes must neither steer this terminal nor begin another visitor's line.
+    let name = recv.read_to_end(64).await?;
+    let name = Printable(String::from_utf8_lossy(&name)).to_string();
     println!("{name} joined from {} with {}", peer.address, peer.tls);
     let mut notes = room.subscribe();
     let here = room.receiver_count();
@@ -123,8 +125,9 @@ async fn visit(session: &Session, room: &Room, peer: &Peer) -> Result<(), Stream
         tokio::select! {
             message = session.accept_uni() => {
                 let text = message?.read_to_end(4096).await?;
+                let text = Printable(String::from_utf8_lossy(&text)).to_string();
                 // There is a receiver: this visitor.
-                let _ = room.send(Note::Said(format!("{name}: {}", String::from_utf8_lossy(&text))));
+                let _ = room.send(Note::Said(format!("{name}: {text}")));
             }
             typing = session.recv_datagram() => {
                 typing?;

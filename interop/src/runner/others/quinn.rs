@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use hybriq::Printable;
 use hybriq_netbench::stacks;
 use quinn::{
     Connection, Endpoint, IdleTimeout, TransportConfig,
@@ -72,14 +73,14 @@ impl Task {
                         Ok((connection, _)) => connection,
                         Err(connecting) => match connecting.await {
                             Ok(connection) => connection,
-                            Err(error) => return eprintln!("no connection: {error}"),
+                            Err(error) => return eprintln!("no connection: {}", Printable(error)),
                         },
                     };
                     while let Ok((mut send, recv)) = connection.accept_bi().await {
                         let www = Arc::clone(&www);
                         tokio::spawn(async move {
                             if let Err(error) = hq::answer(&www, &mut send, recv).await {
-                                eprintln!("a request failed: {error}");
+                                eprintln!("a request failed: {}", Printable(error));
                             }
                         });
                     }

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use hybriq::Group;
+use hybriq::{Group, Printable};
 use s2n_quic::{
     Client, Server,
     client::Connect,
@@ -59,7 +59,7 @@ impl Task {
                         tokio::spawn(async move {
                             let (recv, mut send) = stream.split();
                             if let Err(error) = hq::answer(&www, &mut send, recv).await {
-                                eprintln!("a request failed: {error}");
+                                eprintln!("a request failed: {}", Printable(error));
                             }
                         });
                     }

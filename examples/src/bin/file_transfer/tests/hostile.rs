@@ -1,5 +1,7 @@
 //! Ends that do not keep to the protocol.
 
+use std::sync::Arc;
+
 use hybriq::{Connection, ConnectionError, PostQuantum, ReadError};
 
 use super::{Place, Running, accept, ask, noise, remote, rules::file, tree};
@@ -20,7 +22,16 @@ async fn push(
     connection: &PostQuantum<Connection>,
     entries: impl IntoIterator<Item = RawEntry>,
 ) -> (Writer, Reader) {
-    let (mut writer, reader) = ask(connection, &Hello::Push { path: None }).await;
+    push_into(connection, None, entries).await
+}
+
+/// Pushes a list into a folder of a server by hand.
+pub(super) async fn push_into(
+    connection: &PostQuantum<Connection>,
+    path: Option<String>,
+    entries: impl IntoIterator<Item = RawEntry>,
+) -> (Writer, Reader) {
+    let (mut writer, reader) = ask(connection, &Hello::Push { path }).await;
     for entry in entries {
         // A server that refuses stops reading.
         let _ = writer.write(&Listed::Entry(entry)).await;
@@ -228,7 +239,9 @@ async fn a_source_that_shrinks_costs_its_file_only() {
     let manifest = reader.list(u64::MAX).await.unwrap();
     place.write("served/b", "short");
     let root = Root::open(&place.at("pulled")).unwrap();
-    let receiver = Receiver::prepare(root, manifest).await.unwrap();
+    let receiver = Receiver::prepare(root, manifest, &Arc::default())
+        .await
+        .unwrap();
     let progress = Progress::begin(Show::Nothing, "");
     let report = receiver.run(&connection, 2, &progress).await.unwrap();
     assert_eq!((report.written, report.failed), (2, 1));

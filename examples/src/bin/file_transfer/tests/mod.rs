@@ -3,6 +3,7 @@
 mod hostile;
 mod keys;
 mod resume;
+mod room;
 mod rules;
 mod transfers;
 

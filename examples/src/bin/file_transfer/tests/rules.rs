@@ -2,10 +2,13 @@
 
 use crate::{
     checksum::Checksum,
+    error::Error,
     fingerprint::Fingerprint,
     manifest::{Contents, Draft, Kind, Manifest, ManifestError, RawEntry},
+    message::{Hello, Reason, Refusal, Report, parse},
     path::{RelativePath, UnsafePath},
     remote::Remote,
+    server::safe,
 };
 
 pub(super) fn file(path: &str, size: u64) -> RawEntry {
@@ -160,5 +163,41 @@ fn a_fingerprint_is_read_as_it_is_written() {
         "SHA256:".to_owned(),
     ] {
         assert!(text.parse::<Fingerprint>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_a_peer_writes_does_not_steer_the_terminal() {
+    const HOSTILE: &str = "\u{1b}[2J\nall is well\u{202e}";
+    let message = serde_json::json!({ HOSTILE: null }).to_string();
+    let unreadable = parse::<Hello>(message.as_bytes()).unwrap_err();
+    assert!(
+        matches!(&unreadable, Error::Protocol(reason) if reason.contains(HOSTILE)),
+        "{unreadable:?}"
+    );
+    let refused = Error::Refused(Refusal {
+        reason: Reason::Other,
+        text: HOSTILE.to_owned(),
+    });
+    let report = Report {
+        failed: 1,
+        first_failed: Some(HOSTILE.to_owned()),
+        ..Report::default()
+    };
+    let mut draft = Draft::new(u64::MAX);
+    let unsafe_path = draft.push(&file(&format!("../{HOSTILE}"), 0)).unwrap_err();
+    let twice = list(vec![file(HOSTILE, 0), file(HOSTILE, 0)]).unwrap_err();
+    let named = safe(Some(format!("../{HOSTILE}"))).unwrap_err();
+    for error in [
+        unreadable,
+        refused,
+        report.complete().unwrap_err(),
+        Error::Manifest(unsafe_path),
+        Error::Manifest(twice),
+        named,
+    ] {
+        let text = error.to_string();
+        assert!(text.contains(r"\u{1b}[2J\nall is well\u{202e}"), "{text}");
+        assert!(!text.contains(['\u{1b}', '\n', '\u{202e}']), "{text}");
     }
 }

@@ -292,7 +292,7 @@ pub use hybriq_proto::{
     packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
-    streams::{Chunk, Direction, Priority, StreamId},
+    streams::{Blocked, Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{

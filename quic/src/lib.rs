@@ -293,7 +293,7 @@ pub use hybriq_proto::{
     printable::Printable,
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
-    streams::{Chunk, Direction, Priority, StreamId},
+    streams::{Blocked, Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{

@@ -5,9 +5,9 @@ use std::time::Duration;
 /// Bounds on what a client may cost. Start from [`Limits::default`].
 ///
 /// The number of requests at once is that of bidirectional streams:
-/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams). The time that a
-/// connection may be idle is
-/// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout).
+/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams). A client of QUIC that
+/// sends no packets at all is forgotten after
+/// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive finds it.
 ///
 /// # Examples
 /// ```
@@ -25,22 +25,32 @@ pub struct Limits {
     /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
     /// §4.2.2). Larger requests get 431. Default: 64 KiB.
     pub header_list: u64,
-    /// Longest time from the start of a request to its last field; for HTTP/1.1 and HTTP/2 also from
-    /// the start of the TLS handshake to its end, and from there to the first request. Default: 10 s.
+    /// Longest time from the start of a request to its last field, and from the end of the handshake to the
+    /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end.
+    /// Default: 10 s.
     pub header_time: Duration,
-    /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing
-    /// of a response; over TCP, nothing of a connection's data. Default: 60 s.
+    /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing of a
+    /// response that has data for it: for want of credit of flow control, or because it does not read. The
+    /// stream is reset then; over HTTP/1.1, or where data is stuck below the stream, the connection ends.
+    /// A service that has nothing to send may take as long as it likes. Default: 60 s.
     pub stall_time: Duration,
-    /// Largest number of requests on a connection; after that, GOAWAY tells the client to connect
-    /// again. Default: 1,000,000.
+    /// Largest number of requests on a connection. With the last one the client is told to connect again
+    /// (GOAWAY, `connection: close`), and those that follow are refused unseen. Default: 1,000,000.
     pub requests: u64,
-    /// Number of requests that a client may cancel in ten seconds, before they were answered (as in
-    /// CVE-2023-44487). A client that cancels more is disconnected with H3_EXCESSIVE_LOAD. Default: 200.
+    /// Number of requests that a client may cancel in ten seconds before their response began, beyond one for
+    /// each that was answered: work for nothing, as in CVE-2023-44487 and CVE-2025-8671. Beyond it, requests
+    /// are refused (H3_REQUEST_REJECTED, REFUSED_STREAM) until the time has passed. A client that has as many
+    /// refused is told to connect again (GOAWAY): responses under way are sent to their end, and the connection
+    /// closes with H3_EXCESSIVE_LOAD, or ends over TCP. Default: 200.
     pub cancelled: u32,
-    /// Longest time that a connection over TCP may be idle: no request is under way, and no byte comes or
-    /// goes. It is looked at once in this time, so it may take twice as long. Between requests of
-    /// HTTP/1.1, [`header_time`](Self::header_time) ends a connection earlier. Default: 60 s.
-    pub tcp_idle_time: Duration,
+    /// Longest time for which a connection may have no request under way; sessions of WebTransport and other
+    /// protocols on streams are requests, packets and PINGs are not. Then the client is told to connect
+    /// again. It is looked at four times in this time or more often, so it may take a quarter longer. Between
+    /// requests of HTTP/1.1, [`header_time`](Self::header_time) ends a connection earlier. Default: 60 s.
+    pub idle_time: Duration,
+    /// Longest time that requests under way may take after a connection was told to end, for one of these limits.
+    /// Default: 10 minutes.
+    pub drain_time: Duration,
     /// Largest number of connections over TCP at once. Those of QUIC have
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
@@ -66,7 +76,8 @@ impl Default for Limits {
             stall_time: Duration::from_secs(60),
             requests: 1_000_000,
             cancelled: 200,
-            tcp_idle_time: Duration::from_secs(60),
+            idle_time: Duration::from_secs(60),
+            drain_time: Duration::from_secs(600),
             tcp_connections: 1 << 16,
             early_methods: EarlyMethods::Safe,
         }

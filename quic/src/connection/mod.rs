@@ -28,7 +28,7 @@ use hybriq_proto::{
     packet::{Cid as ConnectionId, Version},
     saved_path::SavedPath,
     stats::{ConnectionStats, PathStats},
-    streams::{Direction, Priority, StreamId, Streams},
+    streams::{Blocked, Direction, Priority, StreamId, Streams},
 };
 
 /// A connection whose handshake is complete.
@@ -239,6 +239,15 @@ impl Connection {
     /// The call looks at every open stream: use it at the end of a connection.
     pub fn undelivered_streams(&self) -> usize {
         self.handle.lock().core.streams().undelivered_bidi()
+    }
+
+    /// Returns the streams with data that waits for nothing but the peer: for its acknowledgement, or for more
+    /// credit of flow control. A stream whose [`progress`](Blocked::progress) is the same for long belongs
+    /// to a peer that does not take it.
+    ///
+    /// The call looks at every open stream.
+    pub fn blocked_streams(&self) -> Vec<Blocked> {
+        self.handle.lock().core.streams().blocked().collect()
     }
 
     /// Resets the sending part of a stream with the application's code, if it is still open, but

@@ -47,9 +47,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request failed");
             if matches!(error, StreamError::RemoteTerminate { .. }) {
-                if let Some(established) = quic.established().await {
-                    quic.on_cancelled(&established.connection);
-                }
+                quic.on_cancelled();
             }
             return;
         }
@@ -186,7 +184,7 @@ async fn respond<B>(
         match established {
             Some(established) => {
                 let stopped = established.connection.stream_stopped(stream).await;
-                (stopped.is_ok(), &established.connection)
+                stopped.is_ok()
             }
             None => std::future::pending().await,
         }
@@ -201,9 +199,9 @@ async fn respond<B>(
                 None
             }
         },
-        (by_client, connection) = cancelled => {
+        by_client = cancelled => {
             if by_client {
-                quic.on_cancelled(connection);
+                quic.on_cancelled();
             }
             send.stop_stream(Code::H3_REQUEST_CANCELLED);
             None
@@ -229,6 +227,7 @@ async fn send_response<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
+    quic.on_answer(hybriq::StreamId(send.send_id().into_inner()));
     let stall_time = quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError, StreamEvent,
+    Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError, StreamEvent,
     StreamId, Streams, WriteError, marks::Mark, recv::Recv, send::Send,
 };
 
@@ -231,6 +231,26 @@ impl Streams {
     /// that is not over.
     pub fn undelivered_bytes(&self) -> u64 {
         self.unacknowledged()
+    }
+
+    /// Returns the streams with data that waits for nothing but the peer: for its acknowledgement, or for
+    /// more credit. It takes a step for each stream that is not over.
+    pub fn blocked(&self) -> impl Iterator<Item = Blocked> + '_ {
+        let connection = self.send_credit.limit();
+        let is_out_of_credit = self.send_credit.available() == 0;
+        let blocked = self.sends.iter_with_ids().filter(move |(_, send)| {
+            send.buffer.held() > 0
+                && !send.has_free()
+                && (is_out_of_credit || !send.has_fresh())
+        });
+        blocked.map(move |(id, send)| Blocked {
+            id,
+            progress: if send.has_fresh() {
+                send.progress().wrapping_add(connection)
+            } else {
+                send.progress()
+            },
+        })
     }
 
     /// Returns the code with which the peer stopped the sending part, while the stream exists.

@@ -111,6 +111,11 @@ impl<T> Halves<T> {
     }
 
     /// Returns all halves with their ids, in no particular order.
+    pub(super) fn iter_with_ids(&self) -> impl Iterator<Item = (StreamId, &T)> {
+        self.slots.iter().map(|(_, (id, half))| (*id, half))
+    }
+
+    /// Returns all halves with their ids, in no particular order, for changes.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut T)> {
         self.slots.iter_mut().map(|(_, (id, half))| (*id, half))
     }

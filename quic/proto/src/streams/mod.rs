@@ -33,7 +33,7 @@ use halves::Halves;
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 pub use outcome::{
-    Awaited, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError,
+    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError,
 };
 pub use priority::Priority;
 use recv::Recv;

@@ -29,6 +29,16 @@ pub enum StreamEvent {
     Available(Direction),
 }
 
+/// A stream with data that waits for the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Blocked {
+    /// The stream.
+    pub id: StreamId,
+    /// Number that changes whenever the peer takes something of the stream, or allows more.
+    pub progress: u64,
+}
+
 /// Data that an application waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {

@@ -257,6 +257,14 @@ impl Send {
         self.state.is_sending() && self.has_fin()
     }
 
+    /// Returns a number that changes with everything that the peer takes: bytes sent for the first time, bytes
+    /// acknowledged, and its limit.
+    pub(super) fn progress(&self) -> u64 {
+        let acked = self.buffer.end().wrapping_sub(self.buffer.held());
+        let sent = self.buffer.next_offset();
+        acked.wrapping_add(sent).wrapping_add(self.credit.limit())
+    }
+
     /// Returns true if this half is done.
     pub(super) const fn is_spent(&self) -> bool {
         self.is_terminal() && (self.marks.has(Mark::Released) || self.marks.has(Mark::Ended))

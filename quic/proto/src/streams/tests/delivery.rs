@@ -379,3 +379,32 @@ fn a_blocked_reader_is_told_once() {
     receive(&mut server, &stream(id, 2, &[0], true)).unwrap();
     assert_eq!(events(&mut server), [StreamEvent::Readable(id)]);
 }
+
+#[test]
+fn streams_that_the_peer_does_not_take_are_blocked() {
+    let (mut client, mut server) = pair_with(Limits {
+        initial_stream_receive_window: 100,
+        stream_receive_window: 100,
+        ..LIMITS
+    });
+    let id = opened(&mut client, &[1; 300]);
+    let blocked = |client: &Streams| client.blocked().collect::<Vec<_>>();
+    assert_eq!(blocked(&client), [], "it can be sent");
+    exchange_all(&mut client, &mut server);
+    let [before] = blocked(&client)[..] else {
+        panic!("the window is full")
+    };
+    assert_eq!(before.id, id);
+    assert_eq!(blocked(&client), [before], "nothing was taken");
+    assert_eq!(read_all(&mut server, id).len(), 100);
+    exchange_all(&mut client, &mut server);
+    let [after] = blocked(&client)[..] else {
+        panic!("the window is full again")
+    };
+    assert_ne!(after.progress, before.progress);
+    while !blocked(&client).is_empty() {
+        read_all(&mut server, id);
+        exchange_all(&mut client, &mut server);
+    }
+    assert_eq!(blocked(&client), [], "everything was taken");
+}

@@ -292,7 +292,7 @@ pub use hybriq_proto::{
     packet::{Cid as ConnectionId, PacketNumber, Version},
     printable::Printable,
     saved_path::{InvalidSavedPath, SavedPath},
-    stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
+    stats::{ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, PathStats},
     streams::{Blocked, Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;

@@ -27,7 +27,7 @@ use hybriq_proto::{
     limits,
     packet::{Cid as ConnectionId, Version},
     saved_path::SavedPath,
-    stats::{ConnectionStats, PathStats},
+    stats::{ConnectionStats, MemoryHeld, PathStats},
     streams::{Blocked, Direction, Priority, StreamId, Streams},
 };
 
@@ -248,6 +248,11 @@ impl Connection {
     /// The call looks at every open stream.
     pub fn blocked_streams(&self) -> Vec<Blocked> {
         self.handle.lock().core.streams().blocked().collect()
+    }
+
+    /// Returns the memory that the connection holds, by what holds it.
+    pub fn memory_held(&self) -> MemoryHeld {
+        self.handle.lock().core.memory_held()
     }
 
     /// Resets the sending part of a stream with the application's code, if it is still open, but

@@ -18,7 +18,7 @@ use pin_project_lite::pin_project;
 use super::{
     app::BoxError,
     responses::{Held, Response, Sent},
-    watch::{Admission, Cause, Order, Standing, Watch, Watched},
+    watch::{Admission, Cause, Order, REQUEST, Standing, TCP_CONNECTION, Watch, Watched},
 };
 use crate::Limits;
 
@@ -79,7 +79,7 @@ pin_project! {
     /// The body of a response, which counts as a request until it is dropped.
     pub(super) struct Counted<B> {
         #[pin]
-        body: B,
+        body: Option<B>,
         response: Arc<Response>,
         answering: Answering,
         given: Given,
@@ -94,6 +94,19 @@ enum Given {
     Long,
     /// The same, and there is no other.
     LongAndLast,
+}
+
+/// Error of a response, or of its body.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("the service failed: {0}")]
+    Service(#[source] BoxError),
+    #[error("the request is refused unseen")]
+    Refused(#[source] h2::Error),
+    #[error("the body of the response failed: {0}")]
+    Body(#[source] BoxError),
+    #[error("the client takes nothing of the response")]
+    NotTaken(#[source] h2::Error),
 }
 
 impl Activity {
@@ -162,7 +175,9 @@ impl Activity {
     }
 
     fn responses(&self) -> std::sync::MutexGuard<'_, Responses> {
-        self.responses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.responses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,6 +188,13 @@ impl Watched for Activity {
 
     fn running(&self) -> u64 {
         self.running.load(Ordering::Relaxed)
+    }
+
+    fn memory(&self) -> u64 {
+        let responses = self.responses();
+        let all = responses.all.iter().filter_map(Weak::upgrade);
+        let held: u64 = all.map(|response| response.held()).sum();
+        TCP_CONNECTION + self.running() * REQUEST + held
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {
@@ -186,9 +208,9 @@ impl Watched for Activity {
             }
             let peer = self.standing.peer();
             // What is stuck below a stream can only end with the connection, but others need not end with it.
-            let order = match self.running() {
-                0 => Order::Close,
-                _ => Order::Finish,
+            let order = match (self.version, self.running()) {
+                (Over::Http1, _) | (Over::Http2, 0) => Order::Close,
+                (Over::Http2, _) => Order::Finish,
             };
             if response.end() {
                 tracing::debug!(%peer, "a response is not taken: its stream is reset");
@@ -229,8 +251,19 @@ impl<B: Body> Counted<B> {
             Stage::Answered
         };
         Self {
-            body,
+            body: Some(body),
             response,
+            answering,
+            given: Given::Short,
+        }
+    }
+
+    /// Makes the body of a response of the server itself.
+    pub(super) fn none(mut answering: Answering) -> Self {
+        answering.stage = Stage::Over;
+        Self {
+            body: None,
+            response: Arc::default(),
             answering,
             given: Given::Short,
         }
@@ -239,43 +272,47 @@ impl<B: Body> Counted<B> {
 
 impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
     type Data = Held<B::Data>;
-    type Error = BoxError;
+    type Error = Fault;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Self::Data>, Fault>>> {
         let mut this = self.project();
         this.answering.stage = Stage::Over;
         if *this.given != Given::Short {
             if ready!(this.response.poll_sent(cx)) == Sent::Ended {
                 let reason = h2::Error::from(h2::Reason::CANCEL);
-                return Poll::Ready(Some(Err(reason.into())));
+                return Poll::Ready(Some(Err(Fault::NotTaken(reason))));
             }
             if *this.given == Given::LongAndLast {
                 return Poll::Ready(None);
             }
         }
-        let frame = ready!(this.body.as_mut().poll_frame(cx));
+        let Some(mut body) = this.body.as_mut().as_pin_mut() else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(body.as_mut().poll_frame(cx));
         let data = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref());
         let is_long = data.is_some_and(|data| data.remaining() > SHORT);
-        *this.given = match (is_long && this.response.has_task(), this.body.is_end_stream()) {
+        *this.given = match (is_long && this.response.has_task(), body.is_end_stream()) {
             (false, _) => Given::Short,
             (true, false) => Given::Long,
             (true, true) => Given::LongAndLast,
         };
         let held = |data| Held::new(data, this.response);
         let frame = frame.map(|frame| frame.map(|frame| frame.map_data(held)));
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| Fault::Body(error.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.given != Given::LongAndLast && self.body.is_end_stream()
+        self.given != Given::LongAndLast && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let hint = self.body.as_ref().map(Body::size_hint);
+        hint.unwrap_or_else(|| SizeHint::with_exact(0))
     }
 }

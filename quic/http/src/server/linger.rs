@@ -88,11 +88,7 @@ struct Ended {
 }
 
 impl Lingering {
-    pub(super) fn new(
-        stream: TlsStream<TcpStream>,
-        place: Place,
-        stall_time: Duration,
-    ) -> Self {
+    pub(super) fn new(stream: TlsStream<TcpStream>, place: Place, stall_time: Duration) -> Self {
         Self {
             stream: Some(stream),
             place: Some(place),

@@ -15,7 +15,7 @@ use super::{
     handle::{Phase, Shared},
     request,
     state::{GOAWAY_PAUSE, Quic, Running},
-    watch::{Admission, Cause, Order, Watched},
+    watch::{Admission, Cause, Order, QUIC_CONNECTION, Watched},
 };
 
 /// Requests that the first GOAWAY still allows: all.
@@ -27,6 +27,12 @@ type H3 = h3::server::Connection<hybriq_h3::Connection, Payload>;
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
     while let Some(incoming) = shared.endpoint.accept().await {
+        let memory = &shared.watch.memory;
+        if memory.is_short() {
+            turn_away(incoming);
+            continue;
+        }
+        memory.on_connection(QUIC_CONNECTION);
         let served = shared.connections.add();
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
@@ -34,6 +40,15 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
                 tracing::debug!(%error, "a connection over QUIC failed");
             }
         });
+    }
+}
+
+/// Refuses a client, once it has proved its address.
+fn turn_away(incoming: Incoming) {
+    if incoming.is_validated() {
+        incoming.refuse();
+    } else if let Err(incoming) = incoming.retry() {
+        incoming.refuse();
     }
 }
 

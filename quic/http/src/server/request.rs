@@ -12,7 +12,7 @@ use h3::{
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
-    header::{CONTENT_LENGTH, DATE},
+    header::{CONTENT_LENGTH, DATE, RETRY_AFTER},
     response,
 };
 use http_body::Frame;
@@ -54,6 +54,9 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();
+    if quic.shared.watch.memory.is_short() {
+        return Box::pin(refuse(&mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
+    }
     if fields::is_malformed(request.headers()) {
         return send.stop_stream(Code::H3_MESSAGE_ERROR);
     }
@@ -138,6 +141,10 @@ async fn tunnel<B>(
 async fn refuse(send: &mut Send, status: StatusCode) {
     let mut response = Response::new(());
     *response.status_mut() = status;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let later = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, later);
+    }
     // The client may be gone.
     let _ = Box::pin(send.send_response(response)).await;
     let _ = Box::pin(send.finish()).await;

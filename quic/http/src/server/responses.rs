@@ -16,8 +16,6 @@ use bytes::{Buf, Bytes};
 use futures_util::task::AtomicWaker;
 use pin_project_lite::pin_project;
 
-use super::activity::Answering;
-
 thread_local! {
     /// The response that the task which is being polled has begun.
     static BEGUN: RefCell<Option<Arc<Response>>> = const { RefCell::new(None) };
@@ -183,11 +181,12 @@ impl<D: Buf> Drop for Held<D> {
 pin_project! {
     /// The task of a request over HTTP/2. It ends, and its stream is reset, when the client takes nothing of the
     /// response.
-    pub(super) struct Sending<F> {
+    pub(super) struct Sending<F, G> {
         #[pin]
         future: F,
         begun: Begun,
-        answering: Answering,
+        // Counts until the task ends.
+        guard: G,
     }
 }
 
@@ -203,17 +202,17 @@ impl Drop for Begun {
     }
 }
 
-impl<F> Sending<F> {
-    pub(super) fn new(future: F, answering: Answering) -> Self {
+impl<F, G> Sending<F, G> {
+    pub(super) fn new(future: F, guard: G) -> Self {
         Self {
             future,
             begun: Begun::default(),
-            answering,
+            guard,
         }
     }
 }
 
-impl<F: Future> Future for Sending<F> {
+impl<F: Future, G> Future for Sending<F, G> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

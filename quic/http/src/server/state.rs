@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use super::{
     Connect, Features,
     handle::Shared,
-    watch::{Admission, Stalls, Standing, Watched},
+    watch::{Admission, QUIC_CONNECTION, REQUEST, Stalls, Standing, Watched},
 };
 use crate::Tls;
 
@@ -200,6 +200,14 @@ impl Watched for Quic {
 
     fn running(&self) -> u64 {
         self.running.load(Ordering::Relaxed)
+    }
+
+    fn memory(&self) -> u64 {
+        let transport = self.established_now().map_or(0, |established| {
+            let held = established.connection.memory_held();
+            held.iter().map(|(_, bytes)| bytes).sum()
+        });
+        QUIC_CONNECTION + self.running() * REQUEST + transport
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {

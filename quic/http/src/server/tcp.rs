@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::{
-    HeaderValue, Request, Response,
-    header::{ALT_SVC, CONNECTION, UPGRADE},
+    HeaderValue, Request, Response, StatusCode,
+    header::{ALT_SVC, CONNECTION, RETRY_AFTER, UPGRADE},
 };
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -22,13 +22,13 @@ use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStre
 
 use super::{
     Connect,
-    activity::{Activity, Answering, Counted, Over},
+    activity::{Activity, Answering, Counted, Fault, Over},
     app::{App, BoxError},
     handle::{Phase, Shared},
     linger::{Lingering, Place},
     responses::Sending,
     state::GOAWAY_PAUSE,
-    watch::{Admission, Cause, Order},
+    watch::{Admission, Cause, LATE, Order, TCP_CONNECTION},
 };
 use crate::{Body, Limits, Peer, Tls, Upgrade};
 
@@ -40,6 +40,9 @@ const PING_TIME: Duration = Duration::from_secs(20);
 
 /// Largest number of requests at once on a connection of HTTP/2.
 const STREAMS: u32 = 200;
+
+/// Streams of a connection of HTTP/2 that the server may have to reset for errors of the client.
+const LOCAL_RESETS: usize = 1024;
 
 /// Bytes that a client of HTTP/2 may send on a stream, and on a connection, before they are read.
 const STREAM_WINDOW: u32 = 1 << 20;
@@ -67,6 +70,10 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 }
             },
         };
+        if shared.watch.memory.is_short() {
+            continue;
+        }
+        shared.watch.memory.on_connection(TCP_CONNECTION);
         let Ok(permit) = places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
@@ -109,6 +116,7 @@ async fn serve<A: App>(
     let _seat = shared.watch.add(watched);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
         let admission = activity.admit();
+        let is_short = shared.watch.memory.is_short();
         let answering = activity.on_request();
         let peer = Peer {
             address,
@@ -123,9 +131,11 @@ async fn serve<A: App>(
         async move {
             match admission {
                 Admission::Refuse => Err(refused(answering)),
+                _ if is_short => Ok(unavailable(answering)),
                 _ => answer(app, request, peer, alt_svc, answering)
                     .await
-                    .map(|response| last(response, admission, version)),
+                    .map(|response| last(response, admission, version))
+                    .map_err(Fault::Service),
             }
         }
     });
@@ -180,6 +190,8 @@ fn builder(
         .timer(TokioTimer::new())
         .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX))
         .max_concurrent_streams(STREAMS)
+        .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
+        .max_local_error_reset_streams(LOCAL_RESETS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
@@ -206,9 +218,18 @@ where
 }
 
 /// Returns the error of a request that is refused unseen, for which the client may try elsewhere.
-fn refused(mut answering: Answering) -> BoxError {
+fn refused(mut answering: Answering) -> Fault {
     answering.on_failed();
-    h2::Error::from(h2::Reason::REFUSED_STREAM).into()
+    Fault::Refused(h2::Reason::REFUSED_STREAM.into())
+}
+
+/// Returns the response to a request for which there is no memory.
+fn unavailable<B: http_body::Body>(answering: Answering) -> Response<Counted<B>> {
+    let mut response = Response::new(Counted::none(answering));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let later = HeaderValue::from_static("1");
+    response.headers_mut().insert(RETRY_AFTER, later);
+    response
 }
 
 /// Tells a client of HTTP/1.1 that this was the last response of its connection.
@@ -225,7 +246,12 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
     let time = time.max(Duration::from_secs(1));
     let keep_alive = socket2::TcpKeepalive::new().with_time(time);
     // Not every system has more than the first wait.
-    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows))]
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_vendor = "apple",
+        windows
+    ))]
     let keep_alive = keep_alive.with_interval((time / 4).max(Duration::from_secs(1)));
     socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
 }

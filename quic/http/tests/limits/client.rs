@@ -82,7 +82,8 @@ impl Client {
             Version::Http2 => Self::Http2(Box::new(Http2::connect(address, manners).await)),
             Version::Http3 => {
                 let mut config = client_config(&Certificate::shared());
-                let mut transport = hybriq::TransportConfig::new().keep_alive(Duration::from_millis(50));
+                let mut transport =
+                    hybriq::TransportConfig::new().keep_alive(Duration::from_millis(50));
                 if let Some(window) = manners.window {
                     transport = transport.stream_receive_window(u64::from(window.max(64)));
                 }

@@ -6,6 +6,9 @@ mod support;
 
 mod cancels;
 mod client;
+mod covered;
+mod drains;
+mod memory;
 mod requests;
 mod stalls;
 

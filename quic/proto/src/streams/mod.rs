@@ -33,7 +33,8 @@ use halves::Halves;
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 pub use outcome::{
-    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError,
+    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent,
+    WriteError,
 };
 pub use priority::Priority;
 use recv::Recv;

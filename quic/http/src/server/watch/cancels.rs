@@ -55,10 +55,14 @@ struct Level {
 
 impl Level {
     fn fall(&mut self, now: Instant, most: u32) {
-        let passed = self.at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let passed = self
+            .at
+            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
         if millis > 0 || self.at.is_none() {
-            self.level = self.level.saturating_sub(millis.saturating_mul(most.into()));
+            self.level = self
+                .level
+                .saturating_sub(millis.saturating_mul(most.into()));
             self.at = Some(now);
         }
     }

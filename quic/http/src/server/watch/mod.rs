@@ -2,6 +2,7 @@
 //! needs a timer of its own.
 
 mod cancels;
+mod memory;
 mod stalls;
 mod standing;
 mod told;
@@ -19,8 +20,9 @@ use std::{
 use super::clock;
 use crate::Limits;
 
+pub(super) use memory::{Memory, QUIC_CONNECTION, REQUEST, TCP_CONNECTION};
 pub(super) use stalls::Stalls;
-pub(super) use standing::{Admission, Standing};
+pub(super) use standing::{Admission, LATE, Standing};
 pub(super) use told::{Cause, Order};
 
 /// Connections that are looked at before other tasks get a turn.
@@ -28,6 +30,9 @@ const TOGETHER: usize = 64;
 
 /// Bounds of the time between two looks.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
+
+/// The same where there is a budget of memory: what comes between two looks is estimated.
+const LOOK_AT_MEMORY: Duration = Duration::from_millis(250);
 
 /// Lines of the log about clients that go too far, in a second.
 const LINES: u64 = 10;
@@ -41,6 +46,9 @@ pub(super) trait Watched: Send + Sync {
 
     /// Ends the responses of which the client has taken nothing for this time.
     fn end_stalled(&self, now: Instant, time: Duration);
+
+    /// Returns the bytes that the connection takes, with its requests.
+    fn memory(&self) -> u64;
 }
 
 /// All connections of a server, the oldest first.
@@ -48,6 +56,7 @@ pub(super) struct Watch {
     limits: Limits,
     connections: Mutex<BTreeMap<u64, Weak<dyn Watched>>>,
     next: AtomicU64,
+    pub(super) memory: Memory,
     /// Second since the start in which something was logged last, and the number of lines in it.
     lines: Mutex<(u64, u64)>,
     start: Instant,
@@ -62,6 +71,7 @@ pub(super) struct Seat {
 impl Watch {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self {
+            memory: Memory::new(limits.memory),
             limits,
             connections: Mutex::default(),
             next: AtomicU64::new(0),
@@ -90,36 +100,68 @@ impl Watch {
     /// Starts the task that looks at all connections until the server is gone.
     pub(super) fn begin(self: &Arc<Self>) {
         let limits = &self.limits;
-        let time = limits.header_time.min(limits.stall_time).min(limits.idle_time);
-        let pause = (time / 4).clamp(LOOKS.0, LOOKS.1);
+        let time = limits
+            .header_time
+            .min(limits.stall_time)
+            .min(limits.idle_time);
+        let mut pause = (time / 4).clamp(LOOKS.0, LOOKS.1);
+        if self.memory.is_bounded() {
+            pause = pause.min(LOOK_AT_MEMORY);
+        }
         let watch = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(pause).await;
-                let mut after = None;
+                let (mut after, mut memory, mut before) = (None, 0, None);
                 loop {
                     let Some(watch) = watch.upgrade() else {
                         return;
                     };
-                    after = watch.look(after);
-                    drop(watch);
+                    let before = *before.get_or_insert_with(|| watch.memory.begin_look());
+                    after = watch.look(after, &mut memory);
                     if after.is_none() {
+                        let beyond = watch.memory.end_look(memory, before);
+                        watch.shed(beyond);
                         break;
                     }
+                    drop(watch);
                     tokio::task::yield_now().await;
                 }
             }
         });
     }
 
+    /// Ends connections without requests, the oldest first, until so many bytes are free.
+    fn shed(&self, mut beyond: u64) {
+        if beyond == 0 {
+            return;
+        }
+        let mut ended = 0;
+        self.each(|connection| {
+            if beyond > 0 && connection.running() == 0 {
+                beyond = beyond.saturating_sub(connection.memory());
+                ended += u64::from(connection.standing().tell(Order::Finish, Cause::Memory));
+            }
+        });
+        if self.may_log() {
+            tracing::warn!(
+                ended,
+                "the budget of memory is used up: idle connections end, new requests get 503"
+            );
+        }
+    }
+
     /// Looks at the next connections behind this one. Returns the last of them, if there may be more.
-    fn look(&self, after: Option<u64>) -> Option<u64> {
+    fn look(&self, after: Option<u64>, memory: &mut u64) -> Option<u64> {
         let (last, some) = self.some(after);
         let now = clock::now();
         for connection in some {
             let standing = connection.standing();
             standing.end_if_idle(connection.running(), now, &self.limits);
             connection.end_stalled(now, self.limits.stall_time);
+            if self.memory.is_bounded() {
+                *memory = memory.saturating_add(connection.memory());
+            }
         }
         last
     }

@@ -19,7 +19,7 @@ use crate::Limits;
 
 /// Requests after the end that may have been on their way when the client was told, beside
 /// [`Limits::cancelled`].
-const LATE: u64 = 128;
+pub(crate) const LATE: u64 = 128;
 
 /// The requests of a connection, and what it was told.
 pub(crate) struct Standing {
@@ -109,8 +109,12 @@ impl Standing {
 
     /// Counts a request that the client cancelled before its response began.
     pub(crate) fn on_cancelled(&self, running: u64, limits: &Limits) {
-        let over = self.requests.load(Ordering::Relaxed).saturating_sub(running);
-        self.cancels.on_cancelled(clock::now(), over, limits.cancelled);
+        let over = self
+            .requests
+            .load(Ordering::Relaxed)
+            .saturating_sub(running);
+        self.cancels
+            .on_cancelled(clock::now(), over, limits.cancelled);
     }
 
     /// Ends the connection if no request has been under way for too long.

@@ -87,7 +87,9 @@ impl Told {
             Cause::Memory,
         ];
         let cause = self.cause.load(Ordering::Acquire);
-        ALL.get(usize::from(cause)).copied().unwrap_or(Cause::Shutdown)
+        ALL.get(usize::from(cause))
+            .copied()
+            .unwrap_or(Cause::Shutdown)
     }
 
     /// Returns why a client is cut off that goes on after it was told to end.

@@ -1,5 +1,8 @@
 //! Bounds on what a client may cost.
 
+#[cfg(test)]
+mod table;
+
 use std::time::Duration;
 
 /// Bounds on what a client may cost. Start from [`Limits::default`].
@@ -54,6 +57,12 @@ pub struct Limits {
     /// Largest number of connections over TCP at once. Those of QUIC have
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
+    /// Bytes that all clients together may take, over TCP and QUIC. They are counted four times a second: the
+    /// transport's own count, the data of responses that is on its way, and estimates for connections, TLS
+    /// and requests; what the service holds is not in it. Beyond it connections without requests end, the
+    /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
+    /// `retry-after`. Default: no bound.
+    pub memory: u64,
     /// Methods of requests that are answered although they may be replays. Default: safe ones.
     pub early_methods: EarlyMethods,
 }
@@ -79,6 +88,7 @@ impl Default for Limits {
             idle_time: Duration::from_secs(60),
             drain_time: Duration::from_secs(600),
             tcp_connections: 1 << 16,
+            memory: u64::MAX,
             early_methods: EarlyMethods::Safe,
         }
     }

@@ -5,8 +5,7 @@ use std::{
     future::poll_fn,
     net::{Ipv6Addr, SocketAddr},
     sync::Arc,
-    task::Poll,
-    task::Waker,
+    task::{Context, Poll, Waker},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -216,6 +215,22 @@ impl Connection {
     /// Nothing is lost when the future is dropped.
     pub async fn stream_stopped(&self, stream: StreamId) -> Result<Option<u64>, WriteError> {
         poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
+    }
+
+    /// Returns the number of bytes that the [send buffer](crate::TransportConfig::send_buffer) of a stream
+    /// takes at once, when it takes at least so many, or is empty: for code that writes frames, of which no
+    /// part may stay behind, and that has the stream's id but not its
+    /// [`SendStream`](crate::SendStream). Wakes the task of its last call, or of the last write.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it has ended, or the connection is over.
+    pub fn poll_stream_room(
+        &self,
+        stream: StreamId,
+        least: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, WriteError>> {
+        stream::poll_room(&self.handle, (stream, least), cx)
     }
 
     /// Returns the number of bidirectional streams on which this end has not finished, or the peer has not

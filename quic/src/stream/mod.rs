@@ -10,7 +10,7 @@ use crate::worker::Handle;
 
 pub use recv::RecvStream;
 pub use send::SendStream;
-pub(crate) use send::poll_stopped;
+pub(crate) use send::{poll_room, poll_stopped};
 
 /// Returns both ends of a bidirectional stream.
 pub(crate) fn bidi(handle: &Handle, id: StreamId) -> (SendStream, RecvStream) {

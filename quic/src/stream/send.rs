@@ -442,6 +442,32 @@ fn write_chunks(
     Ok(total)
 }
 
+/// Returns the room of a stream's send buffer once it is so large.
+pub(crate) fn poll_room(
+    handle: &Handle,
+    (id, least): (StreamId, usize),
+    cx: &Context<'_>,
+) -> Poll<Result<usize, WriteError>> {
+    let mut state = handle.lock_stream()?;
+    if let Some(error) = &state.closed {
+        return Poll::Ready(Err(error.clone().into()));
+    }
+    match state.core.streams().room(id, least) {
+        Ok(room) => Poll::Ready(Ok(room)),
+        Err(streams::WriteError::Blocked) => {
+            let Some(side) = state.sends.get_mut(&id) else {
+                return Poll::Ready(Err(WriteError::Closed));
+            };
+            let replaced = set_waker(&mut side.writer, cx);
+            drop(state);
+            drop(replaced);
+            Poll::Pending
+        }
+        Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
+        Err(streams::WriteError::Closed) => Poll::Ready(Err(WriteError::Closed)),
+    }
+}
+
 /// Returns the peer's end of a stream that has a handle, once it is known.
 pub(crate) fn poll_stopped(
     handle: &Handle,

@@ -62,6 +62,13 @@ impl Streams {
         Ok(written)
     }
 
+    /// Returns the bytes that the next write takes, at least so many, or the whole send buffer if that is
+    /// smaller. Nobody else takes of it.
+    pub fn room(&mut self, id: StreamId, least: usize) -> Result<usize, WriteError> {
+        let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
+        send.check_room(self.limits.send_room(), least as u64)
+    }
+
     /// Sets the priority of the stream's data relative to other streams. It applies to waiting data
     /// at once.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {

@@ -147,7 +147,7 @@ impl Send {
     }
 
     pub(super) fn write(&mut self, data: &[u8], room: SendRoom) -> Result<usize, WriteError> {
-        let len = self.check_room(room)?.min(data.len());
+        let len = self.check_room(room, 1)?.min(data.len());
         self.buffer.write(data.split_at(len).0);
         Ok(len)
     }
@@ -157,13 +157,14 @@ impl Send {
         chunk: &mut Bytes,
         room: SendRoom,
     ) -> Result<usize, WriteError> {
-        let len = self.check_room(room)?.min(chunk.len());
+        let len = self.check_room(room, 1)?.min(chunk.len());
         self.buffer.push(chunk.split_to(len));
         Ok(len)
     }
 
-    /// Returns the bytes that the buffer has room for.
-    fn check_room(&mut self, room: SendRoom) -> Result<usize, WriteError> {
+    /// Returns the bytes that the buffer has room for, at least so many, or all if it is smaller.
+    pub(super) fn check_room(&mut self, room: SendRoom, least: u64) -> Result<usize, WriteError> {
+        let least = least.min(room.unsent.max(1));
         if self.marks.has(Mark::Ended) || self.fin != Fin::Open {
             return Err(WriteError::Closed);
         }
@@ -171,7 +172,7 @@ impl Send {
             return Err(WriteError::Stopped(code));
         }
         let room = self.room(room);
-        if room == 0 {
+        if room < least {
             self.marks.set(Mark::Waiting);
             return Err(WriteError::Blocked);
         }

@@ -95,11 +95,24 @@ struct Quic<S: Stream> {
     exchange: Option<Exchange>,
 }
 
-/// Bound on the time in which nothing comes.
+/// Bound on the time in which nothing comes although somebody waits for it.
 struct Stall {
-    /// Runs while the body is waited for.
+    /// Made when somebody first waits.
     timer: Option<Pin<Box<Sleep>>>,
+    waits: Waits,
     time: Duration,
+}
+
+/// Part of the time by which a reader that waits may be late, because its thread is busy.
+const LATE: u32 = 8;
+
+/// State of the reader of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// It has what came, and has not asked for more.
+    No,
+    /// It waits: the timer runs.
+    Yes,
 }
 
 /// Part of a body that comes next.
@@ -199,7 +212,12 @@ impl Body {
 
     /// Returns the body of a response over TCP.
     pub(crate) fn answered(body: hyper::body::Incoming, exchange: Exchange) -> Self {
-        let exchange = (!http_body::Body::is_end_stream(&body)).then_some(exchange);
+        let exchange = if body.is_end_stream() {
+            exchange.complete();
+            None
+        } else {
+            Some(exchange)
+        };
         Self(Kind::Tcp(Tcp {
             body,
             stall: None,
@@ -280,23 +298,35 @@ impl http_body::Body for Body {
 
 impl Stall {
     fn new(time: Duration) -> Self {
-        Self { timer: None, time }
+        Self {
+            timer: None,
+            waits: Waits::No,
+            time,
+        }
     }
 
-    /// Returns the error when nothing came for too long.
+    /// Returns the error when nothing came for too long. The time counts while the reader waits: one that
+    /// waits is polled when the timer ends, so that one which comes later did something else meanwhile.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
         let time = self.time;
         let timer = &mut self.timer;
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        if self.waits == Waits::No {
+            self.waits = Waits::Yes;
+            timer.as_mut().reset(Instant::now() + time);
+        }
         ready!(timer.as_mut().poll(cx));
-        Poll::Ready(BodyError::Stalled(time))
+        let now = Instant::now();
+        if now.saturating_duration_since(timer.deadline()) <= time / LATE {
+            return Poll::Ready(BodyError::Stalled(time));
+        }
+        timer.as_mut().reset(now + time);
+        timer.as_mut().poll(cx).map(|()| BodyError::Stalled(time))
     }
 
-    /// Starts the time anew, because something came.
-    fn restart(&mut self) {
-        if let Some(timer) = &mut self.timer {
-            timer.as_mut().reset(Instant::now() + self.time);
-        }
+    /// Notes that something came. The time starts when the reader asks for more.
+    fn on_news(&mut self) {
+        self.waits = Waits::No;
     }
 }
 
@@ -313,10 +343,12 @@ impl Tcp {
             return stall.poll(cx).map(|error| Some(Err(error)));
         };
         if let Some(stall) = &mut self.stall {
-            stall.restart();
+            stall.on_news();
         }
-        if matches!(frame, None | Some(Err(_))) {
-            self.exchange = None;
+        match (&frame, &mut self.exchange) {
+            (None, exchange) => exchange.take().map_or((), Exchange::complete),
+            (Some(Err(_)), exchange) => *exchange = None,
+            (Some(Ok(_)), _) => {}
         }
         Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
     }
@@ -337,7 +369,7 @@ impl<S: Stream> Quic<S> {
             return Poll::Ready(Some(Err(error)));
         }
         if let Some(stall) = &mut self.stall {
-            stall.restart();
+            stall.on_news();
         }
         if self.part == Part::Nothing {
             if let Some(exchange) = self.exchange.take() {
@@ -410,7 +442,37 @@ impl<S: Stream> Drop for Quic<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn is_stalled(stall: &mut Stall) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        stall.poll(&mut cx).is_ready()
+    }
+
+    /// A service that works on what it has, and then asks for more, finds a client that had no reason to send.
+    #[tokio::test(start_paused = true)]
+    async fn the_stall_time_runs_only_while_the_body_is_waited_for() {
+        let mut stall = Stall::new(MINUTE);
+        for _ in 0..3 {
+            assert!(!is_stalled(&mut stall));
+            stall.on_news();
+            tokio::time::advance(2 * MINUTE).await;
+        }
+        // It waits, gives up, and comes back.
+        assert!(!is_stalled(&mut stall));
+        tokio::time::advance(2 * MINUTE).await;
+        for _ in 0..59 {
+            assert!(!is_stalled(&mut stall));
+            tokio::time::advance(MINUTE / 60).await;
+        }
+        assert!(!is_stalled(&mut stall));
+        tokio::time::advance(MINUTE / 59).await;
+        assert!(is_stalled(&mut stall));
+    }
 
     #[test]
     fn a_length_is_digits_and_one_number() {

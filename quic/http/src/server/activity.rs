@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -11,11 +11,16 @@ use std::{
 };
 
 use http_body::{Body, Frame, SizeHint};
+use hybriq::Census;
 use pin_project_lite::pin_project;
 
+use super::connections::{Connections, Holds, Registered};
+
 /// Counts what happens on a connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Activity {
+    /// Place among the parts of connections, which are asked what they hold.
+    _registered: Option<Registered>,
     /// Reads and writes.
     moves: AtomicUsize,
     /// Requests that are not answered to their end.
@@ -36,7 +41,21 @@ pin_project! {
     }
 }
 
+impl Holds for Activity {
+    fn count(&self, census: &mut Census) {
+        census.add("requests", self.running.load(Ordering::Relaxed), 0);
+    }
+}
+
 impl Activity {
+    /// Makes one that counts for a server.
+    pub(super) fn counted_by(connections: &Connections) -> Arc<Self> {
+        Arc::new_cyclic(|activity: &Weak<Self>| Self {
+            _registered: Some(connections.register(activity.clone())),
+            ..Self::default()
+        })
+    }
+
     /// Notes a read or a write.
     pub(super) fn on_moved(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);

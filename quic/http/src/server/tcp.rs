@@ -1,6 +1,11 @@
 //! HTTP/1.1 and HTTP/2 over TCP.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{
     HeaderValue, Request, Response,
@@ -10,17 +15,16 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStream};
 
 use super::{
     Connect,
     activity::{Activity, Answering, Counted},
     app::{App, BoxError},
+    connections::Kind,
     handle::{Phase, Shared},
+    lent::lend,
     linger::{Lingering, Place},
 };
 use crate::{Body, Peer, Tls, Upgrade};
@@ -30,8 +34,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
-    let most = shared.limits.tcp_connections;
-    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     loop {
         let stream = tokio::select! {
             () = shared.phase(Phase::Draining) => return,
@@ -44,20 +46,25 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 }
             },
         };
-        let Ok(permit) = places.clone().try_acquire_owned() else {
+        let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
             continue;
         };
-        let served = Arc::new(shared.connections.add());
+        let served = Arc::new(shared.connections.add(Kind::Tcp));
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
             let place = Place {
+                shared: shared.clone(),
                 served: served.clone(),
                 permit,
             };
-            if let Err(error) = serve(&shared, stream, app, place).await {
-                tracing::debug!(%error, "a connection over TCP failed");
+            tokio::select! {
+                ended = serve(&shared, stream, app, place) => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection over TCP failed");
+                },
+                // Whatever is under way, and whoever holds the stream.
+                () = shared.phase(Phase::Closing) => {}
             }
             // A caller that waits for the last connection may need the port.
             drop(shared);
@@ -79,7 +86,7 @@ async fn serve<A: App>(
     let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let activity = Arc::new(Activity::default());
+    let activity = Activity::counted_by(&shared.connections);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
         let answering = activity.on_request();
         let peer = Peer {
@@ -112,14 +119,31 @@ async fn serve<A: App>(
     if shared.features.connect == Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
-    let stream = TokioIo::new(Lingering::new(
-        stream,
-        place,
-        activity.clone(),
-        limits.stall_time,
-    ));
-    let connection = builder.serve_connection_with_upgrades(stream, service);
-    tokio::pin!(connection);
+    let stream = Lingering::new(stream, place, activity.clone(), limits.stall_time);
+    let (stream, lender) = lend(stream);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    run(
+        shared,
+        connection,
+        |served| served.graceful_shutdown(),
+        &activity,
+    )
+    .await?;
+    // After an upgrade of HTTP/1.1, the service has the stream.
+    let _tunnel = shared.connections.count_one(Kind::Tunnel);
+    lender.returned().await;
+    Ok(())
+}
+
+/// Runs a connection until hyper is through with it. `drain` ends it after the requests under way.
+async fn run<C: Future<Output = Result<(), BoxError>>>(
+    shared: &Shared,
+    connection: C,
+    drain: impl Fn(Pin<&mut C>),
+    activity: &Activity,
+) -> Result<(), BoxError> {
+    let limits = &shared.limits;
+    let mut connection = pin!(connection);
     let silent = async {
         tokio::time::sleep(limits.header_time).await;
         if !activity.is_silent() {
@@ -130,22 +154,25 @@ async fn serve<A: App>(
         ended = connection.as_mut() => return ended,
         () = silent => return Err("no request came in time".into()),
         () = activity.idle(limits.tcp_idle_time) => {
-            connection.as_mut().graceful_shutdown();
+            drain(connection.as_mut());
             // A client that is gone does not answer.
             return tokio::time::timeout(limits.header_time, connection).await?;
         }
-        () = shared.phase(Phase::Draining) => connection.as_mut().graceful_shutdown(),
+        () = shared.phase(Phase::Draining) => drain(connection.as_mut()),
     }
-    tokio::select! {
-        ended = connection => ended,
-        () = shared.phase(Phase::Closing) => Ok(()),
-    }
+    connection.await
 }
 
 /// Does the TLS handshake, with the configuration for the client's name and groups.
 async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let _counted = shared.connections.count_one(Kind::Handshake);
     let settings = shared.settings();
-    let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    let start = tokio::select! {
+        biased;
+        start = LazyConfigAcceptor::new(Acceptor::default(), stream) => start?,
+        // A client that has said nothing loses nothing.
+        () = shared.phase(Phase::Draining) => return Err(io::ErrorKind::ConnectionAborted.into()),
+    };
     let config = settings.tls.config(&start.client_hello());
     let config =
         config.ok_or_else(|| io::Error::other("the policy of key exchange has no group"))?;

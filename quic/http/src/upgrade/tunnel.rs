@@ -19,6 +19,9 @@ use crate::body;
 /// Largest number of bytes of one DATA frame.
 const FRAME: usize = 64 << 10;
 
+/// Size of the header of such a frame, at most (RFC 9114 §7.1).
+const HEADER: usize = 5;
+
 /// The sending half of a stream of HTTP/3, at either end.
 pub(crate) trait Sink: Send + Unpin + 'static {
     fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send;
@@ -47,6 +50,8 @@ impl Sink for h3::client::RequestStream<SendStream<Payload>, Payload> {
 
 /// Bytes in both directions over the stream of a request.
 pub(crate) struct Tunnel<R, W> {
+    connection: hybriq::Connection,
+    id: hybriq::StreamId,
     recv: R,
     /// Data that was received and not read.
     unread: Bytes,
@@ -69,16 +74,30 @@ trait Sent<W>: Future<Output = (W, Result<(), StreamError>)> + Send {}
 impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {}
 
 impl<R: body::Stream, W: Sink> Tunnel<R, W> {
-    /// Makes a tunnel, and a future that is ready once it is dropped.
-    pub(crate) fn new(send: W, recv: R) -> (Self, oneshot::Receiver<()>) {
+    /// Makes a tunnel on a stream of a connection, and a future that is ready once it is dropped.
+    pub(crate) fn new(
+        (connection, id): (hybriq::Connection, h3::quic::StreamId),
+        send: W,
+        recv: R,
+    ) -> (Self, oneshot::Receiver<()>) {
         let (alive, dropped) = oneshot::channel();
         let tunnel = Self {
+            connection,
+            id: hybriq::StreamId(id.into_inner()),
             recv,
             unread: Bytes::new(),
             sending: Sending::Idle(send),
             _alive: alive,
         };
         (tunnel, dropped)
+    }
+
+    /// Waits until the transport takes a frame at once, and returns the largest size of its payload. What
+    /// does not fit stays with the caller: it would leave only when the tunnel is used again.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let room = ready!(self.connection.poll_stream_room(self.id, HEADER + 1, cx));
+        // A send buffer that is smaller than this takes a frame in pieces.
+        Poll::Ready(Ok(room?.saturating_sub(HEADER).clamp(1, FRAME)))
     }
 
     /// Waits until the frame before is on its way.
@@ -125,7 +144,14 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         ready!(this.poll_idle(cx))?;
-        let data = data.get(..FRAME).unwrap_or(data);
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        if matches!(this.sending, Sending::Over) {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let room = ready!(this.poll_room(cx))?;
+        let data = data.get(..room).unwrap_or(data);
         match std::mem::replace(&mut this.sending, Sending::Over) {
             Sending::Idle(mut send) => {
                 let payload = Payload::from(Bytes::copy_from_slice(data));
@@ -133,7 +159,7 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
                     let sent = send.data(payload).await;
                     (send, sent)
                 }));
-                // The frame is taken, even if it must wait for room.
+                // The transport takes it at once.
                 match this.poll_idle(cx) {
                     Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                     Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(data.len())),

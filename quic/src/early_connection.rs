@@ -13,7 +13,7 @@ use hybriq_tls::Side;
 
 use crate::{
     connection::{Connection, unreliable},
-    error::{ConnectError, EarlyError, SendDatagramError, wire_code},
+    error::{ConnectError, EarlyError, SendDatagramError, WriteError, wire_code},
     stream::{self, RecvStream, SendStream},
     worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
 };
@@ -335,6 +335,18 @@ impl EarlyConnection {
     /// Nothing is lost when the future is dropped.
     pub async fn closed(&self) -> ConnectionError {
         self.handle.wait(WaitFor::End, State::poll_closed).await
+    }
+
+    /// Waits until the peer needs nothing more of a stream that this end sends on, for code that has the
+    /// stream's id but not its [`SendStream`]: see [`Connection::stream_stopped`].
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn stream_stopped(&self, stream: StreamId) -> Result<Option<u64>, WriteError> {
+        poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
     /// Returns the counters of the connection.

@@ -212,7 +212,12 @@ impl Body {
 
     /// Returns the body of a response over TCP.
     pub(crate) fn answered(body: hyper::body::Incoming, exchange: Exchange) -> Self {
-        let exchange = (!http_body::Body::is_end_stream(&body)).then_some(exchange);
+        let exchange = if body.is_end_stream() {
+            exchange.complete();
+            None
+        } else {
+            Some(exchange)
+        };
         Self(Kind::Tcp(Tcp {
             body,
             stall: None,
@@ -340,8 +345,10 @@ impl Tcp {
         if let Some(stall) = &mut self.stall {
             stall.on_news();
         }
-        if matches!(frame, None | Some(Err(_))) {
-            self.exchange = None;
+        match (&frame, &mut self.exchange) {
+            (None, exchange) => exchange.take().map_or((), Exchange::complete),
+            (Some(Err(_)), exchange) => *exchange = None,
+            (Some(Ok(_)), _) => {}
         }
         Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
     }

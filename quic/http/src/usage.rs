@@ -6,7 +6,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::sync::Notify;
 
 /// Bit of [`Usage::requests`] that says that the connection takes no more.
 const OVER: usize = 1 << (usize::BITS - 1);
@@ -16,14 +16,30 @@ const OVER: usize = 1 << (usize::BITS - 1);
 pub(crate) struct Idle {
     count: AtomicIsize,
     most: usize,
+    /// Bodies of requests that are sent although the response has come, over HTTP/3.
+    uploads: AtomicUsize,
 }
+
+/// A body of a request that is sent beside its response, until this is dropped.
+pub(crate) struct Uploading(Arc<Idle>);
 
 impl Idle {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             count: AtomicIsize::new(0),
             most,
+            uploads: AtomicUsize::new(0),
         }
+    }
+
+    /// Returns the number of connections that no request uses.
+    pub(crate) fn count(&self) -> usize {
+        usize::try_from(self.count.load(Ordering::Acquire)).unwrap_or_default()
+    }
+
+    /// Returns the number of bodies that are sent beside their responses.
+    pub(crate) fn uploads(&self) -> usize {
+        self.uploads.load(Ordering::Acquire)
     }
 
     /// Returns true if there are more than allowed.
@@ -100,6 +116,11 @@ impl Usage {
         self.requests.load(Ordering::Acquire) & OVER != 0
     }
 
+    /// Returns the number of requests that use the connection.
+    pub(crate) fn exchanges(&self) -> usize {
+        self.requests.load(Ordering::Acquire) & !OVER
+    }
+
     /// Returns true if no request uses the connection.
     pub(crate) fn is_idle(&self) -> bool {
         self.requests.load(Ordering::Acquire) & !OVER == 0
@@ -135,16 +156,23 @@ impl Drop for Ending {
 }
 
 /// A request and its response, which use a connection until this is dropped.
-#[derive(Debug)]
 pub(crate) struct Exchange {
     usage: Arc<Usage>,
-    upload: Option<AbortHandle>,
+    /// Ends the sending of the request's body.
+    upload: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl Exchange {
-    /// Ends this task, which sends the body of the request, if the response is abandoned.
-    pub(crate) fn upload(&mut self, task: AbortHandle) {
-        self.upload = Some(task);
+    /// Counts the body of the request, which is sent beside the response.
+    pub(crate) fn uploading(&self) -> Uploading {
+        let idle = self.usage.idle.clone();
+        idle.uploads.fetch_add(1, Ordering::AcqRel);
+        Uploading(idle)
+    }
+
+    /// Ends the sending of the request's body if the response is abandoned.
+    pub(crate) fn upload(&mut self, end: impl FnOnce() + Send + Sync + 'static) {
+        self.upload = Some(Box::new(end));
     }
 
     /// Ends after the whole response has come. The rest of the request is still sent.
@@ -153,10 +181,16 @@ impl Exchange {
     }
 }
 
+impl Drop for Uploading {
+    fn drop(&mut self) {
+        self.0.uploads.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let Some(upload) = &self.upload {
-            upload.abort();
+        if let Some(end) = self.upload.take() {
+            end();
         }
         match self.usage.requests.fetch_sub(1, Ordering::AcqRel) {
             1 => {

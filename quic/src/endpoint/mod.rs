@@ -369,6 +369,22 @@ impl Endpoint {
         self.shared.idle().await;
     }
 
+    /// Waits until the endpoint has ended after its [close](Self::close), when [no connection](Self::idle) was
+    /// left: its sockets are closed, and their ports are free.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn ended(&self) {
+        self.shared.ended().await;
+    }
+
+    /// Ends an endpoint that was [closed](Self::close) without waiting any longer for its peers, and closes
+    /// its sockets: [`Endpoint::idle`] is ready then. A peer whose CONNECTION_CLOSE was lost notices the end by
+    /// its idle timeout. Without effect before the close.
+    pub fn abandon(&self) {
+        self.shared.abandon();
+    }
+
     /// Returns the counters of the endpoint, the sum of those of its workers as of their last turns.
     pub fn stats(&self) -> EndpointStats {
         self.shared.stats()

@@ -19,7 +19,7 @@ pub(super) struct Closing {
 impl Worker {
     /// Closes the endpoint: takes no new connections and begins to close those it has.
     pub(super) fn close(&mut self, code: u64, reason: Bytes) {
-        if self.standing == Standing::Closed {
+        if self.standing.is_closed() {
             return;
         }
         self.standing = Standing::Closed;

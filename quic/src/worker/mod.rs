@@ -47,6 +47,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::watch;
+
 use self::{
     batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
     migrate::Rebinding, queues::Queues, sockets::Sockets, succession::Succession, timers::Timers,
@@ -111,6 +113,8 @@ pub(crate) struct Worker {
     meter: Meter,
     chores: Chores,
     published: Published,
+    /// Dropped last, after the sockets.
+    _working: watch::Receiver<()>,
 }
 
 /// Changes of the whole endpoint that have not reached every connection.
@@ -156,6 +160,14 @@ enum Standing {
     Released,
     /// The endpoint was closed, and all its connections with it.
     Closed,
+    /// The same, and nobody waits for the peers any more.
+    Abandoned,
+}
+
+impl Standing {
+    fn is_closed(self) -> bool {
+        matches!(self, Self::Closed | Self::Abandoned)
+    }
 }
 
 impl Worker {
@@ -167,6 +179,7 @@ impl Worker {
         blueprint: Arc<Blueprint>,
     ) -> Self {
         Self {
+            _working: shared.working(),
             index,
             shared,
             inbox: Inbox::new(mailbox),
@@ -271,6 +284,9 @@ impl Worker {
 
     /// Returns true if nothing is left to do, now or later.
     fn is_done(&self) -> bool {
+        if self.standing == Standing::Abandoned {
+            return true;
+        }
         self.standing != Standing::Open
             && self.connections.is_empty()
             && self.batch.is_empty()

@@ -225,12 +225,7 @@ impl Connection {
 
     /// Waits until the handshake is complete.
     async fn established(&self) -> Option<Established> {
-        let mut handshake = self.handshake.clone();
-        let is_complete = |handshake: &Handshake| matches!(handshake, Handshake::Complete(_));
-        match &*handshake.wait_for(is_complete).await.ok()? {
-            Handshake::Complete(established) => Some(established.clone()),
-            Handshake::Pending | Handshake::Slow => None,
-        }
+        established(&self.handshake).await
     }
 
     /// Returns the failure of a request that the server did not process.
@@ -257,11 +252,19 @@ impl Connection {
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
         }
-        let mut upload = Box::pin(upload(send, body));
+        let stream = hybriq::StreamId(recv.id().into_inner());
+        let mut upload = Box::pin(upload(self.handshake.clone(), stream, send, body));
         let (response, sent) = self.send_and_wait(upload.as_mut(), &mut recv).await?;
         if let Sent::Part = sent {
             // The rest is sent beside the response.
-            exchange.upload(tokio::spawn(upload).abort_handle());
+            let uploading = exchange.uploading();
+            let rest = async move {
+                let _counted = uploading;
+                // An error resets the stream.
+                let _ = upload.await;
+            };
+            let task = tokio::spawn(rest).abort_handle();
+            exchange.upload(move || task.abort());
         }
         Ok((response, recv, exchange))
     }
@@ -364,13 +367,44 @@ enum Stage {
     Response,
 }
 
-/// Sends the body of a request.
+/// Waits until the server needs no more of a request's body, or the connection is over.
+async fn unneeded(handshake: &watch::Receiver<Handshake>, stream: hybriq::StreamId) {
+    if let Some(established) = established(handshake).await {
+        // Either outcome is an end.
+        let _ = established.connection.stream_stopped(stream).await;
+    }
+}
+
+/// Waits until the handshake is complete.
+async fn established(handshake: &watch::Receiver<Handshake>) -> Option<Established> {
+    let mut handshake = handshake.clone();
+    let is_complete = |handshake: &Handshake| matches!(handshake, Handshake::Complete(_));
+    match &*handshake.wait_for(is_complete).await.ok()? {
+        Handshake::Complete(established) => Some(established.clone()),
+        Handshake::Pending | Handshake::Slow => None,
+    }
+}
+
+/// Sends the body of a request. A body that is silent is dropped when the server needs no more of it.
 ///
 /// # Errors
 /// The body failed. An end that the server caused is no error: the response says more.
-async fn upload(mut send: Upload, body: Sending) -> Result<(), BoxError> {
+async fn upload(
+    handshake: watch::Receiver<Handshake>,
+    stream: hybriq::StreamId,
+    mut send: Upload,
+    body: Sending,
+) -> Result<(), BoxError> {
     let mut body = pin!(body);
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = unneeded(&handshake, stream) => return Ok(()),
+        };
+        let Some(frame) = frame else {
+            break;
+        };
         let frame = match frame {
             Ok(frame) => frame,
             Err(error) => {

@@ -24,7 +24,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Empty;
-use hybriq::{ClientConfig, ConfigError};
+use hybriq::{Census, ClientConfig, ConfigError};
 use tower_service::Service;
 
 pub use self::{
@@ -165,6 +165,19 @@ impl Client {
     /// Closes connections that no request uses.
     pub fn close_idle(&self) {
         self.0.pool.end_idle();
+    }
+
+    /// Returns what the client holds, table by table: servers and their connections, requests under way and
+    /// bodies that are sent beside their responses, attempts to connect, and alternatives (RFC 7838).
+    /// Connections without requests end by themselves, and nothing but servers and alternatives is left then:
+    /// the memory of the client, which [`ClientBuilder`] bounds.
+    pub fn census(&self) -> Census {
+        let mut census = Census::default();
+        self.0.pool.census(&mut census);
+        let idle = &self.0.tcp.idle;
+        census.add("idle connections", idle.count(), 0);
+        census.add("uploads", idle.uploads(), 0);
+        census
     }
 
     /// Tells the client that the machine has moved to another network. New requests use new connections, and

@@ -4,7 +4,7 @@ use std::{
     error::Error,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
 };
 
 use bytes::{Buf, Bytes};
@@ -35,6 +35,30 @@ struct Source {
     settled: bool,
     /// Number of the attempt that reads.
     attempt: u64,
+    /// Task that waits for more of the body.
+    reader: Option<Waker>,
+}
+
+/// The body of one attempt, to end it.
+pub(super) struct Upload(Arc<Mutex<Source>>, u64);
+
+impl Upload {
+    /// Returns true if a part of the body was not read.
+    pub(super) fn is_under_way(&self) -> bool {
+        let source = lock(&self.0);
+        source.attempt == self.1 && !source.ended && source.failed.is_none()
+    }
+
+    /// Sends no more of the body: its stream is reset.
+    pub(super) fn end(self) {
+        let mut source = lock(&self.0);
+        if source.attempt == self.1 {
+            source.attempt += 1;
+        }
+        let reader = source.reader.take();
+        drop(source);
+        reader.into_iter().for_each(Waker::wake);
+    }
 }
 
 enum Kept {
@@ -72,6 +96,7 @@ impl Outgoing {
             failed: None,
             settled: false,
             attempt: 0,
+            reader: None,
         }))))
     }
 
@@ -136,10 +161,13 @@ pub(super) struct Sending {
 #[error("{0}")]
 struct Failed(Arc<dyn Error + Send + Sync>);
 
-/// Error of an attempt that was replaced by another.
-#[derive(Debug, thiserror::Error)]
-#[error("the request was sent again")]
-struct Replaced;
+impl Sending {
+    /// Returns what ends the sending of the body, if there is one.
+    pub(super) fn upload(&self) -> Option<Upload> {
+        let source = self.source.clone()?;
+        Some(Upload(source, self.attempt))
+    }
+}
 
 impl Body for Sending {
     type Data = Bytes;
@@ -155,7 +183,8 @@ impl Body for Sending {
         };
         let mut source = lock(source);
         if source.attempt != this.attempt {
-            return Poll::Ready(Some(Err(Replaced.into())));
+            // Another attempt has taken its place, or the response was dropped.
+            return Poll::Ready(Some(Err(h2::Error::from(h2::Reason::CANCEL).into())));
         }
         let kept = source.kept.as_ref().and_then(|kept| kept.get(this.at));
         if let Some(kept) = kept {
@@ -165,7 +194,17 @@ impl Body for Sending {
         if source.ended {
             return Poll::Ready(None);
         }
-        let frame = ready!(source.body.as_mut().poll_frame(cx));
+        let polled = source.body.as_mut().poll_frame(cx);
+        if polled.is_pending() {
+            let replaced = match &source.reader {
+                Some(reader) if reader.will_wake(cx.waker()) => None,
+                _ => source.reader.replace(cx.waker().clone()),
+            };
+            drop(source);
+            drop(replaced);
+            return Poll::Pending;
+        }
+        let frame = ready!(polled);
         this.at += 1;
         Poll::Ready(match frame {
             Some(Ok(frame)) => {

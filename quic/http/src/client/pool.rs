@@ -6,6 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, header::ALT_SVC};
+use hybriq::Census;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
@@ -181,6 +182,29 @@ impl Pool {
                 alt_svc: AltSvc::new(limits.servers),
             }),
             limits,
+        }
+    }
+
+    /// Adds what the pool holds.
+    pub(super) fn census(&self, census: &mut Census) {
+        let state = self.lock();
+        let (known, broken) = state.alt_svc.entries();
+        census.add("servers", state.servers.len(), 0);
+        census.add("alternatives", known, 0);
+        census.add("failed alternatives", broken, 0);
+        for name in ["connections", "exchanges", "attempts"] {
+            census.add(name, 0, 0);
+        }
+        for server in state.servers.values() {
+            let attempts = usize::from(server.attempt.is_some()) + usize::from(server.tries_quic);
+            census.add("attempts", attempts, 0);
+            for usage in server.usages() {
+                census.add("connections", 1, 0);
+                census.add("exchanges", usage.exchanges(), 0);
+            }
+            let free = server.http1_slots.available_permits();
+            let taken = self.limits.http1.max(1).saturating_sub(free);
+            census.add("places of connections of HTTP/1.1", taken, 0);
         }
     }
 

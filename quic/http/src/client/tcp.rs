@@ -165,10 +165,11 @@ impl Http2 {
     /// Sends a request and returns the response.
     pub(super) async fn send(
         mut self,
-        exchange: Exchange,
+        mut exchange: Exchange,
         request: &Parts,
         body: Sending,
     ) -> Result<Response<Body>, Failure> {
+        let upload = body.upload();
         let mut head = head(request, Version::HTTP_2, request.uri.clone());
         // The authority says it.
         head.headers_mut().remove(header::HOST);
@@ -182,6 +183,10 @@ impl Http2 {
             failure
         })?;
         let response = self.facts.with_peer(response);
+        if let Some(upload) = upload.filter(super::outgoing::Upload::is_under_way) {
+            // The connection goes on with it when the response is dropped.
+            exchange.upload(move || upload.end());
+        }
         Ok(response.map(|body| Body::answered(body, exchange)))
     }
 }

@@ -13,6 +13,7 @@ use std::{
 
 use bytes::Buf as _;
 use http_body::{Body, Frame, SizeHint};
+use hybriq::Census;
 use pin_project_lite::pin_project;
 
 use super::{
@@ -126,6 +127,10 @@ impl Activity {
         })
     }
 
+    pub(super) fn is_http2(&self) -> bool {
+        self.version == Over::Http2
+    }
+
     /// Decides about a request.
     pub(super) fn admit(&self) -> Admission {
         self.standing.admit(&self.limits, &self.watch)
@@ -188,6 +193,12 @@ impl Watched for Activity {
 
     fn running(&self) -> u64 {
         self.running.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, census: &mut Census) {
+        census.add("requests", self.running() as usize, 0);
+        let responses = self.responses().all.len();
+        census.add_of::<Weak<Response>>("responses", responses);
     }
 
     fn memory(&self) -> u64 {

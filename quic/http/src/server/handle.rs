@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::HeaderValue;
-use hybriq::{Endpoint, EndpointError, ServerConfig, tls::rustls::TcpServer};
-use tokio::sync::watch;
+use hybriq::{Census, Endpoint, EndpointError, ServerConfig, tls::rustls::TcpServer};
+use tokio::sync::{Semaphore, watch};
 
 use super::{
     ALPN_TCP, Features,
@@ -17,8 +17,9 @@ use super::{
 };
 use crate::Limits;
 
-/// Turns of other tasks after the end of a server.
-const TURNS: usize = 4;
+/// Time after the deadline of a shutdown in which the connections that are left, which were closed then, end;
+/// and the same once more for the sockets.
+const CLOSE_TIME: Duration = Duration::from_millis(500);
 
 /// A handle of a server, which works from any task and thread. Clones are handles of the same server.
 #[derive(Clone)]
@@ -31,11 +32,15 @@ pub(super) struct Shared {
     pub(super) features: Features,
     pub(super) connections: Connections,
     pub(super) watch: Arc<Watch>,
+    /// Places of connections over TCP.
+    pub(super) places: Arc<Semaphore>,
     /// Value of `Alt-Svc`, if clients are told about HTTP/3.
     pub(super) alt_svc: Option<HeaderValue>,
     /// Settings that a reload replaces.
     settings: Mutex<Settings>,
     phase: watch::Sender<Phase>,
+    /// Has a receiver as long as the server listens on TCP.
+    pub(super) listening: watch::Sender<()>,
 }
 
 /// Settings that a reload replaces.
@@ -65,15 +70,18 @@ impl Shared {
         alt_svc: Option<String>,
     ) -> Self {
         let tls = Arc::new(tls);
+        let places = limits.tcp_connections.min(Semaphore::MAX_PERMITS);
         Self {
             endpoint,
             watch: Watch::new(limits.clone()),
             limits,
             features: Features::default(),
             connections: Connections::default(),
+            places: Arc::new(Semaphore::new(places)),
             alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
             settings: Mutex::new(Settings { tls, early }),
             phase: watch::Sender::new(Phase::Serving),
+            listening: watch::Sender::new(()),
         }
     }
 
@@ -86,6 +94,27 @@ impl Shared {
     /// Returns true if the server is in this phase, or in a later one.
     pub(super) fn has_reached(&self, phase: Phase) -> bool {
         *self.phase.borrow() >= phase
+    }
+
+    /// Waits until no connection is left, but not for long once they were closed: a service may block the
+    /// thread of one, and a client that is gone does not answer the close.
+    pub(super) async fn ended(&self) {
+        let late = async {
+            self.phase(Phase::Closing).await;
+            tokio::time::sleep(CLOSE_TIME).await;
+        };
+        let ended = async {
+            self.connections.ended().await;
+            self.endpoint.idle().await;
+        };
+        tokio::select! {
+            () = ended => {}
+            () = late => {
+                let connections = self.connections.count();
+                tracing::warn!(connections, "connections are left although they were closed");
+                self.endpoint.abandon();
+            }
+        }
     }
 
     /// Waits until the server is in this phase, or in a later one.
@@ -108,6 +137,34 @@ impl Handle {
     /// Returns the number of open connections, over TCP and over QUIC.
     pub fn connections(&self) -> usize {
         self.0.connections.count()
+    }
+
+    /// Returns what the server has under way, table by table: connections, handshakes, requests, streams of
+    /// other protocols, places that are taken, and tasks that wait for a shutdown. A server whose clients have
+    /// left holds what it held when it was new; what is left beyond that is a leak. The transport counts for
+    /// itself.
+    ///
+    /// The call looks at every connection.
+    ///
+    /// # Examples
+    /// ```
+    /// /// Returns true if nothing but connections without requests is left.
+    /// fn is_idle(server: &hybriq_http::Handle) -> bool {
+    ///     let census = server.census();
+    ///     census.entries("requests") == 0 && census.entries("tunnels") == 0
+    /// }
+    /// ```
+    pub fn census(&self) -> Census {
+        let Self(shared) = self;
+        let mut census = Census::default();
+        census.add("requests", 0, 0);
+        shared.connections.census(&mut census);
+        shared.watch.census(&mut census);
+        let most = shared.limits.tcp_connections.min(Semaphore::MAX_PERMITS);
+        let taken = most.saturating_sub(shared.places.available_permits());
+        census.add("places of connections over TCP", taken, 0);
+        census.add("waits for a phase", shared.phase.receiver_count(), 0);
+        census
     }
 
     /// Returns the endpoint of QUIC, for its counters.
@@ -135,8 +192,9 @@ impl Handle {
 
     /// Shuts the server down: accepts no more connections, tells clients by GOAWAY (RFC 9114 §5.2) to
     /// send no more requests, waits until those under way are answered, and closes the connections that
-    /// are left when the time is over. Returns once [`Server::serve`](super::Server::serve) is about to
-    /// return.
+    /// are left when the time is over, whatever holds them: streams that the service has from an
+    /// [`Upgrade`](crate::Upgrade) or a session of WebTransport fail from then on. Returns once
+    /// [`Server::serve`](super::Server::serve) is about to return, at most a second after the time is over.
     ///
     /// # Cancel safety
     /// A future that is dropped leaves the server waiting for its requests without an end.
@@ -154,11 +212,12 @@ impl Handle {
         let _ = tokio::time::timeout(timeout, ended).await;
         self.0.phase.send_replace(Phase::Closing);
         self.0.endpoint.close(hybriq_h3::H3_NO_ERROR, b"");
-        self.0.connections.ended().await;
-        self.0.endpoint.idle().await;
-        // A worker beside this task closes its socket in its next turn: the port is free then.
-        for _ in 0..TURNS {
-            tokio::task::yield_now().await;
-        }
+        self.0.ended().await;
+        // The port is free then.
+        let closed = async {
+            self.0.endpoint.ended().await;
+            self.0.listening.closed().await;
+        };
+        let _ = tokio::time::timeout(CLOSE_TIME, closed).await;
     }
 }

@@ -17,7 +17,11 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-use super::connections::Served;
+use super::{
+    connections::{Kind, Served},
+    handle::{Phase, Shared},
+    lent::Buffered,
+};
 
 /// Longest time to wait for the client's end.
 const LINGER: Duration = Duration::from_secs(1);
@@ -35,6 +39,7 @@ pub(super) struct Lingering {
 /// Place of a connection among those that are served.
 #[expect(dead_code, reason = "both count until they are dropped")]
 pub(super) struct Place {
+    pub(super) shared: Arc<Shared>,
     /// Counts until the last clone is dropped.
     pub(super) served: Arc<Served>,
     /// Counts for the limit.
@@ -107,6 +112,13 @@ impl Lingering {
     }
 }
 
+impl Buffered for Lingering {
+    fn has_unsent(&self) -> bool {
+        let stream = self.stream.as_ref();
+        stream.is_some_and(|stream| stream.get_ref().1.wants_write())
+    }
+}
+
 impl AsyncRead for Lingering {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -171,13 +183,28 @@ impl Drop for Lingering {
             Ok(runtime),
         ) = (self.ended, Handle::try_current())
         {
+            let lingering = place.as_ref().map(|place| {
+                let connections = &place.shared.connections;
+                connections.count_one(Kind::Lingering)
+            });
             runtime.spawn(Box::pin(async move {
+                let _lingering = lingering;
                 let (mut tcp, _) = stream.into_inner();
                 let read = async {
                     let mut buffer = [0; 1024];
                     while tcp.read(&mut buffer).await.is_ok_and(|len| len > 0) {}
                 };
-                let _ = tokio::time::timeout(LINGER, read).await;
+                let closing = async {
+                    match &place {
+                        Some(place) => place.shared.phase(Phase::Closing).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    _ = tokio::time::timeout(LINGER, read) => {}
+                    () = closing => {}
+                }
+                drop(tcp);
                 drop(place);
             }));
         }

@@ -7,6 +7,7 @@ mod clock;
 mod connections;
 mod fields;
 mod handle;
+mod lent;
 mod linger;
 mod quic;
 mod request;
@@ -168,13 +169,14 @@ impl Server {
         let Self { shared, tcp } = self;
         shared.watch.begin();
         let over_tcp = async {
+            // Dropped after the listener.
+            let _listening = shared.listening.subscribe();
             if let Some(listener) = tcp {
                 tcp::accept(&shared, &listener, &app).await;
             }
         };
         tokio::join!(over_tcp, quic::accept(&shared, &app));
-        shared.connections.ended().await;
-        shared.endpoint.idle().await;
+        shared.ended().await;
     }
 }
 

@@ -12,6 +12,7 @@ use hybriq_h3::Payload;
 use super::{
     answers::Answers,
     app::App,
+    connections::Kind,
     handle::{Phase, Shared},
     request,
     state::{GOAWAY_PAUSE, Quic, Running},
@@ -33,7 +34,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
             continue;
         }
         memory.on_connection(QUIC_CONNECTION);
-        let served = shared.connections.add();
+        let served = shared.connections.add(Kind::Quic);
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
             if let Err(error) = start(shared, incoming, app, served).await {
@@ -60,16 +61,16 @@ async fn start<A: App>(
     served: impl Send + 'static,
 ) -> Result<(), hybriq::ConnectError> {
     let peer = incoming.peer_address();
+    let _counted = shared.connections.count_one(Kind::Handshake);
     let connecting = incoming.accept();
     let connecting = if shared.settings().early {
         match connecting.early().await {
             Ok(early) => {
                 let mut transport = hybriq_h3::Connection::early(early.clone());
-                let quic = Quic::new(shared, peer, &mut transport);
-                quic.begin(early.clone());
-                tokio::spawn(serve(quic.clone(), transport, app, served));
+                let (quic, handshake) = Quic::early(shared, peer, &mut transport, early.clone());
+                tokio::spawn(serve(quic, transport, app, served));
                 let (connection, _) = early.complete().await?;
-                quic.establish(connection);
+                handshake.complete(connection);
                 return Ok(());
             }
             Err(connecting) => connecting,
@@ -79,8 +80,7 @@ async fn start<A: App>(
     };
     let connection = connecting.await?;
     let mut transport = hybriq_h3::Connection::new(connection.clone());
-    let quic = Quic::new(shared, peer, &mut transport);
-    quic.establish(connection.clone());
+    let quic = Quic::established_at_once(shared, peer, &mut transport, connection.clone());
     connection.spawn(serve(quic, transport, app, served));
     Ok(())
 }

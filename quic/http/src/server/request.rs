@@ -1,9 +1,6 @@
 //! One request over HTTP/3.
 
-use std::{
-    pin::{Pin, pin},
-    time::Duration,
-};
+use std::pin::{Pin, pin};
 
 use bytes::{Buf, Bytes};
 use h3::{
@@ -23,7 +20,7 @@ use super::{
     app::{App, BoxError},
     clock::{poll_once, within},
     fields,
-    state::{Established, Quic, Running},
+    state::{Established, Gone, Quic, Running},
     tunnel::{Offer, Refusal},
 };
 use crate::{Body, EarlyMethods, Peer, body};
@@ -63,11 +60,15 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let protocols = quic.protocols.as_ref();
     let protocol = protocols.and_then(|all| all.take(send.send_id(), request.headers_mut()));
     let early = quic.is_replayable(send.send_id());
-    // Other protocols begin after the handshake.
     let established = if early && protocol.is_none() {
         None
     } else {
-        quic.established().await
+        // Other protocols begin after the handshake.
+        let stream = hybriq::StreamId(send.send_id().into_inner());
+        match quic.established(stream).await {
+            Ok(established) => Some(established),
+            Err(error) => return tracing::debug!(%error, "a request failed"),
+        }
     };
     let established = established.as_deref();
     let Some(mut peer) = peer(quic, established) else {
@@ -111,7 +112,8 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
-    let sent = send_response(quic, &mut send, response, asked).await;
+    let to = Destination { quic, established };
+    let sent = send_response(to, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
     }
@@ -130,8 +132,12 @@ async fn tunnel<B>(
     let Some(response) = respond(quic, Some(established), &mut send, answer).await else {
         return;
     };
-    if let Err((mut send, response)) = offer.answered(quic, send, response).await {
-        if let Err(error) = send_response(quic, &mut send, response, Asked::All).await {
+    if let Err((mut send, response)) = offer.answered(quic, established, send, response).await {
+        let to = Destination {
+            quic,
+            established: Some(established),
+        };
+        if let Err(error) = send_response(to, &mut send, response, Asked::All).await {
             tracing::debug!(%error, "a response was not sent to its end");
         }
     }
@@ -157,7 +163,7 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
         let address = connection.peer_address();
         (address, connection.local_address(), established.tls.clone())
     } else {
-        let (connection, tls) = quic.early()?;
+        let (connection, tls) = quic.before_handshake()?;
         let local_address = quic.shared.endpoint.local_address();
         (connection.peer_address(), local_address, tls.clone())
     };
@@ -187,33 +193,29 @@ async fn respond<B>(
     answer: impl Future<Output = Result<Response<B>, BoxError>>,
 ) -> Option<Response<B>> {
     let stream = hybriq::StreamId(send.send_id().into_inner());
-    let cancelled = async {
-        match established {
-            Some(established) => {
-                let stopped = established.connection.stream_stopped(stream).await;
-                stopped.is_ok()
-            }
-            None => std::future::pending().await,
+    match quic.unless_gone(established, stream, answer).await {
+        Ok(Ok(response)) => Some(response),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "the service failed");
+            send.stop_stream(Code::H3_INTERNAL_ERROR);
+            None
         }
-    };
-    tokio::select! {
-        biased;
-        answered = answer => match answered {
-            Ok(response) => Some(response),
-            Err(error) => {
-                tracing::error!(%error, "the service failed");
-                send.stop_stream(Code::H3_INTERNAL_ERROR);
-                None
-            }
-        },
-        by_client = cancelled => {
-            if by_client {
+        Err(gone) => {
+            if gone == Gone::Stopped {
                 quic.on_cancelled();
             }
             send.stop_stream(Code::H3_REQUEST_CANCELLED);
             None
         }
     }
+}
+
+/// The connection that a response goes to.
+#[derive(Clone, Copy)]
+struct Destination<'a> {
+    quic: &'a Quic,
+    /// The same, if the handshake was complete when the request came.
+    established: Option<&'a Established>,
 }
 
 /// Part of the response that a request asks for.
@@ -226,7 +228,7 @@ enum Asked {
 
 /// Sends a response. Its head, what the body has at once and the end leave together.
 async fn send_response<B>(
-    quic: &Quic,
+    to: Destination<'_>,
     send: &mut Send,
     response: Response<B>,
     asked: Asked,
@@ -234,8 +236,9 @@ async fn send_response<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    quic.on_answer(hybriq::StreamId(send.send_id().into_inner()));
-    let stall_time = quic.shared.limits.stall_time;
+    to.quic
+        .on_answer(hybriq::StreamId(send.send_id().into_inner()));
+    let stall_time = to.quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
     let asked = if has_content(parts.status) {
@@ -302,7 +305,7 @@ where
         Rest::Nothing | Rest::Trailers(None) => {}
         Rest::Frames => {
             if let Some(body) = body.as_pin_mut() {
-                Box::pin(send_body(send, body, promised, stall_time)).await?;
+                Box::pin(send_body(to, send, body, promised)).await?;
             }
         }
         Rest::Trailers(Some(trailers)) => {
@@ -373,18 +376,22 @@ fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) ->
     })
 }
 
-/// Sends the body of a response, and its trailers.
+/// Sends the body of a response, and its trailers. A body that is silent is dropped when nobody needs it any
+/// more.
 async fn send_body<B>(
+    to: Destination<'_>,
     send: &mut Send,
     mut body: Pin<&mut B>,
     mut promised: Promised,
-    stall_time: Duration,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
+    let stall_time = to.quic.shared.limits.stall_time;
+    let stream = hybriq::StreamId(send.send_id().into_inner());
     loop {
-        let frame = body.frame().await.transpose().map_err(Into::into);
+        let frame = to.quic.unless_gone(to.established, stream, body.frame());
+        let frame = frame.await?.transpose().map_err(Into::into);
         let frame = frame.and_then(|frame| {
             let data = frame.as_ref().and_then(Frame::data_ref);
             let is_last = frame.as_ref().is_none_or(Frame::is_trailers);

@@ -3,14 +3,14 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use h3::error::Code;
-use hybriq::{Blocked, Connection, Direction, EarlyConnection, Side, StreamId};
+use hybriq::{Blocked, Census, Connection, Direction, EarlyConnection, Side, StreamId};
 use hybriq_h3::{EarlyRequests, Protocols, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 
@@ -34,10 +34,11 @@ const DELIVERY_LOOK: Duration = Duration::from_millis(10);
 /// A connection over QUIC, for its requests.
 pub(super) struct Quic {
     pub(super) shared: Arc<Shared>,
-    /// Set when the handshake is complete.
-    established: watch::Sender<Option<Arc<Established>>>,
-    /// Facts that are known before that.
-    early: OnceLock<(EarlyConnection, Arc<Tls>)>,
+    /// Progress of the handshake. The sender belongs to the task that does it, so that its failure ends all
+    /// waits.
+    handshake: watch::Receiver<Progress>,
+    /// Facts that are known before the handshake is complete, if requests are answered then.
+    early: Option<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
     /// Requests of extended CONNECT, if they are allowed.
     pub(super) protocols: Option<Protocols>,
@@ -54,6 +55,27 @@ pub(super) struct Quic {
     answered: Mutex<Vec<StreamId>>,
 }
 
+/// The outcome of a handshake, `None` before it is complete.
+type Progress = Option<Arc<Established>>;
+
+/// The end of a handshake that somebody waits for. Dropping it before the handshake is complete says that
+/// it failed.
+pub(super) struct Handshake(watch::Sender<Progress>);
+
+/// Reason why nobody waits for a response any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Gone {
+    /// The client stopped the stream.
+    #[error("the client needs no more of the response")]
+    Stopped,
+    /// The handshake will not become complete.
+    #[error("the handshake of the connection failed")]
+    Handshake,
+    /// The connection is over.
+    #[error("the connection is over")]
+    Connection,
+}
+
 /// A connection whose handshake is complete.
 pub(super) struct Established {
     pub(super) connection: Connection,
@@ -63,12 +85,54 @@ pub(super) struct Established {
 /// A request that is being answered, until it is dropped.
 pub(super) struct Running(pub(super) Arc<Quic>);
 
+impl Handshake {
+    pub(super) fn complete(self, connection: Connection) {
+        self.0.send_replace(Some(Established::new(connection)));
+    }
+}
+
+impl Established {
+    fn new(connection: Connection) -> Arc<Self> {
+        let tls = Arc::new(Tls::of_quic(&connection));
+        Arc::new(Self { connection, tls })
+    }
+}
+
 impl Quic {
-    /// Makes the state of a connection, and turns on what the server allows.
-    pub(super) fn new(
+    /// Makes the state of a connection whose handshake is complete.
+    pub(super) fn established_at_once(
         shared: Arc<Shared>,
         peer: SocketAddr,
         transport: &mut hybriq_h3::Connection,
+        connection: Connection,
+    ) -> Arc<Self> {
+        let (_, seen) = watch::channel(Some(Established::new(connection)));
+        Self::new(shared, transport, Standing::new(peer), (seen, None))
+    }
+
+    /// Makes the state of a connection before its handshake is complete.
+    pub(super) fn early(
+        shared: Arc<Shared>,
+        peer: SocketAddr,
+        transport: &mut hybriq_h3::Connection,
+        connection: EarlyConnection,
+    ) -> (Arc<Self>, Handshake) {
+        let (handshake, seen) = watch::channel(None);
+        let tls = Arc::new(Tls::of_early(&connection));
+        let early = Some((connection, tls));
+        let quic = Self::new(shared, transport, Standing::new(peer), (seen, early));
+        (quic, Handshake(handshake))
+    }
+
+    /// Turns on what the server allows.
+    fn new(
+        shared: Arc<Shared>,
+        transport: &mut hybriq_h3::Connection,
+        standing: Standing,
+        (handshake, early): (
+            watch::Receiver<Progress>,
+            Option<(EarlyConnection, Arc<Tls>)>,
+        ),
     ) -> Arc<Self> {
         let Features {
             connect,
@@ -86,28 +150,15 @@ impl Quic {
             shared,
             protocols,
             sessions,
-            established: watch::Sender::new(None),
-            early: OnceLock::new(),
+            handshake,
+            early,
             replayable,
             running: AtomicU64::new(0),
             ended: Notify::new(),
-            standing: Standing::new(peer),
+            standing,
             stalls: Mutex::default(),
             answered: Mutex::default(),
         })
-    }
-
-    pub(super) fn establish(&self, connection: Connection) {
-        let tls = Arc::new(Tls::of_quic(&connection));
-        let established = Established { connection, tls };
-        self.established.send_replace(Some(Arc::new(established)));
-    }
-
-    /// Notes the connection before its handshake is complete.
-    pub(super) fn begin(&self, connection: EarlyConnection) {
-        let tls = Arc::new(Tls::of_early(&connection));
-        // A connection begins once.
-        let _ = self.early.set((connection, tls));
     }
 
     /// Returns true if a request may be a replay.
@@ -115,27 +166,60 @@ impl Quic {
         self.replayable.contains(stream)
     }
 
-    /// Returns the connection, once its handshake is complete.
-    pub(super) async fn established(&self) -> Option<Arc<Established>> {
-        if let Some(established) = &*self.established.borrow() {
-            return Some(established.clone());
+    /// Returns the connection for a request, once its handshake is complete.
+    pub(super) async fn established(
+        &self,
+        stream: hybriq::StreamId,
+    ) -> Result<Arc<Established>, Gone> {
+        if let Some(established) = &*self.handshake.borrow() {
+            return Ok(established.clone());
         }
-        let mut established = self.established.subscribe();
-        // The sender is alive, so this cannot fail.
-        let established = established.wait_for(Option::is_some).await.ok()?;
-        established.clone()
+        Box::pin(self.unless_gone(None, stream, self.completed())).await?
+    }
+
+    /// Waits until the handshake is complete.
+    async fn completed(&self) -> Result<Arc<Established>, Gone> {
+        let mut handshake = self.handshake.clone();
+        let established = handshake.wait_for(Option::is_some).await;
+        let established = established.ok().and_then(|established| established.clone());
+        established.ok_or(Gone::Handshake)
     }
 
     /// Returns what is known before the handshake is complete.
-    pub(super) fn early(&self) -> Option<&(EarlyConnection, Arc<Tls>)> {
-        self.early.get()
+    pub(super) fn before_handshake(&self) -> Option<&(EarlyConnection, Arc<Tls>)> {
+        self.early.as_ref()
+    }
+
+    /// Waits for what the service makes for a response, unless nobody needs it any more. Nothing is asked
+    /// of the connection if it is there at once.
+    pub(super) async fn unless_gone<T>(
+        &self,
+        established: Option<&Established>,
+        stream: hybriq::StreamId,
+        made: impl Future<Output = T>,
+    ) -> Result<T, Gone> {
+        tokio::select! {
+            biased;
+            made = made => Ok(made),
+            gone = self.gone(established, stream) => Err(gone),
+        }
+    }
+
+    /// Waits until nobody needs a response any more.
+    async fn gone(&self, established: Option<&Established>, stream: hybriq::StreamId) -> Gone {
+        let stopped = match (established, &self.early) {
+            (Some(established), _) => established.connection.stream_stopped(stream).await,
+            (None, Some((early, _))) => early.stream_stopped(stream).await,
+            (None, None) => return Gone::Connection,
+        };
+        stopped.map_or(Gone::Connection, |_| Gone::Stopped)
     }
 
     /// Waits until no request is under way, and the client has all responses.
     pub(super) async fn drained(&self) {
         self.answered().await;
         // A close loses what was not acknowledged.
-        let Some(established) = self.established().await else {
+        let Ok(established) = self.completed().await else {
             return;
         };
         let connection = &established.connection;
@@ -181,15 +265,17 @@ impl Quic {
         answered.push(stream);
     }
 
-    /// Closes the connection, if its handshake is complete.
+    /// Closes the connection, before its handshake is complete too.
     pub(super) fn close(&self, code: Code, reason: &[u8]) {
-        if let Some(established) = self.established_now() {
+        if let Some(established) = &*self.handshake.borrow() {
             established.connection.close(code.value(), reason);
+        } else if let Some((early, _)) = &self.early {
+            early.close(code.value(), reason);
         }
     }
 
     fn established_now(&self) -> Option<Arc<Established>> {
-        self.established.borrow().clone()
+        self.handshake.borrow().clone()
     }
 }
 
@@ -200,6 +286,14 @@ impl Watched for Quic {
 
     fn running(&self) -> u64 {
         self.running.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, census: &mut Census) {
+        let stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        census.add("requests", self.running() as usize, 0);
+        census.add("stalled responses", stalls.len(), 0);
+        census.add_of::<StreamId>("answered streams", answered.len());
     }
 
     fn memory(&self) -> u64 {
@@ -217,11 +311,11 @@ impl Watched for Quic {
         let connection = &established.connection;
         let blocked = connection.blocked_streams();
         let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.retain(|id| blocked.iter().any(|blocked| blocked.id == *id));
         if blocked.is_empty() && stalls.is_empty() {
             return;
         }
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.retain(|id| blocked.iter().any(|blocked| blocked.id == *id));
         // Streams of other protocols may wait for their client as long as they like.
         let is_response = |blocked: &Blocked| {
             let id = blocked.id;

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    pin::{Pin, pin},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -14,17 +15,16 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStream};
 
 use super::{
     Connect,
     activity::{Activity, Answering, Counted, Fault, Over},
     app::{App, BoxError},
+    connections::Kind,
     handle::{Phase, Shared},
+    lent::lend,
     linger::{Lingering, Place},
     responses::Sending,
     state::GOAWAY_PAUSE,
@@ -56,8 +56,6 @@ const FRAME: u32 = 16 << 10;
 
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
-    let most = shared.limits.tcp_connections;
-    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     loop {
         let stream = tokio::select! {
             () = shared.phase(Phase::Draining) => return,
@@ -74,20 +72,25 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             continue;
         }
         shared.watch.memory.on_connection(TCP_CONNECTION);
-        let Ok(permit) = places.clone().try_acquire_owned() else {
+        let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
             continue;
         };
-        let served = Arc::new(shared.connections.add());
+        let served = Arc::new(shared.connections.add(Kind::Tcp));
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
             let place = Place {
+                shared: shared.clone(),
                 served: served.clone(),
                 permit,
             };
-            if let Err(error) = serve(&shared, stream, app, place).await {
-                tracing::debug!(%error, "a connection over TCP failed");
+            tokio::select! {
+                ended = serve(&shared, stream, app, place) => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection over TCP failed");
+                },
+                // Whatever is under way, and whoever holds the stream.
+                () = shared.phase(Phase::Closing) => {}
             }
             // A caller that waits for the last connection may need the port.
             drop(shared);
@@ -140,9 +143,31 @@ async fn serve<A: App>(
         }
     });
     let builder = builder(limits, version, &activity, shared.features.connect);
-    let stream = TokioIo::new(Lingering::new(stream, place, limits.stall_time));
-    let connection = builder.serve_connection_with_upgrades(stream, service);
-    tokio::pin!(connection);
+    let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let drain =
+        |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
+    run(shared, connection, drain, &activity).await?;
+    // After an upgrade of HTTP/1.1, the service has the stream.
+    let _tunnel = (
+        shared.connections.count_one(Kind::Tunnel),
+        activity.on_task(),
+    );
+    tokio::select! {
+        () = lender.returned() => Ok(()),
+        _ = activity.standing.told(Order::Close) => Err(activity.standing.cause().into()),
+    }
+}
+
+/// Runs a connection until hyper is through with it. `drain` ends it after the requests under way.
+async fn run<C: Future<Output = Result<(), BoxError>>>(
+    shared: &Shared,
+    connection: C,
+    drain: impl Fn(Pin<&mut C>),
+    activity: &Activity,
+) -> Result<(), BoxError> {
+    let limits = &shared.limits;
+    let mut connection = pin!(connection);
     let standing = &activity.standing;
     let order = tokio::select! {
         ended = connection.as_mut() => return ended,
@@ -152,7 +177,7 @@ async fn serve<A: App>(
     if order == Order::Close || standing.cause() == Cause::Silent {
         return Err(standing.cause().into());
     }
-    connection.as_mut().graceful_shutdown();
+    drain(connection.as_mut());
     let over = async {
         activity.drained(GOAWAY_PAUSE).await;
         // A client that is gone does not answer.
@@ -160,9 +185,8 @@ async fn serve<A: App>(
     };
     tokio::select! {
         ended = connection => ended,
-        () = shared.phase(Phase::Closing) => Ok(()),
         _ = standing.told(Order::Close) => Err(standing.cause().into()),
-        () = over, if is_h2 => Ok(()),
+        () = over, if activity.is_http2() => Ok(()),
         () = tokio::time::sleep(limits.drain_time) => Ok(()),
     }
 }
@@ -258,8 +282,14 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
 
 /// Does the TLS handshake, with the configuration for the client's name and groups.
 async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let _counted = shared.connections.count_one(Kind::Handshake);
     let settings = shared.settings();
-    let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    let start = tokio::select! {
+        biased;
+        start = LazyConfigAcceptor::new(Acceptor::default(), stream) => start?,
+        // A client that has said nothing loses nothing.
+        () = shared.phase(Phase::Draining) => return Err(io::ErrorKind::ConnectionAborted.into()),
+    };
     let config = settings.tls.config(&start.client_hello());
     let config =
         config.ok_or_else(|| io::Error::other("the policy of key exchange has no group"))?;

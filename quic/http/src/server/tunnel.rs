@@ -7,7 +7,9 @@ use http::{
 use hybriq_h3::{Payload, RecvStream, SendStream};
 
 use super::{
-    Connect, fields,
+    Connect,
+    connections::Kind,
+    fields,
     handle::Phase,
     state::{Established, Quic},
 };
@@ -93,11 +95,12 @@ impl Offer {
         })
     }
 
-    /// Gives the stream to the service if it has agreed, and waits until it is through with it. Returns
-    /// the response, and the sending half of its stream, if it has not.
+    /// Gives the stream to the service if it has agreed, and waits until it is through with it, or the
+    /// connection is over. Returns the response, and the sending half of its stream, if it has not.
     pub(super) async fn answered<B>(
         self,
         quic: &Quic,
+        established: &Established,
         mut send: Send,
         mut response: Response<B>,
     ) -> Result<(), (Send, Response<B>)> {
@@ -122,10 +125,16 @@ impl Offer {
         if !matches!(sent.await, Ok(Ok(()))) {
             return Ok(());
         }
-        let (tunnel, dropped) = Tunnel::new(send, self.recv);
+        let stream = (established.connection.clone(), self.recv.id());
+        let (tunnel, dropped) = Tunnel::new(stream, send, self.recv);
         if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
-            // The sender of this only drops it.
-            let _ = dropped.await;
+            let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
+            tokio::select! {
+                // The sender of this only drops it.
+                _ = dropped => {}
+                // A service that keeps the stream finds its end when it uses it.
+                _ = established.connection.closed() => {}
+            }
         }
         Ok(())
     }

@@ -8,18 +8,19 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, mpsc},
     time::Duration,
 };
 
 use axum::{Extension, Router, body::Bytes, response::Response, routing::any};
 use http_body_util::{BodyExt as _, Full};
 use hybriq::{
-    CertificateDer, ClientConfig, Endpoint, Identity, PrivateKeyDer, ServerConfig, Trust,
+    Census, CertificateDer, ClientConfig, Endpoint, Identity, PrivateKeyDer, ServerConfig, Trust,
 };
 use hybriq_h3::Payload;
 use hybriq_http::{Handle, Peer, Server, ServerBuilder};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::sync::oneshot;
 use tokio_rustls::{TlsConnector, rustls};
 
 /// A self-signed certificate for `localhost` and its key.
@@ -64,10 +65,56 @@ async fn echo(Extension(peer): Extension<Peer>, body: Bytes) -> Response {
         .unwrap()
 }
 
-/// A server that runs.
+/// A server that runs, on a thread of its own. Dropping it shuts it down, and fails the test if it holds
+/// anything then.
 pub struct Running {
     pub handle: Handle,
     pub serving: tokio::task::JoinHandle<()>,
+    /// The runtime of the server, for its counters.
+    pub runtime: tokio::runtime::Handle,
+    rest: Rest,
+}
+
+/// Checks that a server comes to rest.
+struct Rest {
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<Census>>,
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        let left = self.thread.take().map(std::thread::JoinHandle::join);
+        if let (Some(left), false) = (left, std::thread::panicking()) {
+            let left = left.expect("the server panicked");
+            assert!(left.is_empty(), "a server at rest holds {left}");
+        }
+    }
+}
+
+/// Serves until the test is over. Returns what is left then.
+async fn serve(
+    server: Server,
+    router: Router,
+    tell: mpsc::Sender<(Handle, tokio::task::JoinHandle<()>, tokio::runtime::Handle)>,
+    end: oneshot::Receiver<()>,
+) -> Census {
+    let handle = server.handle();
+    let serving = tokio::spawn(server.serve(router));
+    let runtime = tokio::runtime::Handle::current();
+    tell.send((handle.clone(), serving, runtime)).unwrap();
+    // It is dropped.
+    let _ = end.await;
+    handle.shutdown(Duration::ZERO).await;
+    let nothing = Census::default();
+    // Tasks end a moment after their connections.
+    for _ in 0..500 {
+        if handle.census().grown_since(&nothing).is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    handle.census().grown_since(&nothing)
 }
 
 pub fn run(router: Router) -> Running {
@@ -75,14 +122,35 @@ pub fn run(router: Router) -> Running {
 }
 
 pub fn run_with(builder: ServerBuilder, config: ServerConfig, router: Router) -> Running {
-    let server = builder.bind("127.0.0.1:0", config).unwrap();
-    let handle = server.handle();
     let router = router.fallback(any(echo));
-    let serving = tokio::spawn(server.serve(router));
-    Running { handle, serving }
+    let (tell, told) = mpsc::channel();
+    let (end, ends) = oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let server = builder.bind("127.0.0.1:0", config).unwrap();
+            serve(server, router, tell, ends).await
+        })
+    });
+    let (handle, serving, runtime) = told.recv().expect("the server does not start");
+    Running {
+        handle,
+        serving,
+        runtime,
+        rest: Rest {
+            end: Some(end),
+            thread: Some(thread),
+        },
+    }
 }
 
 impl Running {
+    /// Returns the number of tasks of the server and its services.
+    pub fn tasks(&self) -> usize {
+        self.runtime.metrics().num_alive_tasks()
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.handle.local_address()
     }

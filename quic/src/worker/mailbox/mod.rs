@@ -105,6 +105,8 @@ pub(crate) enum Command {
     /// Receive from this relay from now on, not from the sockets, and send the clients whose handshake
     /// is not finished.
     GiveWay(Handle, oneshot::Sender<Vec<Claimed>>),
+    /// End without waiting for the peers of connections that were closed.
+    Abandon,
     /// Receive from the sockets again: there is no successor.
     GoOn,
     /// Finish with the clients that came before the successor.

@@ -81,7 +81,7 @@ impl Worker {
                     let ended = clock::now();
                     self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
-                } else if self.standing == Standing::Closed {
+                } else if self.standing.is_closed() {
                     self.refuse(incoming, refusal::STOPPED);
                 } else {
                     self.refuse(incoming, refusal::GIVEN_UP);
@@ -96,6 +96,7 @@ impl Worker {
             Command::Refuse(incoming, reason) => self.refuse(incoming, reason),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, reason),
+            Command::Abandon => self.standing = Standing::Abandoned,
             Command::Migrate(migration) => self.on_migrate(&migration),
             Command::Rebind(socket) => self.on_rebind(*socket),
             Command::SetServer(setup) => {
@@ -115,7 +116,7 @@ impl Worker {
 
     /// Returns true if a requested connection should still be started.
     fn is_wanted(&mut self, promise: &Promise) -> bool {
-        let wanted = self.standing != Standing::Closed && !promise.is_left();
+        let wanted = !self.standing.is_closed() && !promise.is_left();
         if !wanted {
             self.published.ended += 1;
         }

@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     closing: watch::Sender<bool>,
     /// Number of connections that the close of the endpoint ended.
     cut_off: AtomicUsize,
+    /// Each worker has a receiver as long as it has its sockets.
+    working: watch::Sender<()>,
 }
 
 /// Number of connections that were requested and are not drained yet.
@@ -109,6 +111,7 @@ impl Shared {
             undecided: AtomicUsize::new(0),
             closing: watch::Sender::new(false),
             cut_off: AtomicUsize::new(0),
+            working: watch::Sender::new(()),
         })
     }
 
@@ -316,6 +319,25 @@ impl Shared {
         self.shut();
         for mailbox in &self.mailboxes {
             mailbox.push(Command::Close(code, reason.clone()));
+        }
+    }
+
+    /// Returns what a worker drops after its sockets.
+    pub(super) fn working(&self) -> watch::Receiver<()> {
+        self.working.subscribe()
+    }
+
+    /// Waits until all workers have closed their sockets.
+    pub(crate) async fn ended(&self) {
+        self.working.closed().await;
+    }
+
+    /// Ends the workers of an endpoint that was closed, with the connections that are left.
+    pub(crate) fn abandon(&self) {
+        if self.is_closed() {
+            for mailbox in &self.mailboxes {
+                mailbox.push(Command::Abandon);
+            }
         }
     }
 

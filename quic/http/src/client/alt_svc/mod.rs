@@ -51,6 +51,11 @@ impl AltSvc {
         }
     }
 
+    /// Returns the numbers of servers with alternatives, and of alternatives that failed.
+    pub(super) fn entries(&self) -> (usize, usize) {
+        (self.known.len(), self.broken.len())
+    }
+
     /// Learns from a response of the server itself, whose certificate was checked.
     pub(super) fn learn(&mut self, origin: &Origin, fields: &HeaderMap, now: Instant) {
         let values = fields.get_all(ALT_SVC).iter();

@@ -17,6 +17,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hybriq::Census;
+
 use super::clock;
 use crate::Limits;
 
@@ -43,6 +45,9 @@ pub(super) trait Watched: Send + Sync {
 
     /// Returns the number of requests that are under way.
     fn running(&self) -> u64;
+
+    /// Adds what it holds.
+    fn count(&self, census: &mut Census);
 
     /// Ends the responses of which the client has taken nothing for this time.
     fn end_stalled(&self, now: Instant, time: Duration);
@@ -88,6 +93,12 @@ impl Watch {
             watch: self.clone(),
             key,
         }
+    }
+
+    /// Adds what all connections hold.
+    pub(super) fn census(&self, census: &mut Census) {
+        census.add("watched connections", self.connections().len(), 0);
+        self.each(|connection| connection.count(census));
     }
 
     /// Tells all connections something.

@@ -17,6 +17,11 @@ impl Stalls {
         self.0.is_empty()
     }
 
+    /// Returns the number of streams that were blocked.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Takes the streams that are blocked now. Returns those that are for this time.
     pub(crate) fn look(
         &mut self,

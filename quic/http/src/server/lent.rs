@@ -1,0 +1,193 @@
+//! Streams of connections over TCP that a service may keep, and that can be taken back.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker, ready},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A stream that hyper uses, and gives to the service after an upgrade of HTTP/1.1. It fails once its
+/// [`Lender`] is dropped.
+pub(super) struct Lent<S>(Arc<Loan<S>>);
+
+/// The other end of a [`Lent`] stream: dropping it closes the stream, whoever has it.
+pub(super) struct Lender<S>(Arc<Loan<S>>);
+
+/// A stream that may hold data which was written and has not left.
+pub(super) trait Buffered: AsyncRead + AsyncWrite + Unpin {
+    /// Returns true if data that was written waits for room in the socket.
+    fn has_unsent(&self) -> bool;
+}
+
+struct Loan<S>(Mutex<State<S>>);
+
+struct State<S> {
+    /// Taken when either end is dropped.
+    stream: Option<S>,
+    /// Tasks that wait to read and to write.
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// The task that sends what the service has written, once it has the stream.
+    sender: Option<Waker>,
+}
+
+/// Lends a stream.
+pub(super) fn lend<S>(stream: S) -> (Lent<S>, Lender<S>) {
+    let loan = Arc::new(Loan(Mutex::new(State {
+        stream: Some(stream),
+        reader: None,
+        writer: None,
+        sender: None,
+    })));
+    (Lent(loan.clone()), Lender(loan))
+}
+
+impl<S> Loan<S> {
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the stream, and wakes all that wait for it.
+    fn end(&self) {
+        let mut state = self.lock();
+        let stream = state.stream.take();
+        let wakers = [
+            state.reader.take(),
+            state.writer.take(),
+            state.sender.take(),
+        ];
+        drop(state);
+        drop(stream);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl<S: Buffered> Lender<S> {
+    /// Waits until the stream is given back. Until then, sends what the service has written, so that it
+    /// leaves although the service does not flush, or write again.
+    pub(super) async fn returned(&self) {
+        std::future::poll_fn(|cx| self.poll_returned(cx)).await;
+    }
+
+    fn poll_returned(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.lock();
+        let State { stream, sender, .. } = &mut *state;
+        let Some(stream) = stream else {
+            return Poll::Ready(());
+        };
+        let replaced = set(sender, cx);
+        let sent = if stream.has_unsent() {
+            Pin::new(stream).poll_flush(cx)
+        } else {
+            Poll::Pending
+        };
+        let writer = sent.is_ready().then(|| state.writer.take()).flatten();
+        drop(state);
+        drop(replaced);
+        // The stream tells one task only that it has room.
+        writer.into_iter().for_each(Waker::wake);
+        match ready!(sent) {
+            Ok(()) => Poll::Pending,
+            // The client takes nothing, or is gone.
+            Err(_) => Poll::Ready(()),
+        }
+    }
+}
+
+impl<S: Buffered> Lent<S> {
+    fn poll<T>(
+        &self,
+        cx: &mut Context<'_>,
+        side: impl FnOnce(&mut State<S>) -> &mut Option<Waker>,
+        act: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let mut state = self.0.lock();
+        let Some(stream) = &mut state.stream else {
+            let ended = "the server has ended the connection";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, ended)));
+        };
+        let polled = act(Pin::new(stream), cx);
+        let sender = if stream.has_unsent() {
+            state.sender.take()
+        } else {
+            None
+        };
+        let replaced = if polled.is_pending() {
+            set(side(&mut state), cx)
+        } else {
+            None
+        };
+        drop(state);
+        drop(replaced);
+        sender.into_iter().for_each(Waker::wake);
+        polled
+    }
+}
+
+/// Notes the task that waits. Returns the waker of the one before, to be dropped without the lock.
+fn set(waker: &mut Option<Waker>, cx: &Context<'_>) -> Option<Waker> {
+    match waker {
+        Some(waker) if waker.will_wake(cx.waker()) => None,
+        waker => waker.replace(cx.waker().clone()),
+    }
+}
+
+impl<S: Buffered> AsyncRead for Lent<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = |stream: Pin<&mut S>, cx: &mut Context<'_>| stream.poll_read(cx, buffer);
+        self.poll(cx, |state| &mut state.reader, read)
+    }
+}
+
+impl<S: Buffered> AsyncWrite for Lent<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let write = |stream: Pin<&mut S>, cx: &mut Context<'_>| stream.poll_write(cx, data);
+        self.poll(cx, |state| &mut state.writer, write)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let write =
+            |stream: Pin<&mut S>, cx: &mut Context<'_>| stream.poll_write_vectored(cx, data);
+        self.poll(cx, |state| &mut state.writer, write)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        let state = self.0.lock();
+        state.stream.as_ref().is_some_and(S::is_write_vectored)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(cx, |state| &mut state.writer, S::poll_flush)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(cx, |state| &mut state.writer, S::poll_shutdown)
+    }
+}
+
+impl<S> Drop for Lent<S> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl<S> Drop for Lender<S> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

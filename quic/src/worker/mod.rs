@@ -28,6 +28,7 @@ mod output;
 mod queues;
 mod recovery;
 pub(crate) mod refusal;
+mod reports;
 mod requests;
 mod shared;
 mod sockets;
@@ -48,8 +49,17 @@ use std::{
 };
 
 use self::{
-    batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    migrate::Rebinding, queues::Queues, sockets::Sockets, succession::Succession, timers::Timers,
+    batch::SendBatch,
+    closing::Closing,
+    connections::Connections,
+    inbox::Inbox,
+    meter::Meter,
+    migrate::Rebinding,
+    queues::Queues,
+    reports::Reports,
+    sockets::{Advice, Sockets},
+    succession::Succession,
+    timers::Timers,
     trim::Trim,
 };
 use crate::{
@@ -111,6 +121,7 @@ pub(crate) struct Worker {
     meter: Meter,
     chores: Chores,
     published: Published,
+    reports: Reports,
 }
 
 /// Changes of the whole endpoint that have not reached every connection.
@@ -166,6 +177,7 @@ impl Worker {
         (sockets, options): (Vec<Socket>, udp::Options),
         blueprint: Arc<Blueprint>,
     ) -> Self {
+        let reports = Reports::new(blueprint.accepts());
         Self {
             index,
             shared,
@@ -187,6 +199,7 @@ impl Worker {
             stats: EndpointStats::default(),
             chores: Chores::default(),
             published: Published::default(),
+            reports,
         }
     }
 
@@ -213,6 +226,7 @@ impl Worker {
             .unfinished()
             .saturating_sub(self.published.unfinished);
         self.endpoint.set_unfinished_elsewhere(elsewhere);
+        self.hear_reports();
         self.receive();
         self.on_timeouts();
         self.go_on_closing();
@@ -232,6 +246,7 @@ impl Worker {
         self.take_requests();
         self.service();
         self.transmit();
+        self.tell_refused();
         let Self {
             meter, connections, ..
         } = self;
@@ -292,7 +307,8 @@ impl Worker {
             let ready = self.inbox.poll_requests(cx).is_ready()
                 || self.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
-                || self.timers.poll_alarm(next, cx).is_ready();
+                || self.timers.poll_alarm(next, cx).is_ready()
+                || self.poll_reports(cx).is_ready();
             if ready {
                 return Poll::Ready(false);
             }
@@ -354,6 +370,7 @@ impl Worker {
             self.chores.trim.next_timeout(),
             self.meter.next_timeout(),
             self.succession.next_timeout(self.now),
+            self.sockets.next_trial(self.batch.waits_for(), self.now),
         ];
         all.into_iter().flatten().min()
     }
@@ -441,6 +458,9 @@ impl Worker {
             if let Some(promise) = entry.promise.take() {
                 self.inbox.count_handshake(role, &outcome);
                 promise.keep(outcome, &mut self.wakes);
+                if role.is_client() {
+                    self.reports.connecting = self.reports.connecting.saturating_sub(1);
+                }
             }
         }
         if alive {

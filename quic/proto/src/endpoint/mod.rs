@@ -205,6 +205,11 @@ impl Endpoint {
                 None => Routed::Dropped(DropReason::UnknownConnection),
             };
         }
+        // Packets of a connection are left to its paths, so that this costs them nothing.
+        let is_short = packets.kind() == Some(Kind::OneRtt);
+        if !is_short && !arrival.is_answerable() {
+            return Routed::Dropped(DropReason::ImpossibleSource);
+        }
         if let Some(ids) = packets.ids_of_unknown_version() {
             return self.on_unknown_version(arrival, packets.bytes().len(), ids);
         }
@@ -213,7 +218,7 @@ impl Endpoint {
         let Some(dcid) = dcid else {
             return Routed::Dropped(DropReason::Malformed);
         };
-        if packets.kind() != Some(Kind::OneRtt) {
+        if !is_short {
             return self.route_long(now, arrival, packets, &dcid);
         }
         match self.routing.find(&dcid) {

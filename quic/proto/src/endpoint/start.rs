@@ -11,7 +11,7 @@ use crate::{
     frame::FrameType,
     handshake::refusal,
     limits,
-    packet::Cid,
+    packet::{Cid, quoted_ids},
 };
 
 impl Endpoint {
@@ -57,6 +57,19 @@ impl Endpoint {
             None => self.routing.insert(local_cid, Target::Connection(slot)),
         }
         Ok((slot, connection))
+    }
+
+    /// Returns the connection that sent a client's first datagram to this peer, given the beginning of the
+    /// datagram, as reports of routers and hosts repeat it ([`Connection::on_reported`]).
+    pub fn find_quoted(&self, peer: SocketAddr, beginning: &[u8]) -> Option<Slot> {
+        let [_, scid] = quoted_ids(beginning)?;
+        if self.ids.is_zero_length() {
+            return self.routing.find_address(peer);
+        }
+        match self.routing.find(&Cid::new(scid)?) {
+            Some(Target::Connection(slot)) => Some(slot),
+            _ => None,
+        }
     }
 
     fn insert(&mut self, entry: Entry) -> Slot {

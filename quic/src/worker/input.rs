@@ -194,6 +194,10 @@ impl Worker {
             },
         };
         let (count, reason) = match limit {
+            Limit::Backlog => {
+                self.stats.incoming_ignored += 1;
+                return self.endpoint.ignore(incoming);
+            }
             Limit::Connections => (&mut self.stats.refused_too_many, refusal::TOO_MANY),
             Limit::Handshakes => (&mut self.stats.refused_too_busy, refusal::TOO_BUSY),
             Limit::Rate => (&mut self.stats.refused_too_fast, refusal::TOO_FAST),

@@ -226,6 +226,8 @@ impl Worker {
             .unfinished()
             .saturating_sub(self.published.unfinished);
         self.endpoint.set_unfinished_elsewhere(elsewhere);
+        let crowded = self.shared.is_crowded(self.now, self.shared.unfinished());
+        self.endpoint.set_crowded(crowded);
         self.hear_reports();
         self.receive();
         self.on_timeouts();

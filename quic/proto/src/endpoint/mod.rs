@@ -127,7 +127,11 @@ pub struct Endpoint {
     hellos: HelloTable,
     early: EarlyPackets,
     waiting: usize,
+    /// Those among `waiting` that did not prove their address.
+    waiting_unproven: usize,
     backlog: usize,
+    /// True while the caller has room only for clients that proved their address.
+    crowded: bool,
     handshaking: usize,
     admission: Admission,
     answers: Answers,
@@ -162,6 +166,8 @@ impl Endpoint {
             hellos: HelloTable::default(),
             early,
             waiting: 0,
+            waiting_unproven: 0,
+            crowded: false,
             backlog: limits::WAITING_INCOMING,
             handshaking: 0,
             admission: Admission::default(),

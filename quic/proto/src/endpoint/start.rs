@@ -90,7 +90,7 @@ impl Endpoint {
             self.refuse_because(incoming, ACCEPTS_NONE);
             return Err(AcceptError::Refused(refused_locally()));
         };
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         let Incoming {
             hello,
             client_hello,
@@ -163,6 +163,14 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
+    /// Notes that a client does not wait any more.
+    pub(super) fn on_decided(&mut self, incoming: &Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if !incoming.is_validated() {
+            self.waiting_unproven = self.waiting_unproven.saturating_sub(1);
+        }
+    }
+
     /// Refuses a connection with CONNECTION_REFUSED; [`Endpoint::poll_transmit`] returns the
     /// answer.
     pub fn refuse(&mut self, incoming: Incoming) {
@@ -172,7 +180,7 @@ impl Endpoint {
     /// Refuses a connection with CONNECTION_REFUSED and tells the client the reason.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn refuse_because(&mut self, incoming: Incoming, reason: &'static str) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         let error = TransportError::new(Code::CONNECTION_REFUSED, reason);
         self.reject(&incoming.hello, &error);
     }
@@ -180,7 +188,7 @@ impl Endpoint {
     /// Ignores a connection without an answer.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn ignore(&mut self, incoming: Incoming) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         self.forget_routes(&incoming.hello);
     }
 }

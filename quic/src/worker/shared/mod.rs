@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     unfinished: AtomicUsize,
     /// Number of ClientHellos that may wait for the application.
     backlog: usize,
+    /// True if the operator limits clients.
+    has_limits: bool,
     drain: Arc<Drain>,
     /// True once another process has taken over.
     succeeded: AtomicBool,
@@ -106,6 +108,9 @@ impl Shared {
             activity: Mutex::default(),
             unfinished: AtomicUsize::new(0),
             backlog: backlog.clamp(1, WAITING_INCOMING),
+            has_limits: limits.connections.is_some()
+                || limits.handshakes.is_some()
+                || limits.per_network.is_some(),
             drain,
             succeeded: AtomicBool::new(false),
             receives: watch::Sender::new(true),

@@ -285,7 +285,7 @@ pub use hybriq_proto::{
     congestion::{self, Congestion},
     ecn::EcnState,
     endpoint::{AddressProof, DatagramDrops, FirstFlight, FlightLimit, WorstCaseMemory},
-    error::{By, Code, ConnectionError, MigrateError},
+    error::{By, Code, ConnectionError, MigrateError, SystemError},
     events,
     frame::{EcnCounts, FrameType},
     origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},

@@ -194,7 +194,9 @@ async fn no_more_connections_than_the_operator_allows() {
         Pair::of(server.clone(), client()).await,
     );
     assert!(is_refused(&client(), &server).await);
-    assert_eq!(server.stats().refused_too_many, 1);
+    // It proved its address first, and may have asked twice before it heard the answer.
+    assert!(server.stats().refused_too_many >= 1);
+    assert!(server.stats().retries_sent >= 1);
     first.client.close(0, b"");
     soon(async {
         while server.stats().connections > 1 {
@@ -241,7 +243,7 @@ async fn clients_that_wait_for_a_decision_count_as_connections() {
         soon(server.accept()).await.unwrap().refuse();
         assert!(soon(refused).await.unwrap().is_err());
     }
-    assert_eq!(server.stats().refused_too_many, 2);
+    assert!(server.stats().refused_too_many >= 2);
 }
 
 #[tokio::test]
@@ -366,20 +368,32 @@ async fn relay_one_by_one(server: SocketAddr) -> SocketAddr {
     address
 }
 
+/// Half of a ClientHello is not acknowledged where a proof will be asked for.
+#[tokio::test]
+async fn a_busy_server_asks_for_a_proof_before_it_answers_anything_else() {
+    let builder = Endpoint::builder().server(server_config());
+    let server = builder.max_handshakes(1).bind("127.0.0.1:0").unwrap();
+    let address = relay_one_by_one(server.local_address()).await;
+    let client = client();
+    let connecting = client.connect(address, "localhost");
+    let accept = async { server.accept().await.unwrap().accept().await };
+    let (accepted, connected) = soon(async { tokio::join!(accept, connecting) }).await;
+    accepted.unwrap();
+    connected.unwrap();
+    let stats = server.stats();
+    assert!(stats.retries_sent >= 1);
+    assert_eq!(stats.refused_too_busy, 0);
+}
+
 /// A client whose ClientHello was acknowledged in part would ignore a Retry, and is refused instead.
 #[tokio::test]
 async fn a_client_that_cannot_prove_its_address_any_more_is_counted_under_its_limit() {
     let builder = || Endpoint::builder().server(server_config());
-    for (builder, busy, fast) in [
-        (builder().max_handshakes(1), 1, 0),
-        (builder().max_rate_per_network(1, 1), 0, 1),
-    ] {
+    for (builder, busy, fast) in [(builder().max_rate_per_network(1, 1), 0, 1)] {
         let server = builder.bind("127.0.0.1:0").unwrap();
-        if fast > 0 {
-            // Uses the rate up.
-            let first = Pair::of(server.clone(), client()).await;
-            first.client.close(0, b"");
-        }
+        // Uses the rate up.
+        let first = Pair::of(server.clone(), client()).await;
+        first.client.close(0, b"");
         let address = relay_one_by_one(server.local_address()).await;
         let client = client();
         let connecting = client.connect(address, "localhost");

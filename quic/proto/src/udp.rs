@@ -28,6 +28,28 @@ pub struct Arrival {
     pub ecn: Option<Ecn>,
 }
 
+impl Arrival {
+    /// Returns true if the sender can be answered ([`is_answerable`]).
+    #[must_use]
+    pub const fn is_answerable(&self) -> bool {
+        is_answerable(self.peer)
+    }
+}
+
+/// Returns true if a datagram can be sent to this address, as to one host: it has a port, and is no
+/// address of all hosts or of a group. Nobody sends from any other address, unless it is forged, and
+/// the system refuses to answer there.
+#[must_use]
+pub const fn is_answerable(peer: SocketAddr) -> bool {
+    if peer.port() == 0 {
+        return false;
+    }
+    match peer.ip().to_canonical() {
+        IpAddr::V4(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast()),
+        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast()),
+    }
+}
+
 /// Datagrams to send: `size` bytes from the start of the buffer that was passed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {

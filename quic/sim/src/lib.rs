@@ -69,8 +69,8 @@ pub use datagram::{Datagram, StandIn};
 pub use download::{Fetch, Serve};
 pub use dual_queue::DualQueue;
 pub use forge::{
-    Forge, Header, Initial, InitialFrame, PacketKind, Raw, build_initial, initial_header, join,
-    open_initials, packets, seal_packet,
+    Forge, Header, Initial, InitialFrame, PacketKind, Raw, build_initial, build_initial_with_token,
+    initial_header, join, open_initials, packets, seal_packet,
 };
 pub use host::{Answer, Host, Peer};
 pub use impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake};

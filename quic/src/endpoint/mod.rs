@@ -24,7 +24,10 @@ use crate::{
     udp,
     worker::{Blueprint, EndpointStats, HandshakeCount, Shared},
 };
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::{
+    endpoint::Setup,
+    error::{ConnectionError, SystemError},
+};
 
 pub use builder::EndpointBuilder;
 #[cfg(test)]
@@ -207,6 +210,9 @@ impl Endpoint {
         server_name: &str,
     ) -> Connecting {
         let checked = setup.and_then(|setup| {
+            if let Some(reason) = self.shared.failure() {
+                return Err(ConnectionError::SocketFailed(reason).into());
+            }
             if self.shared.is_closed() {
                 return Err(ConnectError::EndpointClosed);
             }
@@ -229,6 +235,14 @@ impl Endpoint {
             }
             Err(error) => Connecting::failed(error),
         }
+    }
+
+    /// Returns what the system said about a socket of the endpoint that failed for good: nothing but
+    /// errors came from it for 10 seconds. The endpoint is closed then: [`Endpoint::accept`] returns
+    /// `None`, and connections end with
+    /// [`ConnectionError::SocketFailed`](crate::ConnectionError::SocketFailed). Make a new one.
+    pub fn failure(&self) -> Option<SystemError> {
+        self.shared.failure()
     }
 
     /// Returns the address of the socket that connections start from.

@@ -28,6 +28,7 @@
     reason = "a scenario that cannot go on has failed"
 )]
 
+mod broken_socket;
 mod cancel;
 mod drops;
 mod ends;

@@ -5,10 +5,19 @@ mod buffers;
 mod control;
 #[cfg(unix)]
 mod inherited;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod message;
+mod offload;
 #[cfg(test)]
 mod port;
+mod refusal;
 mod registered;
 mod relay;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod reports;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "no_reports.rs"]
+mod reports;
 mod socket;
 mod steer;
 
@@ -22,11 +31,14 @@ pub(crate) use bind::{check, is_shared};
 pub(crate) use buffers::Buffers;
 #[cfg(unix)]
 pub(crate) use inherited::passed;
+pub(crate) use offload::refuses_train;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
+pub(crate) use refusal::cause_of;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use relay::pair;
 pub(crate) use relay::{Handle, Inlet, Letter, Reason, Relays, Unsent};
+pub(crate) use reports::Report;
 pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;

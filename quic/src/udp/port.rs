@@ -10,7 +10,7 @@ use std::{
 
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Handle, Opened, Options, Watched, codepoint, socket};
+use super::{Buffers, Handle, Opened, Options, Report, Watched, codepoint, socket};
 use crate::error::EndpointError;
 use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
@@ -40,6 +40,10 @@ struct State {
     full: bool,
     /// Number of datagrams that were refused because the port was full.
     refused: usize,
+    /// True if nobody is told when the port has room again.
+    is_unwatched: bool,
+    /// Errors of receiving and of sending, by their code.
+    errors: [Option<i32>; 2],
     /// Number of datagrams that still reach the port, if not all do.
     reachable: Option<usize>,
 }
@@ -80,6 +84,29 @@ impl Network {
         wake(writer);
     }
 
+    /// Lets nobody know when a port has room again, as without file descriptors.
+    pub(crate) fn set_unwatched(&self, address: SocketAddr) {
+        if let Some(state) = self.lock().get_mut(&address) {
+            state.is_unwatched = true;
+        }
+    }
+
+    /// Makes each attempt to receive at a port fail with this error of the system; `None` ends that.
+    pub(crate) fn set_receive_error(&self, address: SocketAddr, code: Option<i32>) {
+        let reader = self.lock().get_mut(&address).and_then(|state| {
+            state.errors[0] = code;
+            state.reader.take()
+        });
+        wake(reader);
+    }
+
+    /// Makes each attempt to send from a port fail with this error of the system; `None` ends that.
+    pub(crate) fn set_send_error(&self, address: SocketAddr, code: Option<i32>) {
+        if let Some(state) = self.lock().get_mut(&address) {
+            state.errors[1] = code;
+        }
+    }
+
     /// Returns the number of times that a full port refused to send.
     pub(crate) fn refused(&self, address: SocketAddr) -> usize {
         self.lock().get(&address).map_or(0, |state| state.refused)
@@ -117,7 +144,7 @@ impl Port {
 
     fn poll_readable(&self, cx: &Context<'_>) -> Poll<()> {
         self.with(|state| {
-            if state.waiting.is_empty() {
+            if state.waiting.is_empty() && state.errors[0].is_none() {
                 state.reader = Some(cx.waker().clone());
                 return Poll::Pending;
             }
@@ -128,7 +155,7 @@ impl Port {
     fn poll_writable(&self, cx: &Context<'_>) -> Poll<()> {
         self.with(|state| {
             if state.full {
-                state.writer = Some(cx.waker().clone());
+                state.writer = Some(cx.waker().clone()).filter(|_| !state.is_unwatched);
                 return Poll::Pending;
             }
             Poll::Ready(())
@@ -137,6 +164,9 @@ impl Port {
 
     fn receive(&self, messages: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> io::Result<usize> {
         let mut count = 0;
+        if let Some(code) = self.with(|state| state.errors[0]) {
+            return Err(io::Error::from_raw_os_error(code));
+        }
         self.with(|state| {
             for (message, meta) in messages.iter_mut().zip(meta) {
                 let Some(datagram) = state.waiting.pop_front() else {
@@ -164,6 +194,9 @@ impl Port {
         });
         if full {
             return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if let Some(code) = self.with(|state| state.errors[1]) {
+            return Err(io::Error::from_raw_os_error(code));
         }
         let datagram = Datagram {
             from: self.address,
@@ -218,6 +251,12 @@ impl Socket {
         }
     }
 
+    pub(crate) fn on_taken_apart(&self, peer: SocketAddr) {
+        if let Self::System(socket) = self {
+            socket.on_taken_apart(peer);
+        }
+    }
+
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::System(socket) => socket.poll_readable(cx),
@@ -229,6 +268,33 @@ impl Socket {
         match self {
             Self::System(socket) => socket.poll_writable(cx),
             Self::Port(port) => port.poll_writable(cx),
+        }
+    }
+
+    pub(crate) fn keep_reports(&mut self, keep: bool) {
+        if let Self::System(socket) = self {
+            socket.keep_reports(keep);
+        }
+    }
+
+    pub(crate) fn take_report(&self) -> Option<Report> {
+        match self {
+            Self::System(socket) => socket.take_report(),
+            Self::Port(_) => None,
+        }
+    }
+
+    pub(crate) fn poll_reports(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::System(socket) => socket.poll_reports(cx),
+            Self::Port(_) => Poll::Pending,
+        }
+    }
+
+    pub(crate) fn is_watched_for_room(&self) -> bool {
+        match self {
+            Self::System(socket) => socket.is_watched_for_room(),
+            Self::Port(port) => port.with(|state| !state.is_unwatched),
         }
     }
 

@@ -19,6 +19,10 @@ pub(super) enum Registered {
     Sending(unix::AsyncSocket),
 }
 
+/// A future that is ready when the system has something to tell.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) type Awaited = std::pin::Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
+
 #[cfg(unix)]
 use unix::Both;
 
@@ -47,6 +51,24 @@ impl Registered {
         }
     }
 
+    /// Returns a future that is ready when the system has a report about a datagram that was sent.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn next_report(&self) -> Awaited {
+        match self {
+            Self::Both(socket) => Box::pin(socket.next_error()),
+            Self::Sending(_) => Box::pin(std::future::pending()),
+        }
+    }
+
+    /// Calls `act` with the socket.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn with_reference<R>(&self, act: impl FnOnce(&socket2::SockRef<'_>) -> R) -> R {
+        match self {
+            Self::Both(socket) => act(&socket2::SockRef::from(socket)),
+            Self::Sending(socket) => act(&socket2::SockRef::from(socket.get_ref())),
+        }
+    }
+
     /// Returns another handle of the socket.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) fn handle(&self) -> io::Result<std::os::fd::OwnedFd> {
@@ -67,12 +89,25 @@ impl Registered {
         }
     }
 
-    /// Returns ready when there may be room to send.
+    /// Returns ready when there may be room to send; never, if the socket was not full before or
+    /// [cannot be watched](Registered::is_watched_for_room).
     pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Both(socket) => socket.poll_send_ready(cx).map(|_| ()),
             #[cfg(any(target_os = "linux", target_os = "android"))]
             Self::Sending(socket) => socket.poll_write_ready(cx).map(|_| ()),
+        }
+    }
+
+    /// Returns true if [`Registered::poll_writable`] can tell that there is room again.
+    pub(super) fn is_watched_for_room(&self) -> bool {
+        match self {
+            #[cfg(unix)]
+            Self::Both(socket) => socket.is_watched_for_room(),
+            #[cfg(not(unix))]
+            Self::Both(_) => true,
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Self::Sending(_) => true,
         }
     }
 
@@ -96,7 +131,10 @@ mod unix {
         io,
         net::UdpSocket as StdSocket,
         os::fd::{AsFd, BorrowedFd},
-        sync::OnceLock,
+        sync::{
+            Arc, OnceLock,
+            atomic::{AtomicBool, Ordering},
+        },
         task::{Context, Poll},
     };
 
@@ -117,16 +155,20 @@ mod unix {
     /// A socket that is watched for room to send only once it has none. Each datagram that leaves a
     /// socket makes room, and would wake a thread that waits for the answer.
     pub(in crate::udp) struct Both {
-        receiving: AsyncSocket,
+        receiving: Arc<AsyncSocket>,
         /// Another handle of the socket, once it was full.
         sending: OnceLock<AsyncSocket>,
+        /// True once the runtime took a report of the system for the end of `sending`, and says that there
+        /// is room from then on.
+        is_spoilt: AtomicBool,
     }
 
     impl Both {
         pub(super) fn from_std(socket: StdSocket) -> io::Result<Self> {
             Ok(Self {
-                receiving: register(socket, Interest::READABLE)?,
+                receiving: Arc::new(register(socket, Interest::READABLE)?),
                 sending: OnceLock::new(),
+                is_spoilt: AtomicBool::new(false),
             })
         }
 
@@ -135,10 +177,31 @@ mod unix {
         }
 
         pub(super) fn poll_send_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            match self.sending.get() {
-                Some(sending) => sending.poll_write_ready(cx).map_ok(|_| ()),
-                None => Poll::Ready(Ok(())),
+            let Some(sending) = self.sending.get().filter(|_| self.is_watched_for_room()) else {
+                return Poll::Pending;
+            };
+            sending.poll_write_ready(cx).map_ok(|guard| {
+                if guard.ready().is_write_closed() {
+                    self.is_spoilt.store(true, Ordering::Relaxed);
+                }
+            })
+        }
+
+        /// Waits for a report about a datagram that was sent.
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        pub(super) fn next_error(&self) -> impl Future<Output = ()> + Send + Sync + use<> {
+            let socket = self.receiving.clone();
+            async move {
+                match socket.ready(Interest::ERROR).await {
+                    Ok(mut guard) => guard.clear_ready(),
+                    // The runtime ends.
+                    Err(_) => std::future::pending().await,
+                }
             }
+        }
+
+        pub(super) fn is_watched_for_room(&self) -> bool {
+            self.sending.get().is_some() && !self.is_spoilt.load(Ordering::Relaxed)
         }
 
         pub(super) fn try_io<R>(
@@ -160,7 +223,7 @@ mod unix {
         }
 
         /// Watches for room from now on. If the system has no more descriptors, the next attempt to
-        /// send tries again.
+        /// send tries again; whoever waits must not do so without a pause.
         fn watch_for_room(&self) {
             let other = self.receiving.get_ref().try_clone();
             if let Ok(sending) = other.and_then(|it| register(it, Interest::WRITABLE)) {

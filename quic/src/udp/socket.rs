@@ -10,9 +10,11 @@ use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 
 use super::{
-    Buffers, Handle, Options, Watched, bind, canonical, codepoint, control, registered::Registered,
-    steer,
+    Buffers, Handle, Options, Report, Watched, bind, canonical, codepoint, control,
+    offload::Offload, registered::Registered, steer,
 };
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use super::{message, registered::Awaited, reports};
 use crate::error::EndpointError;
 use hybriq_proto::{cids::Steering, endpoint::Transmit};
 
@@ -26,6 +28,9 @@ pub(crate) struct Socket {
     state: UdpSocketState,
     local_address: SocketAddr,
     gso: bool,
+    offload: Offload,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    reports: Option<Awaited>,
 }
 
 /// A socket that is bound and belongs to no runtime yet.
@@ -118,6 +123,9 @@ impl Socket {
             state: opened.state,
             local_address: opened.local_address,
             gso: opened.gso,
+            offload: Offload::default(),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            reports: None,
         })
     }
 
@@ -163,7 +171,7 @@ impl Socket {
 
     /// Returns the number of datagrams that one call may send.
     pub(crate) fn max_datagrams(&self) -> usize {
-        if self.gso {
+        if self.gso && self.offload.is_on() {
             self.state.max_gso_segments().max(1)
         } else {
             1
@@ -178,6 +186,12 @@ impl Socket {
     /// Returns ready when there may be room to send.
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.io.poll_writable(cx)
+    }
+
+    /// Returns true if [`Socket::poll_writable`] can tell that there is room again. It cannot if the
+    /// system had no file descriptor left when the socket was full.
+    pub(crate) fn is_watched_for_room(&self) -> bool {
+        self.io.is_watched_for_room()
     }
 
     /// Receives a batch and returns the number of messages, or an error of kind `WouldBlock` if none
@@ -199,7 +213,7 @@ impl Socket {
     }
 
     /// Sends one datagram, or several of one size. Returns an error of kind `WouldBlock` if there is
-    /// no room.
+    /// no room. No error changes how other datagrams are sent.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: self.mapped(transmit.peer),
@@ -208,9 +222,81 @@ impl Socket {
             segment_size: transmit.segment_size,
             src_ip: transmit.local.ip.map(|ip| self.mapped_ip(ip)),
         };
-        self.io.try_io(Interest::WRITABLE, || {
-            self.state.try_send(self.io.reference(), &transmit)
+        self.io
+            .try_io(Interest::WRITABLE, || self.try_send(&transmit))?;
+        self.offload.on_sent(transmit.segment_size.is_some());
+        Ok(())
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn try_send(&self, transmit: &quinn_udp::Transmit<'_>) -> io::Result<()> {
+        self.io.with_reference(|socket| {
+            let sent = message::send(socket, transmit);
+            let is_foreign = |error: &io::Error| error.kind() != io::ErrorKind::WouldBlock;
+            if self.reports.is_some() && sent.as_ref().is_err_and(is_foreign) {
+                // The error may be a report about another datagram, which is told once.
+                return message::send(socket, transmit);
+            }
+            sent
         })
+    }
+
+    /// Sets whether the system keeps reports about datagrams that are sent.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn keep_reports(&mut self, keep: bool) {
+        if self.reports.is_some() == keep {
+            return;
+        }
+        let is_v4 = self.local_address.is_ipv4();
+        let set = self
+            .io
+            .with_reference(|socket| reports::keep(socket, is_v4, keep));
+        if !keep {
+            while self.take_report().is_some() {}
+        }
+        let keeps = keep && set.is_ok();
+        self.reports = keeps.then(|| self.io.next_report());
+    }
+
+    /// Takes the next report about a datagram that was sent.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn take_report(&self) -> Option<Report> {
+        self.io.with_reference(reports::next)
+    }
+
+    /// Returns ready when there may be reports.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn poll_reports(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(reports) = &mut self.reports else {
+            return Poll::Pending;
+        };
+        std::task::ready!(reports.as_mut().poll(cx));
+        self.reports = Some(self.io.next_report());
+        Poll::Ready(())
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn keep_reports(&mut self, _: bool) {}
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    #[expect(clippy::unused_self, reason = "sockets of Linux have reports")]
+    pub(crate) const fn take_report(&self) -> Option<Report> {
+        None
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn poll_reports(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn try_send(&self, transmit: &quinn_udp::Transmit<'_>) -> io::Result<()> {
+        self.state.try_send(self.io.reference(), transmit)
+    }
+
+    /// Notes that a datagram of a train was sent alone, after the system had refused the train.
+    pub(crate) fn on_taken_apart(&self, peer: SocketAddr) {
+        self.offload.on_taken_apart(peer.ip());
     }
 
     /// Converts an address to the family of this socket.

@@ -4,8 +4,9 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
-use super::{Buffers, Options, can_reach, canonical, socket::Socket};
+use super::{Buffers, Options, can_reach, canonical, cause_of, socket::Socket};
 use hybriq_proto::{
+    connection::RefusalCause,
     endpoint::{Arrival, Local, Transmit},
     space::Ecn,
 };
@@ -156,6 +157,71 @@ async fn ecn_codepoints_pass_both_ways() {
             .await;
             assert_eq!(receive(&two, 1).await.remove(0).0.ecn, ecn);
         }
+    }
+}
+
+/// What the system refuses to send to one peer, or from one address, changes nothing for others: neither
+/// the number of datagrams in a call, nor their marks.
+#[tokio::test]
+async fn a_refusal_changes_nothing_for_other_peers() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let (one, two) = (socket(address), socket(address));
+        let most = one.max_datagrams();
+        let nowhere = SocketAddr::new(two.local_address().ip(), 0);
+        let foreign: IpAddr = match nowhere {
+            SocketAddr::V4(_) => [192, 0, 2, 77].into(),
+            SocketAddr::V6(_) => "2001:db8::77".parse().unwrap(),
+        };
+        let gone = Transmit {
+            local: Local {
+                ip: Some(foreign),
+                ..Local::default()
+            },
+            ..transmit(two.local_address(), 1)
+        };
+        let train = Transmit {
+            segment_size: Some(1),
+            ..transmit(nowhere, 3)
+        };
+        for _ in 0..10 {
+            for refused in [&transmit(nowhere, 1), &gone] {
+                one.send(refused, b"x").unwrap_err();
+            }
+            one.send(&train, b"xxx").unwrap_err();
+        }
+        assert_eq!(one.max_datagrams(), most, "{address}");
+        let marked = Transmit {
+            ecn: Some(Ecn::Ect0),
+            ..transmit(two.local_address(), 1)
+        };
+        send(&one, &marked, b"x").await;
+        assert_eq!(receive(&two, 1).await.remove(0).0.ecn, Some(Ecn::Ect0));
+    }
+}
+
+#[test]
+fn a_refusal_says_whose_fault_it_is() {
+    use io::ErrorKind as Kind;
+
+    let cause = |kind: io::ErrorKind, from| cause_of(&kind.into(), from);
+    let (ours, gone) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 77]));
+    for kind in [Kind::InvalidInput, Kind::AddrNotAvailable] {
+        assert_eq!(cause(kind, Some(gone)), Some(RefusalCause::OwnAddress));
+        assert_eq!(cause(kind, None), Some(RefusalCause::Peer));
+    }
+    for kind in [Kind::NetworkUnreachable, Kind::HostUnreachable] {
+        assert_eq!(cause(kind, Some(gone)), Some(RefusalCause::OwnAddress));
+        assert_eq!(cause(kind, Some(ours)), Some(RefusalCause::Peer));
+        assert_eq!(cause(kind, None), Some(RefusalCause::Peer));
+    }
+    let denied = cause(Kind::PermissionDenied, Some(gone));
+    assert_eq!(denied, Some(RefusalCause::Peer));
+    #[cfg(unix)]
+    for passing in [libc::ENOBUFS, libc::ENOMEM, libc::EMSGSIZE] {
+        assert_eq!(
+            cause_of(&io::Error::from_raw_os_error(passing), Some(gone)),
+            None
+        );
     }
 }
 

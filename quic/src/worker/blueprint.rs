@@ -89,6 +89,11 @@ impl Blueprint {
         told
     }
 
+    /// Returns true if the endpoint accepts connections.
+    pub(super) fn accepts(&self) -> bool {
+        lock(&self.server).is_some()
+    }
+
     /// Makes the core of a worker.
     pub(super) fn endpoint(&self, worker: u8) -> Endpoint {
         let random = Box::new(SystemRandom::new());

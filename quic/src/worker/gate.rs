@@ -2,7 +2,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use hybriq_proto::prf::Prf;
@@ -29,6 +29,8 @@ pub(super) enum Limit {
     Handshakes,
     /// Connections that a network starts.
     Rate,
+    /// Clients that wait for the application.
+    Backlog,
 }
 
 /// Standing of a client's address (RFC 9000 §8.1).
@@ -54,7 +56,13 @@ pub(super) struct Gate {
     /// Rates of clients with a proven address, and of the others. A sender that forges addresses
     /// cannot use up the rate of their owners.
     rates: [Option<Rates>; 2],
+    /// Time at which a client without a proof of its address last met its rate.
+    rate_met: Option<Instant>,
 }
+
+/// Time for which clients must prove their address from their first packet on, after the rate of a network
+/// was met by one that had not.
+const WARY: Duration = Duration::from_secs(1);
 
 impl Gate {
     /// Takes the secret by which networks are spread over the buckets of their rates.
@@ -64,7 +72,35 @@ impl Gate {
         Self {
             limits,
             rates: [rates(), rates()],
+            rate_met: None,
         }
+    }
+
+    /// Returns true if a client that has not proved its address would be sent away to do so, as far as is
+    /// known before its network is.
+    pub(super) fn wants_proof(&self, now: Instant, present: Present) -> bool {
+        let is_wary = |met: Instant| now.saturating_duration_since(met) < WARY;
+        self.limit_of_unproven(present).is_some() || self.rate_met.is_some_and(is_wary)
+    }
+
+    /// Returns the limit that a client meets unless it proves its address.
+    ///
+    /// At least half of what is free is for clients that do: whoever forges addresses takes the other half
+    /// at most, for as long as handshakes may last.
+    fn limit_of_unproven(&self, present: Present) -> Option<Limit> {
+        let Present {
+            connections,
+            handshakes,
+        } = present;
+        // Those in a handshake may be all forged.
+        let finished = connections.saturating_sub(handshakes);
+        let are_enough = |most: usize| handshakes >= most.saturating_sub(finished).div_ceil(2);
+        if self.limits.connections.is_some_and(are_enough) {
+            return Some(Limit::Connections);
+        }
+        let are_enough = |most: usize| handshakes >= most / 2;
+        let handshakes = self.limits.handshakes.is_some_and(are_enough);
+        handshakes.then_some(Limit::Handshakes)
     }
 
     /// Decides about a client.
@@ -84,19 +120,18 @@ impl Gate {
             per_network: _,
             prefixes: _,
         } = self.limits;
-        if connections.is_some_and(|most| present.connections >= most) {
-            return Err(TurnAway::Refuse(Limit::Connections));
-        }
-        if let Some(most) = handshakes {
-            match address {
-                Address::Unproven if present.handshakes >= most / 2 => {
-                    return Err(TurnAway::Retry(Limit::Handshakes));
-                }
-                Address::Proven if present.handshakes >= most => {
-                    return Err(TurnAway::Refuse(Limit::Handshakes));
-                }
-                Address::Proven | Address::Unproven => {}
+        let refused = match address {
+            Address::Unproven => self.limit_of_unproven(present).map(TurnAway::Retry),
+            Address::Proven if connections.is_some_and(|most| present.connections >= most) => {
+                Some(TurnAway::Refuse(Limit::Connections))
             }
+            Address::Proven if handshakes.is_some_and(|most| present.handshakes >= most) => {
+                Some(TurnAway::Refuse(Limit::Handshakes))
+            }
+            Address::Proven => None,
+        };
+        if let Some(refused) = refused {
+            return Err(refused);
         }
         let [unproven, proven] = &mut self.rates;
         let (rates, beyond) = if address == Address::Proven {
@@ -105,7 +140,13 @@ impl Gate {
             (unproven, TurnAway::Retry(Limit::Rate))
         };
         let within = rates.as_mut().is_none_or(|rates| rates.take(now, client));
-        if within { Ok(()) } else { Err(beyond) }
+        if within {
+            return Ok(());
+        }
+        if address == Address::Unproven {
+            self.rate_met = Some(now);
+        }
+        Err(beyond)
     }
 }
 
@@ -168,8 +209,6 @@ fn network(client: IpAddr, prefixes: Prefixes) -> Ipv6Addr {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn ip(address: &str) -> IpAddr {
@@ -280,6 +319,53 @@ mod tests {
             gate.judge(now, client, Address::Proven, connections(99)),
             Ok(())
         );
+    }
+
+    /// Forged addresses leave half of the connections that are free to clients that prove theirs, and those
+    /// that do not learn to do so before anybody is refused.
+    #[test]
+    fn forged_addresses_take_half_of_the_free_connections_at_most() {
+        let (mut gate, now) = (gate(1_000_000, 1_000_000), Instant::now());
+        let mut judge = |address, connections, handshakes| {
+            let present = Present {
+                connections,
+                handshakes,
+            };
+            let verdict = gate.judge(now, ip("192.0.2.1"), address, present);
+            if address == Address::Unproven {
+                assert_eq!(gate.wants_proof(now, present), verdict.is_err());
+            }
+            verdict
+        };
+        let retry = Err(TurnAway::Retry(Limit::Connections));
+        assert_eq!(judge(Address::Unproven, 49, 49), Ok(()));
+        assert_eq!(judge(Address::Unproven, 50, 50), retry);
+        assert_eq!(judge(Address::Proven, 50, 50), Ok(()));
+        assert_eq!(judge(Address::Proven, 99, 50), Ok(()));
+        // Connections that are established are no flood.
+        assert_eq!(judge(Address::Unproven, 80, 0), Ok(()));
+        assert_eq!(judge(Address::Unproven, 89, 9), Ok(()));
+        assert_eq!(judge(Address::Unproven, 90, 10), retry);
+        assert_eq!(judge(Address::Unproven, 99, 0), Ok(()));
+        // Nobody is refused who was not asked for a proof.
+        assert_eq!(judge(Address::Unproven, 100, 0), retry);
+        assert_eq!(
+            judge(Address::Proven, 100, 0),
+            Err(TurnAway::Refuse(Limit::Connections))
+        );
+    }
+
+    #[test]
+    fn a_rate_that_was_met_asks_for_proofs_from_the_first_packet_on() {
+        let (mut gate, now) = (gate(1, 1), Instant::now());
+        let client = ip("192.0.2.1");
+        let none = connections(0);
+        gate.judge(now, client, Address::Unproven, none).unwrap();
+        assert!(!gate.wants_proof(now, none));
+        gate.judge(now, client, Address::Unproven, none)
+            .unwrap_err();
+        assert!(gate.wants_proof(now, none));
+        assert!(!gate.wants_proof(now + WARY, none));
     }
 
     /// Forged addresses leave half of the handshakes to clients that prove theirs.

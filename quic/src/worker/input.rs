@@ -1,7 +1,7 @@
 //! Handling of received datagrams.
 
 use super::{
-    Standing, State, Worker,
+    Advice, Standing, State, Worker,
     gate::{Limit, TurnAway},
     mailbox::Passed,
     refusal,
@@ -29,14 +29,14 @@ impl Worker {
 
     fn receive_from(&mut self, id: SocketId) {
         for _ in 0..BATCHES {
-            let count = match self.sockets.receive(id, &mut self.buffers) {
+            let received = self.sockets.receive(id, self.now, &mut self.buffers);
+            let count = match received {
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    tracing::debug!(%error, "cannot receive");
-                    self.stats.receive_errors += 1;
-                    return;
-                }
+                Err(error) => match self.on_receive_error(id, &error) {
+                    Advice::GoOn => continue,
+                    Advice::Rest(_) | Advice::GiveUp => return,
+                },
             };
             self.stats.receive_calls += 1;
             self.process(id, count);
@@ -194,6 +194,10 @@ impl Worker {
             },
         };
         let (count, reason) = match limit {
+            Limit::Backlog => {
+                self.stats.incoming_ignored += 1;
+                return self.endpoint.ignore(incoming);
+            }
             Limit::Connections => (&mut self.stats.refused_too_many, refusal::TOO_MANY),
             Limit::Handshakes => (&mut self.stats.refused_too_busy, refusal::TOO_BUSY),
             Limit::Rate => (&mut self.stats.refused_too_fast, refusal::TOO_FAST),

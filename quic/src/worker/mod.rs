@@ -7,6 +7,7 @@
 mod attempt;
 mod batch;
 mod blueprint;
+mod broken;
 mod clock;
 mod closing;
 mod connection;
@@ -28,6 +29,7 @@ mod output;
 mod queues;
 mod recovery;
 pub(crate) mod refusal;
+mod reports;
 mod requests;
 mod shared;
 mod sockets;
@@ -50,8 +52,17 @@ use std::{
 use tokio::sync::watch;
 
 use self::{
-    batch::SendBatch, closing::Closing, connections::Connections, inbox::Inbox, meter::Meter,
-    migrate::Rebinding, queues::Queues, sockets::Sockets, succession::Succession, timers::Timers,
+    batch::SendBatch,
+    closing::Closing,
+    connections::Connections,
+    inbox::Inbox,
+    meter::Meter,
+    migrate::Rebinding,
+    queues::Queues,
+    reports::Reports,
+    sockets::{Advice, Sockets},
+    succession::Succession,
+    timers::Timers,
     trim::Trim,
 };
 use crate::{
@@ -113,6 +124,7 @@ pub(crate) struct Worker {
     meter: Meter,
     chores: Chores,
     published: Published,
+    reports: Reports,
     /// Dropped last, after the sockets.
     _working: watch::Receiver<()>,
 }
@@ -178,6 +190,7 @@ impl Worker {
         (sockets, options): (Vec<Socket>, udp::Options),
         blueprint: Arc<Blueprint>,
     ) -> Self {
+        let reports = Reports::new(blueprint.accepts());
         Self {
             _working: shared.working(),
             index,
@@ -200,6 +213,7 @@ impl Worker {
             stats: EndpointStats::default(),
             chores: Chores::default(),
             published: Published::default(),
+            reports,
         }
     }
 
@@ -226,6 +240,9 @@ impl Worker {
             .unfinished()
             .saturating_sub(self.published.unfinished);
         self.endpoint.set_unfinished_elsewhere(elsewhere);
+        let crowded = self.shared.is_crowded(self.now, self.shared.unfinished());
+        self.endpoint.set_crowded(crowded);
+        self.hear_reports();
         self.receive();
         self.on_timeouts();
         self.go_on_closing();
@@ -245,6 +262,7 @@ impl Worker {
         self.take_requests();
         self.service();
         self.transmit();
+        self.tell_refused();
         let Self {
             meter, connections, ..
         } = self;
@@ -308,7 +326,8 @@ impl Worker {
             let ready = self.inbox.poll_requests(cx).is_ready()
                 || self.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
-                || self.timers.poll_alarm(next, cx).is_ready();
+                || self.timers.poll_alarm(next, cx).is_ready()
+                || self.poll_reports(cx).is_ready();
             if ready {
                 return Poll::Ready(false);
             }
@@ -370,6 +389,7 @@ impl Worker {
             self.chores.trim.next_timeout(),
             self.meter.next_timeout(),
             self.succession.next_timeout(self.now),
+            self.sockets.next_trial(self.batch.waits_for(), self.now),
         ];
         all.into_iter().flatten().min()
     }
@@ -457,6 +477,9 @@ impl Worker {
             if let Some(promise) = entry.promise.take() {
                 self.inbox.count_handshake(role, &outcome);
                 promise.keep(outcome, &mut self.wakes);
+                if role.is_client() {
+                    self.reports.connecting = self.reports.connecting.saturating_sub(1);
+                }
             }
         }
         if alive {

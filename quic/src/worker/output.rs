@@ -36,7 +36,7 @@ impl Worker {
         for _ in 0..UNCONNECTED {
             let transmit = self.endpoint.poll_transmit(self.now, self.batch.space());
             let Some(transmit) = transmit else { break };
-            self.batch.push(transmit);
+            self.batch.push(None, transmit);
             if self.flush_if_full() == Flushed::Blocked {
                 return;
             }
@@ -59,6 +59,21 @@ impl Worker {
             }
         }
         self.batch.flush(&self.sockets, &mut self.stats);
+    }
+
+    /// Tells connections what the system refused to send.
+    pub(super) fn tell_refused(&mut self) {
+        if !self.batch.has_refused() {
+            return;
+        }
+        self.reports.may_wait();
+        for (slot, refused) in self.batch.take_refused() {
+            if let Some(entry) = self.connections.get(slot) {
+                entry.connection.lock().core.on_refused(self.now, refused);
+                self.queues.touch(entry);
+            }
+        }
+        self.service();
     }
 
     fn flush_if_full(&mut self) -> Flushed {
@@ -90,7 +105,7 @@ impl Worker {
                 entry.sending = false;
                 return Filled::All;
             };
-            self.batch.push(transmit);
+            self.batch.push(Some(slot), transmit);
             if self.flush_if_full() == Flushed::Blocked {
                 return Filled::Blocked;
             }

@@ -49,6 +49,7 @@ impl Worker {
         self.connections = Connections::default();
         self.timers = Timers::default();
         self.chores.clock_set = None;
+        self.reports.connecting = 0;
         self.queues.clear();
         self.walks.closing = None;
         self.go_on_rebinding();

@@ -1,15 +1,16 @@
 //! Parts of the worst case that count once for each endpoint.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq::{Identity, ServerConfig, TransportConfig, WorstCaseMemory, tls::PrivateKeyDer};
 use hybriq_proto::{
+    config::AddressValidation,
     endpoint::{Arrival, Endpoint, Incoming, Local, Routed, SpentTokens, TokenRecord as _},
     limits,
-    packet::{Cid, PacketNumber},
-    token::{Kind, SEED_LEN},
+    packet::{Cid, PacketNumber, Version},
+    token::{Binding, Kind, Ring, SEED_LEN},
 };
-use hybriq_sim::{InitialFrame, SeededRandom, build_initial};
+use hybriq_sim::{InitialFrame, SeededRandom, build_initial_with_token};
 
 use super::{allocated, now, reaches, since};
 
@@ -23,10 +24,22 @@ pub(super) fn server() -> (Endpoint, WorstCaseMemory) {
         .transport(TransportConfig::new());
     let worst = config.worst_case_memory();
     let random = Box::new(SeededRandom::new(1));
-    (
-        Endpoint::new(0, random, Some(config.setup().unwrap())),
-        worst,
-    )
+    let mut endpoint = Endpoint::new(0, random, Some(config.setup().unwrap()));
+    endpoint.set_address_validation(keys(), AddressValidation::Never);
+    (endpoint, worst)
+}
+
+fn keys() -> Arc<Ring> {
+    Arc::new(Ring::new(&[7; 32]))
+}
+
+/// Returns a token that proves the address of a client.
+fn proof(client: u32) -> Vec<u8> {
+    let binding = Binding::new_token(arrival(client).peer.ip(), Version::V1.number());
+    let mut seed = [0; SEED_LEN];
+    seed[..4].copy_from_slice(&client.to_be_bytes());
+    let token = keys().seal(&binding, seed, 0, &Cid::EMPTY);
+    token.unwrap().to_vec()
 }
 
 pub(super) fn arrival(client: u32) -> Arrival {
@@ -45,7 +58,7 @@ fn cid(client: u32) -> Cid {
 fn send(
     endpoint: &mut Endpoint,
     now: Instant,
-    client: u32,
+    (client, token): (u32, &[u8]),
     number: u32,
     pieces: &[(u64, Vec<u8>)],
 ) -> Option<Box<Incoming>> {
@@ -56,9 +69,9 @@ fn send(
             data: data.clone(),
         })
         .collect();
-    let mut datagram = build_initial(
-        cid(client),
-        Cid::EMPTY,
+    let mut datagram = build_initial_with_token(
+        token,
+        (cid(client), Cid::EMPTY),
         PacketNumber::from_u32(number),
         &frames,
     );
@@ -89,9 +102,13 @@ fn fill_hellos(endpoint: &mut Endpoint, clients: u32, datagrams: &[Vec<(u64, Vec
     let now = now();
     for client in 0..clients {
         for (number, frames) in datagrams.iter().enumerate() {
-            assert!(send(endpoint, now, client, 2 * number as u32, frames).is_none());
+            let number = 2 * number as u32;
+            assert!(send(endpoint, now, (client, &[]), number, frames).is_none());
         }
     }
+    // Clients beyond the table are asked for a proof of their address.
+    let mut out = vec![0; 2048];
+    while endpoint.poll_transmit(now, &mut out).is_some() {}
 }
 
 #[test]
@@ -137,8 +154,10 @@ fn fill_waiting(endpoint: &mut Endpoint, first: u32) -> Vec<Incoming> {
     let (datagrams, now) = (cut(&largest_hello(), 1120), now());
     let mut waiting = Vec::with_capacity(limits::WAITING_INCOMING);
     for client in (first..).take(limits::WAITING_INCOMING) {
+        // Half of the places are for clients with a proof of their address.
+        let token = proof(client);
         for (number, frames) in datagrams.iter().enumerate() {
-            let whole = send(endpoint, now, client, number as u32, frames);
+            let whole = send(endpoint, now, (client, &token), number as u32, frames);
             waiting.extend(whole.map(|incoming| *incoming));
         }
     }

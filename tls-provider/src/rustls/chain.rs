@@ -38,7 +38,14 @@ pub(super) struct Found {
 struct Chain {
     issue: Issue,
     found: Option<Found>,
+    /// Number of the client's tickets that were looked at.
+    looked_at: u32,
 }
+
+/// Largest number of a client's tickets that a server looks at in one call. Clients offer one or two; a
+/// ClientHello has room for hundreds, and each costs decryption before anything is known of the client.
+/// s2n-tls looks at three.
+pub(super) const TICKETS: u32 = 4;
 
 thread_local! {
     static CHAIN: RefCell<Chain> = RefCell::default();
@@ -57,12 +64,24 @@ pub(super) fn chosen_identity() -> Option<usize> {
 
 /// Prepares a call into rustls: forgets what other sessions left on this thread.
 pub(super) fn begin(issue: Issue) {
-    CHAIN.set(Chain { issue, found: None });
+    CHAIN.set(Chain {
+        issue,
+        found: None,
+        looked_at: 0,
+    });
 }
 
 /// Returns the last valid ticket seen in the call. rustls uses this one, if it uses any.
 pub(super) fn take_found() -> Option<Found> {
     CHAIN.with_borrow_mut(|chain| chain.found.take())
+}
+
+/// Returns true if a server may look at one more ticket of the client. Called by the stores.
+pub(super) fn may_look() -> bool {
+    CHAIN.with_borrow_mut(|chain| {
+        chain.looked_at = chain.looked_at.saturating_add(1);
+        chain.looked_at <= TICKETS
+    })
 }
 
 /// Returns the facts to store with a new ticket. Called by the stores.

@@ -1,13 +1,13 @@
 //! Parts of the tickets of rustls that several servers share.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use ::rustls::server::ProducesTickets;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 
-use super::secrets::{Derived, EPOCH, Secrets};
+use super::secrets::{self, Derived, EPOCH, Secrets};
 use super::sessions::{CAPACITY, Sessions};
 use crate::ConfigError;
 
@@ -18,9 +18,29 @@ pub(crate) struct Shared {
     secrets: Option<Secrets>,
 }
 
-/// A ticketer whose keys derive from secrets.
+/// A ticketer whose keys derive from secrets. They are derived once for each epoch and change of the
+/// secrets: what a client offers as a ticket is compared with their names, and costs nothing else unless
+/// one of them made it.
 #[derive(Debug)]
-struct Derives(Secrets);
+struct Derives {
+    secrets: Secrets,
+    derived: RwLock<Option<Keys>>,
+}
+
+/// Keys of an epoch.
+#[derive(Clone)]
+struct Keys {
+    epoch: u64,
+    changes: u64,
+    /// The one that makes tickets, and then the others that open them.
+    keys: Arc<[Derived]>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}
 
 /// Lifetime of tickets in seconds: those of an epoch's start are opened until the end of the next one.
 const LIFETIME: u32 = EPOCH.as_secs() as u32;
@@ -29,6 +49,32 @@ const NAME: usize = 16;
 const PURPOSE: &str = "rustls";
 
 impl Derives {
+    fn new(secrets: Secrets) -> Self {
+        Self {
+            secrets,
+            derived: RwLock::default(),
+        }
+    }
+
+    fn keys(&self, now: SystemTime) -> Arc<[Derived]> {
+        let (epoch, changes) = (secrets::epoch(now), self.secrets.changes());
+        let known = self.derived.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref() {
+            if (known.epoch, known.changes) == (epoch, changes) {
+                return known.keys.clone();
+            }
+        }
+        drop(known);
+        let keys: Arc<[Derived]> = self.secrets.keys(PURPOSE, now).into();
+        let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
+        *derived = Some(Keys {
+            epoch,
+            changes,
+            keys: keys.clone(),
+        });
+        keys
+    }
+
     fn aead(key: &Derived) -> Option<RandomizedNonceKey> {
         RandomizedNonceKey::new(&AES_256_GCM, &*key.secret).ok()
     }
@@ -44,10 +90,11 @@ impl ProducesTickets for Derives {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let key = self.0.keys(PURPOSE, SystemTime::now()).into_iter().next()?;
+        let keys = self.keys(SystemTime::now());
+        let key = keys.first()?;
         let mut sealed = plain.to_vec();
         let aad = Aad::from(key.name);
-        let nonce = Self::aead(&key)?
+        let nonce = Self::aead(key)?
             .seal_in_place_append_tag(aad, &mut sealed)
             .ok()?;
         Some([&key.name[..], nonce.as_ref(), &sealed].concat())
@@ -56,7 +103,7 @@ impl ProducesTickets for Derives {
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME>()?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
-        let keys = self.0.keys(PURPOSE, SystemTime::now());
+        let keys = self.keys(SystemTime::now());
         let key = keys.iter().find(|key| key.name == *name)?;
         let mut plain = sealed.to_vec();
         let aead = Self::aead(key)?;
@@ -94,7 +141,7 @@ impl Shared {
             return Ok(ticketer.clone());
         }
         let made: Arc<dyn ProducesTickets> = match &self.secrets {
-            Some(secrets) => Arc::new(Derives(secrets.clone())),
+            Some(secrets) => Arc::new(Derives::new(secrets.clone())),
             None => ::rustls::crypto::aws_lc_rs::Ticketer::new()
                 .map_err(|error| ConfigError::unsupported("rustls", error.to_string()))?,
         };

@@ -277,7 +277,10 @@ impl Attempt<'_> {
     async fn to(&self, address: SocketAddr) -> Result<Arc<http3::Connection>, QuicError> {
         let quic = &self.shared.quic;
         match self.on(quic.endpoint()?, address).await {
-            Err(QuicError::Connect(ConnectError::EndpointClosed)) => {
+            Err(QuicError::Connect(
+                ConnectError::EndpointClosed
+                | ConnectError::Connection(hybriq::ConnectionError::SocketFailed(_)),
+            )) => {
                 quic.forget_endpoint();
                 self.on(quic.endpoint()?, address).await
             }

@@ -279,13 +279,17 @@ impl Sender {
 
     /// Leaves out a connection that is over. If the path to the server is dead, so is HTTP/3 for a while.
     fn on_lost(&self, http3: &http3::Connection) {
-        use hybriq::ConnectionError::{HandshakeTimedOut, NoAnswer, TimedOut};
+        use hybriq::ConnectionError::{
+            AddressGone, HandshakeTimedOut, NoAnswer, TimedOut, Unreachable,
+        };
 
         if let Some(reason) = http3.close_reason() {
             http3.usage().end();
-            if matches!(reason, NoAnswer | HandshakeTimedOut | TimedOut)
-                && self.http3 != Http3::Only
-            {
+            let is_dead = matches!(
+                reason,
+                NoAnswer | HandshakeTimedOut | TimedOut | Unreachable { .. } | AddressGone { .. }
+            );
+            if is_dead && self.http3 != Http3::Only {
                 self.shared.pool.on_broken(&http3.place, Instant::now());
             }
         }

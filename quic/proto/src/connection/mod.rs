@@ -45,6 +45,7 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::forecast::Situation;
 pub use self::forecast::{AddressProof, FirstFlight, FlightLimit};
+pub use self::paths::{RefusalCause, Refused};
 pub(crate) use self::receive::{KeptPacket, Seen};
 pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{

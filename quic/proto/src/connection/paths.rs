@@ -1,22 +1,49 @@
 //! Glue between the paths and the rest: the facts they depend on, and the effects of a change.
 
-use std::time::Instant;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    time::Instant,
+};
 
 use super::{Connection, Event, PathChange};
 use crate::{
     cids,
     config::PeerMigration,
-    error::{ConnectionError, MigrateError},
+    error::{ConnectionError, MigrateError, SystemError},
     frame::PathResponse,
-    packet::{Cid, Space},
+    limits,
+    packet::{self, Cid, Space},
     params::PreferredAddress,
     path::{
-        Consequence, Facts, Moves, MtuRange, PathEvent, Paths, PeerCids, Preferred, Standing,
-        Switch, Waits,
+        Address, Consequence, Facts, Moves, MtuRange, PathEvent, Paths, PeerCids, Preferred,
+        Standing, Switch, Waits,
     },
     recovery::PathState,
     udp::Local,
 };
+
+/// Datagrams that the system refused to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Address that they were for.
+    pub peer: SocketAddr,
+    /// Our end that they were to leave from.
+    pub local: Local,
+    /// What the refusal is about.
+    pub cause: RefusalCause,
+    /// What the system says.
+    pub reason: SystemError,
+}
+
+/// What the refusal to send a datagram is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalCause {
+    /// This machine does not have the address to send from.
+    OwnAddress,
+    /// There is no way to the peer, or nobody receives there.
+    Peer,
+}
 
 impl PeerCids for cids::Peer {
     fn active(&self) -> (u64, Cid) {
@@ -115,6 +142,84 @@ impl Connection {
         let (paths, mut facts) = self.paths_with_facts(now);
         let outcome = paths.on_response(response, &mut facts);
         self.on_path_outcome(now, outcome);
+    }
+
+    /// Handles datagrams that the system refused to send. They are lost like any others: what a
+    /// connection does about it never depends on the word of the system alone, once its peer was heard
+    /// of.
+    pub fn on_refused(&mut self, now: Instant, refused: Refused) {
+        if self.state.is_closed() {
+            return;
+        }
+        let Refused {
+            peer,
+            local,
+            cause,
+            reason,
+        } = refused;
+        let at = Address { peer, local };
+        match (cause, local.ip) {
+            (RefusalCause::OwnAddress, Some(ip)) => self.on_own_address_gone(now, at, ip, reason),
+            _ if self.awaits_first_answer() && self.paths.active().peer() == peer => {
+                self.end_quietly(now, ConnectionError::Unreachable { peer, reason });
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles the report of a router or a host that a datagram did not arrive (ICMP), with as much of the
+    /// datagram as it repeats.
+    ///
+    /// Anybody can send such reports. One counts only before anything came from the server, and if it
+    /// repeats the connection id of the first packet, which nobody knows who has not seen that. That
+    /// nobody listens on the port is then final; that there is no way to the host may be over soon,
+    /// and is final once a probe met it again.
+    pub fn on_reported(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        quoted: &[u8],
+        reason: SystemError,
+    ) {
+        let counts = self.awaits_first_answer()
+            && !self.state.is_closed()
+            && self.paths.active().peer() == peer
+            && packet::quoted_ids(quoted)
+                .is_some_and(|[dcid, _]| dcid == self.cids.peer.active().as_bytes());
+        let is_final =
+            reason.kind == io::ErrorKind::ConnectionRefused || self.recovery.pto_count() > 0;
+        if counts && is_final {
+            self.end_quietly(now, ConnectionError::Unreachable { peer, reason });
+        }
+    }
+
+    /// Ends the connection silently because the socket that it uses failed for good.
+    pub fn on_socket_failed(&mut self, now: Instant, reason: SystemError) {
+        if self.state.is_closed() {
+            self.state.on_end();
+        } else {
+            self.end_quietly(now, ConnectionError::SocketFailed(reason));
+        }
+    }
+
+    /// Returns true if this is a client that nothing came to so far.
+    pub(super) fn awaits_first_answer(&self) -> bool {
+        self.side.is_client() && self.observer.stats.datagrams_received == 0
+    }
+
+    fn on_own_address_gone(&mut self, now: Instant, at: Address, ip: IpAddr, reason: SystemError) {
+        let is_confirmed = self.state.is_confirmed();
+        let (paths, mut facts) = self.paths_with_facts(now);
+        if let Some(switch) = paths.leave_local(at, is_confirmed, &mut facts) {
+            self.on_switched(now, switch);
+            self.recovery.on_path_failed(now);
+        } else if self.side.is_server()
+            && self.paths.active().address() == at
+            && self.recovery.pto_count() >= limits::PROBES_FROM_NOWHERE
+        {
+            let address = ip;
+            self.end_quietly(now, ConnectionError::AddressGone { address, reason });
+        }
     }
 
     /// Handles expired timers of the paths.

@@ -38,6 +38,15 @@ pub(super) enum Verdict {
     Invalid,
 }
 
+/// Load of the endpoint when a client comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Presence {
+    /// Number of unfinished handshakes.
+    pub(super) unfinished: usize,
+    /// True if there is room only for clients that proved their address, whatever the policy.
+    pub(super) crowded: bool,
+}
+
 /// Fields of an Initial that can be read without keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Initial<'a> {
@@ -122,13 +131,13 @@ impl Admission {
             .as_secs()
     }
 
-    /// Decides on a first Initial, given the number of unfinished handshakes.
+    /// Decides on a first Initial, given the load.
     pub(super) fn judge(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         initial: &Initial<'_>,
-        unfinished: usize,
+        presence: Presence,
     ) -> Verdict {
         let kind = Kind::of(initial.token).filter(|_| self.keys.is_some());
         match kind {
@@ -145,9 +154,9 @@ impl Admission {
         let retry = match self.policy {
             AddressValidation::Always => true,
             AddressValidation::Never => false,
-            AddressValidation::Adaptive => self.load.is_high(now, unfinished),
+            AddressValidation::Adaptive => self.load.is_high(now, presence.unfinished),
         };
-        if retry {
+        if retry || presence.crowded {
             Verdict::Retry
         } else {
             Verdict::Admit(Proof::default())

@@ -187,15 +187,17 @@ impl std::fmt::Debug for Incoming {
 }
 
 /// Partial ClientHellos, bounded in number and in bytes. When the table is full the oldest is
-/// dropped: a flood then competes with itself, and an honest client needs its place for only one
-/// round trip.
+/// dropped, of those whose address is not proven as long as there are any: a flood then competes with
+/// itself, and an honest client needs its place for only one round trip. Newcomers have to prove their
+/// address meanwhile.
 #[derive(Default)]
 pub(super) struct HelloTable {
     hellos: Slab<Hello>,
     /// Bytes of CRYPTO data in all places.
     bytes: usize,
-    /// Places by age, to find the oldest. Entries may be stale.
-    order: VecDeque<(usize, Instant)>,
+    /// Places by age, to find the oldest: those of clients that did not prove their address, and the
+    /// others. Entries may be stale.
+    order: [VecDeque<(usize, Instant)>; 2],
     /// Places by the time of their acknowledgement.
     acks: VecDeque<(usize, Instant)>,
 }
@@ -208,13 +210,17 @@ impl HelloTable {
     /// Adds a hello and returns its place. Others may have to be dropped, before and after:
     /// [`HelloTable::pop_to_add`], [`HelloTable::pop_excess`].
     pub(super) fn insert(&mut self, hello: Hello) -> usize {
-        let expires = hello.expires;
+        let (expires, order) = (hello.expires, usize::from(hello.proof.validated));
         let place = self.hellos.insert(hello);
-        if self.order.len() > 2 * limits::PARTIAL_HELLOS {
-            forget_stale(&mut self.order, &self.hellos, |hello| Some(hello.expires));
+        let [unproven, proven] = &mut self.order;
+        if unproven.len() + proven.len() > 2 * limits::PARTIAL_HELLOS {
+            forget_stale(unproven, &self.hellos, |hello| Some(hello.expires));
+            forget_stale(proven, &self.hellos, |hello| Some(hello.expires));
             forget_stale(&mut self.acks, &self.hellos, |hello| hello.ack_at);
         }
-        self.order.push_back((place, expires));
+        if let Some(order) = self.order.get_mut(order) {
+            order.push_back((place, expires));
+        }
         self.count(place);
         place
     }
@@ -228,10 +234,18 @@ impl HelloTable {
         }
     }
 
+    /// Returns true if there is no place for another.
+    pub(super) fn is_full(&self) -> bool {
+        self.hellos.len() >= limits::PARTIAL_HELLOS
+    }
+
     /// Removes and returns the oldest hello, if there is no place for another.
     pub(super) fn pop_to_add(&mut self) -> Option<Hello> {
-        let full = self.hellos.len() >= limits::PARTIAL_HELLOS;
-        if full { self.pop_oldest() } else { None }
+        if self.is_full() {
+            self.pop_oldest()
+        } else {
+            None
+        }
     }
 
     /// Removes and returns the oldest hello, if they hold too much.
@@ -241,13 +255,12 @@ impl HelloTable {
     }
 
     fn pop_oldest(&mut self) -> Option<Hello> {
-        while let Some((place, expires)) = self.order.pop_front() {
-            if self
-                .hellos
-                .get(place)
-                .is_some_and(|hello| hello.expires == expires)
-            {
-                return self.remove(place);
+        for order in &mut self.order {
+            while let Some((place, expires)) = order.pop_front() {
+                let hello = self.hellos.get(place);
+                if hello.is_some_and(|hello| hello.expires == expires) {
+                    return self.remove(place);
+                }
             }
         }
         None
@@ -261,7 +274,7 @@ impl HelloTable {
         let removed = self.hellos.try_remove(place);
         self.bytes -= removed.as_ref().map_or(0, |hello| hello.counted);
         if self.hellos.is_empty() {
-            self.order.clear();
+            self.order.iter_mut().for_each(VecDeque::clear);
             self.acks.clear();
             self.hellos.shrink_to_fit();
         }
@@ -299,17 +312,17 @@ impl HelloTable {
 
     /// Removes and returns an expired hello.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<Hello> {
-        while let Some(&(place, expires)) = self.order.front() {
-            let live = self
-                .hellos
-                .get(place)
-                .is_some_and(|hello| hello.expires == expires);
-            if live && expires > now {
-                return None;
-            }
-            self.order.pop_front();
-            if live {
-                return self.remove(place);
+        for order in &mut self.order {
+            while let Some(&(place, expires)) = order.front() {
+                let hello = self.hellos.get(place);
+                let live = hello.is_some_and(|hello| hello.expires == expires);
+                if live && expires > now {
+                    break;
+                }
+                order.pop_front();
+                if live {
+                    return self.remove(place);
+                }
             }
         }
         None
@@ -317,8 +330,8 @@ impl HelloTable {
 
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let ack = self.acks.front().map(|&(_, at)| at);
-        let expiry = self.order.front().map(|&(_, at)| at);
-        [ack, expiry].into_iter().flatten().min()
+        let fronts = self.order.iter().filter_map(VecDeque::front);
+        fronts.map(|&(_, at)| at).chain(ack).min()
     }
 }
 

@@ -78,7 +78,7 @@ impl Endpoint {
             }
             Grown::Whole(client_hello) => {
                 self.insert_routes(&hello, Target::Waiting);
-                self.offer(hello, client_hello)
+                self.offer(now, hello, client_hello)
             }
             Grown::Failed(error) => {
                 self.reject(&hello, &error);
@@ -142,7 +142,7 @@ impl Endpoint {
         match grown {
             Grown::Whole(client_hello) => {
                 self.insert_routes(&hello, Target::Waiting);
-                self.offer(hello, client_hello)
+                self.offer(now, hello, client_hello)
             }
             Grown::Failed(error) => {
                 self.reject(&hello, &error);
@@ -179,17 +179,29 @@ impl Endpoint {
         }
     }
 
-    /// Passes a complete ClientHello to the application, unless too many are waiting.
-    fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
-        if self.waiting >= self.backlog {
-            self.forget_routes(&hello);
-            return Routed::Dropped(DropReason::Overload);
-        }
-        self.waiting += 1;
-        Routed::Incoming(Box::new(Incoming {
+    /// Passes a complete ClientHello to the application, unless too many are waiting. Half of the places
+    /// are for clients that proved their address; others may do so when theirs are taken.
+    fn offer(&mut self, now: Instant, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
+        let is_proven = hello.proof.validated;
+        let has_room = self.waiting < self.backlog && (is_proven || !self.has_waiting_enough());
+        let incoming = Incoming {
             hello: Box::new(hello),
             client_hello,
-        }))
+        };
+        if has_room {
+            self.waiting += 1;
+            self.waiting_unproven += usize::from(!is_proven);
+            return Routed::Incoming(Box::new(incoming));
+        }
+        let hello = &incoming.hello;
+        self.forget_routes(hello);
+        if !is_proven
+            && incoming.may_retry()
+            && self.send_retry(now, &hello.arrival(), &hello.answered())
+        {
+            return Routed::Consumed;
+        }
+        Routed::Dropped(DropReason::Overload)
     }
 
     fn new_hello(

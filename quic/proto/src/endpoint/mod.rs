@@ -127,7 +127,11 @@ pub struct Endpoint {
     hellos: HelloTable,
     early: EarlyPackets,
     waiting: usize,
+    /// Those among `waiting` that did not prove their address.
+    waiting_unproven: usize,
     backlog: usize,
+    /// True while the caller has room only for clients that proved their address.
+    crowded: bool,
     handshaking: usize,
     admission: Admission,
     answers: Answers,
@@ -162,6 +166,8 @@ impl Endpoint {
             hellos: HelloTable::default(),
             early,
             waiting: 0,
+            waiting_unproven: 0,
+            crowded: false,
             backlog: limits::WAITING_INCOMING,
             handshaking: 0,
             admission: Admission::default(),
@@ -205,6 +211,11 @@ impl Endpoint {
                 None => Routed::Dropped(DropReason::UnknownConnection),
             };
         }
+        // Packets of a connection are left to its paths, so that this costs them nothing.
+        let is_short = packets.kind() == Some(Kind::OneRtt);
+        if !is_short && !arrival.is_answerable() {
+            return Routed::Dropped(DropReason::ImpossibleSource);
+        }
         if let Some(ids) = packets.ids_of_unknown_version() {
             return self.on_unknown_version(arrival, packets.bytes().len(), ids);
         }
@@ -213,7 +224,7 @@ impl Endpoint {
         let Some(dcid) = dcid else {
             return Routed::Dropped(DropReason::Malformed);
         };
-        if packets.kind() != Some(Kind::OneRtt) {
+        if !is_short {
             return self.route_long(now, arrival, packets, &dcid);
         }
         match self.routing.find(&dcid) {

@@ -45,6 +45,9 @@ impl Endpoint {
         packets: Packets<'d>,
         dcid: &Cid,
     ) -> Routed<'d> {
+        if !arrival.is_answerable() {
+            return Routed::Dropped(DropReason::ImpossibleSource);
+        }
         if let Some(owner) = self.ids.other_owner(dcid) {
             return owner.routed(packets);
         }

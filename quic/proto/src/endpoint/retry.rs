@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{
     Arrival, Endpoint, Incoming, TokenRecord,
-    admission::{Initial, Proof, Verdict},
+    admission::{Initial, Presence, Proof, Verdict},
+    hello_table::Hello,
 };
 use crate::{
     config::AddressValidation,
@@ -57,6 +58,18 @@ impl Endpoint {
         self.unfinished_elsewhere = clients;
     }
 
+    /// Sets whether the caller has room only for clients that proved their address: others get a Retry, from
+    /// their first packet on and whatever the policy. Clients that sent more already could not follow it.
+    pub const fn set_crowded(&mut self, crowded: bool) {
+        self.crowded = crowded;
+    }
+
+    /// Returns true if as many clients without a proof of their address wait as may. The rest of the
+    /// backlog is for those with one.
+    pub(super) const fn has_waiting_enough(&self) -> bool {
+        self.waiting_unproven >= self.backlog.div_ceil(2)
+    }
+
     /// Decides on a first Initial by its token and the load.
     pub(super) fn judge(
         &mut self,
@@ -72,9 +85,11 @@ impl Endpoint {
             dcid: fields.dcid,
             token: packets.token(),
         };
-        let verdict = self
-            .admission
-            .judge(now, arrival.peer, &initial, unfinished);
+        let presence = Presence {
+            unfinished,
+            crowded: self.crowded || self.hellos.is_full() || self.has_waiting_enough(),
+        };
+        let verdict = self.admission.judge(now, arrival.peer, &initial, presence);
         let answered = Answered {
             version,
             dcid: fields.dcid,
@@ -107,21 +122,31 @@ impl Endpoint {
         if !incoming.may_retry() {
             return Err(Box::new(incoming));
         }
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         let hello = incoming.hello;
         self.forget_routes(&hello);
-        let arrival = Arrival {
-            peer: hello.peer,
-            local: hello.local,
-            ecn: None,
-        };
-        let answered = Answered {
-            version: hello.version,
-            dcid: hello.dcid,
-            scid: hello.peer_cid,
-        };
-        self.send_retry(now, &arrival, &answered);
+        self.send_retry(now, &hello.arrival(), &hello.answered());
         Ok(())
+    }
+}
+
+impl Hello {
+    /// Returns the addresses of the client's datagrams.
+    pub(super) const fn arrival(&self) -> Arrival {
+        Arrival {
+            peer: self.peer,
+            local: self.local,
+            ecn: None,
+        }
+    }
+
+    /// Returns the fields that a Retry answers.
+    pub(super) const fn answered(&self) -> Answered {
+        Answered {
+            version: self.version,
+            dcid: self.dcid,
+            scid: self.peer_cid,
+        }
     }
 }
 

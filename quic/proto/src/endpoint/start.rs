@@ -11,7 +11,7 @@ use crate::{
     frame::FrameType,
     handshake::refusal,
     limits,
-    packet::Cid,
+    packet::{Cid, quoted_ids},
 };
 
 impl Endpoint {
@@ -59,6 +59,19 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
+    /// Returns the connection that sent a client's first datagram to this peer, given the beginning of the
+    /// datagram, as reports of routers and hosts repeat it ([`Connection::on_reported`]).
+    pub fn find_quoted(&self, peer: SocketAddr, beginning: &[u8]) -> Option<Slot> {
+        let [_, scid] = quoted_ids(beginning)?;
+        if self.ids.is_zero_length() {
+            return self.routing.find_address(peer);
+        }
+        match self.routing.find(&Cid::new(scid)?) {
+            Some(Target::Connection(slot)) => Some(slot),
+            _ => None,
+        }
+    }
+
     fn insert(&mut self, entry: Entry) -> Slot {
         Slot(self.connections.insert(entry) as u32)
     }
@@ -77,7 +90,7 @@ impl Endpoint {
             self.refuse_because(incoming, ACCEPTS_NONE);
             return Err(AcceptError::Refused(refused_locally()));
         };
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         let Incoming {
             hello,
             client_hello,
@@ -150,6 +163,14 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
+    /// Notes that a client does not wait any more.
+    pub(super) fn on_decided(&mut self, incoming: &Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if !incoming.is_validated() {
+            self.waiting_unproven = self.waiting_unproven.saturating_sub(1);
+        }
+    }
+
     /// Refuses a connection with CONNECTION_REFUSED; [`Endpoint::poll_transmit`] returns the
     /// answer.
     pub fn refuse(&mut self, incoming: Incoming) {
@@ -159,7 +180,7 @@ impl Endpoint {
     /// Refuses a connection with CONNECTION_REFUSED and tells the client the reason.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn refuse_because(&mut self, incoming: Incoming, reason: &'static str) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         let error = TransportError::new(Code::CONNECTION_REFUSED, reason);
         self.reject(&incoming.hello, &error);
     }
@@ -167,7 +188,7 @@ impl Endpoint {
     /// Ignores a connection without an answer.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn ignore(&mut self, incoming: Incoming) {
-        self.waiting = self.waiting.saturating_sub(1);
+        self.on_decided(&incoming);
         self.forget_routes(&incoming.hello);
     }
 }

@@ -24,6 +24,8 @@ pub enum DropReason {
     TooEarly,
     /// Too many clients wait, or too many answers.
     Overload,
+    /// Nobody can be answered at the source: its port is 0, or its address is that of no single host.
+    ImpossibleSource,
 }
 
 /// Numbers of dropped datagrams that belong to no connection, by reason.
@@ -42,6 +44,8 @@ pub struct DatagramDrops {
     pub too_early: u64,
     /// Those of [`DropReason::Overload`].
     pub overload: u64,
+    /// Those of [`DropReason::ImpossibleSource`].
+    pub impossible_source: u64,
 }
 
 impl DatagramDrops {
@@ -54,11 +58,12 @@ impl DatagramDrops {
             DropReason::UselessHello => self.useless_hello += 1,
             DropReason::TooEarly => self.too_early += 1,
             DropReason::Overload => self.overload += 1,
+            DropReason::ImpossibleSource => self.impossible_source += 1,
         }
     }
 
     /// Returns each number with the name of its reason.
-    pub const fn by_reason(&self) -> [(&'static str, u64); 6] {
+    pub const fn by_reason(&self) -> [(&'static str, u64); 7] {
         [
             ("malformed", self.malformed),
             ("unknown_version", self.unknown_version),
@@ -66,6 +71,7 @@ impl DatagramDrops {
             ("useless_hello", self.useless_hello),
             ("too_early", self.too_early),
             ("overload", self.overload),
+            ("impossible_source", self.impossible_source),
         ]
     }
 }
@@ -78,6 +84,7 @@ impl AddAssign for DatagramDrops {
         self.useless_hello += other.useless_hello;
         self.too_early += other.too_early;
         self.overload += other.overload;
+        self.impossible_source += other.impossible_source;
     }
 }
 

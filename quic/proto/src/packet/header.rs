@@ -302,3 +302,14 @@ fn whole(datagram: &[u8], version: u32, lens: [usize; 2]) -> Result<Decoded<'_>,
         bytes: datagram,
     }))
 }
+
+/// Returns the destination and source connection ids at the beginning of a packet with a long header, which
+/// may be cut off behind them (RFC 8999 §5.1).
+pub(crate) fn quoted_ids(beginning: &[u8]) -> Option<[&[u8]; 2]> {
+    let (&first, rest) = beginning.split_first()?;
+    let (&len, rest) = rest.get(4..)?.split_first()?;
+    let (dcid, rest) = rest.split_at_checked(len.into())?;
+    let (&len, rest) = rest.split_first()?;
+    let (scid, _) = rest.split_at_checked(len.into())?;
+    (first & 0x80 != 0).then_some([dcid, scid])
+}

@@ -28,6 +28,7 @@ pub use builder::{Header, PacketBuilder};
 pub use first_byte::DropReason;
 #[cfg(test)]
 pub(crate) use header::READS;
+pub(crate) use header::quoted_ids;
 pub use header::{Decoded, decode};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
 pub(crate) use packets::Kept;

@@ -7,7 +7,12 @@ use super::{
     Preferred, State, Switch,
     owner::{Elsewhere, Which},
 };
-use crate::{error::MigrateError, frame::PathResponse, limits, udp::Local};
+use crate::{
+    error::MigrateError,
+    frame::PathResponse,
+    limits,
+    udp::{Local, is_answerable},
+};
 
 /// Facts of the connection that decide whether a client may move (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +77,60 @@ impl<S> Paths<S> {
     pub fn seek(&mut self, preferred: Preferred, facts: &mut Facts<'_>) {
         let local = self.active.local();
         if let Some(peer) = preferred.of_family(self.active.peer()) {
-            if peer != self.active.peer() {
+            if peer != self.active.peer() && is_answerable(peer) {
                 // Usually there is an id for it; otherwise the server's address stays in use.
                 let _ = self.probe(Address { peer, local }, facts);
             }
         }
+    }
+
+    /// Leaves an address of this machine that is gone: a client's connection goes on from whichever the
+    /// system chooses, with an id of its own (RFC 9000 §9.5). Returns `None` if the connection does
+    /// not send from there, or cannot move; before the handshake is confirmed only the address is
+    /// left to the system.
+    pub fn leave_local(
+        &mut self,
+        gone: Address,
+        is_confirmed: bool,
+        facts: &mut Facts<'_>,
+    ) -> Option<Switch<S>> {
+        if self.side.is_server() || self.active.address() != gone {
+            return None;
+        }
+        let at = Address {
+            peer: gone.peer,
+            local: Local {
+                socket: gone.local.socket,
+                ip: None,
+            },
+        };
+        if !is_confirmed {
+            self.active.local = at.local;
+            self.first.local = at.local;
+            return None;
+        }
+        let mut new = Path::validated(at, limits::MIN_DATAGRAM as u16);
+        new.state = State::Active;
+        new.validation.start(facts.now, facts.waits.patience);
+        let (old_cid, _) = facts.cids.active();
+        if let Some((spare, _)) = facts.cids.take_spare() {
+            if facts.cids.activate(spare) {
+                new.peer_cid = spare;
+            }
+        }
+        self.active = new;
+        // Without a spare id the old one is in use, and stays.
+        if !self.others.iter().any(|other| other.peer_cid == old_cid) {
+            facts.cids.retire(old_cid);
+        }
+        self.paced_until = None;
+        self.owes_ping = true;
+        self.elsewhere = None;
+        self.events.push_back(PathEvent::Changed(at));
+        Some(Switch::OtherWay {
+            left: gone,
+            saved: None,
+        })
     }
 
     /// Returns the preferred address that a client is about to move to.

@@ -13,7 +13,7 @@ use crate::{
     limits,
     packet::{Cid, Space},
     prf::Sequence,
-    udp::{Arrival, Local, SocketId},
+    udp::{Arrival, Local, SocketId, is_answerable},
 };
 
 /// The peer's connection ids, of which every path uses one (RFC 9000 §9.5).
@@ -260,6 +260,9 @@ impl<S> Paths<S> {
     /// preferred address, which the client knows in advance (RFC 9000 §9); a client does not move
     /// before the handshake is confirmed.
     fn may_come_from(&self, at: Address, moves: Moves) -> bool {
+        if !is_answerable(at.peer) {
+            return false;
+        }
         if self.side.is_client() {
             // The packet may be late, or from a server that still validates our address.
             return at.peer == self.active.peer() || at.peer == self.first.peer;

@@ -132,8 +132,28 @@ pub fn build_initial(
     number: PacketNumber,
     frames: &[InitialFrame],
 ) -> Vec<u8> {
+    build_initial_with_token(&[], (dcid, scid), number, frames)
+}
+
+/// Builds a client's Initial as [`build_initial`] does, with a token.
+///
+/// # Panics
+/// Panics if the frames do not fit, or are of a kind that cannot be built.
+pub fn build_initial_with_token(
+    token: &[u8],
+    (dcid, scid): (Cid, Cid),
+    number: PacketNumber,
+    frames: &[InitialFrame],
+) -> Vec<u8> {
     let keys = initial_direction(Version::V1, &dcid, Side::Client);
-    seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
+    let header = Header::Long {
+        kind: Kind::Initial,
+        version: Version::V1,
+        dcid,
+        scid,
+        token,
+    };
+    seal_packet(&header, number, &keys, |out| {
         for frame in frames {
             write(out, frame);
         }

@@ -11,5 +11,6 @@ mod initial;
 pub use connection::Forge;
 pub use headers::{Header, PacketKind, packets};
 pub use initial::{
-    Initial, InitialFrame, Raw, build_initial, initial_header, join, open_initials, seal_packet,
+    Initial, InitialFrame, Raw, build_initial, build_initial_with_token, initial_header, join,
+    open_initials, seal_packet,
 };

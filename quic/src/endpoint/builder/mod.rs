@@ -189,6 +189,9 @@ impl EndpointBuilder {
 
     /// Sets the largest number of connections at once, those that the endpoint starts and those that
     /// close included. Further clients are refused with CONNECTION_REFUSED. Default: no limit.
+    ///
+    /// Clients must prove their address by a Retry while handshakes take half of the connections that
+    /// are free, so that nobody can use them up by forged addresses; and before they are refused.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.limits.connections = Some(connections);
         self

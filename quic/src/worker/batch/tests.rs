@@ -39,12 +39,12 @@ async fn what_the_socket_does_not_take_stays_and_is_sent_later() {
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
     sockets.give_away();
     batch.space()[..3].copy_from_slice(b"one");
-    batch.push(transmit(peer.local_address(), 3, None));
+    batch.push(None, transmit(peer.local_address(), 3, None));
     // The runtime has not seen yet that the socket is writable.
     assert_eq!(batch.flush(&sockets, &mut stats), Flushed::Blocked);
     assert_eq!((batch.is_empty(), stats.send_calls), (false, 0));
     batch.space()[..3].copy_from_slice(b"two");
-    batch.push(transmit(peer.local_address(), 3, None));
+    batch.push(None, transmit(peer.local_address(), 3, None));
     flush(&mut batch, &sockets, &mut stats).await;
     assert!(batch.is_empty());
     assert_eq!((stats.datagrams_sent, stats.bytes_sent), (2, 6));
@@ -67,7 +67,7 @@ async fn a_datagram_the_system_refuses_is_dropped_and_counted() {
     let sockets = sockets();
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
     // No socket of one family reaches the other.
-    batch.push(transmit("[2001:db8::1]:9".parse().unwrap(), 10, None));
+    batch.push(None, transmit("[2001:db8::1]:9".parse().unwrap(), 10, None));
     flush(&mut batch, &sockets, &mut stats).await;
     assert!(batch.is_empty());
     assert_eq!((stats.send_errors, stats.datagrams_sent), (1, 0));
@@ -77,9 +77,38 @@ async fn a_datagram_the_system_refuses_is_dropped_and_counted() {
 async fn a_train_the_system_refuses_is_sent_in_single_datagrams() {
     let sockets = sockets();
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
-    batch.push(transmit("[2001:db8::1]:9".parse().unwrap(), 35, Some(10)));
+    batch.push(
+        None,
+        transmit("[2001:db8::1]:9".parse().unwrap(), 35, Some(10)),
+    );
     flush(&mut batch, &sockets, &mut stats).await;
     assert_eq!(stats.send_errors, 4);
+}
+
+/// A train from an address that is gone costs two calls, not one for each of its datagrams, and the
+/// connection learns why.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[tokio::test]
+async fn a_train_from_an_address_that_is_gone_is_given_up_at_its_first_datagram() {
+    use hybriq_proto::{connection::RefusalCause, endpoint::Slot};
+
+    let (sockets, peer) = (sockets(), socket());
+    let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
+    let mut train = transmit(peer.local_address(), 40_000, Some(1000));
+    train.local.ip = Some([192, 0, 2, 77].into());
+    batch.push(Some(Slot(7)), train);
+    batch.push(
+        Some(Slot(8)),
+        transmit(peer.local_address(), 2000, Some(1000)),
+    );
+    flush(&mut batch, &sockets, &mut stats).await;
+    assert_eq!((stats.send_errors, stats.datagrams_sent), (40, 2));
+    assert_eq!(stats.send_calls, 1, "the other train stays one");
+    let refused = batch.take_refused();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0].0, Slot(7));
+    assert_eq!(refused[0].1.cause, RefusalCause::OwnAddress);
+    assert!(!batch.has_refused());
 }
 
 #[test]
@@ -87,7 +116,7 @@ fn there_is_room_for_the_longest_train_until_it_is_full() {
     let mut batch = SendBatch::new();
     while !batch.is_full() {
         assert_eq!(batch.space().len(), TRAIN);
-        batch.push(transmit(([127, 0, 0, 1], 9).into(), ENOUGH / 3, None));
+        batch.push(None, transmit(([127, 0, 0, 1], 9).into(), ENOUGH / 3, None));
     }
     assert_eq!(batch.filled, ENOUGH / 3 * 4);
 }

@@ -24,7 +24,10 @@ use crate::{
     sync::{Mutex, MutexGuard},
     udp::{Handle, Opened, Reason},
 };
-use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
+use hybriq_proto::{
+    endpoint::{Arrival, Incoming, Setup},
+    error::SystemError,
+};
 use hybriq_tls::{Provider, Side};
 
 /// Largest number of datagrams of other workers that may wait.
@@ -113,6 +116,8 @@ pub(crate) enum Command {
     Succeeded,
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
+    /// End all connections: a socket of the endpoint failed for good.
+    Fail(SystemError),
     /// Handle the drop of the endpoint's last handle.
     Release,
     /// Find out whether anything is left to do: no worker has connections any more.

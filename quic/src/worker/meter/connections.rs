@@ -184,6 +184,9 @@ impl Closed {
             Some(ConnectionError::TimedOut) => ("nobody", "timed_out", None),
             Some(ConnectionError::HandshakeTimedOut) => ("nobody", "handshake_timed_out", None),
             Some(ConnectionError::NoAnswer) => ("nobody", "no_answer", None),
+            Some(ConnectionError::Unreachable { .. }) => ("nobody", "unreachable", None),
+            Some(ConnectionError::AddressGone { .. }) => ("local", "address_gone", None),
+            Some(ConnectionError::SocketFailed(_)) => ("local", "socket_failed", None),
             Some(ConnectionError::VersionMismatch) => ("peer", "version_mismatch", None),
             Some(_) | None => ("nobody", "unknown", None),
         };

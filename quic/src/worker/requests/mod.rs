@@ -109,6 +109,7 @@ impl Worker {
             Command::GiveWay(relay, reply) => self.give_way(relay, reply),
             Command::GoOn => self.go_on(),
             Command::Succeeded => self.on_succeeded(),
+            Command::Fail(reason) => self.fail(reason),
             Command::Release => self.release(),
             Command::Recheck => {}
         }
@@ -129,6 +130,7 @@ impl Worker {
             Ok((slot, mut core)) => {
                 if core.side().is_client() {
                     core.start_from(self.sockets.primary());
+                    self.begin_reports();
                 }
                 let life = self.meter.on_started(core.side(), self.now);
                 let span = trace::span(&self.blueprint, self.index, &core);

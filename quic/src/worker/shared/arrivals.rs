@@ -9,7 +9,7 @@ use std::{
 
 use super::Shared;
 use crate::worker::{
-    gate::{Address, Gate, Present, TurnAway},
+    gate::{Address, Gate, Limit, Present, TurnAway},
     mailbox::Command,
     refusal,
     waiters::{Waited, Waiters, lock, wait_until},
@@ -29,6 +29,8 @@ pub(in crate::worker) enum Turned {
 /// Queue of ClientHellos that wait for the application, each with its worker.
 pub(super) struct Arrivals {
     waiting: VecDeque<(u8, Incoming)>,
+    /// Number of those that did not prove their address.
+    unproven: usize,
     accepting: Waiters,
     open: bool,
     gate: Gate,
@@ -38,6 +40,7 @@ impl Arrivals {
     pub(super) fn new(gate: Gate) -> Self {
         Self {
             waiting: VecDeque::new(),
+            unproven: 0,
             accepting: Waiters::default(),
             open: true,
             gate,
@@ -60,6 +63,7 @@ impl Shared {
         wait_until(&self.arrivals, (), |arrivals| {
             match arrivals.waiting.pop_front() {
                 Some(arrival) => {
+                    arrivals.unproven -= usize::from(!arrival.1.is_validated());
                     self.undecided.fetch_add(1, Ordering::AcqRel);
                     Poll::Ready(Some(arrival))
                 }
@@ -92,6 +96,11 @@ impl Shared {
         if arrivals.waiting.len() >= self.backlog {
             return Err(Turned::Full(incoming));
         }
+        let is_proven = incoming.is_validated();
+        if !is_proven && arrivals.unproven >= self.backlog.div_ceil(2) {
+            let answer = TurnAway::Retry(Limit::Backlog);
+            return Err(Turned::Limited(answer, incoming));
+        }
         // Each may become a connection. The order matters: a client that is accepted now counts
         // twice rather than not at all.
         let undecided = arrivals.waiting.len() + self.undecided.load(Ordering::Acquire);
@@ -100,7 +109,7 @@ impl Shared {
             handshakes,
         };
         let client = incoming.peer_address().ip();
-        let address = if incoming.is_validated() {
+        let address = if is_proven {
             Address::Proven
         } else {
             Address::Unproven
@@ -108,9 +117,25 @@ impl Shared {
         if let Err(answer) = arrivals.gate.judge(now, client, address, present) {
             return Err(Turned::Limited(answer, incoming));
         }
+        arrivals.unproven += usize::from(!is_proven);
         arrivals.waiting.push_back((worker, *incoming));
         arrivals.accepting.wake_one(wakes);
         Ok(())
+    }
+
+    /// Returns true if the limits have room only for clients that proved their address, given the number of
+    /// those that have not completed their handshake.
+    pub(in crate::worker) fn is_crowded(&self, now: Instant, handshakes: usize) -> bool {
+        if !self.has_limits {
+            return false;
+        }
+        let arrivals = lock(&self.arrivals);
+        let undecided = arrivals.waiting.len() + self.undecided.load(Ordering::Acquire);
+        let present = Present {
+            connections: undecided + self.open_connections(),
+            handshakes,
+        };
+        arrivals.gate.wants_proof(now, present)
     }
 
     /// Accepts no more clients, and refuses those that wait.
@@ -119,6 +144,7 @@ impl Shared {
             let mut arrivals = lock(&self.arrivals);
             arrivals.open = false;
             arrivals.accepting.wake_all(wakes);
+            arrivals.unproven = 0;
             std::mem::take(&mut arrivals.waiting)
         };
         for (worker, incoming) in waiting {

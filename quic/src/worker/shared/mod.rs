@@ -6,7 +6,7 @@ use std::{
     future::poll_fn,
     net::SocketAddr,
     pin::pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     task::{Poll, Waker},
 };
 
@@ -33,6 +33,7 @@ use crate::{
 };
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
+    error::SystemError,
     limits::WAITING_INCOMING,
     prf::Prf,
     random::Random as _,
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     /// Addresses of the sockets; connections start from the first.
     addresses: Mutex<Vec<SocketAddr>>,
     closed: AtomicBool,
+    /// What the system said about a socket that failed for good.
+    failure: OnceLock<SystemError>,
     handles: AtomicUsize,
     /// Number of connections that were started from other threads than those of workers.
     turn: AtomicUsize,
@@ -53,6 +56,8 @@ pub(crate) struct Shared {
     unfinished: AtomicUsize,
     /// Number of ClientHellos that may wait for the application.
     backlog: usize,
+    /// True if the operator limits clients.
+    has_limits: bool,
     drain: Arc<Drain>,
     /// True once another process has taken over.
     succeeded: AtomicBool,
@@ -98,12 +103,16 @@ impl Shared {
             mailboxes,
             addresses: Mutex::new(addresses),
             closed: AtomicBool::new(false),
+            failure: OnceLock::new(),
             handles: AtomicUsize::new(1),
             turn: AtomicUsize::new(0),
             arrivals: Mutex::new(Arrivals::new(Gate::new(limits, Prf::new(secret)))),
             activity: Mutex::default(),
             unfinished: AtomicUsize::new(0),
             backlog: backlog.clamp(1, WAITING_INCOMING),
+            has_limits: limits.connections.is_some()
+                || limits.handshakes.is_some()
+                || limits.per_network.is_some(),
             drain,
             succeeded: AtomicBool::new(false),
             receives: watch::Sender::new(true),
@@ -309,6 +318,18 @@ impl Shared {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Closes the endpoint because a socket of it failed for good.
+    pub(super) fn on_failed(&self, reason: SystemError) {
+        let _ = self.failure.set(reason);
+        self.closed.store(true, Ordering::Release);
+        self.closing.send_replace(true);
+    }
+
+    /// Returns what the system said about a socket that failed for good.
+    pub(crate) fn failure(&self) -> Option<SystemError> {
+        self.failure.get().copied()
     }
 
     pub(crate) fn close(&self, code: u64, reason: &Bytes) {

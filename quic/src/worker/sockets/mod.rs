@@ -1,9 +1,15 @@
 //! The sockets of a worker.
 
+mod trouble;
+
 use std::{
     net::SocketAddr,
     task::{Context, Poll},
+    time::{Duration, Instant},
 };
+
+pub(super) use self::trouble::Advice;
+use self::trouble::Trouble;
 
 use crate::udp::{self, Buffers, Handle, Socket, Watched};
 use hybriq_proto::{
@@ -33,7 +39,12 @@ struct Bound {
     kept: Kept,
     /// Connections that use it.
     users: usize,
+    trouble: Trouble,
 }
+
+/// Time until a full socket is tried again if the runtime cannot watch it: this process has no more file
+/// descriptors.
+const UNWATCHED: Duration = Duration::from_millis(5);
 
 /// Lifetime of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +67,7 @@ impl Sockets {
                 socket,
                 kept: Kept::Always,
                 users: 0,
+                trouble: Trouble::default(),
             })
         };
         let bound: Vec<_> = sockets.into_iter().map(bound).collect();
@@ -159,6 +171,7 @@ impl Sockets {
             socket,
             kept: Kept::WhileUsed,
             users: 0,
+            trouble: Trouble::default(),
         });
         match self.bound.get_mut(place) {
             Some(empty) => *empty = bound,
@@ -182,6 +195,7 @@ impl Sockets {
                     .unwrap_or(old.0.into());
                 if let Some(Some(bound)) = self.bound.get_mut(place) {
                     bound.socket = *socket;
+                    bound.trouble = Trouble::default();
                 }
                 SocketId(place as u8)
             }
@@ -270,10 +284,50 @@ impl Sockets {
         self.get(id).map_or(1, Socket::max_datagrams)
     }
 
-    /// Receives a batch from one of them.
-    pub(super) fn receive(&self, id: SocketId, buffers: &mut Buffers) -> std::io::Result<usize> {
-        let socket = self.get(id).ok_or(std::io::ErrorKind::WouldBlock)?;
-        socket.receive(buffers)
+    /// Receives a batch from one of them, unless it rests after errors.
+    pub(super) fn receive(
+        &mut self,
+        id: SocketId,
+        now: Instant,
+        buffers: &mut Buffers,
+    ) -> std::io::Result<usize> {
+        let bound = self.bound.get_mut(usize::from(id.0));
+        let bound = bound.and_then(Option::as_mut);
+        let bound = bound.ok_or(std::io::ErrorKind::WouldBlock)?;
+        if bound.trouble.rests_until().is_some_and(|until| until > now) {
+            return Err(std::io::ErrorKind::WouldBlock.into());
+        }
+        let received = bound.socket.receive(buffers);
+        let is_well = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        if received.as_ref().err().is_none_or(is_well) {
+            bound.trouble.on_well();
+        }
+        received
+    }
+
+    /// Handles an error of [`Sockets::receive`].
+    pub(super) fn on_receive_error(&mut self, id: SocketId, now: Instant) -> Advice {
+        match self.bound.get_mut(usize::from(id.0)) {
+            Some(Some(bound)) => bound.trouble.on_error(now),
+            _ => Advice::Rest(false),
+        }
+    }
+
+    /// Returns true if the endpoint cannot do without that socket.
+    pub(super) fn is_kept(&self, id: SocketId) -> bool {
+        let bound = self.bound.get(usize::from(id.0)).and_then(Option::as_ref);
+        bound.is_some_and(|bound| bound.kept == Kept::Always)
+    }
+
+    /// Returns the time at which a socket is tried again: one that rests after errors, or one that is
+    /// full, which the batch waits for and the runtime cannot watch.
+    pub(super) fn next_trial(&self, full: Option<SocketId>, now: Instant) -> Option<Instant> {
+        let unwatched = full.and_then(|id| self.get(id));
+        let unwatched = unwatched.filter(|socket| !socket.is_watched_for_room());
+        let unwatched = unwatched.map(|_| now + UNWATCHED);
+        let bound = self.bound.iter().flatten();
+        let rests = bound.filter_map(|bound| bound.trouble.rests_until());
+        rests.chain(unwatched).min()
     }
 
     /// Sends from the socket of the datagram. Datagrams of a closed socket are lost.
@@ -282,12 +336,43 @@ impl Sockets {
             .map_or(Ok(()), |socket| socket.send(transmit, contents))
     }
 
+    /// Sets whether the system keeps reports about datagrams that are sent from the socket that new
+    /// connections start from.
+    pub(super) fn keep_reports(&mut self, keep: bool) {
+        if let Some(Some(bound)) = self.bound.get_mut(usize::from(self.primary.0)) {
+            bound.socket.keep_reports(keep);
+        }
+    }
+
+    /// Returns ready when there may be reports about datagrams that were sent.
+    pub(super) fn poll_reports(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut bound = self.bound.iter_mut().flatten();
+        if bound.any(|bound| bound.socket.poll_reports(cx).is_ready()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+
+    /// Takes the next report about a datagram that was sent.
+    pub(super) fn take_report(&self) -> Option<udp::Report> {
+        let mut bound = self.bound.iter().flatten();
+        bound.find_map(|bound| bound.socket.take_report())
+    }
+
+    /// Notes that a datagram of a train was sent alone, after the system had refused the train.
+    pub(super) fn on_taken_apart(&self, transmit: &Transmit) {
+        if let Some(socket) = self.get(transmit.local.socket) {
+            socket.on_taken_apart(transmit.peer);
+        }
+    }
+
     /// Returns ready when datagrams may be waiting at one of the sockets.
     pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let ready = self
             .bound
             .iter()
             .flatten()
+            .filter(|bound| bound.trouble.rests_until().is_none())
             .any(|bound| bound.socket.poll_readable(cx).is_ready());
         if ready {
             Poll::Ready(())

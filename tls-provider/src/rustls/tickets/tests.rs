@@ -119,11 +119,13 @@ fn a_ticket_is_for_servers_that_ask_clients_in_the_same_way() {
     for (from, issuing) in sealed.iter().enumerate() {
         let ticket = issuing.encrypt(b"state").expect("a ticket");
         for (to, opening) in sealed.iter().enumerate() {
+            issue(Some(Lineage::PostQuantum));
             assert_eq!(opening.decrypt(&ticket).is_some(), from == to);
         }
     }
     for (from, issuing) in kept.iter().enumerate() {
         for (to, opening) in kept.iter().enumerate() {
+            issue(Some(Lineage::PostQuantum));
             let id = vec![u8::try_from(10 * from + to).expect("small"); 32];
             assert!(issuing.put(id.clone(), vec![1]));
             assert_eq!(opening.take(&id).is_some(), from == to);
@@ -157,4 +159,86 @@ fn a_ticket_is_opened_only_in_its_scope() {
     }
     issue_in(&[1; 256]);
     assert_eq!(sealed.encrypt(b"state"), None);
+}
+
+/// Number of identities that fit into a ClientHello.
+const MANY: usize = 240;
+
+/// A ticketer that counts what it is asked to open.
+#[derive(Debug, Default)]
+struct Counts(std::sync::atomic::AtomicUsize);
+
+impl ProducesTickets for Counts {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        1
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        None
+    }
+}
+
+#[test]
+fn few_tickets_of_a_client_are_looked_at() {
+    let counts = Arc::new(Counts::default());
+    let sealed = Sealed {
+        inner: counts.clone(),
+        policy: KeyExchange::PreferPostQuantum,
+        audience: OPEN,
+    };
+    for calls in 1..3 {
+        issue(None);
+        for _ in 0..MANY {
+            assert!(sealed.decrypt(b"a ticket").is_none());
+        }
+        let count = counts.0.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(count, calls * chain::TICKETS as usize);
+    }
+    let shared = Shared::default();
+    let kept = Kept {
+        sessions: shared.sessions().clone(),
+        policy: KeyExchange::PreferPostQuantum,
+        audience: OPEN,
+    };
+    issue(Some(Lineage::PostQuantum));
+    assert!(kept.put(vec![1; 32], vec![2]));
+    for _ in 0..MANY {
+        assert!(kept.take(&[3; 32]).is_none());
+    }
+    assert!(kept.take(&[1; 32]).is_none(), "it comes too late");
+    issue(Some(Lineage::PostQuantum));
+    assert!(kept.take(&[1; 32]).is_some(), "it stays for the next call");
+}
+
+#[test]
+fn the_tickets_of_strangers_cost_no_derivation_of_keys() {
+    use crate::tickets::secrets::{DERIVED, Secrets};
+
+    let secrets = Secrets::new([1; 32]);
+    for other in 2..=4 {
+        secrets.also_accept([other; 32]);
+    }
+    let ticketer = Shared::of(secrets.clone()).ticketer().expect("a ticketer");
+    let ticket = ticketer.encrypt(b"state").expect("a ticket");
+    let before = DERIVED.get();
+    for byte in 0..MANY {
+        assert!(ticketer.decrypt(&[byte as u8; 200]).is_none());
+    }
+    assert_eq!(ticketer.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
+    // The twelve hours of a key may end in between.
+    assert!(DERIVED.get() - before <= 12, "{}", DERIVED.get() - before);
+
+    secrets.rotate_to([9; 32]);
+    assert!(ticketer.decrypt(&ticket).is_some(), "it is still accepted");
+    let newer = ticketer.encrypt(b"state").expect("a ticket");
+    assert_ne!(newer[..16], ticket[..16], "the new secret makes tickets");
 }

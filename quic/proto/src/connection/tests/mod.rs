@@ -16,6 +16,7 @@ mod new_token;
 mod owners;
 mod path_end;
 mod paths;
+mod refused;
 mod release;
 mod reset;
 mod restart;

@@ -3,13 +3,17 @@
 mod restart;
 mod tokens;
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use hybriq_tls::{
     Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
 };
 
-use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
+use super::{Arrival, DropReason, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::forge::{InitialFrame, build_initial, join, open_initials};
 use crate::{
     cids::{CidGenerator as _, RandomCids, ResetKey},
@@ -98,16 +102,20 @@ fn clients_that_wait_for_a_decision_are_bounded() {
             other => panic!("{other:?}"),
         }
     };
-    for index in 0..limits::WAITING_INCOMING as u64 {
+    let unproven = limits::WAITING_INCOMING as u64 / 2;
+    for index in 0..unproven {
         waiting.push(offer(&mut endpoint, index).expect("there is room"));
     }
-    assert!(offer(&mut endpoint, 1 << 40).is_none());
-    assert_eq!(endpoint.stats().drops.overload, 1);
+    let dcid = Cid::from((1_u64 << 40).to_be_bytes());
+    let [mut head, _] = whole_hello(&bytes, dcid, scid);
+    let first = endpoint.on_datagram(now, &arrival(1), &mut head);
+    assert!(matches!(first, Routed::Consumed), "{first:?}");
+    let stats = endpoint.stats();
+    assert_eq!(stats.retries_sent, 1, "the rest is for proven addresses");
     assert_eq!(
-        endpoint.stats().waiting_incoming,
-        limits::WAITING_INCOMING as u64
+        (stats.waiting_incoming, stats.partial_hellos),
+        (unproven, 0)
     );
-    assert_eq!(endpoint.stats().partial_hellos, 0);
 
     endpoint.ignore(waiting.pop().unwrap());
     assert!(offer(&mut endpoint, 1 << 41).is_some());
@@ -116,7 +124,8 @@ fn clients_that_wait_for_a_decision_are_bounded() {
 #[test]
 fn the_backlog_is_what_was_asked_for_within_its_bounds() {
     let now = Instant::now();
-    for (asked, allowed) in [(0, 1), (3, 3), (usize::MAX, limits::WAITING_INCOMING)] {
+    // Half of the places, without a proof of the address.
+    for (asked, allowed) in [(0, 1), (3, 2), (usize::MAX, limits::WAITING_INCOMING / 2)] {
         let mut endpoint = server();
         endpoint.set_accept_backlog(asked);
         let (bytes, scid) = client_hello(now);
@@ -163,6 +172,64 @@ fn dropped_datagrams_are_counted_by_reason() {
     assert_eq!(drops.too_early, 1, "{drops:?}");
     let sum: u64 = drops.by_reason().iter().map(|(_, count)| count).sum();
     assert_eq!((sum, endpoint.stats().datagrams_dropped), (6, 6));
+}
+
+/// A datagram from port 0, from a group or from all hosts can never be answered: the system would refuse
+/// that, and whoever sends it wants just this.
+#[test]
+fn datagrams_from_impossible_sources_are_dropped_before_anything_is_spent() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let (bytes, scid) = client_hello(now);
+    let [hello, _] = whole_hello(&bytes, Cid::from([7; 8]), scid);
+    let mut unknown_version = vec![0; limits::MIN_DATAGRAM];
+    unknown_version[..15].copy_from_slice(&[0xc0, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0]);
+    let forgotten = endpoint.new_cid();
+    let stranger = [&[0x40], forgotten.as_bytes(), &[0; 100]].concat();
+    let handshake = {
+        let mut packet = vec![0xe0, 0, 0, 0, 1, forgotten.as_bytes().len() as u8];
+        packet.extend_from_slice(forgotten.as_bytes());
+        packet.extend_from_slice(&[0, 0x40, 100]);
+        packet.resize(packet.len() + 100, 0);
+        packet
+    };
+    let datagrams = [hello, unknown_version, stranger, handshake];
+    let sources = [
+        "192.0.2.1:0",
+        "0.0.0.0:5",
+        "224.0.0.1:5",
+        "255.255.255.255:5",
+        "[2001:db8::1]:0",
+        "[::]:5",
+        "[ff02::1]:5",
+        "[::ffff:0.0.0.0]:5",
+        "[::ffff:224.0.0.1]:5",
+    ];
+    let mut out = vec![0; 65_536];
+    for source in sources {
+        for datagram in &datagrams {
+            let arrival = Arrival {
+                peer: source.parse().unwrap(),
+                ..arrival(1)
+            };
+            let mut datagram = datagram.clone();
+            let routed = endpoint.on_datagram(now, &arrival, &mut datagram);
+            assert!(
+                matches!(routed, Routed::Dropped(DropReason::ImpossibleSource)),
+                "{source}: {routed:?}"
+            );
+            let later = now + Duration::from_secs(1);
+            assert!(endpoint.poll_transmit(later, &mut out).is_none());
+        }
+    }
+    let stats = endpoint.stats();
+    let dropped = (sources.len() * datagrams.len()) as u64;
+    assert_eq!(stats.drops.impossible_source, dropped);
+    assert_eq!((stats.partial_hellos, stats.stateless_resets), (0, 0));
+    for mut datagram in datagrams {
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+        assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+    }
 }
 
 #[test]

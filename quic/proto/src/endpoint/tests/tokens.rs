@@ -129,6 +129,17 @@ impl Scene {
         validated
     }
 
+    /// Returns true if a client gets in with a proof of its address, although there may be no room.
+    fn gets_in(&mut self, from: &Arrival, dcid: Cid, token: &[u8]) -> bool {
+        let mut head = self.half(0, dcid, token);
+        let routed = self.endpoint.on_datagram(self.now, from, &mut head);
+        assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+        let incoming = self.complete(from, dcid, token);
+        let validated = incoming.is_validated();
+        self.endpoint.ignore(incoming);
+        validated
+    }
+
     fn new_token(&mut self, ip: impl Into<IpAddr>) -> Vec<u8> {
         let Endpoint {
             admission, random, ..
@@ -510,4 +521,107 @@ fn an_endpoint_without_keys_makes_its_own_for_the_application() {
         panic!("no Retry");
     };
     assert!(scene.is_validated(&arrival(1), dcid, &token));
+}
+
+/// Fills a table with clients that forge their addresses, whatever the policy says about tokens. `flood` gives
+/// the endpoint one datagram of another forged client each time.
+fn honest_clients_get_in(scene: &mut Scene, flood: &mut dyn FnMut(&mut Scene, u32), clients: u32) {
+    for client in 0..clients {
+        flood(scene, client);
+    }
+    // Answers that wait are sent before more come.
+    let mut out = vec![0; 2048];
+    while scene.endpoint.poll_transmit(scene.now, &mut out).is_some() {}
+
+    // One comes with a token of an earlier connection.
+    let with_token = arrival(60_001);
+    let token = scene.new_token(with_token.peer.ip());
+    assert!(scene.gets_in(&with_token, Cid::from([0xaa; 8]), &token));
+    for client in 0..100 {
+        flood(scene, clients + client);
+    }
+    while scene.endpoint.poll_transmit(scene.now, &mut out).is_some() {}
+
+    // One comes without, is asked for a proof, and gives it.
+    let without_token = arrival(60_002);
+    let (dcid, token) = scene.retry(&without_token);
+    assert!(scene.gets_in(&without_token, dcid, &token));
+}
+
+fn forged(client: u32) -> Arrival {
+    let [_, a, b, c] = client.to_be_bytes();
+    Arrival {
+        peer: SocketAddr::from(([10, a, b, c], 443)),
+        ..arrival(1)
+    }
+}
+
+fn forged_cid(client: u32) -> Cid {
+    Cid::from((u64::from(client) << 20 | 1).to_be_bytes())
+}
+
+/// Sends one half of a ClientHello from a forged address.
+fn half_a_hello(scene: &mut Scene, client: u32) {
+    let mut datagram = scene.half(0, forged_cid(client), &[]);
+    scene
+        .endpoint
+        .on_datagram(scene.now, &forged(client), &mut datagram);
+}
+
+#[test]
+fn a_table_full_of_forged_partial_hellos_lets_honest_clients_in() {
+    let mut scene = Scene::new(AddressValidation::Never);
+    let most = limits::PARTIAL_HELLOS as u32;
+    honest_clients_get_in(&mut scene, &mut half_a_hello, most + 50);
+    let held = scene.endpoint.stats().partial_hellos;
+    assert!(held <= most.into(), "{held}");
+}
+
+#[test]
+fn proven_partial_hellos_outlive_any_number_of_forged_ones() {
+    let mut scene = Scene::new(AddressValidation::Never);
+    let client = arrival(60_001);
+    let token = scene.new_token(client.peer.ip());
+    let dcid = Cid::from([0xaa; 8]);
+    assert_eq!(scene.offer(&client, dcid, &token), Outcome::Partial);
+    for client in 0..2 * limits::PARTIAL_HELLOS as u32 {
+        half_a_hello(&mut scene, client);
+    }
+    assert!(scene.complete(&client, dcid, &token).is_validated());
+}
+
+#[test]
+fn a_backlog_full_of_forged_clients_lets_honest_clients_in() {
+    let mut scene = Scene::new(AddressValidation::Never);
+    scene.endpoint.set_accept_backlog(10);
+    let mut waiting = Vec::new();
+    let mut flood = |scene: &mut Scene, client: u32| {
+        for number in 0..2 {
+            let mut datagram = scene.half(number, forged_cid(client), &[]);
+            let from = forged(client);
+            let routed = scene.endpoint.on_datagram(scene.now, &from, &mut datagram);
+            if let Routed::Incoming(incoming) = routed {
+                waiting.push(incoming);
+            }
+        }
+    };
+    honest_clients_get_in(&mut scene, &mut flood, 50);
+    assert_eq!(waiting.len(), 5);
+    // Once they are decided on, nobody has to prove anything.
+    for incoming in waiting {
+        scene.endpoint.ignore(*incoming);
+    }
+    let outcome = scene.offer(&arrival(60_003), first_dcid(), &[]);
+    assert_eq!(outcome, Outcome::Partial);
+}
+
+#[test]
+fn a_crowded_endpoint_asks_for_proofs_from_the_first_packet_on() {
+    let mut scene = Scene::new(AddressValidation::Never);
+    scene.endpoint.set_crowded(true);
+    honest_clients_get_in(&mut scene, &mut half_a_hello, 100);
+    assert_eq!(scene.endpoint.stats().partial_hellos, 0);
+    scene.endpoint.set_crowded(false);
+    let outcome = scene.offer(&arrival(60_003), first_dcid(), &[]);
+    assert_eq!(outcome, Outcome::Partial);
 }

@@ -1,11 +1,18 @@
 //! Errors: transport error codes (RFC 9000 §20), violations by the peer, and reasons for the end of
 //! a connection.
 
-use std::{borrow::Cow, fmt, io, net::SocketAddr};
+mod system;
+
+use std::{
+    borrow::Cow,
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+};
 
 use bytes::Bytes;
 use hybriq_tls::{Alert, GroupMismatch};
 
+pub use self::system::SystemError;
 use super::{
     origin::Downgrade,
     printable::Printable,
@@ -185,6 +192,9 @@ impl From<Eof> for TransportError {
 /// | the only path breaks, and none is left to return to | `TimedOut` | `TimedOut` |
 /// | the handshake is not complete in time, although the peer answered | `HandshakeTimedOut` | `HandshakeTimedOut` |
 /// | the server never answers | `NoAnswer` | - |
+/// | the system cannot send to the server, or is told that nobody receives there, before anything came from it | `Unreachable` | - |
+/// | the address of this machine that a server's connection uses is gone | `AddressGone` | `TimedOut` |
+/// | the socket of the endpoint fails for good | `SocketFailed` | `TimedOut` |
 /// | the server speaks none of the client's versions | `VersionMismatch` | - |
 /// | the peer lost its state: it was restarted with the same reset key | `Reset` | - |
 /// | a worker of the endpoint panics | `Transport { Local, INTERNAL_ERROR }`, "the worker of the connection failed" | `Reset`, as soon as it sends |
@@ -268,6 +278,29 @@ pub enum ConnectionError {
     /// The peer supports none of our versions.
     #[error("the peer supports none of our QUIC versions")]
     VersionMismatch,
+    /// The system cannot send to the server, or was told that nobody receives there, before anything
+    /// came from it.
+    #[error("cannot reach {peer}: {reason}; {}", reason.remedy())]
+    Unreachable {
+        /// Address of the server.
+        peer: SocketAddr,
+        /// What the system says.
+        #[source]
+        reason: SystemError,
+    },
+    /// The address of this machine that the connection used is gone, and it could not move to another: a
+    /// server's cannot, because its client knows no other.
+    #[error("the address {address} of this machine is gone: {reason}; connect again")]
+    AddressGone {
+        /// The address.
+        address: IpAddr,
+        /// What the system says.
+        #[source]
+        reason: SystemError,
+    },
+    /// The socket of the endpoint failed for good, and the endpoint with it.
+    #[error("the socket of this endpoint failed: {0}; make a new endpoint")]
+    SocketFailed(#[source] SystemError),
 }
 
 /// End that closed a connection.
@@ -314,9 +347,14 @@ impl ConnectionError {
             Self::Application { by, .. }
             | Self::Transport { by, .. }
             | Self::KeyExchangeRefused { by, .. } => Some(*by),
-            Self::Downgraded(_) => Some(By::Local),
+            Self::Downgraded(_) | Self::AddressGone { .. } | Self::SocketFailed(_) => {
+                Some(By::Local)
+            }
             Self::Reset | Self::VersionMismatch => Some(By::Peer),
-            Self::TimedOut | Self::HandshakeTimedOut | Self::NoAnswer => None,
+            Self::TimedOut
+            | Self::HandshakeTimedOut
+            | Self::NoAnswer
+            | Self::Unreachable { .. } => None,
         }
     }
 
@@ -342,6 +380,9 @@ impl From<ConnectionError> for io::Error {
             | ConnectionError::HandshakeTimedOut
             | ConnectionError::NoAnswer => io::ErrorKind::TimedOut,
             ConnectionError::Reset => io::ErrorKind::ConnectionReset,
+            ConnectionError::Unreachable { reason, .. }
+            | ConnectionError::AddressGone { reason, .. }
+            | ConnectionError::SocketFailed(reason) => reason.kind,
             ConnectionError::Application { .. } | ConnectionError::Transport { .. } => {
                 io::ErrorKind::ConnectionAborted
             }

@@ -1,0 +1,51 @@
+//! What the operating system says.
+
+use std::io;
+
+/// What the operating system says about a call that failed: an [`io::Error`] that can be copied and
+/// compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.to_io())]
+pub struct SystemError {
+    /// Kind of the error.
+    pub kind: io::ErrorKind,
+    /// Code of the operating system, if it has one.
+    pub code: Option<i32>,
+}
+
+impl SystemError {
+    /// Returns the error with the text of the system.
+    #[must_use]
+    pub fn to_io(self) -> io::Error {
+        self.code
+            .map_or_else(|| self.kind.into(), io::Error::from_raw_os_error)
+    }
+
+    /// Returns what to do about a peer that cannot be reached.
+    pub(super) const fn remedy(self) -> &'static str {
+        match self.kind {
+            io::ErrorKind::ConnectionRefused => {
+                "nobody receives there: start the server, or give another port"
+            }
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                "this machine has no way there: check its network and routes"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "this machine does not let it through: check its firewall and the rights of this process"
+            }
+            io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput => {
+                "bind the endpoint to an address that this machine has and that leads there"
+            }
+            _ => "check the network of this machine",
+        }
+    }
+}
+
+impl From<&io::Error> for SystemError {
+    fn from(error: &io::Error) -> Self {
+        Self {
+            kind: error.kind(),
+            code: error.raw_os_error(),
+        }
+    }
+}

@@ -83,6 +83,7 @@ mod frames;
 mod goaway;
 mod head;
 mod id;
+mod openings;
 mod payload;
 mod pieces;
 mod priority;

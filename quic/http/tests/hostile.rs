@@ -217,3 +217,28 @@ async fn endless_continuation_frames_are_cut_off() {
     let mut client = Http3::with(server.address(), client_config(&Certificate::shared())).await;
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
 }
+
+/// Requests that fail before their fields have come count as cancelled, however they fail.
+#[tokio::test]
+async fn a_client_whose_requests_fail_before_their_fields_is_disconnected() {
+    // Nothing; an unknown frame; a frame that is too long; `:method` twice.
+    let twice = [1, 9, 0, 0, 0xd1, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
+    for bytes in [&[][..], &[0x21, 0], &[1, 0x80, 0x10, 0, 0], &twice] {
+        let server = with_limits(|limits| limits.cancelled = 5);
+        let client = Http3::connect(server.address()).await;
+        for _ in 0..6 {
+            let Ok((mut send, mut recv)) = soon(client.connection.open_bidi()).await else {
+                break;
+            };
+            if send.write_all(bytes).await.is_ok() {
+                send.finish();
+            }
+            let _ = soon(recv.read_to_end(100)).await;
+        }
+        let reason = soon(client.connection.closed()).await;
+        let hybriq::ConnectionError::Application { code, .. } = reason else {
+            panic!("{bytes:x?}: {reason}");
+        };
+        assert_eq!(code, 0x107, "H3_EXCESSIVE_LOAD after {bytes:x?}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc};
 
-use h3::{error::Code, quic::SendStream as _};
+use h3::error::Code;
 use hybriq::Incoming;
 use hybriq_h3::Payload;
 
@@ -107,7 +107,7 @@ async fn requests<A: App>(
                 connection.shutdown(ALL).await?;
                 continue;
             }
-            () = quic.drained(), if draining => return finish(connection).await,
+            () = quic.drained(), if draining => return finish(quic, connection).await,
             request = connection.accept() => request?,
         };
         let Some(request) = request else {
@@ -125,14 +125,13 @@ async fn requests<A: App>(
 }
 
 /// Tells the client which requests were answered, and refuses those that come too late.
-async fn finish(connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
+async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
     // The number of the first request that is not answered (RFC 9114 §5.2).
     connection.shutdown(1).await?;
     let refuse = async {
-        while let Some(mut request) = connection.accept().await? {
-            request
-                .frame_stream
-                .reset(Code::H3_REQUEST_REJECTED.value());
+        while let Some(request) = connection.accept().await? {
+            let code = Code::H3_REQUEST_REJECTED.value();
+            quic.requests.refuse(request, code);
         }
         Ok(())
     };

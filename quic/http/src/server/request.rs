@@ -6,10 +6,7 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use h3::{
-    error::{Code, StreamError},
-    server::RequestResolver,
-};
+use h3::{error::Code, server::RequestResolver};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{CONTENT_LENGTH, DATE},
@@ -17,7 +14,7 @@ use http::{
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Follows, Payload, Resolving, ResponseHead, SendStream};
+use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
 
 use super::{
     app::{App, BoxError},
@@ -39,21 +36,22 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let limits = &quic.shared.limits;
     // The block ends the future, whose place others take then.
     let resolved = {
-        let resolving = pin!(resolver.resolve_request());
-        within(limits.header_time, pin!(Resolving::new(resolving))).await
+        let resolving = quic.requests.resolve(resolver);
+        within(limits.header_time, pin!(resolving)).await
     };
     let (mut request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request failed");
-            if matches!(error, StreamError::RemoteTerminate { .. }) {
-                if let Some(established) = quic.established().await {
-                    quic.on_cancelled(&established.connection);
-                }
+            if error.is_answered() {
+                return;
             }
-            return;
+            return failed(quic).await;
         }
-        Err(_) => return tracing::debug!("a request took too long to come"),
+        Err(_) => {
+            tracing::debug!("a request took too long to come");
+            return failed(quic).await;
+        }
     };
     let (mut send, recv) = stream.split();
     if fields::is_malformed(request.headers()) {
@@ -113,6 +111,13 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let sent = send_response(quic, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent to its end");
+    }
+}
+
+/// Counts a request that failed before it was whole among those that the client cancelled.
+async fn failed(quic: &Quic) {
+    if let Some(established) = quic.established().await {
+        quic.on_cancelled(&established.connection);
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use h3::{error::Code, quic::StreamId};
 use hybriq::{Connection, EarlyConnection};
-use hybriq_h3::{EarlyRequests, Protocols, webtransport::Sessions};
+use hybriq_h3::{EarlyRequests, Protocols, Requests, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 
 use super::{Connect, Features, clock, handle::Shared};
@@ -35,6 +35,8 @@ pub(super) struct Quic {
     /// Facts that are known before that.
     early: OnceLock<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
+    /// Requests whose fields have not come.
+    pub(super) requests: Requests,
     /// Requests of extended CONNECT, if they are allowed.
     pub(super) protocols: Option<Protocols>,
     /// Sessions of WebTransport, if they are allowed.
@@ -74,6 +76,7 @@ impl Quic {
             transport.webtransport(limits)
         });
         let replayable = transport.early_requests();
+        let requests = transport.requests();
         Arc::new(Self {
             shared,
             protocols,
@@ -81,6 +84,7 @@ impl Quic {
             established: watch::Sender::new(None),
             early: OnceLock::new(),
             replayable,
+            requests,
             running: AtomicU64::new(0),
             ended: Notify::new(),
             cancelled: Cancelled::default(),

@@ -71,8 +71,9 @@ async fn serve<A: App>(
     app: A,
     served: impl Send,
 ) {
-    let header_list = quic.shared.limits.header_list;
+    let header_list = quic.shared.limits.most_fields();
     let transport = transport.max_frame(header_list);
+    let transport = transport.field_section_limit(header_list);
     let mut builder = h3::server::builder();
     let builder = builder.max_field_section_size(header_list);
     match Box::pin(builder.build(transport)).await {

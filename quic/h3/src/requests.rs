@@ -91,9 +91,10 @@ impl Requests {
         resolver: RequestResolver<C, B>,
     ) -> Result<Resolved<C, B>, RequestError> {
         let mut pending = Pending(Some((resolver, &self.0)));
-        let resolver = poll_fn(|cx| pending.poll_frame(cx)).await;
-        let (resolver, frame) = resolver?;
+        let read = poll_fn(|cx| pending.poll_frame(cx)).await;
+        let (resolver, frame) = read?;
         let resolved = resolver.accept_with_frame(frame)?;
+        self.0.on_request_over();
         Ok(Resolving::new(pin!(resolved.resolve())).await?)
     }
 
@@ -146,10 +147,9 @@ impl<C: quic::Connection<B>, B: Buf> Pending<'_, C, B> {
             // Other errors end the connection.
             frame => frame,
         };
-        let Some((resolver, counts)) = self.0.take() else {
+        let Some((resolver, _)) = self.0.take() else {
             return Poll::Pending;
         };
-        counts.on_request_over();
         Poll::Ready(Ok((resolver, frame)))
     }
 }
@@ -160,8 +160,9 @@ impl<C: quic::Connection<B>, B: Buf> Drop for Pending<'_, C, B> {
         let Some((resolver, counts)) = self.0.take() else {
             return;
         };
-        counts.on_request_over();
         let fields = Frame::Headers(Bytes::from_static(&[0, 0]));
-        drop(resolver.accept_with_frame(Ok(Some(fields))));
+        if resolver.accept_with_frame(Ok(Some(fields))).is_ok() {
+            counts.on_request_over();
+        }
     }
 }

@@ -5,7 +5,7 @@
 use std::{
     future::Future as _,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -15,14 +15,19 @@ use hybriq::{RecvStream, SendStream};
 use tokio::time::{Sleep, sleep};
 
 use crate::{
+    openings::Openings,
     transport::Transport,
     varint,
     webtransport::{Arrived, BIDI, Sessions},
 };
 
+/// Largest number of bytes of a stream that are read before it is known to whom it belongs: room for the
+/// fields of most requests. A stream of a session may wait for long with them.
+const MOST: usize = 1024;
+
 /// Streams whose first integers are not whole. The transport limits their number.
 #[derive(Default)]
-pub(crate) struct Bidis(Vec<Opening>);
+pub(crate) struct Bidis(Openings<Opening>);
 
 struct Opening {
     send: SendStream,
@@ -49,6 +54,11 @@ enum Start {
 }
 
 impl Bidis {
+    /// Returns the number of streams whose first integers are not whole.
+    pub(crate) fn opening(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the next stream for `h3`. Gives streams of sessions to them.
     pub(crate) fn poll_accept(
         &mut self,
@@ -56,55 +66,82 @@ impl Bidis {
         sessions: &Sessions,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Request, ConnectionErrorIncoming>> {
+        let time = sessions.limits().header_time;
         loop {
-            match transport.poll_accept_bidi(cx) {
-                Poll::Ready(Ok((send, recv))) => self.0.push(Opening {
-                    send,
-                    recv,
-                    head: BytesMut::new(),
-                    late: None,
-                }),
+            let (opening, start) = match transport.poll_accept_bidi(cx) {
+                Poll::Ready(Ok((send, recv))) => {
+                    let mut opening = Opening {
+                        send,
+                        recv,
+                        head: BytesMut::new(),
+                        late: None,
+                    };
+                    // Most streams have come with their first bytes.
+                    match opening.poll_start(&mut Context::from_waker(Waker::noop())) {
+                        Start::Unknown => {
+                            self.0.add(opening);
+                            continue;
+                        }
+                        start => (opening, start),
+                    }
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => break,
+                Poll::Pending => {
+                    let polled = self.0.poll(cx, |opening, cx| opening.poll_until(time, cx));
+                    let Some(polled) = polled else {
+                        return Poll::Pending;
+                    };
+                    polled
+                }
+            };
+            let taken = opening.start(start, transport, sessions);
+            if let Some(request) = taken.transpose() {
+                return Poll::Ready(request);
             }
         }
-        let mut index = 0;
-        while let Some(opening) = self.0.get_mut(index) {
-            let start = opening.poll_start(cx);
-            if matches!(start, Start::Unknown) {
-                if opening.is_late(sessions.limits().header_time, cx) {
-                    self.0.remove(index).refuse();
-                } else {
-                    index += 1;
-                }
-                continue;
-            }
-            let Opening {
-                send, recv, head, ..
-            } = self.0.remove(index);
-            let mut head = head.freeze();
-            match start {
-                Start::Session(id, _) if id % 4 != 0 => {
-                    let code = Code::H3_ID_ERROR.value();
-                    transport.close(code, b"a session of a stream that carries no request");
-                    let error_code = code;
-                    let error = ConnectionErrorIncoming::ApplicationClose { error_code };
-                    return Poll::Ready(Err(error));
-                }
-                Start::Session(id, len) => {
-                    let head = head.split_off(len);
-                    sessions.on_stream(id, Arrived::Bidi(send, recv, head));
-                }
-                Start::Request | Start::Unknown => {
-                    return Poll::Ready(Ok(Request { send, recv, head }));
-                }
-            }
-        }
-        Poll::Pending
     }
 }
 
 impl Opening {
+    /// Returns the beginning once it is known, and that there is none when it is late.
+    fn poll_until(&mut self, time: Duration, cx: &mut Context<'_>) -> Option<Start> {
+        match self.poll_start(cx) {
+            Start::Unknown if self.is_late(time, cx) => Some(Start::Unknown),
+            Start::Unknown => None,
+            start => Some(start),
+        }
+    }
+
+    /// Returns the stream if it is one for `h3`. Gives one of a session to it.
+    fn start(
+        self,
+        start: Start,
+        transport: &Transport,
+        sessions: &Sessions,
+    ) -> Result<Option<Request>, ConnectionErrorIncoming> {
+        match start {
+            Start::Unknown => self.refuse(),
+            Start::Session(id, _) if id % 4 != 0 => {
+                let error_code = Code::H3_ID_ERROR.value();
+                let reason = b"a session of a stream that carries no request";
+                transport.close(error_code, reason);
+                return Err(ConnectionErrorIncoming::ApplicationClose { error_code });
+            }
+            Start::Session(id, len) => {
+                let head = self.head.freeze().split_off(len);
+                sessions.on_stream(id, Arrived::Bidi(self.send, self.recv, head));
+            }
+            Start::Request => {
+                return Ok(Some(Request {
+                    send: self.send,
+                    recv: self.recv,
+                    head: self.head.freeze(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns true if the first integers did not arrive in time.
     fn is_late(&mut self, time: Duration, cx: &mut Context<'_>) -> bool {
         let late = self.late.get_or_insert_with(|| Box::pin(sleep(time)));
@@ -124,7 +161,7 @@ impl Opening {
                 Start::Unknown => {}
                 start => return start,
             }
-            match self.recv.poll_read_chunk(cx, usize::MAX) {
+            match self.recv.poll_read_start(cx, MOST) {
                 Poll::Ready(Ok(Some(data))) => self.head.extend_from_slice(&data),
                 // `h3` finds the fault.
                 Poll::Ready(Ok(None) | Err(_)) => return Start::Request,

@@ -17,11 +17,13 @@ use crate::{
     H3_NO_ERROR, MAX_FRAME,
     bidi::BidiStream,
     bidis::{Bidis, Request},
+    common::Common,
     error,
     frames::{Frames, Stream},
     goaway::Goaway,
     protocols::Protocols,
-    recv::{Extensions, RecvStream},
+    recv::RecvStream,
+    requests::Requests,
     send::SendStream,
     settings::{self, Arrival, PeerSettings, Settings},
     transport::{EarlyRequests, Transport},
@@ -50,8 +52,10 @@ pub struct Connection {
     watch: Watch,
     bidis: Bidis,
     max_frame: u64,
+    /// True if `h3` bounds the number of fields.
+    bounded: bool,
     settings: Arc<Settings>,
-    extensions: Option<Arc<Extensions>>,
+    common: Arc<Common>,
     sessions: Option<Sessions>,
     goaway: Goaway,
 }
@@ -59,6 +63,7 @@ pub struct Connection {
 /// Opens streams for `h3`.
 pub struct OpenStreams<B> {
     transport: Transport,
+    common: Arc<Common>,
     max_frame: u64,
     body: PhantomData<fn(B)>,
 }
@@ -83,13 +88,14 @@ impl Connection {
 
     fn of(transport: Transport) -> Self {
         Self {
+            common: Arc::new(Common::new(transport.clone())),
             transport,
             unis: Unis::default(),
             watch: Watch::default(),
             bidis: Bidis::default(),
             max_frame: MAX_FRAME,
+            bounded: false,
             settings: Arc::default(),
-            extensions: None,
             sessions: None,
             goaway: Goaway::default(),
         }
@@ -103,12 +109,22 @@ impl Connection {
         self
     }
 
+    /// Says which limit `h3` got for the size of field sections (`max_field_section_size`). Up to
+    /// [`MAX_FIELD_SECTION`](crate::MAX_FIELD_SECTION), `h3` answers requests with more fields by 431. Beyond, and
+    /// without a limit, messages with more fields than a map can have end their stream with H3_EXCESSIVE_LOAD
+    /// before `h3` sees, and panics at, them.
+    #[must_use]
+    pub fn field_section_limit(mut self, bytes: u64) -> Self {
+        self.bounded = bytes <= crate::MAX_FIELD_SECTION;
+        self
+    }
+
     /// Allows clients to send requests of extended CONNECT (RFC 9220), on a server. Call it before `h3`
     /// gets the connection.
     pub fn extended_connect(&mut self) -> Protocols {
         self.set(settings::ENABLE_CONNECT_PROTOCOL, 1);
         let protocols = Protocols::default();
-        self.extend(|on| on.protocols = Some(protocols.clone()));
+        self.extend(|common| common.protocols = Some(protocols.clone()));
         protocols
     }
 
@@ -131,7 +147,7 @@ impl Connection {
     pub fn peer_settings(&mut self) -> PeerSettings {
         let arrival = Arrival::default();
         let settings = arrival.subscribe();
-        self.extend(|on| on.settings = Some(arrival));
+        self.extend(|common| common.settings = Some(arrival));
         settings
     }
 
@@ -139,10 +155,10 @@ impl Connection {
         Arc::make_mut(&mut self.settings).set(id, value);
     }
 
-    fn extend(&mut self, change: impl FnOnce(&mut Extensions)) {
+    fn extend(&mut self, change: impl FnOnce(&mut Common)) {
         // No stream has a clone before `h3` has the connection.
-        if let Some(extensions) = Arc::get_mut(self.extensions.get_or_insert_default()) {
-            change(extensions);
+        if let Some(common) = Arc::get_mut(&mut self.common) {
+            change(common);
         }
     }
 
@@ -158,11 +174,16 @@ impl Connection {
         self.goaway.clone()
     }
 
+    /// Returns the requests whose fields have not come, for servers.
+    pub fn requests(&self) -> Requests {
+        Requests::new(self.common.counts.clone())
+    }
+
     fn bidi<B: Buf>(&self, request: Request) -> BidiStream<B> {
+        self.common.counts.on_request();
         let Request { send, recv, head } = request;
-        let frames = Frames::new(kind(&self.transport), self.max_frame);
-        let mut recv = RecvStream::new(recv, frames, self.transport.clone())
-            .with_extensions(self.extensions.clone());
+        let frames = Frames::new(kind(&self.transport), self.max_frame).bounded(self.bounded);
+        let mut recv = RecvStream::new(recv, frames, self.common.clone());
         if !head.is_empty() {
             recv = recv.with_unread(head, 0);
         }
@@ -188,14 +209,16 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
         let sessions = self.sessions.as_ref();
         let (unis, transport) = (&mut self.unis, &mut self.transport);
-        let accepted = self
-            .watch
-            .poll(cx, |cx| unis.poll_accept(transport, sessions, cx));
+        let counts = &self.common.counts;
+        let accepted = self.watch.poll(cx, |cx| {
+            let accepted = unis.poll_accept(transport, sessions, cx);
+            counts.set_unis(unis.opening());
+            accepted
+        });
         accepted.map_ok(|opened| {
             let frames = Frames::new(opened.kind, self.max_frame);
             let frames = frames.telling(self.goaway.clone());
-            RecvStream::opened(opened, frames, self.transport.clone())
-                .with_extensions(self.extensions.clone())
+            RecvStream::opened(opened, frames, self.common.clone())
         })
     }
 
@@ -204,7 +227,9 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
         let accepted = if let Some(sessions) = &self.sessions {
-            self.bidis.poll_accept(&mut self.transport, sessions, cx)
+            let accepted = self.bidis.poll_accept(&mut self.transport, sessions, cx);
+            self.common.counts.set_bidis(self.bidis.opening());
+            accepted
         } else {
             let accepted = self.transport.poll_accept_bidi(cx);
             accepted.map_ok(|(send, recv)| Request {
@@ -219,6 +244,7 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
     fn opener(&self) -> Self::OpenStreams {
         OpenStreams {
             transport: self.transport.clone(),
+            common: self.common.clone(),
             max_frame: self.max_frame,
             body: PhantomData,
         }
@@ -233,7 +259,7 @@ impl<B: Buf + 'static> quic::OpenStreams<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
-        open_bidi(&mut self.transport, self.max_frame, cx)
+        open_bidi(&mut self.transport, &self.common, self.max_frame, cx)
     }
 
     fn poll_open_send(
@@ -258,7 +284,7 @@ impl<B: Buf + 'static> quic::OpenStreams<B> for OpenStreams<B> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
-        open_bidi(&mut self.transport, self.max_frame, cx)
+        open_bidi(&mut self.transport, &self.common, self.max_frame, cx)
     }
 
     fn poll_open_send(
@@ -277,6 +303,7 @@ impl<B> Clone for OpenStreams<B> {
     fn clone(&self) -> Self {
         Self {
             transport: self.transport.clone(),
+            common: self.common.clone(),
             max_frame: self.max_frame,
             body: PhantomData,
         }
@@ -285,11 +312,11 @@ impl<B> Clone for OpenStreams<B> {
 
 fn bidi<B: Buf>(
     (send, recv): (hybriq::SendStream, hybriq::RecvStream),
-    transport: &Transport,
+    common: &Arc<Common>,
     max_frame: u64,
 ) -> BidiStream<B> {
-    let frames = Frames::new(kind(transport), max_frame);
-    let recv = RecvStream::new(recv, frames, transport.clone());
+    let frames = Frames::new(kind(&common.transport), max_frame);
+    let recv = RecvStream::new(recv, frames, common.clone());
     BidiStream::new(SendStream::new(send), recv)
 }
 
@@ -303,11 +330,12 @@ fn kind(transport: &Transport) -> Stream {
 
 fn open_bidi<B: Buf>(
     transport: &mut Transport,
+    common: &Arc<Common>,
     max_frame: u64,
     cx: &mut Context<'_>,
 ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
     let opened = transport.poll_open_bidi(cx);
-    let opened = opened.map_ok(|ends| bidi(ends, transport, max_frame));
+    let opened = opened.map_ok(|ends| bidi(ends, common, max_frame));
     opened.map_err(error::on_stream)
 }
 

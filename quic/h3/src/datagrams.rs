@@ -1,6 +1,6 @@
 //! HTTP Datagrams (RFC 9297).
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf as _, BufMut, Bytes, BytesMut};
 use h3::quic::StreamId;
 use hybriq::{Connection, ConnectionError, SendDatagramError};
 
@@ -102,6 +102,10 @@ fn decode(mut datagram: Bytes) -> Option<(StreamId, Bytes)> {
         return None;
     }
     let stream = StreamId::try_from(quarter * 4).ok()?;
-    let payload = datagram.split_off(len);
-    Some((stream, payload))
+    if len == datagram.len() {
+        // An empty slice would keep the memory of the whole.
+        return Some((stream, Bytes::new()));
+    }
+    datagram.advance(len);
+    Some((stream, datagram))
 }

@@ -21,6 +21,8 @@ const MAX_PUSH_ID: u64 = 0xd;
 const WEBTRANSPORT: u64 = 0x41;
 /// Type of PRIORITY_UPDATE frames for requests (RFC 9218 §7.1).
 const PRIORITY_UPDATE: u64 = 0xf_0700;
+/// Largest number of fields of a section: a `HeaderMap` takes no more, and panics.
+pub(crate) const MOST_FIELDS: usize = 24_576;
 /// Longest frame of the control stream that is looked into, in bytes.
 const LONGEST_CONTROL: u64 = 1024;
 
@@ -96,6 +98,8 @@ pub(crate) struct Frames {
     stream: Stream,
     at: At,
     limit: u64,
+    /// True if `h3` bounds the number of fields.
+    bounded: bool,
     /// First bytes of an integer that is not whole yet.
     integer: [u8; 8],
     have: usize,
@@ -105,6 +109,8 @@ pub(crate) struct Frames {
     protocol: Option<u64>,
     /// Number of bytes that were followed.
     offset: u64,
+    /// Number of bytes before the frame that is followed.
+    start: u64,
     /// Value of the last MAX_PUSH_ID frame.
     max_push: u64,
     goaway: Option<Goaway>,
@@ -116,8 +122,10 @@ enum At {
     Type,
     /// The length of a frame of this type.
     Length(u64),
-    /// The payload of a frame, with so many bytes left.
-    Payload(u64),
+    /// The payload of a DATA frame, with so many bytes left.
+    Data(u64),
+    /// The payload of a frame that is not looked into.
+    Other(u64),
     /// The payload of a frame that is looked into.
     Collected {
         kind: u64,
@@ -139,11 +147,13 @@ impl Frames {
                 At::Type
             },
             limit,
+            bounded: false,
             integer: [0; 8],
             have: 0,
             seen_fields: false,
             protocol: None,
             offset: 0,
+            start: 0,
             max_push: 0,
             goaway: None,
         }
@@ -157,14 +167,32 @@ impl Frames {
         }
     }
 
+    /// Leaves it to `h3` to bound the number of fields.
+    pub(crate) fn bounded(self, bounded: bool) -> Self {
+        Self { bounded, ..self }
+    }
+
     /// Returns true for the stream of a request or a response.
     pub(crate) fn is_message(&self) -> bool {
         matches!(self.stream, Stream::Request | Stream::Response)
     }
 
-    /// Returns true in the middle of the fields of a request.
-    pub(crate) fn is_in_fields(&self) -> bool {
-        matches!(self.at, At::Collected { kind: HEADERS, .. })
+    /// Returns true for the control stream of the peer.
+    pub(crate) fn is_control(&self) -> bool {
+        matches!(
+            self.stream,
+            Stream::ControlOfClient | Stream::ControlOfServer
+        )
+    }
+
+    /// Returns the number of bytes, at the end of those that were followed, of a frame that is not whole.
+    /// DATA frames need not be.
+    pub(crate) fn unfinished(&self) -> usize {
+        match self.at {
+            At::Raw | At::Data(_) => 0,
+            At::Type if self.have == 0 => 0,
+            _ => (self.offset - self.start) as usize,
+        }
     }
 
     /// Takes the position in the stream of the name `:protocol` of the request.
@@ -186,7 +214,7 @@ impl Frames {
             self.offset = end - data.len() as u64;
             match &mut self.at {
                 At::Raw => return Ok(()),
-                At::Payload(left) => {
+                At::Data(left) | At::Other(left) => {
                     let passed = (*left).min(data.len() as u64);
                     data.advance(passed as usize);
                     *left -= passed;
@@ -220,6 +248,9 @@ impl Frames {
                     }
                 }
                 At::Type | At::Length(_) => {
+                    if self.have == 0 && matches!(self.at, At::Type) {
+                        self.start = self.offset;
+                    }
                     let Some(value) = self.integer(&mut data) else {
                         break;
                     };
@@ -253,28 +284,26 @@ impl Frames {
                 left: value,
                 payload: BytesMut::new(),
             },
-            At::Length(_) => At::Payload(value),
-            At::Payload(_) | At::Collected { .. } | At::Raw => At::Raw,
+            At::Length(DATA) => At::Data(value),
+            At::Length(_) => At::Other(value),
+            At::Data(_) | At::Other(_) | At::Collected { .. } | At::Raw => At::Raw,
         })
-    }
-
-    fn is_control(&self) -> bool {
-        matches!(
-            self.stream,
-            Stream::ControlOfClient | Stream::ControlOfServer
-        )
     }
 
     /// Returns true if a frame of this type and length is looked into.
     fn looks_into(&self, kind: u64, len: u64) -> bool {
         match self.stream {
-            Stream::Request => kind == HEADERS && !self.seen_fields,
+            // A section has at most one field for each of its bytes.
+            Stream::Request | Stream::Response if kind == HEADERS => {
+                let is_head = self.stream == Stream::Request && !self.seen_fields;
+                is_head || !self.bounded && len > MOST_FIELDS as u64
+            }
             Stream::ControlOfClient => {
                 let known = [CANCEL_PUSH, SETTINGS, MAX_PUSH_ID, PRIORITY_UPDATE];
                 known.contains(&kind) && len <= LONGEST_CONTROL
             }
             Stream::ControlOfServer => [SETTINGS, GOAWAY].contains(&kind) && len <= LONGEST_CONTROL,
-            Stream::Response | Stream::Raw => false,
+            Stream::Request | Stream::Response | Stream::Raw => false,
         }
     }
 
@@ -287,16 +316,9 @@ impl Frames {
     ) -> Result<(), Violation> {
         match kind {
             HEADERS => {
+                let is_head = self.stream == Stream::Request && !self.seen_fields;
                 self.seen_fields = true;
-                let findings = fields::inspect(payload);
-                self.protocol = findings.protocol.map(|at| self.offset + at as u64);
-                if !findings.well_formed {
-                    return Err(Violation {
-                        scope: Scope::Stream,
-                        code: Code::H3_MESSAGE_ERROR.value(),
-                        reason: "the pseudo-header fields are not those of a request".to_owned(),
-                    });
-                }
+                return self.read_fields(payload, is_head);
             }
             // Nothing was promised (RFC 9114 §7.2.3).
             CANCEL_PUSH => {
@@ -345,6 +367,38 @@ impl Frames {
         Ok(())
     }
 
+    /// Looks into a field section, which may be the head of a request.
+    fn read_fields(&mut self, section: &[u8], is_head: bool) -> Result<(), Violation> {
+        let count = if is_head {
+            let findings = fields::inspect(section);
+            findings.map(|findings| {
+                let at = |at| self.offset + at as u64;
+                self.protocol = findings.protocol.map(at);
+                findings.count
+            })
+        } else {
+            fields::count(section)
+        };
+        match count {
+            Ok(count) if count > MOST_FIELDS && !self.bounded => Err(Violation {
+                scope: Scope::Stream,
+                code: Code::H3_EXCESSIVE_LOAD.value(),
+                reason: format!("{count} fields, where {MOST_FIELDS} are allowed"),
+            }),
+            Ok(_) => Ok(()),
+            Err(fields::Fault::Malformed) => Err(Violation {
+                scope: Scope::Stream,
+                code: Code::H3_MESSAGE_ERROR.value(),
+                reason: "the pseudo-header fields are not those of a request".to_owned(),
+            }),
+            Err(fields::Fault::Unreadable) => {
+                let reason = "a field section that cannot be read";
+                let code = Code::QPACK_DECOMPRESSION_FAILED;
+                Err(Violation::on_connection(code, reason))
+            }
+        }
+    }
+
     /// Reads a variable-length integer (RFC 9000 §16), which may come in parts.
     fn integer(&mut self, data: &mut &[u8]) -> Option<u64> {
         while data.has_remaining() {
@@ -382,9 +436,9 @@ mod tests {
         Ok(updates)
     }
 
-    /// HEADERS (unreadable, which is left to `h3`), two DATA frames of which one is long, an unknown frame, an empty one.
+    /// HEADERS, two DATA frames of which one is long, an unknown frame, an empty one.
     fn request() -> Vec<u8> {
-        let mut stream = vec![1, 3, 7, 7, 7, 0, 0x41, 0];
+        let mut stream = vec![1, 3, 0, 0, 0xd1, 0, 0x41, 0];
         stream.resize(stream.len() + 0x100, 9);
         stream.extend([0, 0, 0x21, 2, 1, 1, 0x40, 0x21, 0]);
         stream
@@ -398,6 +452,34 @@ mod tests {
             // HEADERS of 4 bytes come next, one more than allowed.
             let error = follow(&mut frames, &[1, 4], size).unwrap_err();
             assert_eq!((error.scope, error.code), (Scope::Stream, 0x107), "{size}");
+        }
+    }
+
+    /// The map of the fields that `h3` makes has a bound of its own.
+    #[test]
+    fn too_many_fields_end_their_stream() {
+        // `age: 0` from the static table, behind `:method`.
+        let section = |count: usize| {
+            let mut section = vec![0, 0, 0xd1];
+            section.resize(count + 2, 0xc2);
+            let len = section.len() as u32 | 0x8000_0000;
+            [&[1][..], &len.to_be_bytes(), &section].concat()
+        };
+        for stream in [Stream::Request, Stream::Response] {
+            for size in [1, 1000, usize::MAX] {
+                let frames = || Frames::new(stream, 1 << 20);
+                let most = section(MOST_FIELDS);
+                assert_eq!(follow(&mut frames(), &most, size), Ok(0));
+                let more = section(MOST_FIELDS + 1);
+                let error = follow(&mut frames(), &more, size).unwrap_err();
+                assert_eq!((error.scope, error.code), (Scope::Stream, 0x107), "{size}");
+                let mut bounded = frames().bounded(true);
+                assert_eq!(follow(&mut bounded, &more, size), Ok(0));
+                // Trailers.
+                let mut frames = frames();
+                assert_eq!(follow(&mut frames, &most, size), Ok(0));
+                assert!(follow(&mut frames, &more, size).is_err());
+            }
         }
     }
 

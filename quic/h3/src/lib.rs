@@ -62,7 +62,9 @@
 //! # Limits
 //! `h3` collects a frame as a whole, except for DATA, before it checks its size. A frame that says it is
 //! longer than [`MAX_FRAME`], or than [`Connection::max_frame`] says, ends its stream with
-//! H3_EXCESSIVE_LOAD before anything of it is kept; on the control stream it ends the connection.
+//! H3_EXCESSIVE_LOAD before anything of it is kept; on the control stream it ends the connection. A message
+//! with more fields than a [`HeaderMap`](http::HeaderMap) takes ends its stream likewise, unless
+//! [`Connection::field_section_limit`] says that `h3` refuses it.
 //!
 //! # Codes
 //! A stream that is dropped before its end is reset, and its other half is stopped, with
@@ -75,6 +77,7 @@
 
 mod bidi;
 mod bidis;
+mod common;
 mod connection;
 mod datagrams;
 mod error;
@@ -83,16 +86,19 @@ mod frames;
 mod goaway;
 mod head;
 mod id;
+mod openings;
 mod payload;
 mod pieces;
 mod priority;
 mod protocols;
 mod recv;
 mod refusal;
+mod requests;
 mod send;
 mod settings;
 mod transport;
 mod uni;
+mod unread;
 mod varint;
 mod watch;
 pub mod webtransport;
@@ -108,6 +114,7 @@ pub use priority::priority;
 pub use protocols::Protocols;
 pub use recv::RecvStream;
 pub use refusal::Resolving;
+pub use requests::{RequestError, Requests};
 pub use send::SendStream;
 pub use settings::PeerSettings;
 pub use transport::EarlyRequests;
@@ -118,6 +125,10 @@ pub const ALPN: &str = "h3";
 /// Largest number of bytes of a frame other than DATA, if [`Connection::max_frame`] does not say
 /// otherwise: room for 64 KiB of a field section.
 pub const MAX_FRAME: u64 = 64 << 10;
+
+/// Largest size of a field section, counted as in RFC 9114 §4.2.2, that never has more fields than a
+/// [`HeaderMap`](http::HeaderMap) takes, which are 24,576: each counts for 33 bytes at least.
+pub const MAX_FIELD_SECTION: u64 = 33 * frames::MOST_FIELDS as u64;
 
 /// H3_EXCESSIVE_LOAD: the peer's behaviour may cause excessive load (RFC 9114 §8.1).
 pub const H3_EXCESSIVE_LOAD: u64 = 0x107;

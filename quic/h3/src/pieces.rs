@@ -4,6 +4,8 @@
 //! frames of one byte it would keep most of a body, whatever the flow control says. So the header of a
 //! DATA frame ends a piece, and so does its payload. `h3` also takes an empty DATA frame for the end of
 //! the body; those are left out.
+//!
+//! Before each frame of the control stream, `h3` reads on as well. So each of its frames is a piece.
 
 use bytes::{Buf, Bytes};
 
@@ -22,6 +24,8 @@ const LONGEST: usize = 16;
 pub(crate) struct Pieces {
     at: At,
     part: Part,
+    /// True if each frame is a piece.
+    each: bool,
     rest: Bytes,
     /// Start of a header that is not whole.
     held: [u8; LONGEST],
@@ -74,9 +78,18 @@ impl Pieces {
         Self {
             at: At::Header,
             part: Part::Start,
+            each: false,
             rest: Bytes::new(),
             held: [0; LONGEST],
             have: 0,
+        }
+    }
+
+    /// Returns those of a control stream.
+    pub(crate) fn of_control() -> Self {
+        Self {
+            each: true,
+            ..Self::of_message()
         }
     }
 
@@ -137,11 +150,14 @@ impl Pieces {
             if let At::Other(left) = self.at {
                 let payload = left.min((self.rest.len() - passed) as u64);
                 passed += payload as usize;
-                self.at = if payload == left {
-                    At::Header
-                } else {
-                    At::Other(left - payload)
-                };
+                if payload < left {
+                    self.at = At::Other(left - payload);
+                    continue;
+                }
+                self.at = At::Header;
+                if self.each {
+                    break;
+                }
                 continue;
             }
             let held = self.have;
@@ -170,6 +186,7 @@ impl Pieces {
             match self.at {
                 At::Raw => passed = self.rest.len(),
                 At::Data(_) => break,
+                At::Header if self.each => break,
                 At::Header | At::Other(_) => {}
             }
         }

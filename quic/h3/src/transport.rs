@@ -109,7 +109,7 @@ impl Transport {
 
 /// The streams of a connection on which data came in 0-RTT packets, which can be replayed (RFC 8470).
 ///
-/// A stream is among them from the time at which `h3` has read its first data.
+/// A stream is among them from the time at which `h3` has read its first data until `h3` drops it.
 #[derive(Clone, Debug, Default)]
 pub struct EarlyRequests(Option<Arc<Mutex<BTreeSet<u64>>>>);
 
@@ -128,6 +128,12 @@ impl EarlyRequests {
     pub(crate) fn insert(&self, stream: StreamId) {
         if let Some(mut requests) = self.lock() {
             requests.insert(stream.0);
+        }
+    }
+
+    pub(crate) fn forget(&self, stream: StreamId) {
+        if let Some(mut requests) = self.lock() {
+            requests.remove(&stream.0);
         }
     }
 

@@ -11,6 +11,7 @@ use hybriq::{RecvStream, Side};
 
 use crate::{
     frames::Stream,
+    openings::Openings,
     transport::Transport,
     varint,
     webtransport::{Arrived, Sessions, UNI},
@@ -22,15 +23,60 @@ const PUSH: u64 = 1;
 const ENCODER: u64 = 2;
 const DECODER: u64 = 3;
 
+/// Longest header of a stream of a session, in bytes: two integers.
+const LONGEST: usize = 16;
+
 /// The unidirectional streams of the peer that `h3` does not have.
 #[derive(Default)]
 pub(crate) struct Unis {
     /// Streams whose type is not whole. The transport limits their number.
-    opening: Vec<(RecvStream, BytesMut)>,
+    opening: Openings<Opening>,
     encoder: Option<RecvStream>,
     decoder: Option<RecvStream>,
     /// True in the middle of a Stream Cancellation of the decoder.
     cancelling: bool,
+}
+
+/// A stream whose type is not whole.
+struct Opening {
+    stream: RecvStream,
+    head: BytesMut,
+}
+
+/// Beginning of a stream.
+enum Start {
+    /// The stream ended before its type.
+    End,
+    /// A stream of this type, which takes so many bytes.
+    Type(u64, usize),
+    /// A stream of the session, behind a header of so many bytes.
+    Session(u64, usize),
+}
+
+impl Opening {
+    /// Returns the beginning once it is known.
+    fn poll(&mut self, with_sessions: bool, cx: &mut Context<'_>) -> Option<Start> {
+        // Streams of sessions may wait for long: nothing but their header is read.
+        let most = if with_sessions { LONGEST } else { usize::MAX };
+        loop {
+            match self.stream.poll_read_start(cx, most) {
+                Poll::Ready(Ok(Some(data))) => self.head.extend_from_slice(&data),
+                Poll::Ready(Ok(None) | Err(_)) => return Some(Start::End),
+                Poll::Pending => return None,
+            }
+            let mut rest = &self.head[..];
+            let Some(kind) = varint::read(&mut rest) else {
+                continue;
+            };
+            let type_len = self.head.len() - rest.len();
+            if kind != UNI || !with_sessions {
+                return Some(Start::Type(kind, type_len));
+            }
+            if let Some(session) = varint::read(&mut rest) {
+                return Some(Start::Session(session, self.head.len() - rest.len()));
+            }
+        }
+    }
 }
 
 /// A stream for `h3`, with the bytes that were read from it.
@@ -46,6 +92,11 @@ pub(crate) struct Opened {
 type Fault = (Code, &'static str);
 
 impl Unis {
+    /// Returns the number of streams whose type is not known.
+    pub(crate) fn opening(&self) -> usize {
+        self.opening.len()
+    }
+
     /// Returns the next stream for `h3`.
     pub(crate) fn poll_accept(
         &mut self,
@@ -55,7 +106,10 @@ impl Unis {
     ) -> Poll<Result<Opened, ConnectionErrorIncoming>> {
         loop {
             match transport.poll_accept_uni(cx) {
-                Poll::Ready(Ok(stream)) => self.opening.push((stream, BytesMut::new())),
+                Poll::Ready(Ok(stream)) => self.opening.add(Opening {
+                    stream,
+                    head: BytesMut::new(),
+                }),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => break,
             }
@@ -83,44 +137,31 @@ impl Unis {
         sessions: Option<&Sessions>,
         cx: &mut Context<'_>,
     ) -> Result<Option<Opened>, Fault> {
-        let mut index = 0;
-        while let Some((stream, head)) = self.opening.get_mut(index) {
-            match stream.poll_read_chunk(cx, usize::MAX) {
-                Poll::Pending => index += 1,
-                Poll::Ready(Ok(Some(data))) => head.extend_from_slice(&data),
+        let is_on = sessions.is_some();
+        loop {
+            let polled = self.opening.poll(cx, |opening, cx| opening.poll(is_on, cx));
+            let Some((Opening { stream, head }, start)) = polled else {
+                return Ok(None);
+            };
+            let mut head = head.freeze();
+            match start {
                 // The end before the type is no error (RFC 9114 §6.2).
-                Poll::Ready(Ok(None) | Err(_)) => {
-                    self.opening.swap_remove(index);
-                    continue;
+                Start::End => {}
+                Start::Session(session, len) => {
+                    if let Some(sessions) = sessions {
+                        on_session(sessions, session, stream, head.split_off(len))?;
+                    }
                 }
-            }
-            let Some((_, head)) = self.opening.get(index) else {
-                continue;
-            };
-            let mut rest = &head[..];
-            let Some(kind) = varint::read(&mut rest) else {
-                continue;
-            };
-            let type_len = head.len() - rest.len();
-            if let (UNI, Some(sessions)) = (kind, sessions) {
-                if let Some(session) = varint::read(&mut rest) {
-                    let len = head.len() - rest.len();
-                    let (stream, head) = self.opening.remove(index);
-                    on_session(sessions, session, stream, head.freeze().split_off(len))?;
+                Start::Type(kind @ (ENCODER | DECODER), len) => {
+                    self.on_qpack(kind, stream, &head.slice(len..))?;
                 }
-                continue;
-            }
-            let (stream, head) = self.opening.swap_remove(index);
-            let head = head.freeze();
-            match kind {
-                ENCODER | DECODER => self.on_qpack(kind, stream, &head.slice(type_len..))?,
-                PUSH if side.is_server() => {
+                Start::Type(PUSH, _) if side.is_server() => {
                     return Err((
                         Code::H3_STREAM_CREATION_ERROR,
                         "a client opened a push stream",
                     ));
                 }
-                _ => {
+                Start::Type(kind, type_len) => {
                     let kind = match (kind, side) {
                         (CONTROL, Side::Server) => Stream::ControlOfClient,
                         (CONTROL, Side::Client) => Stream::ControlOfServer,
@@ -135,7 +176,6 @@ impl Unis {
                 }
             }
         }
-        Ok(None)
     }
 
     /// Keeps a stream of QPACK.

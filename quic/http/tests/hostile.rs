@@ -217,3 +217,97 @@ async fn endless_continuation_frames_are_cut_off() {
     let mut client = Http3::with(server.address(), client_config(&Certificate::shared())).await;
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
 }
+
+/// Requests that fail before their fields have come count as cancelled, however they fail.
+#[tokio::test]
+async fn a_client_whose_requests_fail_before_their_fields_is_disconnected() {
+    // Nothing; an unknown frame; a frame that is too long; `:method` twice.
+    let twice = [1, 9, 0, 0, 0xd1, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
+    for bytes in [&[][..], &[0x21, 0], &[1, 0x80, 0x10, 0, 0], &twice] {
+        let server = with_limits(|limits| limits.cancelled = 5);
+        let client = Http3::connect(server.address()).await;
+        for _ in 0..6 {
+            let Ok((mut send, mut recv)) = soon(client.connection.open_bidi()).await else {
+                break;
+            };
+            if send.write_all(bytes).await.is_ok() {
+                send.finish();
+            }
+            let _ = soon(recv.read_to_end(100)).await;
+        }
+        let reason = soon(client.connection.closed()).await;
+        let hybriq::ConnectionError::Application { code, .. } = reason else {
+            panic!("{bytes:x?}: {reason}");
+        };
+        assert_eq!(code, 0x107, "H3_EXCESSIVE_LOAD after {bytes:x?}");
+    }
+}
+
+/// A map of fields takes 24,576, whatever size is allowed: with more, the answer is 431.
+#[tokio::test]
+async fn more_fields_than_a_map_takes_are_refused() {
+    let server = with_limits(|limits| limits.header_list = u64::MAX);
+    let mut client = Http3::connect(server.address()).await;
+    // `age: 0` from the static table, 40,000 times; then names that differ.
+    let get = [0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
+    let indexed = [0xc2].repeat(40_000);
+    let mut literal = Vec::new();
+    for index in 0..40_000 {
+        literal.extend([0x25]);
+        literal.extend(format!("{index:05}").bytes());
+        literal.push(0);
+    }
+    for many in [indexed, literal] {
+        let len = u32::try_from(get.len() + many.len()).unwrap() | 0x8000_0000;
+        let headers = [&[1][..], &len.to_be_bytes(), &get, &many].concat();
+        let (mut send, mut recv) = send(&client, &headers).await;
+        send.finish();
+        let response = soon(recv.read_to_end(10_000)).await.unwrap();
+        let is_431 = response.ends_with(&[0x83, 0x69, 0x90, 0xff]);
+        assert!(is_431, "{response:x?}");
+    }
+    assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
+
+    // HTTP/2: literals of another name each, in CONTINUATION frames.
+    let mut stream = over_tcp(&server, "h2").await;
+    let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x03\x01\x01\0\0\0\x01\x82\x87\x84";
+    let mut bytes = start.to_vec();
+    for part in 0..20 {
+        let mut fields = Vec::new();
+        for index in 0..2_000 {
+            fields.extend([0, 5]);
+            fields.extend(format!("{:05}", 2_000 * part + index).bytes());
+            fields.push(0);
+        }
+        let flags = if part == 19 { 4 } else { 0 };
+        bytes.extend((fields.len() as u32).to_be_bytes().into_iter().skip(1));
+        bytes.extend([9, flags, 0, 0, 0, 1]);
+        bytes.extend(fields);
+    }
+    let mut response = Vec::new();
+    soon(async {
+        stream.write_all(&bytes).await.unwrap();
+        // `:status` 431, plain or in Huffman code.
+        while !response
+            .windows(3)
+            .any(|three| three == b"431" || three == [0x69, 0x90, 0xff])
+        {
+            assert!(
+                stream.read_buf(&mut response).await.unwrap() > 0,
+                "{response:x?}"
+            );
+        }
+    })
+    .await;
+
+    let mut request = support::get("/");
+    for index in 0..1_000 {
+        let name = http::HeaderName::try_from(format!("x{index}")).unwrap();
+        let value = http::HeaderValue::from_static("1");
+        request.headers_mut().append(name, value);
+    }
+    let answer = support::ask_over_tcp(server.address(), "http/1.1", None, request);
+    let status = soon(answer).await.unwrap().status();
+    assert_eq!(status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
+}

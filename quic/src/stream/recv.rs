@@ -39,6 +39,15 @@ enum End {
     Failed(ReadError),
 }
 
+/// What happens to the end of a stream with the last of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It is taken as well, so that the peer may open another stream.
+    Taken,
+    /// It stays for a later read.
+    Left,
+}
+
 /// Order in which a stream was read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
@@ -215,6 +224,30 @@ impl RecvStream {
         self.poll_in_order(cx, |streams, id| streams.read_chunk(id, max))
     }
 
+    /// Reads a chunk as [`poll_read_chunk`](Self::poll_read_chunk), but leaves the end of the stream for a
+    /// later read, even if it came with the data.
+    ///
+    /// Until then the stream counts among those that the peer may have open. This is for programs that
+    /// read the start of a stream, to learn who gets it, and keep it until that one asks for it: such
+    /// streams are bounded by [`max_uni_streams`](crate::TransportConfig::max_uni_streams) and
+    /// [`max_bidi_streams`](crate::TransportConfig::max_bidi_streams).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn poll_read_start(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        if max == 0 {
+            return Poll::Ready(Ok(Some(Bytes::new())));
+        }
+        if self.order == Order::Lost {
+            return Poll::Ready(Err(ReadError::Unordered));
+        }
+        self.poll_any(cx, Ending::Left, |streams, id| streams.read_chunk(id, max))
+    }
+
     /// Reads into chunks; the twin of [`read_chunks`](Self::read_chunks).
     ///
     /// # Errors
@@ -253,7 +286,9 @@ impl RecvStream {
         cx: &mut Context<'_>,
         max: usize,
     ) -> Poll<Result<Option<Chunk>, ReadError>> {
-        let read = self.poll_any(cx, |streams, id| streams.read_unordered(id, max));
+        let read = self.poll_any(cx, Ending::Taken, |streams, id| {
+            streams.read_unordered(id, max)
+        });
         if let Poll::Ready(Ok(_)) = read {
             self.order = Order::Lost;
         }
@@ -270,12 +305,13 @@ impl RecvStream {
             // The end alone would look like an empty stream.
             return Poll::Ready(Err(ReadError::Unordered));
         }
-        self.poll_any(cx, read)
+        self.poll_any(cx, Ending::Taken, read)
     }
 
     fn poll_any<T>(
         &mut self,
         cx: &mut Context<'_>,
+        ending: Ending,
         read: impl FnOnce(&mut Streams, StreamId) -> Result<Option<T>, streams::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         match &self.end {
@@ -288,7 +324,8 @@ impl RecvStream {
         let error = match read(state.core.streams(), self.id) {
             Ok(read) => {
                 let alive = state.closed.is_none();
-                let is_over = read.is_none() || state.core.streams().take_end(self.id);
+                let is_over = read.is_none()
+                    || ending == Ending::Taken && state.core.streams().take_end(self.id);
                 let waker = if is_over && self.waits {
                     state.recvs.remove(&self.id)
                 } else {

@@ -18,12 +18,17 @@
 //!
 //! # Limits
 //! [`Limits`] bounds what is kept of a peer: sessions, streams and datagrams that overtake the request of
-//! their session, and datagrams that are not read. Streams count as those of their connection.
+//! their session, and datagrams that are not read. Streams count as those of their connection
+//! ([`max_uni_streams`](hybriq::TransportConfig::max_uni_streams),
+//! [`max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams)) until the application has taken them
+//! and knows their end: those that wait in the queues of sessions are bounded by that, and at most 1 KiB
+//! of each was read.
 
 mod capsule;
 mod code;
 mod compat;
 mod error;
+mod inbox;
 mod session;
 mod sessions;
 mod shared;
@@ -33,7 +38,7 @@ use std::time::Duration;
 
 pub use error::{SessionError, StreamError};
 pub use session::Session;
-pub use sessions::Sessions;
+pub use sessions::{Reservation, Sessions};
 pub use stream::{RecvStream, SendStream};
 
 pub(crate) use shared::Arrived;
@@ -60,16 +65,17 @@ pub(crate) const UNI: u64 = 0x54;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest number of sessions on a connection. Default: 16.
+    /// Largest number of sessions on a connection. A request for one counts from its arrival. Default: 16.
     pub sessions: usize,
     /// Largest number of streams that wait for the request of their session, on a connection. The oldest
     /// is refused with WEBTRANSPORT_BUFFERED_STREAM_REJECTED when there are more. Default: 16.
     pub waiting_streams: usize,
     /// Largest number of bytes of datagrams that wait for the request of their session, on a connection.
-    /// The oldest are dropped when there are more. Default: 16 KiB.
+    /// Each counts for 96 bytes besides its payload. The oldest are dropped when there are more, except
+    /// the last. Default: 16 KiB.
     pub waiting_datagrams: usize,
-    /// Largest number of bytes of datagrams of a session that wait to be read. The oldest are dropped when
-    /// there are more. Default: 256 KiB.
+    /// Largest number of bytes of datagrams of a session that wait to be read. Each counts for 96 bytes
+    /// besides its payload. The oldest are dropped when there are more, except the last. Default: 256 KiB.
     pub datagrams: usize,
     /// Time in which the header of a bidirectional stream has to arrive: it tells whether the stream is a
     /// request or belongs to a session. The stream is reset then. Default: 10 s.

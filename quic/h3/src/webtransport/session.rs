@@ -34,6 +34,7 @@ pub struct Session(Arc<Handle>);
 
 struct Handle {
     shared: Arc<Shared>,
+    sessions: Sessions,
     datagrams: Datagrams,
 }
 
@@ -64,7 +65,12 @@ impl Session {
         sessions.add(&shared);
         connection.spawn(drive(shared.clone(), sessions.clone(), stream));
         let datagrams = Datagrams::new(connection);
-        Self(Arc::new(Handle { shared, datagrams }))
+        let sessions = sessions.clone();
+        Self(Arc::new(Handle {
+            shared,
+            sessions,
+            datagrams,
+        }))
     }
 
     /// Returns the connection of the session.
@@ -241,7 +247,9 @@ impl Session {
     pub fn drain_when(&self, event: impl Future<Output = ()> + Send + 'static) {
         // The task holds no handle, so that dropping the last one still closes the session.
         let shared = self.0.shared.clone();
+        let task = self.0.sessions.on_task();
         self.connection().spawn(async move {
+            let _task = task;
             tokio::select! {
                 () = event => shared.drain(),
                 _ = shared.ended() => {}
@@ -264,6 +272,7 @@ async fn drive(
     sessions: Sessions,
     stream: impl AsyncRead + AsyncWrite + Send,
 ) {
+    let _task = sessions.on_task();
     let (mut read, mut write) = tokio::io::split(stream);
     let closed_here = tokio::select! {
         biased;

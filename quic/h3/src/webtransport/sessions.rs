@@ -7,11 +7,13 @@ use std::{
 
 use bytes::Bytes;
 use h3::quic::StreamId;
-use hybriq::Connection;
+use hybriq::{Connection, proto::census::Census};
+use tokio::sync::oneshot;
 
 use super::{
     Arrived, Limits,
     code::{BUFFERED_STREAM_REJECTED, SESSION_GONE},
+    inbox::Inbox,
     shared::Shared,
 };
 use crate::Datagrams;
@@ -24,30 +26,57 @@ const REMEMBERED: usize = 64;
 #[derive(Clone)]
 pub struct Sessions(Arc<Mutex<Table>>);
 
+/// The place of a session among those that [`Limits::sessions`] allows, from the arrival of its request.
+///
+/// Dropping it before the session was started gives the place back, and refuses the streams that waited
+/// for the session.
+#[must_use = "dropping it gives the place back"]
+pub struct Reservation {
+    sessions: Sessions,
+    id: u64,
+}
+
 struct Table {
     limits: Limits,
-    open: HashMap<u64, Arc<Shared>>,
+    places: HashMap<u64, Place>,
     /// Streams whose session is not known.
     streams: VecDeque<(u64, Arrived)>,
-    /// Datagrams whose session is not known, and their bytes.
-    datagrams: VecDeque<(u64, Bytes)>,
-    waiting: usize,
+    /// Datagrams whose session is not known.
+    datagrams: Inbox<u64>,
     /// The last sessions that ended.
     gone: VecDeque<u64>,
-    /// True once a task reads the datagrams.
-    reading: bool,
+    /// Number of tasks.
+    tasks: usize,
+    /// Ends the task that reads the datagrams when it is dropped. `None` while there is no session.
+    reader: Option<oneshot::Sender<()>>,
+}
+
+/// A task of a session, or of all, until this is dropped.
+pub(super) struct Task(Sessions);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.lock().tasks -= 1;
+    }
+}
+
+/// A place of a session.
+enum Place {
+    /// Its request is not answered, or the session not started.
+    Reserved,
+    Open(Arc<Shared>),
 }
 
 impl Sessions {
     pub(crate) fn new(limits: Limits) -> Self {
         Self(Arc::new(Mutex::new(Table {
             limits,
-            open: HashMap::new(),
+            places: HashMap::new(),
             streams: VecDeque::new(),
-            datagrams: VecDeque::new(),
-            waiting: 0,
+            datagrams: Inbox::new(limits.waiting_datagrams),
             gone: VecDeque::new(),
-            reading: false,
+            tasks: 0,
+            reader: None,
         })))
     }
 
@@ -60,10 +89,60 @@ impl Sessions {
         self.lock().limits
     }
 
-    /// Returns true if there are fewer sessions than [`Limits::sessions`] allows.
+    /// Returns true if there are fewer sessions, and requests for them, than [`Limits::sessions`] allows.
     pub fn has_room(&self) -> bool {
+        self.lock().has_room()
+    }
+
+    /// Takes a place for the session of a request, to be kept until the session is started or the request
+    /// is refused. `None` if [`Limits::sessions`] are taken: the streams of the session are refused then.
+    pub fn reserve(&self, request: StreamId) -> Option<Reservation> {
+        let id = request.into_inner();
+        let mut table = self.lock();
+        if !table.has_room() {
+            drop(table);
+            self.refuse(request);
+            return None;
+        }
+        table.places.insert(id, Place::Reserved);
+        drop(table);
+        let sessions = self.clone();
+        Some(Reservation { sessions, id })
+    }
+
+    /// Counts what is held for the sessions, table by table. A connection whose sessions are over, with the
+    /// streams of their requests, holds nothing, as one that is fresh.
+    ///
+    /// The numbers of the last 64 sessions are not counted.
+    pub fn census(&self, census: &mut Census) {
         let table = self.lock();
-        table.open.len() < table.limits.sessions
+        let mut open = Vec::new();
+        for place in table.places.values() {
+            if let Place::Open(session) = place {
+                open.push(session.clone());
+            }
+        }
+        let reserved = table.places.len() - open.len();
+        census.add_of::<(u64, Place)>("requests for sessions", reserved);
+        let size = size_of::<(u64, Place)>() + size_of::<Shared>();
+        census.add("sessions", open.len(), open.len() * size);
+        let heads = table.streams.iter().map(|(_, arrived)| arrived.len());
+        let streams = table.streams.len();
+        let bytes = streams * size_of::<(u64, Arrived)>() + heads.sum::<usize>();
+        census.add("streams without session", streams, bytes);
+        let (datagrams, bytes) = table.datagrams.held();
+        census.add("datagrams without session", datagrams, bytes);
+        census.add("tasks of sessions", table.tasks, 0);
+        drop(table);
+        for session in open {
+            session.census(census);
+        }
+    }
+
+    /// Counts a task.
+    pub(super) fn on_task(&self) -> Task {
+        self.lock().tasks += 1;
+        Task(self.clone())
     }
 
     /// Refuses the streams of a session whose request was refused.
@@ -74,7 +153,7 @@ impl Sessions {
     /// Takes a stream of the peer.
     pub(crate) fn on_stream(&self, id: u64, arrived: Arrived) {
         let mut table = self.lock();
-        if let Some(session) = table.open.get(&id).cloned() {
+        if let Some(session) = table.session(id) {
             drop(table);
             return session.on_stream(arrived);
         }
@@ -95,18 +174,12 @@ impl Sessions {
     /// Takes a datagram of the peer.
     fn on_datagram(&self, id: u64, data: Bytes) {
         let mut table = self.lock();
-        if let Some(session) = table.open.get(&id).cloned() {
+        if let Some(session) = table.session(id) {
             drop(table);
             return session.on_datagram(data);
         }
-        if table.gone.contains(&id) {
-            return;
-        }
-        table.waiting += data.len();
-        table.datagrams.push_back((id, data));
-        while table.waiting > table.limits.waiting_datagrams {
-            let oldest = table.datagrams.pop_front();
-            table.waiting -= oldest.map_or(0, |(_, oldest)| oldest.len());
+        if !table.gone.contains(&id) {
+            table.datagrams.push(id, data);
         }
     }
 
@@ -114,9 +187,13 @@ impl Sessions {
     pub(super) fn add(&self, session: &Arc<Shared>) {
         let id = session.id;
         let mut table = self.lock();
-        table.open.insert(id, session.clone());
+        table.places.insert(id, Place::Open(session.clone()));
         let (streams, datagrams) = table.take(id);
-        let reading = std::mem::replace(&mut table.reading, true);
+        let reader = table.reader.is_none().then(|| {
+            let (reader, ended) = oneshot::channel();
+            table.reader = Some(reader);
+            ended
+        });
         drop(table);
         for arrived in streams {
             session.on_stream(arrived);
@@ -124,18 +201,27 @@ impl Sessions {
         for data in datagrams {
             session.on_datagram(data);
         }
-        if !reading {
+        if let Some(ended) = reader {
             let (sessions, connection) = (self.clone(), session.connection.clone());
             session
                 .connection
-                .spawn(sessions.read_datagrams(connection));
+                .spawn(sessions.read_datagrams(connection, ended));
         }
     }
 
-    /// Gives the datagrams of the connection to their sessions.
-    async fn read_datagrams(self, connection: Connection) {
+    /// Gives the datagrams of the connection to their sessions, until there are none.
+    async fn read_datagrams(self, connection: Connection, mut ended: oneshot::Receiver<()>) {
+        let _task = self.on_task();
         let datagrams = Datagrams::new(connection);
-        while let Ok(Some((request, data))) = datagrams.recv().await {
+        loop {
+            let received = tokio::select! {
+                biased;
+                _ = &mut ended => return,
+                received = datagrams.recv() => received,
+            };
+            let Ok(Some((request, data))) = received else {
+                return;
+            };
             self.on_datagram(request.into_inner(), data);
         }
     }
@@ -147,12 +233,16 @@ impl Sessions {
 
     fn forget(&self, id: u64, code: u64) {
         let mut table = self.lock();
-        table.open.remove(&id);
+        table.places.remove(&id);
         table.gone.push_back(id);
         if table.gone.len() > REMEMBERED {
             table.gone.pop_front();
         }
         let (streams, _) = table.take(id);
+        let is_open = |place: &Place| matches!(place, Place::Open(_));
+        if !table.places.values().any(is_open) {
+            table.reader = None;
+        }
         drop(table);
         for arrived in streams {
             arrived.refuse(code);
@@ -160,10 +250,34 @@ impl Sessions {
     }
 }
 
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let is_reserved = matches!(
+            self.sessions.lock().places.get(&self.id),
+            Some(Place::Reserved)
+        );
+        if is_reserved {
+            self.sessions.forget(self.id, BUFFERED_STREAM_REJECTED);
+        }
+    }
+}
+
 impl Table {
+    fn has_room(&self) -> bool {
+        self.places.len() < self.limits.sessions
+    }
+
+    /// Returns a session that has started.
+    fn session(&self, id: u64) -> Option<Arc<Shared>> {
+        match self.places.get(&id) {
+            Some(Place::Open(session)) => Some(session.clone()),
+            Some(Place::Reserved) | None => None,
+        }
+    }
+
     /// Takes the streams and datagrams that wait for a session.
     fn take(&mut self, id: u64) -> (Vec<Arrived>, Vec<Bytes>) {
-        let (mut streams, mut datagrams) = (Vec::new(), Vec::new());
+        let mut streams = Vec::new();
         for (other, arrived) in std::mem::take(&mut self.streams) {
             if other == id {
                 streams.push(arrived);
@@ -171,14 +285,6 @@ impl Table {
                 self.streams.push_back((other, arrived));
             }
         }
-        for (other, data) in std::mem::take(&mut self.datagrams) {
-            if other == id {
-                self.waiting -= data.len();
-                datagrams.push(data);
-            } else {
-                self.datagrams.push_back((other, data));
-            }
-        }
-        (streams, datagrams)
+        (streams, self.datagrams.take(id))
     }
 }

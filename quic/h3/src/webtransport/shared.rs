@@ -7,10 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{Connection, StreamId};
+use hybriq::{Connection, StreamId, proto::census::Census};
 use tokio::sync::Notify;
 
-use super::{SessionError, capsule::Capsule, code::SESSION_GONE};
+use super::{SessionError, capsule::Capsule, code::SESSION_GONE, inbox::Inbox};
 
 /// A stream of the peer whose header was read, and the bytes behind it that were read as well.
 pub(crate) enum Arrived {
@@ -19,6 +19,13 @@ pub(crate) enum Arrived {
 }
 
 impl Arrived {
+    /// Returns the number of bytes behind the header that were read.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Bidi(_, _, head) | Self::Uni(_, head) => head.len(),
+        }
+    }
+
     /// Refuses the stream.
     pub(super) fn refuse(self, code: u64) {
         let mut recv = match self {
@@ -45,22 +52,37 @@ pub(super) struct Shared {
     changed: Notify,
     /// Told when there is a capsule to send.
     capsules: Notify,
-    max_datagrams: usize,
 }
 
-#[derive(Default)]
 struct State {
     bidi: VecDeque<Arrived>,
     uni: VecDeque<Arrived>,
-    datagrams: VecDeque<Bytes>,
-    /// Bytes of the datagrams.
-    waiting: usize,
+    datagrams: Inbox<()>,
     /// Sending ends that are open, each with the size of its header.
     sending: BTreeMap<u64, u64>,
     receiving: BTreeSet<u64>,
     draining: bool,
+    /// True once the peer was asked to end the session soon.
+    asked_to_drain: bool,
     capsules: VecDeque<Capsule>,
     end: Option<SessionError>,
+}
+
+impl State {
+    /// Returns the state of a session whose waiting datagrams may cost so many bytes.
+    fn new(max_datagrams: usize) -> Self {
+        Self {
+            bidi: VecDeque::new(),
+            uni: VecDeque::new(),
+            datagrams: Inbox::new(max_datagrams),
+            sending: BTreeMap::new(),
+            receiving: BTreeSet::new(),
+            draining: false,
+            asked_to_drain: false,
+            capsules: VecDeque::new(),
+            end: None,
+        }
+    }
 }
 
 impl Shared {
@@ -68,13 +90,12 @@ impl Shared {
         Self {
             id,
             connection,
-            state: Mutex::default(),
+            state: Mutex::new(State::new(max_datagrams)),
             bidi: Notify::new(),
             uni: Notify::new(),
             datagram: Notify::new(),
             changed: Notify::new(),
             capsules: Notify::new(),
-            max_datagrams,
         }
     }
 
@@ -104,12 +125,7 @@ impl Shared {
         if state.end.is_some() {
             return;
         }
-        state.waiting += data.len();
-        state.datagrams.push_back(data);
-        while state.waiting > self.max_datagrams {
-            let oldest = state.datagrams.pop_front();
-            state.waiting -= oldest.map_or(0, |oldest| oldest.len());
-        }
+        state.datagrams.push((), data);
         drop(state);
         self.datagram.notify_one();
     }
@@ -123,11 +139,7 @@ impl Shared {
     }
 
     pub(super) async fn datagram(&self) -> Result<Bytes, SessionError> {
-        let take = |state: &mut State| {
-            let datagram = state.datagrams.pop_front()?;
-            state.waiting -= datagram.len();
-            Some(datagram)
-        };
+        let take = |state: &mut State| state.datagrams.pop();
         self.wait(&self.datagram, take).await
     }
 
@@ -186,6 +198,20 @@ impl Shared {
         self.lock().end.clone()
     }
 
+    /// Counts what is held for the session, table by table.
+    pub(super) fn census(&self, census: &mut Census) {
+        let state = self.lock();
+        let queued = state.bidi.len() + state.uni.len();
+        let heads = state.bidi.iter().chain(&state.uni).map(Arrived::len);
+        let bytes = queued * size_of::<Arrived>() + heads.sum::<usize>();
+        census.add("streams not taken", queued, bytes);
+        let (datagrams, bytes) = state.datagrams.held();
+        census.add("datagrams not read", datagrams, bytes);
+        let open = state.sending.len() + state.receiving.len();
+        census.add_of::<u64>("ends of streams of sessions", open);
+        census.add_of::<Capsule>("capsules", state.capsules.len());
+    }
+
     /// Counts the open ends of a stream among those that end with the session.
     ///
     /// # Errors
@@ -223,7 +249,7 @@ impl Shared {
     /// Asks the peer to end the session soon.
     pub(super) fn drain(&self) {
         let mut state = self.lock();
-        if state.end.is_none() {
+        if state.end.is_none() && !std::mem::replace(&mut state.asked_to_drain, true) {
             state.capsules.push_back(Capsule::Drain);
             drop(state);
             self.capsules.notify_one();
@@ -249,7 +275,7 @@ impl Shared {
         if state.end.is_some() {
             return false;
         }
-        let ended = std::mem::take(&mut *state);
+        let ended = std::mem::replace(&mut *state, State::new(0));
         state.end = Some(end);
         drop(state);
         for (id, header) in ended.sending {

@@ -131,10 +131,11 @@ impl ClientBuilder {
     }
 
     /// Sets the largest size of the fields of a response, in bytes, each counted with 32 bytes more (RFC
-    /// 9114 §4.2.2). Default: 64 KiB.
+    /// 9114 §4.2.2). At most [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792 KiB, is used: a map of
+    /// fields takes no more than 24,576. Default: 64 KiB.
     #[must_use]
     pub fn header_list(mut self, bytes: u64) -> Self {
-        self.header_list = bytes;
+        self.header_list = bytes.min(hybriq_h3::MAX_FIELD_SECTION);
         self
     }
 

@@ -26,7 +26,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct Limits {
     /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
-    /// §4.2.2). Larger requests get 431. Default: 64 KiB.
+    /// §4.2.2). Larger requests get 431. At most [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792
+    /// KiB, is used: a map of fields takes no more than 24,576. Over HTTP/1.1, a request has at most 100
+    /// fields. Default: 64 KiB.
     pub header_list: u64,
     /// Longest time from the start of a request to its last field, and from the end of the handshake to the
     /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end.
@@ -75,6 +77,13 @@ pub enum EarlyMethods {
     Safe,
     /// All: the service decides by [`Peer::early`](crate::Peer::early).
     All,
+}
+
+impl Limits {
+    /// Returns the largest size of a request's fields that is used.
+    pub(crate) fn most_fields(&self) -> u64 {
+        self.header_list.min(hybriq_h3::MAX_FIELD_SECTION)
+    }
 }
 
 impl Default for Limits {

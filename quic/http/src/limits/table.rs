@@ -40,7 +40,7 @@ fn all() -> Vec<Line> {
         line(
             "header_list",
             kib(header_list),
-            "size of a request's fields, 32 bytes more for each",
+            "size of a request's fields, 32 bytes more for each; 792 KiB at most",
             [
                 "431",
                 "431, or the connection ends",

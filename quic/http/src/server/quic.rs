@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use h3::{error::Code, quic::SendStream as _};
+use h3::error::Code;
 use hybriq::Incoming;
 use hybriq_h3::Payload;
 
@@ -98,8 +98,9 @@ async fn serve<A: App>(
     if quic.shared.has_reached(Phase::Draining) {
         quic.standing.tell(Order::Drain, Cause::Shutdown);
     }
-    let header_list = quic.shared.limits.header_list;
+    let header_list = quic.shared.limits.most_fields();
     let transport = transport.max_frame(header_list);
+    let transport = transport.field_section_limit(header_list);
     let mut builder = h3::server::builder();
     let builder = builder.max_field_section_size(header_list);
     match Box::pin(builder.build(transport)).await {
@@ -124,7 +125,7 @@ async fn requests<A: App>(
 ) -> Result<(), h3::error::ConnectionError> {
     let mut answers = Answers::default();
     let mut take = async |request: Request| match quic.admit() {
-        Admission::Refuse => refuse(request),
+        Admission::Refuse => refuse(quic, request),
         Admission::Serve | Admission::ServeLast => {
             let running = Running::new(quic.clone());
             answers.start(request::answer(running, request, app.clone()));
@@ -172,7 +173,7 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
         while let Some(request) = connection.accept().await? {
             // Counts it among those that come too late.
             quic.admit();
-            refuse(request);
+            refuse(quic, request);
         }
         Ok(())
     };
@@ -195,7 +196,7 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
 }
 
 /// Refuses a request unseen: the client may send it again, on another connection.
-fn refuse(mut request: Request) {
-    let stream = &mut request.frame_stream;
-    stream.reset(Code::H3_REQUEST_REJECTED.value());
+fn refuse(quic: &Quic, request: Request) {
+    let code = Code::H3_REQUEST_REJECTED.value();
+    quic.requests.refuse(request, code);
 }

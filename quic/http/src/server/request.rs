@@ -3,10 +3,7 @@
 use std::pin::{Pin, pin};
 
 use bytes::{Buf, Bytes};
-use h3::{
-    error::{Code, StreamError},
-    server::RequestResolver,
-};
+use h3::{error::Code, server::RequestResolver};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{CONTENT_LENGTH, DATE, RETRY_AFTER},
@@ -14,7 +11,7 @@ use http::{
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Follows, Payload, Resolving, ResponseHead, SendStream};
+use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
 
 use super::{
     app::{App, BoxError},
@@ -36,19 +33,22 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let limits = &quic.shared.limits;
     // The block ends the future, whose place others take then.
     let resolved = {
-        let resolving = pin!(resolver.resolve_request());
-        within(limits.header_time, pin!(Resolving::new(resolving))).await
+        let resolving = quic.requests.resolve(resolver);
+        within(limits.header_time, pin!(resolving)).await
     };
     let (mut request, stream) = match resolved {
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request failed");
-            if matches!(error, StreamError::RemoteTerminate { .. }) {
+            if !error.is_answered() {
                 quic.on_cancelled();
             }
             return;
         }
-        Err(_) => return tracing::debug!("a request took too long to come"),
+        Err(_) => {
+            tracing::debug!("a request took too long to come");
+            return quic.on_cancelled();
+        }
     };
     let (mut send, recv) = stream.split();
     if quic.shared.watch.memory.is_short() {

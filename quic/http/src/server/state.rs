@@ -11,7 +11,7 @@ use std::{
 
 use h3::error::Code;
 use hybriq::{Blocked, Census, Connection, Direction, EarlyConnection, Side, StreamId};
-use hybriq_h3::{EarlyRequests, Protocols, webtransport::Sessions};
+use hybriq_h3::{EarlyRequests, Protocols, Requests, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 
 use super::{
@@ -40,6 +40,8 @@ pub(super) struct Quic {
     /// Facts that are known before the handshake is complete, if requests are answered then.
     early: Option<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
+    /// Requests whose fields have not come.
+    pub(super) requests: Requests,
     /// Requests of extended CONNECT, if they are allowed.
     pub(super) protocols: Option<Protocols>,
     /// Sessions of WebTransport, if they are allowed.
@@ -146,6 +148,7 @@ impl Quic {
             transport.webtransport(limits)
         });
         let replayable = transport.early_requests();
+        let requests = transport.requests();
         Arc::new(Self {
             shared,
             protocols,
@@ -153,6 +156,7 @@ impl Quic {
             handshake,
             early,
             replayable,
+            requests,
             running: AtomicU64::new(0),
             ended: Notify::new(),
             standing,

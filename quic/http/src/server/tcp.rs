@@ -208,11 +208,11 @@ fn builder(
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
-        .max_buf_size((limits.header_list as usize).max(8 << 10));
+        .max_buf_size((limits.most_fields() as usize).max(8 << 10));
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX))
+        .max_header_list_size(limits.most_fields() as u32)
         .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
         .max_local_error_reset_streams(LOCAL_RESETS)

@@ -4,7 +4,7 @@ use http::{
     HeaderValue, Method, Request, Response, StatusCode,
     header::{CONTENT_LENGTH, DATE},
 };
-use hybriq_h3::{Payload, RecvStream, SendStream};
+use hybriq_h3::{Payload, RecvStream, SendStream, webtransport::Reservation};
 
 use super::{
     Connect,
@@ -27,6 +27,8 @@ pub(super) struct Offer {
     give: Give,
     recv: Recv,
     session: Session,
+    /// Place of the session, until it is over. Dropped earlier, the session is refused.
+    reservation: Option<Reservation>,
 }
 
 /// Session of WebTransport that a request asks for.
@@ -62,11 +64,12 @@ impl Offer {
         let id = recv.id();
         let (upgrade, give) = Upgrade::over_quic(protocol);
         let mut session = Session::None;
+        let mut reservation = None;
         if webtransport::is_webtransport(protocol) {
             let sessions = quic.sessions.clone();
             let sessions = sessions.ok_or(Refusal::Status(StatusCode::NOT_IMPLEMENTED))?;
-            if !sessions.has_room() {
-                sessions.refuse(id);
+            reservation = sessions.reserve(id);
+            if reservation.is_none() {
                 return Err(Refusal::Status(StatusCode::TOO_MANY_REQUESTS));
             }
             session = if request.headers().contains_key(webtransport::DRAFT02) {
@@ -92,6 +95,7 @@ impl Offer {
             give,
             recv,
             session,
+            reservation,
         })
     }
 
@@ -105,9 +109,6 @@ impl Offer {
         mut response: Response<B>,
     ) -> Result<(), (Send, Response<B>)> {
         if !response.status().is_success() {
-            if let (true, Some(sessions)) = (self.session != Session::None, &quic.sessions) {
-                sessions.refuse(self.recv.id());
-            }
             return Err((send, response));
         }
         let headers = response.headers_mut();
@@ -136,6 +137,7 @@ impl Offer {
                 _ = established.connection.closed() => {}
             }
         }
+        drop(self.reservation);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 mod aioquic;
 mod chromium;
+mod floods;
 mod sessions;
 #[path = "../support/mod.rs"]
 mod support;

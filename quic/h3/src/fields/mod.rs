@@ -1,7 +1,10 @@
 //! A look at the field section of a request, before `h3` decodes it.
 //!
 //! `h3` keeps the last of several equal pseudo-header fields, and forgets where they stood. So the names
-//! of pseudo-header fields are followed here; values are not decoded.
+//! of pseudo-header fields are followed here; values are not decoded. Both read integers, indices and
+//! lengths alike, and what cannot be read here does not get to `h3`. Faults in Huffman codes are left to it.
+//!
+//! `h3` also panics when there are more fields than a map of the crate `http` can have.
 
 use bytes::Buf;
 
@@ -65,57 +68,78 @@ const LITERALS: [(Pseudo, &[u8], &[u8]); 5] = [
 ];
 
 /// Findings of a look at a field section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Findings {
-    /// True if the pseudo-header fields are those of a request: each at most once, before all other
-    /// fields, and none of responses (RFC 9114 §4.3).
-    pub(crate) well_formed: bool,
+    /// Number of fields.
+    pub(crate) count: usize,
     /// Position of the name `:protocol` in the section.
     pub(crate) protocol: Option<usize>,
 }
 
-/// Looks at an encoded section (RFC 9204 §4.5) of a request.
-///
-/// A section that cannot be read is called well-formed: `h3` finds its fault.
-pub(crate) fn inspect(whole: &[u8]) -> Findings {
-    let mut protocol = None;
-    let well_formed = is_well_formed(whole, &mut protocol);
-    Findings {
-        well_formed,
-        protocol,
-    }
+/// Fault of a field section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The section cannot be read (RFC 9204 §2.2).
+    Unreadable,
+    /// The pseudo-header fields are not those of a request: each at most once, before all other fields, and
+    /// none of responses (RFC 9114 §4.3).
+    Malformed,
 }
 
-fn is_well_formed(whole: &[u8], protocol: &mut Option<usize>) -> bool {
+/// Looks at an encoded section (RFC 9204 §4.5) of a request.
+///
+/// # Errors
+/// The section cannot be read, or is not that of a request.
+pub(crate) fn inspect(whole: &[u8]) -> Result<Findings, Fault> {
     let mut section = whole;
-    // The prefix: Required Insert Count, and Base.
-    if integer(&mut section, 8).is_none() || integer(&mut section, 7).is_none() {
-        return true;
-    }
+    read_prefix(&mut section)?;
+    let mut findings = Findings::default();
     let mut seen = [false; LITERALS.len()];
-    let mut ordinary = false;
+    let (mut ordinary, mut malformed) = (false, false);
     while !section.is_empty() {
         let mut start = section;
-        match line(&mut section) {
-            None => return true,
-            Some(Name::Ordinary) => ordinary = true,
-            Some(Name::Prohibited) => return false,
-            Some(Name::Pseudo(pseudo)) => {
-                let Some(seen) = seen.get_mut(pseudo as usize) else {
-                    return true;
-                };
-                if *seen || ordinary {
-                    return false;
-                }
-                *seen = true;
+        let name = line(&mut section).ok_or(Fault::Unreadable)?;
+        findings.count += 1;
+        match name {
+            Name::Ordinary => ordinary = true,
+            Name::Prohibited => malformed = true,
+            Name::Pseudo(pseudo) => {
+                let seen = seen.get_mut(pseudo as usize);
+                malformed |= ordinary || seen.is_none_or(|seen| std::mem::replace(seen, true));
                 if pseudo == Pseudo::Protocol {
                     let name = string(&mut start, 3).map_or(0, <[u8]>::len);
-                    *protocol = Some(whole.len() - start.len() - name);
+                    findings.protocol = Some(whole.len() - start.len() - name);
                 }
             }
         }
     }
-    true
+    if malformed {
+        return Err(Fault::Malformed);
+    }
+    Ok(findings)
+}
+
+/// Returns the number of fields of any encoded section.
+///
+/// # Errors
+/// The section cannot be read.
+pub(crate) fn count(mut section: &[u8]) -> Result<usize, Fault> {
+    read_prefix(&mut section)?;
+    let mut count = 0;
+    while !section.is_empty() {
+        line(&mut section).ok_or(Fault::Unreadable)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Reads the prefix: Required Insert Count, and Base.
+fn read_prefix(section: &mut &[u8]) -> Result<(), Fault> {
+    let prefix = (integer(section, 8), integer(section, 7));
+    match prefix {
+        (Some(_), Some(_)) => Ok(()),
+        _ => Err(Fault::Unreadable),
+    }
 }
 
 /// Reads a field line, and returns its name.
@@ -124,12 +148,12 @@ fn line(section: &mut &[u8]) -> Option<Name> {
     if first & 0x80 != 0 {
         // Indexed (RFC 9204 §4.5.2); bit 6 says that the index is that of the static table.
         let index = integer(section, 6)?;
-        return (first & 0x40 != 0).then(|| named(index));
+        return (first & 0x40 != 0).then(|| named(index))?;
     }
     let name = if first & 0x40 != 0 {
         // Literal with the name of an entry (§4.5.4).
         let index = integer(section, 4)?;
-        (first & 0x10 != 0).then(|| named(index))?
+        (first & 0x10 != 0).then(|| named(index))??
     } else if first & 0x20 != 0 {
         // Literal with a literal name (§4.5.6).
         let coding = if first & 0x08 == 0 {
@@ -146,17 +170,19 @@ fn line(section: &mut &[u8]) -> Option<Name> {
     Some(name)
 }
 
-/// Returns the name of an entry of the static table (RFC 9204 Appendix A).
-fn named(index: u64) -> Name {
-    match index {
+/// Returns the name of an entry of the static table (RFC 9204 Appendix A), which has 99.
+fn named(index: u64) -> Option<Name> {
+    let name = match index {
         0 => Name::Pseudo(Pseudo::Authority),
         1 => Name::Pseudo(Pseudo::Path),
         15..=21 => Name::Pseudo(Pseudo::Method),
         22 | 23 => Name::Pseudo(Pseudo::Scheme),
         // `:status`.
         24..=28 | 63..=71 => Name::Prohibited,
-        _ => Name::Ordinary,
-    }
+        0..=98 => Name::Ordinary,
+        _ => return None,
+    };
+    Some(name)
 }
 
 fn literal(name: &[u8], coding: Coding) -> Name {
@@ -189,14 +215,15 @@ fn string<'a>(section: &mut &'a [u8], bits: u32) -> Option<&'a [u8]> {
     Some(string)
 }
 
-/// Reads an integer with a prefix of so many bits (RFC 7541 §5.1).
+/// Reads an integer with a prefix of so many bits (RFC 7541 §5.1), and up to nine bytes behind it: 63 bits, as
+/// `h3` does.
 fn integer(section: &mut &[u8], bits: u32) -> Option<u64> {
     let most = (1_u64 << bits) - 1;
     let mut value = u64::from(section.try_get_u8().ok()?) & most;
     if value < most {
         return Some(value);
     }
-    for shift in (0..56).step_by(7) {
+    for shift in (0..63).step_by(7) {
         let byte = section.try_get_u8().ok()?;
         value += u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
@@ -207,62 +234,4 @@ fn integer(section: &mut &[u8], bits: u32) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn well_formed(section: &[u8]) -> bool {
-        inspect(section).well_formed
-    }
-
-    /// `:method`, `:scheme`, `:path` from the static table, `:authority` with a value.
-    const GET: [u8; 8] = [0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
-
-    fn with(lines: &[u8]) -> Vec<u8> {
-        [&GET, lines].concat()
-    }
-
-    #[test]
-    fn requests_are_well_formed() {
-        assert!(well_formed(&GET));
-        // `accept: */*`, a literal name, a name with Huffman code.
-        assert!(well_formed(&with(&[
-            0xdd, 0x21, b'x', 1, b'y', 0x2a, 0x9d, 0x7f, 0
-        ])));
-        // `:protocol` as it is, and in Huffman code.
-        let plain = [&[0x27, 2][..], b":protocol", &[0]].concat();
-        assert!(well_formed(&with(&plain)));
-        let huffman = [&[0x2f, 0][..], LITERALS[4].2, &[0]].concat();
-        assert!(well_formed(&with(&huffman)));
-        assert!(!well_formed(&with(&[&plain[..], &huffman].concat())));
-    }
-
-    #[test]
-    fn faults_are_found() {
-        for (name, _, huffman) in LITERALS {
-            if name != Pseudo::Protocol {
-                let len = huffman.len() as u8;
-                let line = if len < 7 {
-                    [&[0x28 | len][..], huffman, &[0]].concat()
-                } else {
-                    [&[0x2f, len - 7][..], huffman, &[0]].concat()
-                };
-                assert!(!well_formed(&with(&line)), "twice");
-            }
-        }
-        assert!(!well_formed(&with(&[0xd1])), "`:method` twice");
-        assert!(!well_formed(&with(&[0xd9])), "`:status`");
-        assert!(!well_formed(&with(&[0x22, b':', b'x', 0])), "unknown");
-        assert!(!well_formed(&[0, 0, 0xdd, 0xd1]), "after a field");
-    }
-
-    /// Whatever comes, there is an answer.
-    #[test]
-    fn any_bytes_are_read() {
-        for first in 0..=255 {
-            for second in 0..=255 {
-                let _ = well_formed(&[0, 0, first, second, 0xff, 0xff, 0xff]);
-                let _ = well_formed(&[first, second]);
-            }
-        }
-    }
-}
+mod tests;

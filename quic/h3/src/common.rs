@@ -1,0 +1,88 @@
+//! What a connection and its streams share.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use hybriq::proto::census::Census;
+
+use crate::{protocols::Protocols, settings::Arrival, transport::Transport};
+
+/// State that a connection and its streams share.
+pub(crate) struct Common {
+    pub(crate) transport: Transport,
+    /// Streams of extended CONNECT, if it is on.
+    pub(crate) protocols: Option<Protocols>,
+    /// The settings of the peer, if somebody waits for them.
+    pub(crate) settings: Option<Arrival>,
+    pub(crate) counts: Arc<Counts>,
+}
+
+/// What is held for a connection beside what the transport holds.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Requests that `h3` has accepted, and whose fields have not come.
+    requests: AtomicUsize,
+    /// Streams with a frame that is not whole.
+    holding: AtomicUsize,
+    /// Bytes of these frames.
+    held: AtomicUsize,
+    /// Streams of the peer whose beginning does not tell yet what they are.
+    unis: AtomicUsize,
+    bidis: AtomicUsize,
+}
+
+impl Common {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self {
+            transport,
+            protocols: None,
+            settings: None,
+            counts: Arc::default(),
+        }
+    }
+}
+
+impl Counts {
+    /// Counts what is held, table by table.
+    pub(crate) fn census(&self, census: &mut Census) {
+        let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        census.add("requests without fields", of(&self.requests), 0);
+        census.add("unfinished frames", of(&self.holding), of(&self.held));
+        census.add("unidirectional streams without type", of(&self.unis), 0);
+        census.add("bidirectional streams without type", of(&self.bidis), 0);
+    }
+
+    /// Notes the number of unidirectional streams whose type is not known.
+    pub(crate) fn set_unis(&self, count: usize) {
+        self.unis.store(count, Ordering::Relaxed);
+    }
+
+    /// Notes the number of bidirectional streams that may be requests, or belong to a session.
+    pub(crate) fn set_bidis(&self, count: usize) {
+        self.bidis.store(count, Ordering::Relaxed);
+    }
+
+    /// Counts a request that `h3` accepts.
+    pub(crate) fn on_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request whose fields came, or which is given up.
+    pub(crate) fn on_request_over(&self) {
+        self.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts the bytes that a stream holds, which it held so many of before.
+    pub(crate) fn on_held(&self, before: usize, now: usize) {
+        if before == 0 {
+            self.holding.fetch_add(1, Ordering::Relaxed);
+        }
+        if now == 0 {
+            self.holding.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.held.fetch_add(now, Ordering::Relaxed);
+        self.held.fetch_sub(before, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,168 @@
+//! Requests whose fields have not come.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Buf, Bytes};
+use h3::{
+    error::{Code, StreamError},
+    frame::FrameStreamError,
+    proto::frame::{Frame, PayloadLen},
+    quic::{self, OpenStreams, SendStream as _, StreamErrorIncoming},
+    server::{RequestResolver, RequestStream},
+};
+use http::Request;
+use hybriq::proto::census::Census;
+
+use crate::{common::Counts, refusal::Resolving};
+
+/// The requests of a server's connection that `h3` has accepted, and whose fields have not come.
+///
+/// `h3` forgets a request only if its fields came: one that ends before, or whose reader is dropped, stays
+/// in a list for the life of the connection. Those that are read here do not.
+///
+/// # Examples
+/// ```no_run
+/// # use hybriq_h3::Payload;
+/// # async fn run(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+/// let connection = hybriq_h3::Connection::new(connection);
+/// let requests = connection.requests();
+/// let mut connection = h3::server::Connection::<_, Payload>::new(connection).await?;
+/// while let Some(resolver) = connection.accept().await? {
+///     let (request, stream) = requests.resolve(resolver).await?;
+///     println!("{}", request.uri());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Requests(Arc<Counts>);
+
+/// Reason why a request is not answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The stream ended before the fields of the request. It was reset with H3_REQUEST_INCOMPLETE.
+    #[error("the stream ended before the fields of the request")]
+    Incomplete,
+    /// The client reset the stream, with this code of HTTP/3, before the fields of the request had come.
+    #[error("the client reset the stream with code {0:#x}")]
+    Reset(u64),
+    /// The client broke a rule or a limit.
+    #[error("{0}")]
+    Broken(String),
+    /// `h3` refused or answered the request, or the connection is over.
+    #[error(transparent)]
+    H3(#[from] StreamError),
+}
+
+impl RequestError {
+    /// Returns true if the request was answered: it had too many fields.
+    pub fn is_answered(&self) -> bool {
+        matches!(self, Self::H3(StreamError::HeaderTooBig { .. }))
+    }
+}
+
+type Resolved<C, B> = (
+    Request<()>,
+    RequestStream<<C as OpenStreams<B>>::BidiStream, B>,
+);
+
+impl Requests {
+    pub(crate) fn new(counts: Arc<Counts>) -> Self {
+        Self(counts)
+    }
+
+    /// Reads the fields of a request. The answer of `h3` to one with too many fields arrives, as that of
+    /// [`Resolving`] does.
+    ///
+    /// # Errors
+    /// The stream or the connection ended before, the client broke a rule, or `h3` answered the request
+    /// itself.
+    ///
+    /// # Cancel safety
+    /// The stream is reset with H3_REQUEST_CANCELLED if the future is dropped before it is ready.
+    pub async fn resolve<C: quic::Connection<B>, B: Buf>(
+        &self,
+        resolver: RequestResolver<C, B>,
+    ) -> Result<Resolved<C, B>, RequestError> {
+        let mut pending = Pending(Some((resolver, &self.0)));
+        let read = poll_fn(|cx| pending.poll_frame(cx)).await;
+        let (resolver, frame) = read?;
+        let resolved = resolver.accept_with_frame(frame)?;
+        self.0.on_request_over();
+        Ok(Resolving::new(pin!(resolved.resolve())).await?)
+    }
+
+    /// Counts what the connection holds beside its transport: requests without fields, frames that are not
+    /// whole, streams that do not tell yet what they are. All are 0 on a connection that is at rest.
+    ///
+    /// Only requests that are read by [`resolve`](Self::resolve), or refused, are over.
+    pub fn census(&self, census: &mut Census) {
+        self.0.census(census);
+    }
+
+    /// Refuses a request without reading it. Its stream is reset with this code.
+    pub fn refuse<C: quic::Connection<B>, B: Buf>(
+        &self,
+        mut resolver: RequestResolver<C, B>,
+        code: u64,
+    ) {
+        resolver.frame_stream.reset(code);
+        drop(Pending(Some((resolver, &self.0))));
+    }
+}
+
+/// A request whose fields have not come.
+struct Pending<'a, C: quic::Connection<B>, B: Buf>(Option<(RequestResolver<C, B>, &'a Counts)>);
+
+/// First frame of a request.
+type First = Result<Option<Frame<PayloadLen>>, FrameStreamError>;
+
+impl<C: quic::Connection<B>, B: Buf> Pending<'_, C, B> {
+    /// Returns the first frame, unless the stream ends before.
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(RequestResolver<C, B>, First), RequestError>> {
+        let Some((resolver, _)) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        let stream = &mut resolver.frame_stream;
+        let frame = match ready!(stream.poll_next(cx)) {
+            Ok(None) => {
+                stream.reset(Code::H3_REQUEST_INCOMPLETE.value());
+                return Poll::Ready(Err(RequestError::Incomplete));
+            }
+            Err(FrameStreamError::Quic(StreamErrorIncoming::StreamTerminated { error_code })) => {
+                return Poll::Ready(Err(RequestError::Reset(error_code)));
+            }
+            Err(FrameStreamError::Quic(StreamErrorIncoming::Unknown(error))) => {
+                return Poll::Ready(Err(RequestError::Broken(error.to_string())));
+            }
+            // Other errors end the connection.
+            frame => frame,
+        };
+        let Some((resolver, _)) = self.0.take() else {
+            return Poll::Pending;
+        };
+        Poll::Ready(Ok((resolver, frame)))
+    }
+}
+
+impl<C: quic::Connection<B>, B: Buf> Drop for Pending<'_, C, B> {
+    /// Makes `h3` forget the request, for which it must have fields: there are none in these.
+    fn drop(&mut self) {
+        let Some((resolver, counts)) = self.0.take() else {
+            return;
+        };
+        let fields = Frame::Headers(Bytes::from_static(&[0, 0]));
+        if resolver.accept_with_frame(Ok(Some(fields))).is_ok() {
+            counts.on_request_over();
+        }
+    }
+}

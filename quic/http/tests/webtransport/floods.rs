@@ -1,0 +1,242 @@
+//! Clients that try to make a server with sessions hold much.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use crate::support::{Certificate, Http3, Running, run_with, soon};
+use axum::{Extension, Router, routing::any};
+use h3::quic::StreamId;
+use http::{Method, Request, StatusCode};
+use hybriq::{ServerConfig, TransportConfig};
+use hybriq_http::{
+    Server,
+    webtransport::{Limits, Session, WebTransport},
+};
+use tokio::sync::{Semaphore, mpsc};
+
+/// A server whose service takes its time before it accepts a session.
+struct Slow {
+    server: Running,
+    /// Requests that the service got.
+    asked: mpsc::UnboundedReceiver<()>,
+    /// Requests whose service was dropped, or has answered.
+    over: mpsc::UnboundedReceiver<()>,
+    /// Permits to answer.
+    answers: Arc<Semaphore>,
+    sessions: mpsc::UnboundedReceiver<Session>,
+}
+
+/// Tells when it is dropped.
+struct Guard(mpsc::UnboundedSender<()>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+impl Slow {
+    fn with(limits: Limits) -> Self {
+        Self::on(Certificate::shared().config(), limits)
+    }
+
+    fn on(config: ServerConfig, limits: Limits) -> Self {
+        let (ask, asked) = mpsc::unbounded_channel();
+        let (end, over) = mpsc::unbounded_channel();
+        let (start, sessions) = mpsc::unbounded_channel();
+        let answers = Arc::new(Semaphore::new(0));
+        let permits = answers.clone();
+        let accept = move |Extension(request): Extension<WebTransport>| {
+            let (ask, permits, start) = (ask.clone(), permits.clone(), start.clone());
+            let guard = Guard(end.clone());
+            async move {
+                let _guard = guard;
+                ask.send(()).unwrap();
+                permits.acquire().await.unwrap().forget();
+                request.accept(async move |session| {
+                    let _ = start.send(session);
+                })
+            }
+        };
+        let router = Router::new().route("/chat", any(accept));
+        let builder = Server::builder().webtransport(limits);
+        Self {
+            server: run_with(builder, config, router),
+            asked,
+            over,
+            answers,
+            sessions,
+        }
+    }
+}
+
+type Stream =
+    h3::client::RequestStream<hybriq_h3::BidiStream<hybriq_h3::Payload>, hybriq_h3::Payload>;
+
+/// Asks for a session beside others on the connection.
+async fn ask(client: &Http3) -> Stream {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::CONNECT;
+    *request.uri_mut() = "https://localhost/chat".parse().unwrap();
+    let protocol = h3::ext::Protocol::WEB_TRANSPORT;
+    request.extensions_mut().insert(protocol);
+    let mut requests = client.requests.clone();
+    soon(requests.send_request(request)).await.unwrap()
+}
+
+/// Requests count from their arrival, however slow the service is, and no longer than they last.
+#[tokio::test]
+async fn requests_for_sessions_count_before_they_are_answered() {
+    let mut limits = Limits::default();
+    limits.sessions = 1;
+    let mut host = Slow::with(limits);
+    let client = Http3::connect(host.server.address()).await;
+    let mut first = ask(&client).await;
+    soon(host.asked.recv()).await.unwrap();
+    for _ in 1..10 {
+        let mut other = ask(&client).await;
+        let answer = tokio::select! {
+            answer = soon(other.recv_response()) => answer.unwrap(),
+            _ = host.asked.recv() => panic!("the service got a request beyond the limit"),
+        };
+        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+    host.answers.add_permits(1);
+    let answer = soon(first.recv_response()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let session = soon(host.sessions.recv()).await.unwrap();
+    soon(host.over.recv()).await.unwrap();
+
+    // The place of a session that ended is free, and that of a request that was cancelled.
+    session.close(0, "");
+    drop((first, session));
+    let cancelled = loop {
+        let mut other = ask(&client).await;
+        tokio::select! {
+            answer = soon(other.recv_response()) => {
+                assert_eq!(answer.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
+            }
+            _ = host.asked.recv() => break other,
+        }
+    };
+    drop(cancelled);
+    soon(host.over.recv()).await.unwrap();
+    let mut last = ask(&client).await;
+    host.answers.add_permits(1);
+    let answer = soon(last.recv_response()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+}
+
+/// Datagrams cost their place as well, so that empty ones are bounded too.
+#[tokio::test]
+async fn datagrams_without_payload_are_bounded() {
+    let mut limits = Limits::default();
+    limits.datagrams = 10 * 100;
+    let mut host = Slow::with(limits);
+    host.answers.add_permits(1);
+    let client = Http3::connect(host.server.address()).await;
+    let mut request = ask(&client).await;
+    soon(request.recv_response()).await.unwrap();
+    let session = soon(host.sessions.recv()).await.unwrap();
+    let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
+    for _ in 0..500 {
+        datagrams.send(request.id(), b"").unwrap();
+    }
+    datagrams.send(request.id(), b"end").unwrap();
+    // The stream is sent after them, so that they have come.
+    let mut send = soon(client.connection.open_uni()).await.unwrap();
+    let id = request.id().into_inner() as u8;
+    soon(send.write_all(&[0x40, 0x54, id])).await.unwrap();
+    soon(session.accept_uni()).await.unwrap();
+    let mut count = 1;
+    while soon(session.recv_datagram()).await.unwrap() != "end" {
+        count += 1;
+    }
+    assert!(count <= 10, "{count}");
+}
+
+/// Opens streams with nothing but a header as long as the server allows, and returns their number.
+fn flood(client: &mut Http3, bidi: bool, session: u8) -> usize {
+    let mut cx = Context::from_waker(Waker::noop());
+    let connection = &mut client.connection;
+    let mut count = 0;
+    loop {
+        let header = [0x40, if bidi { 0x41 } else { 0x54 }, session];
+        let opened = if bidi {
+            connection
+                .poll_open_bidi(&mut cx)
+                .map_ok(|(send, mut recv)| {
+                    recv.stop(0);
+                    send
+                })
+        } else {
+            connection.poll_open_uni(&mut cx)
+        };
+        let Poll::Ready(opened) = opened else {
+            return count;
+        };
+        let mut send = opened.unwrap();
+        let Poll::Ready(Ok(3)) = send.poll_write(&mut cx, &header) else {
+            panic!("no room for a header");
+        };
+        send.finish();
+        count += 1;
+    }
+}
+
+/// Sends datagrams back and forth, so that all that came before was read, and its credit has come back.
+async fn round_trips(client: &Http3, session: &Session, id: StreamId) {
+    let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
+    for _ in 0..3 {
+        datagrams.send(id, b"ping").unwrap();
+        assert_eq!(soon(session.recv_datagram()).await.unwrap(), "ping");
+        session.send_datagram(b"pong").unwrap();
+        assert!(soon(datagrams.recv()).await.unwrap().is_some());
+    }
+}
+
+/// Streams give their credit back when the application has taken them, or their session is over.
+#[tokio::test]
+async fn streams_that_nobody_takes_are_bounded() {
+    const MOST: usize = 20;
+    for bidi in [true, false] {
+        let transport = TransportConfig::new()
+            .max_bidi_streams(MOST as u64)
+            .max_uni_streams(MOST as u64);
+        let config = Certificate::shared().config().transport(transport);
+        let mut host = Slow::on(config, Limits::default());
+        host.answers.add_permits(1);
+        let mut client = Http3::connect(host.server.address()).await;
+        let mut request = ask(&client).await;
+        soon(request.recv_response()).await.unwrap();
+        let session = soon(host.sessions.recv()).await.unwrap();
+        let id = request.id();
+        let mut opened = 0;
+        for _ in 0..5 {
+            opened += flood(&mut client, bidi, id.into_inner() as u8);
+            round_trips(&client, &session, id).await;
+        }
+        assert!(opened < MOST, "{opened} streams");
+
+        for _ in 0..opened {
+            let mut recv = if bidi {
+                soon(session.accept_bi()).await.unwrap().1
+            } else {
+                soon(session.accept_uni()).await.unwrap()
+            };
+            assert_eq!(soon(recv.read_to_end(0)).await.unwrap(), b"");
+        }
+        round_trips(&client, &session, id).await;
+        let again = flood(&mut client, bidi, id.into_inner() as u8);
+        assert!(again > MOST / 2, "{again} streams");
+
+        session.close(0, "");
+        if bidi {
+            soon(client.connection.open_bidi()).await.unwrap();
+        } else {
+            soon(client.connection.open_uni()).await.unwrap();
+        }
+    }
+}

@@ -84,10 +84,11 @@ impl Sender {
                         continue;
                     }
                     self.body.settle();
-                    let now = Instant::now();
-                    self.shared
-                        .pool
-                        .learn(&self.origin, response.headers(), now);
+                    if let Some(peer) = response.extensions().get::<Peer>() {
+                        let (fields, from) = (response.headers(), peer.address.ip());
+                        let now = Instant::now();
+                        self.shared.pool.learn(&self.origin, fields, from, now);
+                    }
                     return Ok(response);
                 }
                 Err(failure) => {
@@ -286,7 +287,9 @@ impl Sender {
             if matches!(reason, NoAnswer | HandshakeTimedOut | TimedOut)
                 && self.http3 != Http3::Only
             {
-                self.shared.pool.on_broken(&http3.place, Instant::now());
+                self.shared
+                    .pool
+                    .on_broken(&self.origin, &http3.place, Instant::now());
             }
         }
     }

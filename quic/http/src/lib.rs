@@ -90,7 +90,9 @@ pub mod webtransport;
 
 pub use access_log::{AccessEntry, AccessLog, Logged, LoggedFuture};
 pub use body::{Body, BodyError};
-pub use client::{Client, ClientBuilder, ClientError, Http3, QuicError, ResponseFuture};
+pub use client::{
+    Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
+};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Server, ServerBuilder};

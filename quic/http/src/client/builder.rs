@@ -6,7 +6,7 @@ use hybriq::{ClientConfig, ConfigError};
 use tokio_rustls::TlsConnector;
 
 use super::{
-    Client,
+    Client, OfferedHosts,
     addresses::{Lookup, Resolver},
     connect::{Quic, Shared, Times},
     origin::Origin,
@@ -62,6 +62,7 @@ impl Default for ClientBuilder {
             limits: pool::Limits {
                 servers: 256,
                 http1: 16,
+                offered: OfferedHosts::default(),
             },
             lookup: Lookup {
                 fixed: HashMap::new(),
@@ -96,6 +97,14 @@ impl ClientBuilder {
     #[must_use]
     pub fn http3_for(mut self, host: &str, port: u16, http3: Http3) -> Self {
         self.http3_for.push((Origin::new(host, port), http3));
+        self
+    }
+
+    /// Sets which hosts a server may offer by `alt-svc` to be asked over HTTP/3 in its place. Default: its own,
+    /// [`OfferedHosts::Same`].
+    #[must_use]
+    pub fn offered_hosts(mut self, hosts: OfferedHosts) -> Self {
+        self.limits.offered = hosts;
         self
     }
 

@@ -128,8 +128,9 @@ impl Shared {
         let shared = self.clone();
         tokio::spawn(async move {
             let (progress, _) = watch::channel(Progress::Connecting);
-            let quic = shared.clone().over_quic(origin, place.clone(), &progress);
-            shared.judge(&place, quic.await);
+            let quic = shared.clone();
+            let quic = quic.over_quic(origin.clone(), place.clone(), &progress);
+            shared.judge(&origin, &place, quic.await);
         });
     }
 
@@ -158,8 +159,8 @@ impl Shared {
                 ended = &mut tcp => match ended {
                     Ok(()) => {
                         // The QUIC connection may be ready for later requests.
-                        let shared = self.clone();
-                        tokio::spawn(async move { shared.judge(&place, quic.await) });
+                        let (shared, origin) = (self.clone(), origin.clone());
+                        tokio::spawn(async move { shared.judge(&origin, &place, quic.await) });
                         return Ok(());
                     }
                     Err(tcp) => return quic.await.map_err(|quic| (Some(quic), Some(tcp))),
@@ -168,7 +169,7 @@ impl Shared {
         };
         match tcp.await {
             Ok(()) => {
-                self.judge(&place, Err(failed));
+                self.judge(origin, &place, Err(failed));
                 Ok(())
             }
             Err(tcp) => Err((Some(failed), Some(tcp))),
@@ -176,10 +177,10 @@ impl Shared {
     }
 
     /// Leaves a place out for a while if HTTP/3 fails there although TCP works.
-    fn judge(&self, place: &Origin, over_quic: Result<(), QuicError>) {
+    fn judge(&self, origin: &Origin, place: &Origin, over_quic: Result<(), QuicError>) {
         if let Err(error) = over_quic {
-            tracing::debug!(%place, %error, "no HTTP/3 for a while");
-            self.pool.on_broken(place, Instant::now());
+            tracing::debug!(%origin, %place, %error, "no HTTP/3 for a while");
+            self.pool.on_broken(origin, place, Instant::now());
         }
     }
 
@@ -240,8 +241,16 @@ impl Shared {
             has_early: AtomicBool::new(false),
         };
         let connected = async {
-            let found = self.lookup.find(&place).await;
-            let addresses = found.map_err(QuicError::Resolve)?;
+            let mut addresses = self.lookup.find(&place).await.map_err(QuicError::Resolve)?;
+            if place != origin {
+                self.pool.reach(&origin, &place).keep(&mut addresses);
+                if addresses.is_empty() {
+                    let text =
+                        "its addresses are less public than those of the server that offers it";
+                    let excluded = io::Error::new(io::ErrorKind::PermissionDenied, text);
+                    return Err(QuicError::Resolve(excluded));
+                }
+            }
             let connected = first(addresses, self.times.delay, |address| attempt.to(address));
             let none = || QuicError::Resolve(io::ErrorKind::NotFound.into());
             connected.await.map_err(|error| error.unwrap_or_else(none))

@@ -84,10 +84,11 @@ impl Sender {
                         continue;
                     }
                     self.body.settle();
-                    let now = Instant::now();
-                    self.shared
-                        .pool
-                        .learn(&self.origin, response.headers(), now);
+                    if let Some(peer) = response.extensions().get::<Peer>() {
+                        let (fields, from) = (response.headers(), peer.address.ip());
+                        let now = Instant::now();
+                        self.shared.pool.learn(&self.origin, fields, from, now);
+                    }
                     return Ok(response);
                 }
                 Err(failure) => {
@@ -290,7 +291,8 @@ impl Sender {
                 NoAnswer | HandshakeTimedOut | TimedOut | Unreachable { .. } | AddressGone { .. }
             );
             if is_dead && self.http3 != Http3::Only {
-                self.shared.pool.on_broken(&http3.place, Instant::now());
+                let pool = &self.shared.pool;
+                pool.on_broken(&self.origin, &http3.place, Instant::now());
             }
         }
     }

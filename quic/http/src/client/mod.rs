@@ -28,6 +28,7 @@ use hybriq::{Census, ClientConfig, ConfigError};
 use tower_service::Service;
 
 pub use self::{
+    alt_svc::OfferedHosts,
     builder::ClientBuilder,
     error::{ClientError, QuicError},
     policy::Http3,
@@ -46,7 +47,7 @@ use crate::Body;
 /// the answer offers HTTP/3 by `alt-svc`, a connection over QUIC is made beside the next requests, and later
 /// ones use it. When there is no connection, QUIC is tried first, and TCP too when there is no answer after
 /// [`ClientBuilder::attempt_delay`]. Where HTTP/3 fails and TCP works, HTTP/3 is left out for 5 minutes, and
-/// longer with each failure.
+/// longer with each failure. [`OfferedHosts`] has the rules for what a server may offer.
 ///
 /// # Requests that are sent again
 /// A request is sent again, up to three times, if the server has not processed it: the server refused it or

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -13,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    alt_svc::AltSvc,
+    alt_svc::{AltSvc, OfferedHosts, Reach},
     error::ClientError,
     http3,
     origin::Origin,
@@ -34,6 +35,8 @@ pub(super) struct Limits {
     pub(super) servers: usize,
     /// Connections of HTTP/1.1 to a server.
     pub(super) http1: usize,
+    /// Hosts that servers may offer.
+    pub(super) offered: OfferedHosts,
 }
 
 struct State {
@@ -179,7 +182,7 @@ impl Pool {
         Self {
             state: Mutex::new(State {
                 servers: HashMap::new(),
-                alt_svc: AltSvc::new(limits.servers),
+                alt_svc: AltSvc::new(limits.servers, limits.offered),
             }),
             limits,
         }
@@ -290,7 +293,7 @@ impl Pool {
     /// Adds a connection of HTTP/3.
     pub(super) fn add_http3(&self, origin: &Origin, http3: Arc<http3::Connection>) {
         let mut state = self.lock();
-        state.alt_svc.on_success(&http3.place);
+        state.alt_svc.on_success(origin, &http3.place);
         if let Some(server) = state.servers.get_mut(origin) {
             if let Some(old) = server.http3.replace(http3) {
                 old.usage().end();
@@ -334,16 +337,21 @@ impl Pool {
         }
     }
 
-    /// Learns alternatives from a response.
-    pub(super) fn learn(&self, origin: &Origin, fields: &HeaderMap, now: Instant) {
+    /// Learns alternatives from a response that came from this address.
+    pub(super) fn learn(&self, origin: &Origin, fields: &HeaderMap, from: IpAddr, now: Instant) {
         if fields.contains_key(ALT_SVC) {
-            self.lock().alt_svc.learn(origin, fields, now);
+            self.lock().alt_svc.learn(origin, fields, from, now);
         }
     }
 
-    /// Notes that HTTP/3 fails in a place where TCP works.
-    pub(super) fn on_broken(&self, place: &Origin, now: Instant) {
-        self.lock().alt_svc.on_failure(place, now);
+    /// Returns who must at least be able to reach an address of a place, so that the server may send us there.
+    pub(super) fn reach(&self, origin: &Origin, place: &Origin) -> Reach {
+        self.lock().alt_svc.reach(origin, place)
+    }
+
+    /// Notes that HTTP/3 with a server fails in a place although TCP works.
+    pub(super) fn on_broken(&self, origin: &Origin, place: &Origin, now: Instant) {
+        self.lock().alt_svc.on_failure(origin, place, now);
     }
 
     /// Notes that an alternative of a server is not responsible for it.
@@ -351,7 +359,7 @@ impl Pool {
         let mut state = self.lock();
         state.alt_svc.forget(origin);
         // The server may go on offering it.
-        state.alt_svc.on_failure(place, now);
+        state.alt_svc.on_failure(origin, place, now);
         if let Some(server) = state.servers.get_mut(origin) {
             if let Some(http3) = server.http3.take() {
                 http3.usage().end();
@@ -409,7 +417,7 @@ fn place(alt_svc: &AltSvc, origin: &Origin, wanted: Wanted) -> Option<Origin> {
         Http3::Off => None,
         Http3::Discover => found,
         Http3::First => found.or_else(|| {
-            let is_broken = alt_svc.is_broken(origin, wanted.now);
+            let is_broken = alt_svc.is_broken(origin, origin, wanted.now);
             (!is_broken).then(|| origin.clone())
         }),
         Http3::Only => Some(found.unwrap_or_else(|| origin.clone())),

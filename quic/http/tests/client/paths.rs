@@ -1,14 +1,16 @@
 //! Paths to servers: where UDP does not get through, and where addresses do not answer.
 
 use std::{
+    io::ErrorKind,
     net::{Ipv6Addr, SocketAddr},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use axum::{Extension, Router, routing::any};
 use http::Version;
 use hybriq::TransportConfig;
-use hybriq_http::{Client, ClientError, Http3, Peer};
+use hybriq_http::{Client, ClientError, Http3, OfferedHosts, Peer, QuicError};
 use tokio::{net::UdpSocket, time::Instant};
 
 use crate::{
@@ -144,6 +146,58 @@ async fn silent_servers_are_given_up() {
     drop(udp);
 }
 
+/// Another host is not even looked up, unless the program allows other hosts.
+#[tokio::test]
+async fn a_server_offers_its_own_host_only() {
+    let other = run(Router::new());
+    let offer = format!("h3=\"other.test:{}\"", other.address().port());
+    let server = run(offering(&offer));
+    let names: Arc<Mutex<Vec<String>>> = Arc::default();
+    let asked = names.clone();
+    let builder = Client::builder().resolver(move |name, port| {
+        asked.lock().unwrap().push(name);
+        std::future::ready(Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]))
+    });
+    let client = builder.build(config()).unwrap();
+    for _ in 0..20 {
+        let response = get(&client, server.address()).await;
+        assert_eq!(response.version(), Version::HTTP_2);
+    }
+    let names = names.lock().unwrap();
+    assert!(names.iter().all(|name| name == "localhost"), "{names:?}");
+}
+
+/// The addresses of an alternative have rules too, which hold when it is connected to.
+#[tokio::test]
+async fn no_datagram_goes_to_an_address_that_the_rules_exclude() {
+    let server = run(offering("h3=\"other.test:8443\""));
+    let group = SocketAddr::from(([224, 0, 0, 1], 8443));
+    let builder = Client::builder().http3(Http3::Only);
+    let builder = builder.offered_hosts(OfferedHosts::Any);
+    let client = client_with(builder.resolve("other.test", [group]), config());
+    get(&client, server.address()).await;
+    // The next connection, once the first is over, is to the alternative.
+    let refused = soon(async {
+        loop {
+            client.close_idle();
+            if let Err(refused) = client.get(uri(server.address(), "/")).await {
+                return refused;
+            }
+        }
+    })
+    .await;
+    let ClientError::Connect {
+        quic: Some(quic), ..
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert!(
+        matches!(&*quic, QuicError::Resolve(error) if error.kind() == ErrorKind::PermissionDenied),
+        "{quic}"
+    );
+}
+
 /// An alternative on another host is used under the name of the server, and named in the requests.
 #[tokio::test]
 async fn alternatives_may_have_other_names() {
@@ -157,6 +211,7 @@ async fn alternatives_may_have_other_names() {
     let port = alternative.address().port();
     let server = run(offering(&format!("h3=\"other.test:{port}\"")));
     let builder = Client::builder().resolve("other.test", [alternative.address()]);
+    let builder = builder.offered_hosts(OfferedHosts::Any);
     let client = client_with(builder, config());
     until_http3(&client, server.address()).await;
     let page = bytes(get(&client, server.address()).await).await;

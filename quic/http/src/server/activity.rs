@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -18,6 +18,7 @@ use pin_project_lite::pin_project;
 
 use super::{
     app::BoxError,
+    lent::Line,
     responses::{Held, Response, Sent},
     watch::{Admission, Cause, Order, REQUEST, Standing, TCP_CONNECTION, Watch, Watched},
 };
@@ -42,6 +43,17 @@ pub(super) struct Activity {
     /// Requests that are not answered to their end, and streams of other protocols.
     running: AtomicU64,
     responses: Mutex<Responses>,
+    /// The connection itself, while HTTP uses it.
+    line: Mutex<Weak<dyn Line>>,
+}
+
+/// Stands for the connection before there is one, and after HTTP.
+struct NoLine;
+
+impl Line for NoLine {
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// Version of a connection over TCP.
@@ -124,11 +136,27 @@ impl Activity {
             watch: watch.clone(),
             running: AtomicU64::new(0),
             responses: Mutex::default(),
+            line: Mutex::new(Weak::<NoLine>::new()),
         })
     }
 
     pub(super) fn is_http2(&self) -> bool {
         self.version == Over::Http2
+    }
+
+    /// Looks from now on whether the client has closed the connection while requests are under way. HTTP/1.1
+    /// finds that only if nothing came behind the request.
+    pub(super) fn watch_line(&self, line: Weak<dyn Line>) {
+        *self.line() = line;
+    }
+
+    /// Leaves the connection to another protocol, which may use it in one direction alone.
+    pub(super) fn leave_line(&self) {
+        *self.line() = Weak::<NoLine>::new();
+    }
+
+    fn line(&self) -> MutexGuard<'_, Weak<dyn Line>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Decides about a request.
@@ -179,7 +207,7 @@ impl Activity {
         responses.all.push(Arc::downgrade(response));
     }
 
-    fn responses(&self) -> std::sync::MutexGuard<'_, Responses> {
+    fn responses(&self) -> MutexGuard<'_, Responses> {
         self.responses
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -209,8 +237,13 @@ impl Watched for Activity {
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {
+        let line = self.line().upgrade();
+        if self.running() > 0 && line.is_some_and(|line| line.is_gone()) {
+            self.standing.tell(Order::Close, Cause::Gone);
+        }
         let all: Vec<_> = {
-            let responses = self.responses();
+            let mut responses = self.responses();
+            responses.all.retain(|response| response.strong_count() > 0);
             responses.all.iter().filter_map(Weak::upgrade).collect()
         };
         for response in all {

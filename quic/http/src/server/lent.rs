@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll, Waker, ready},
 };
 
@@ -16,10 +16,19 @@ pub(super) struct Lent<S>(Arc<Loan<S>>);
 /// The other end of a [`Lent`] stream: dropping it closes the stream, whoever has it.
 pub(super) struct Lender<S>(Arc<Loan<S>>);
 
+/// A stream whose other end may be gone.
+pub(super) trait Line: Send + Sync {
+    /// Returns true if the other end has closed it, even behind data that nobody has read.
+    fn is_gone(&self) -> bool;
+}
+
 /// A stream that may hold data which was written and has not left.
 pub(super) trait Buffered: AsyncRead + AsyncWrite + Unpin {
     /// Returns true if data that was written waits for room in the socket.
     fn has_unsent(&self) -> bool;
+
+    /// Returns true if the other end has closed the stream, even behind data that nobody has read.
+    fn is_gone(&self) -> bool;
 }
 
 struct Loan<S>(Mutex<State<S>>);
@@ -62,6 +71,21 @@ impl<S> Loan<S> {
         drop(state);
         drop(stream);
         wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl<S: Buffered + Send> Line for Loan<S> {
+    fn is_gone(&self) -> bool {
+        let state = self.lock();
+        state.stream.as_ref().is_some_and(S::is_gone)
+    }
+}
+
+impl<S: Buffered + Send + 'static> Lender<S> {
+    /// Returns the stream, for those who ask whether its other end is gone.
+    pub(super) fn line(&self) -> Weak<dyn Line> {
+        let line: Weak<Loan<S>> = Arc::downgrade(&self.0);
+        line
     }
 }
 

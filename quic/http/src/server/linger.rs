@@ -2,14 +2,14 @@
 
 use std::{
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
     runtime::Handle,
     sync::OwnedSemaphorePermit,
@@ -116,6 +116,16 @@ impl Buffered for Lingering {
     fn has_unsent(&self) -> bool {
         let stream = self.stream.as_ref();
         stream.is_some_and(|stream| stream.get_ref().1.wants_write())
+    }
+
+    fn is_gone(&self) -> bool {
+        let stream = self.stream.as_ref();
+        stream.is_some_and(|stream| {
+            let readable = pin!(stream.get_ref().0.ready(Interest::READABLE));
+            let mut cx = Context::from_waker(Waker::noop());
+            // An error is found by whoever reads or writes next.
+            matches!(readable.poll(&mut cx), Poll::Ready(Ok(ready)) if ready.is_read_closed())
+        })
     }
 }
 

@@ -147,7 +147,9 @@ async fn serve<A: App>(
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let drain =
         |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
+    activity.watch_line(lender.line());
     run(shared, connection, drain, &activity).await?;
+    activity.leave_line();
     // After an upgrade of HTTP/1.1, the service has the stream.
     let _tunnel = (
         shared.connections.count_one(Kind::Tunnel),

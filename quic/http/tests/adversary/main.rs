@@ -82,6 +82,14 @@ async fn settle() {
     }
 }
 
+/// Waits until a server accepts connections.
+async fn started(server: &Running) {
+    while server.handle.census().entries("waits for a phase") == 0 {
+        tokio::task::yield_now().await;
+    }
+    settle().await;
+}
+
 /// Waits until a census has not more than the fresh one. Panics with what is left.
 async fn at_rest(what: &str, fresh: &Census, census: impl Fn() -> Census) {
     let left = || census().grown_since(fresh);
@@ -91,7 +99,11 @@ async fn at_rest(what: &str, fresh: &Census, census: impl Fn() -> Census) {
         }
     };
     let rested = tokio::time::timeout(END, rested).await;
-    assert!(rested.is_ok(), "{what}, the server still holds {}", left());
+    assert!(
+        rested.is_ok(),
+        "{what}, the server still holds {}, beside {fresh}",
+        left()
+    );
 }
 
 fn tasks() -> usize {
@@ -123,7 +135,7 @@ async fn scenario(speaks: Speaks, seed: u64) {
     let mut rng = Rng::new(seed);
     let kept = Kept::new(rng.draw());
     let server = server(&kept);
-    settle().await;
+    started(&server).await;
     let (fresh, idle_tasks) = (server.handle.census(), tasks());
     let ending = match rng.below(4) {
         0 => Ending::Rest,

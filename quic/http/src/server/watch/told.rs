@@ -40,6 +40,8 @@ pub(crate) enum Cause {
     Stalled,
     #[error("the server is short of memory")]
     Memory,
+    #[error("the client is gone")]
+    Gone,
 }
 
 /// The order that a connection has, and the task that waits for one.
@@ -76,7 +78,7 @@ impl Told {
     }
 
     pub(crate) fn cause(&self) -> Cause {
-        const ALL: [Cause; 8] = [
+        const ALL: [Cause; 9] = [
             Cause::Shutdown,
             Cause::Silent,
             Cause::Idle,
@@ -85,6 +87,7 @@ impl Told {
             Cause::Deaf,
             Cause::Stalled,
             Cause::Memory,
+            Cause::Gone,
         ];
         let cause = self.cause.load(Ordering::Acquire);
         ALL.get(usize::from(cause))

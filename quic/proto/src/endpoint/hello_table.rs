@@ -191,13 +191,13 @@ impl std::fmt::Debug for Incoming {
 /// round trip.
 #[derive(Default)]
 pub(super) struct HelloTable {
-    hellos: Slab<Hello>,
+    pub(super) hellos: Slab<Hello>,
     /// Bytes of CRYPTO data in all places.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// Places by age, to find the oldest. Entries may be stale.
-    order: VecDeque<(usize, Instant)>,
+    pub(super) order: VecDeque<(usize, Instant)>,
     /// Places by the time of their acknowledgement.
-    acks: VecDeque<(usize, Instant)>,
+    pub(super) acks: VecDeque<(usize, Instant)>,
 }
 
 impl HelloTable {

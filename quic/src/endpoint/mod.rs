@@ -24,7 +24,7 @@ use crate::{
     udp,
     worker::{Blueprint, EndpointStats, HandshakeCount, Shared},
 };
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::{census::Census, endpoint::Setup};
 
 pub use builder::EndpointBuilder;
 #[cfg(test)]
@@ -367,6 +367,18 @@ impl Endpoint {
     /// Nothing is lost when the future is dropped.
     pub async fn idle(&self) {
         self.shared.idle().await;
+    }
+
+    /// Returns what the endpoint, its workers and all their connections hold, table by table. Names and
+    /// numbers of tables may change in any version.
+    ///
+    /// For tests and for diagnosis: each worker looks at all of its connections. Once all connections are
+    /// [gone](Self::idle), the endpoint has [not grown](crate::Census::grown_since) since it was new.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn census(&self) -> Census {
+        self.shared.census().await
     }
 
     /// Returns the counters of the endpoint, the sum of those of its workers as of their last turns.

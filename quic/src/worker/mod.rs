@@ -7,6 +7,7 @@
 mod attempt;
 mod batch;
 mod blueprint;
+mod census;
 mod clock;
 mod closing;
 mod connection;

@@ -24,7 +24,10 @@ use crate::{
     sync::{Mutex, MutexGuard},
     udp::{Handle, Opened, Reason},
 };
-use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
+use hybriq_proto::{
+    census::Census,
+    endpoint::{Arrival, Incoming, Setup},
+};
 use hybriq_tls::{Provider, Side};
 
 /// Largest number of datagrams of other workers that may wait.
@@ -49,8 +52,8 @@ pub(super) struct Requests {
     /// Datagrams that were received by another worker's socket.
     pub(super) foreign: Vec<Passed>,
     /// Waker of the worker while it sleeps. Taking it means waking it, once.
-    waker: Option<Waker>,
-    ended: bool,
+    pub(super) waker: Option<Waker>,
+    pub(super) ended: bool,
 }
 
 /// A datagram that another worker received.
@@ -109,6 +112,8 @@ pub(crate) enum Command {
     GoOn,
     /// Finish with the clients that came before the successor.
     Succeeded,
+    /// Send what the worker holds.
+    Census(oneshot::Sender<Census>),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
     /// Handle the drop of the endpoint's last handle.
@@ -224,6 +229,19 @@ impl Mailbox {
     /// Adds the worker's handshakes to those of others.
     pub(super) fn add_handshakes(&self, to: &mut Handshakes) {
         to.merge(&lock(&self.handshakes));
+    }
+
+    /// Counts what waits for the worker, and the tasks beside it.
+    pub(super) fn census(&self, census: &mut Census) {
+        let Self {
+            requests,
+            stats: _,
+            handshakes: _,
+            tasks,
+            drain: _,
+        } = self;
+        lock(requests).census(census);
+        census.add("tasks beside the workers", tasks.running(), 0);
     }
 
     /// Returns the runtime of the worker and the tasks on it.

@@ -28,10 +28,10 @@ pub(in crate::worker) enum Turned {
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
 pub(super) struct Arrivals {
-    waiting: VecDeque<(u8, Incoming)>,
-    accepting: Waiters,
-    open: bool,
-    gate: Gate,
+    pub(super) waiting: VecDeque<(u8, Incoming)>,
+    pub(super) accepting: Waiters,
+    pub(super) open: bool,
+    pub(super) gate: Gate,
 }
 
 impl Arrivals {

@@ -2,6 +2,74 @@
 
 use std::fmt;
 
+/// Tables that may be larger at rest than they were when the connection or the server was fresh, each with
+/// the reason. All of them are bounded by the protocol or by a limit, and [`Census::grown_since`] leaves them
+/// out.
+pub const MAY_GROW: [(&str, &str); 12] = [
+    (
+        "ranges of received packets",
+        "until a packet that acknowledges was acknowledged itself; `limits::ACK_RANGES` at most",
+    ),
+    (
+        "records of sent packets",
+        "packets with nothing but acknowledgements leave at the next ACK frame; `limits::SENT_PACKETS` at most",
+    ),
+    (
+        "records of lost packets",
+        "they may still be acknowledged, and expire with the next loss; `limits::LOST_PACKETS` at most",
+    ),
+    (
+        "skipped packet numbers",
+        "a few numbers, kept so that acknowledging them is noticed (RFC 9000 §21.4)",
+    ),
+    (
+        "own connection ids",
+        "the peer asks for as many as it wants; `limits::LOCAL_CIDS` at most, and as many that it retires",
+    ),
+    (
+        "connection ids of the peer",
+        "spare ones arrive after the handshake; `limits::PEER_CIDS` at most",
+    ),
+    (
+        "routes by connection id",
+        "one for each of the connection ids that peers may use",
+    ),
+    (
+        "tokens of stateless resets",
+        "one for each of the connection ids that peers gave",
+    ),
+    (
+        "TLS sessions",
+        "a client keeps its session until the server's tickets came, or for a few seconds",
+    ),
+    (
+        "timers of partial ClientHellos",
+        "what is over leaves the queue when its time comes",
+    ),
+    (
+        "timers of early packets",
+        "what is over leaves the queue when its time comes",
+    ),
+    (
+        "handles of the application",
+        "as many as the application wants",
+    ),
+];
+
+/// Tables that a connection has for as long as it lives; [`Census::leftovers`] leaves them out.
+pub const FOR_LIFE: [&str; 10] = [
+    "connections",
+    "paths",
+    "packet number spaces",
+    "keys of 1-RTT packets",
+    "streams of handshake messages",
+    "outcomes of the handshake",
+    "certificates of the peer",
+    "token that was spent",
+    "names of the server",
+    "records of the server",
+];
+
 /// Every table, queue, task, timer and permit of something, with its entries and their bytes.
 ///
 /// A connection at rest holds what it held when it was fresh: whatever is left after its streams,
@@ -82,10 +150,11 @@ impl Census {
     }
 
     /// Returns what is held in addition to `fresh`: the tables with more entries or more bytes, and by
-    /// how much. It is [empty](Self::is_empty) at rest.
+    /// how much. It is [empty](Self::is_empty) at rest. Tables that [`MAY_GROW`] are left out.
     #[must_use]
     pub fn grown_since(&self, fresh: &Self) -> Self {
-        let grown = self.0.iter().filter_map(|now| {
+        let must_not_grow = |now: &&Holding| MAY_GROW.iter().all(|(name, _)| *name != now.name);
+        let grown = self.0.iter().filter(must_not_grow).filter_map(|now| {
             let before = fresh.0.iter().find(|before| before.name == now.name);
             let (entries, bytes) = before.map_or((0, 0), |before| (before.entries, before.bytes));
             let grown = Holding {
@@ -96,6 +165,18 @@ impl Census {
             (grown.entries > 0 || grown.bytes > 0).then_some(grown)
         });
         Self(grown.collect())
+    }
+
+    /// Returns what a single connection at rest should not hold: everything but the tables that it has [for
+    /// life](FOR_LIFE) and those that [`MAY_GROW`]. It is [empty](Self::is_empty) once the handshake was
+    /// confirmed, all streams are over and everything was acknowledged.
+    #[must_use]
+    pub fn leftovers(&self) -> Self {
+        let holds = |held: &&Holding| held.entries > 0 || held.bytes > 0;
+        let left = self.0.iter().filter(holds);
+        let left = left.filter(|held| !FOR_LIFE.contains(&held.name));
+        let left = left.filter(|held| MAY_GROW.iter().all(|(name, _)| *name != held.name));
+        Self(left.copied().collect())
     }
 
     /// Returns true if no table was counted.
@@ -138,6 +219,23 @@ mod tests {
             Census::default().with("streams", 0, 2).with("tasks", 3, 30)
         );
         assert!(fresh.grown_since(&fresh).is_empty());
+    }
+
+    #[test]
+    fn what_may_grow_and_what_is_for_life_is_left_out() {
+        let census = Census::default()
+            .with("paths", 1, 100)
+            .with("own connection ids", 4, 64)
+            .with("stream data to read", 0, 7)
+            .with("pieces of stream data", 0, 0);
+        let left = Census::default().with("stream data to read", 0, 7);
+        assert_eq!(census.leftovers(), left);
+        assert_eq!(
+            census.grown_since(&Census::default()),
+            Census::default()
+                .with("paths", 1, 100)
+                .with("stream data to read", 0, 7)
+        );
     }
 
     #[test]

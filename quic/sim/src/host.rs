@@ -10,7 +10,7 @@ use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use hybriq_proto::{
-    agreement::Handshake, config::AddressValidation, error::ConnectionError,
+    agreement::Handshake, census::Census, config::AddressValidation, error::ConnectionError,
     stats::ConnectionStats, token::Keys,
 };
 use hybriq_proto::{
@@ -171,6 +171,8 @@ pub struct Host {
     /// Addresses inside and outside of a NAT, if there is one.
     nat: Vec<(SocketAddr, SocketAddr)>,
     endpoint: Endpoint,
+    /// What the endpoint held when it was new.
+    fresh: Census,
     peers: Vec<Peer>,
     slots: BTreeMap<Slot, usize>,
     /// Slots during a turn; kept to reuse its memory.
@@ -184,11 +186,13 @@ pub struct Host {
 
 impl Host {
     pub(super) fn new(address: SocketAddr, seed: u64, server: Option<Setup>) -> Self {
+        let endpoint = Endpoint::new(0, Box::new(SeededRandom::new(seed)), server);
         Self {
             address,
             further: Vec::new(),
             nat: Vec::new(),
-            endpoint: Endpoint::new(0, Box::new(SeededRandom::new(seed)), server),
+            fresh: endpoint.census(),
+            endpoint,
             peers: Vec::new(),
             slots: BTreeMap::new(),
             live: Vec::new(),
@@ -244,6 +248,21 @@ impl Host {
     /// Makes clients prove their addresses.
     pub fn validate_addresses(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
+    }
+
+    /// Returns what the endpoint holds beside its connections.
+    pub fn census(&self) -> Census {
+        self.endpoint.census()
+    }
+
+    /// Returns true if nothing changes by itself any more: no connection is left, and no partial ClientHello
+    /// that is forgotten later.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.endpoint.next_timeout().is_none()
+    }
+
+    pub(super) const fn fresh(&self) -> &Census {
+        &self.fresh
     }
 
     /// Returns its endpoint, for settings before there are connections.

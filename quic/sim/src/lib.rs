@@ -52,6 +52,7 @@ pub mod matrix;
 mod network;
 mod node;
 mod recut;
+mod rest;
 mod rng;
 mod timeline;
 mod trace;

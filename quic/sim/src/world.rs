@@ -14,6 +14,7 @@ use super::{
     App, Datagram, Host, Network, Peer, Trace,
     host::{Clock, SERVER_NAME},
     ledger::Ledger,
+    rest,
     trace::Stage,
 };
 use hybriq_proto::error::MigrateError;
@@ -43,6 +44,8 @@ pub struct World {
     server_name: String,
     /// Maximum number of turns of one run before it counts as endless.
     most_turns: usize,
+    /// Reason why connections hold something at rest.
+    keeps: Option<&'static str>,
 }
 
 impl World {
@@ -52,6 +55,8 @@ impl World {
     const TRACED: usize = 20_000;
     /// Maximum number of turns without time passing.
     const TURNS_AT_ONCE: usize = 1_000;
+    /// Time without an event from which on a world is at rest.
+    const REST: Duration = Duration::from_secs(1);
 
     /// Makes a world with a server and without clients. Its randomness comes from the network's
     /// seed.
@@ -71,6 +76,7 @@ impl World {
             client_cids: None,
             server_name: SERVER_NAME.to_owned(),
             most_turns: Self::TURNS,
+            keeps: None,
         }
     }
 
@@ -313,6 +319,9 @@ impl World {
             if at_once > Self::TURNS_AT_ONCE {
                 self.fail("time stands still");
             }
+            if next.saturating_sub(self.clock.now) > Self::REST {
+                self.check_rest();
+            }
             self.clock.now = self.clock.now.max(next);
         }
         self.fail("the world runs in circles");
@@ -324,6 +333,20 @@ impl World {
         self.network.is_quiet()
             && self.hosts().all(|host| host.live_connections() == 0)
             && self.server.stats().partial_hellos == 0
+    }
+
+    /// Lets connections and hosts hold something although nothing happens any more, for this reason.
+    pub const fn keep(&mut self, reason: &'static str) {
+        self.keeps = Some(reason);
+    }
+
+    /// Checks that connections whose applications are done hold no more than fresh ones, nor do hosts
+    /// without connections.
+    fn check_rest(&self) {
+        if self.keeps.is_none() && self.network.is_quiet() {
+            let outcome = rest::check(self.hosts());
+            self.judge(outcome);
+        }
     }
 
     /// Runs one instant: arrivals, timers, and their effects.
@@ -388,7 +411,7 @@ impl World {
         hosts.chain(self.network.next_timeout()).min()
     }
 
-    fn hosts(&self) -> impl Iterator<Item = &Host> {
+    fn hosts(&self) -> impl Iterator<Item = &Host> + Clone {
         self.clients.iter().chain([&self.server])
     }
 

@@ -23,6 +23,7 @@ use crate::{
 };
 use hybriq_proto::{
     agreement::Handshake,
+    census::Census,
     error::ConnectionError,
     limits,
     packet::{Cid as ConnectionId, Version},
@@ -292,6 +293,16 @@ impl Connection {
         act(state.core.streams());
         drop(state);
         self.handle.touch();
+    }
+
+    /// Returns what the connection holds, table by table: streams, buffers, records of packets, handles and
+    /// those who wait. Names and numbers of tables may change in any version.
+    ///
+    /// For tests and for diagnosis: it takes a step for each stream and each packet in flight. Once all streams
+    /// are over and everything was acknowledged, it has [not grown](crate::Census::grown_since) since
+    /// the handshake was confirmed.
+    pub fn census(&self) -> Census {
+        self.handle.census()
     }
 
     /// Returns the negotiated key exchange, cipher suite and application protocol.

@@ -25,6 +25,7 @@ use crate::{
     worker::{Blueprint, EndpointStats, HandshakeCount, Shared},
 };
 use hybriq_proto::{
+    census::Census,
     endpoint::Setup,
     error::{ConnectionError, SystemError},
 };
@@ -397,6 +398,18 @@ impl Endpoint {
     /// its idle timeout. Without effect before the close.
     pub fn abandon(&self) {
         self.shared.abandon();
+    }
+
+    /// Returns what the endpoint, its workers and all their connections hold, table by table. Names and
+    /// numbers of tables may change in any version.
+    ///
+    /// For tests and for diagnosis: each worker looks at all of its connections. Once all connections are
+    /// [gone](Self::idle), the endpoint has [not grown](crate::Census::grown_since) since it was new.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn census(&self) -> Census {
+        self.shared.census().await
     }
 
     /// Returns the counters of the endpoint, the sum of those of its workers as of their last turns.

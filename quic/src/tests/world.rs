@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use hybriq_proto::census::Census;
 use hybriq_tls::{CertificateDer, Identity, PrivateKeyDer, Trust};
 use shuttle::{
     Config, FailurePersistence, MaxSteps, Runner,
@@ -47,6 +48,8 @@ pub(super) struct World {
     pub(super) server: Endpoint,
     pub(super) client: Endpoint,
     tasks: Vec<JoinHandle<()>>,
+    /// What the server and the client held when they were new.
+    fresh: [Census; 2],
     /// Polls of the server's worker and of the client's.
     polls: [Arc<AtomicUsize>; 2],
 }
@@ -126,7 +129,7 @@ pub(super) fn client_address() -> SocketAddr {
 }
 
 impl World {
-    fn new(settings: &Settings) -> Self {
+    async fn new(settings: &Settings) -> Self {
         let network = Network::default();
         let polls = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         let mut tasks = vec![spawn(time::pass(HORIZON))];
@@ -150,9 +153,12 @@ impl World {
             tasks.push(spawn(counted(worker.run(), Arc::clone(polls))));
             endpoint
         };
+        let server = start(&settings.server, server_address(), &polls[0]);
+        let client = start(&settings.client, client_address(), &polls[1]);
         Self {
-            server: start(&settings.server, server_address(), &polls[0]),
-            client: start(&settings.client, client_address(), &polls[1]),
+            fresh: [server.census().await, client.census().await],
+            server,
+            client,
             network,
             tasks,
             polls,
@@ -181,6 +187,10 @@ impl World {
         self.server.close(0, b"");
         self.client.idle().await;
         self.server.idle().await;
+        for (endpoint, fresh) in [&self.server, &self.client].into_iter().zip(&self.fresh) {
+            let left = endpoint.census().await.grown_since(fresh);
+            assert!(left.is_empty(), "an endpoint without connections: {left}");
+        }
         drop((self.client, self.server));
         let mut tasks = self.tasks.into_iter();
         let keeper = tasks.next().unwrap();
@@ -266,7 +276,7 @@ fn run<F>(
             time::run();
         }
         block_on(async {
-            let world = Arc::new(World::new(&settings));
+            let world = Arc::new(World::new(&settings).await);
             scenario(world.clone()).await;
             Arc::into_inner(world).unwrap().end().await;
         });

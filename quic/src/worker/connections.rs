@@ -97,6 +97,10 @@ impl Connections {
             .find_map(|(index, entry)| Some((index, entry.as_mut()?)))
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut().flatten()
     }

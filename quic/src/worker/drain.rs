@@ -34,6 +34,11 @@ impl Drain {
         wake(&mut wakes);
     }
 
+    /// Returns the number of tasks that wait for it.
+    pub(super) fn waiting(&self) -> usize {
+        lock(&self.0).waiting.len()
+    }
+
     /// Waits until the endpoint drains.
     pub(crate) async fn begun(&self) {
         wait_until(&self.0, (), |state| {

@@ -60,6 +60,11 @@ impl Held {
         self.messages.is_empty()
     }
 
+    /// Returns the number of messages that wait.
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     /// Returns true if datagrams for a worker wait, behind which others must wait too.
     pub(super) fn has(&self, to: Place) -> bool {
         self.messages.iter().any(|message| message.to == to)

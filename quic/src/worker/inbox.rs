@@ -27,22 +27,22 @@ const DIRTY: usize = 512;
 
 /// Requests that a worker took from its mailbox and has not handled yet.
 pub(super) struct Inbox {
-    mailbox: Arc<Mailbox>,
+    pub(super) mailbox: Arc<Mailbox>,
     /// Lists to exchange with those of the mailbox. They are empty between two turns.
-    taken: Requests,
+    pub(super) taken: Requests,
     /// Other commands than handshakes. They are kept here until they are handled, so that a panic
     /// loses none but that which it comes from.
-    commands: VecDeque<Command>,
+    pub(super) commands: VecDeque<Command>,
     /// Handshakes that this turn's budget did not allow. Only handshakes wait for the budget.
-    starts: VecDeque<Command>,
+    pub(super) starts: VecDeque<Command>,
     /// Handshakes that may still be started in this turn.
-    budget: usize,
+    pub(super) budget: usize,
     /// Touched connections that did not fit into a turn.
-    dirty: VecDeque<Arc<SharedConnection>>,
+    pub(super) dirty: VecDeque<Arc<SharedConnection>>,
     /// Touched connections that this turn may still service.
-    dirty_budget: usize,
+    pub(super) dirty_budget: usize,
     /// Connections that were requested of this worker and have not ended.
-    live: usize,
+    pub(super) live: usize,
 }
 
 impl Inbox {

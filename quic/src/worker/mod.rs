@@ -8,6 +8,7 @@ mod attempt;
 mod batch;
 mod blueprint;
 mod broken;
+mod census;
 mod clock;
 mod closing;
 mod connection;

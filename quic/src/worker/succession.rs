@@ -72,6 +72,11 @@ impl Outgoing {
 }
 
 impl Succession {
+    /// Returns the number of messages for earlier processes that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.held.len()
+    }
+
     /// Returns the relay of the successor.
     pub(super) const fn inlet(&self) -> Option<&Inlet> {
         self.inlet.as_ref()

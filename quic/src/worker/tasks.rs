@@ -40,6 +40,15 @@ impl Tasks {
         while running.recv().await.is_some() {}
     }
 
+    /// Returns the number of tasks, if the worker has a thread of its own.
+    pub(super) fn running(&self) -> usize {
+        let running = lock(&self.running);
+        // One of the senders starts the tasks.
+        running
+            .as_ref()
+            .map_or(0, |sender| sender.strong_count() - 1)
+    }
+
     /// Starts a task beside the worker.
     pub(crate) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where

@@ -17,7 +17,7 @@ use std::{
 };
 
 use hybriq::{
-    ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
+    Census, ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
     tls::{CertificateDer, PrivateKeyDer},
 };
 use tokio::net::UdpSocket;
@@ -82,8 +82,17 @@ impl Pair {
         }
     }
 
-    /// Sends a message over a new stream and reads it back, echoed by the server.
+    /// Sends a message over a new stream and reads it back, echoed by the server. Both ends come to rest
+    /// afterwards, unless the test has other streams: then it calls [`echo_beside`](Self::echo_beside).
     pub async fn echo(&self, message: &[u8]) -> Vec<u8> {
+        let echoed = self.echo_beside(message).await;
+        soon(at_rest(&self.client)).await;
+        soon(at_rest(&self.server)).await;
+        echoed
+    }
+
+    /// Sends a message over a new stream and reads it back, beside others.
+    pub async fn echo_beside(&self, message: &[u8]) -> Vec<u8> {
         let serve = async {
             let (mut send, mut recv) = self.server.accept_bidi().await.unwrap().unwrap();
             tokio::io::copy(&mut recv, &mut send).await.unwrap();
@@ -141,6 +150,28 @@ pub async fn relay(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
 /// and the client would learn of it.
 pub fn keep(connection: &Connection) {
     std::mem::forget(connection.clone());
+}
+
+/// Waits until a connection holds nothing that a fresh one does not hold. What it holds to the end is
+/// printed.
+pub async fn at_rest(connection: &Connection) {
+    /// Prints what is left if the test gives up.
+    struct Left(Census);
+
+    impl Drop for Left {
+        fn drop(&mut self) {
+            if !self.0.is_empty() {
+                eprintln!("the connection does not come to rest: {}", self.0);
+            }
+        }
+    }
+
+    let mut left = Left(connection.census().leftovers());
+    while !left.0.is_empty() && connection.close_reason().is_none() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        left.0 = connection.census().leftovers();
+    }
+    left.0 = Census::default();
 }
 
 /// Fails a test that hangs. Nothing is measured with it.

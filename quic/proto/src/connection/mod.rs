@@ -4,6 +4,7 @@
 //! owners; `transmit` builds datagrams; `owners` is the one list of those who send frames, and tells
 //! them what was acknowledged and what was lost.
 
+mod census;
 mod close;
 mod dispatch;
 mod establish;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::{
+    census::Census,
     error::{Code, TransportError},
     frame::{Datagram, FrameWriter, Owner, Timing},
     limits,
@@ -221,6 +222,23 @@ impl Datagrams {
     /// Returns the bytes that wait, in both directions.
     pub(crate) const fn held(&self) -> u64 {
         (self.outbox.held + self.inbox.held) as u64
+    }
+
+    /// Counts every table. A new field does not compile until somebody says what it holds.
+    pub(crate) fn census(&self, census: &mut Census) {
+        let Self {
+            config: _,
+            peer_limit: _,
+            outbox,
+            inbox,
+            lead: _,
+            crowded_out: _,
+            room: _,
+            readable: _,
+            stats: _,
+        } = self;
+        census.add("datagrams to send", outbox.datagrams.len(), outbox.held);
+        census.add("datagrams to read", inbox.datagrams.len(), inbox.held);
     }
 
     /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.

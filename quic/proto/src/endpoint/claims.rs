@@ -24,9 +24,9 @@ pub struct Claim {
 /// Claims of earlier processes.
 #[derive(Debug)]
 pub(super) struct Claims {
-    places: HashMap<Claim, (Place, Instant), KeyedHash>,
+    pub(super) places: HashMap<Claim, (Place, Instant), KeyedHash>,
     /// Time at which the last of them ends.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
 }
 
 impl Claims {

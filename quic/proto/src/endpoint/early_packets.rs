@@ -35,9 +35,9 @@ type Client = (Cid, SocketAddr);
 /// many, those of the oldest client are dropped, since they will be resent.
 #[derive(Debug)]
 pub(super) struct EarlyPackets {
-    clients: HashMap<Client, Kept, KeyedHash>,
+    pub(super) clients: HashMap<Client, Kept, KeyedHash>,
     /// Clients in the order of their first packets. Entries may be stale.
-    order: VecDeque<(Client, Instant)>,
+    pub(super) order: VecDeque<(Client, Instant)>,
     pub(super) bytes: usize,
 }
 

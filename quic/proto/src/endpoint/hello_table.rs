@@ -192,14 +192,14 @@ impl std::fmt::Debug for Incoming {
 /// address meanwhile.
 #[derive(Default)]
 pub(super) struct HelloTable {
-    hellos: Slab<Hello>,
+    pub(super) hellos: Slab<Hello>,
     /// Bytes of CRYPTO data in all places.
-    bytes: usize,
+    pub(super) bytes: usize,
     /// Places by age, to find the oldest: those of clients that did not prove their address, and the
     /// others. Entries may be stale.
-    order: [VecDeque<(usize, Instant)>; 2],
+    pub(super) order: [VecDeque<(usize, Instant)>; 2],
     /// Places by the time of their acknowledgement.
-    acks: VecDeque<(usize, Instant)>,
+    pub(super) acks: VecDeque<(usize, Instant)>,
 }
 
 impl HelloTable {

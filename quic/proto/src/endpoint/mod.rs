@@ -3,6 +3,7 @@
 
 mod admission;
 mod answers;
+mod census;
 mod claims;
 mod early_packets;
 mod generations;

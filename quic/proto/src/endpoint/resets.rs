@@ -17,10 +17,10 @@ type Tokens = ArrayVec<ResetToken, { limits::PEER_CIDS }>;
 /// The table is keyed by a keyed hash of the token, so that the time of a look-up does not reveal
 /// known tokens.
 pub(super) struct Resets {
-    key: hmac::Key,
-    slots: Parts<[u8; 16], Slot, DefaultHashBuilder>,
+    pub(super) key: hmac::Key,
+    pub(super) slots: Parts<[u8; 16], Slot, DefaultHashBuilder>,
     /// Tokens of each connection.
-    tokens: Parts<Slot, Tokens, DefaultHashBuilder>,
+    pub(super) tokens: Parts<Slot, Tokens, DefaultHashBuilder>,
 }
 
 impl Resets {

@@ -5,6 +5,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::{
     buffer::{Exceeded, Reassembler, SendBuffer},
+    census::Census,
     error::{Code, TransportError},
     frame::{Crypto, FrameType, FrameWriter},
     limits,
@@ -171,6 +172,20 @@ impl CryptoStream {
         self.sending.pending().map_or(0, |range| {
             (range.end - range.start).max(self.sending.unsent()) as usize
         })
+    }
+
+    /// Counts the handshake messages that are held.
+    pub(super) fn census(&self, census: &mut Census) {
+        let Self {
+            received,
+            input,
+            sending,
+        } = self;
+        census.add("streams of handshake messages", 1, 0);
+        census.add("pieces of handshake messages", received.pieces(), 0);
+        let unread = received.readable() + received.bytes_behind_gaps() + input.len();
+        census.add("handshake messages to read", 0, unread);
+        census.add("handshake messages to send", 0, sending.held() as usize);
     }
 
     /// Releases memory that nothing uses now.

@@ -4,6 +4,7 @@ use bytes::BytesMut;
 use hybriq_tls::{Level, PerLevel};
 
 use super::crypto_stream::CryptoStream;
+use crate::census::Census;
 
 /// The CRYPTO streams of all encryption levels. Those of the handshake take memory only while they
 /// are in use; an absent one is as one that never carried anything.
@@ -87,6 +88,19 @@ impl Flights {
                 stream.put_back(std::mem::take(&mut input[level]));
             }
         }
+    }
+
+    /// Counts the handshake messages that are held.
+    pub(super) fn census(&self, census: &mut Census) {
+        let Self {
+            initial,
+            handshake,
+            one_rtt,
+        } = self;
+        for stream in [initial, handshake].into_iter().flatten() {
+            stream.census(census);
+        }
+        one_rtt.census(census);
     }
 
     /// Releases memory that nothing uses now.

@@ -3,7 +3,10 @@
 use hybriq_tls::{Level, Secret, Side, Suite};
 
 use super::{OneRtt, key_update::RESERVED_FOR_CLOSING};
-use crate::packet::{DirectionKeys, KeyPair, Version, confidentiality_limit, integrity_limit};
+use crate::{
+    census::Census,
+    packet::{DirectionKeys, KeyPair, Version, confidentiality_limit, integrity_limit},
+};
 
 /// Keys of every level in use.
 pub(crate) struct Keys {
@@ -55,6 +58,34 @@ impl Half {
 }
 
 impl Keys {
+    /// Counts the keys that are held. A new field does not compile until somebody says what it holds.
+    pub(super) fn census(&self, census: &mut Census) {
+        let Self {
+            version: _,
+            initial,
+            original,
+            handshake,
+            one_rtt,
+            one_rtt_ready,
+            handshake_ready,
+            discarded_handshake: _,
+            zero_rtt,
+            early_version: _,
+            failed: _,
+        } = self;
+        let waiting = usize::from(handshake.0.is_some()) + usize::from(one_rtt.0.is_some());
+        census.add("secrets that wait for the other half", waiting, 0);
+        let of_handshake = usize::from(initial.is_some()) + usize::from(handshake_ready.is_some());
+        census.add_of::<KeyPair>("keys of the handshake", of_handshake);
+        census
+            .add_of::<DirectionKeys>("keys of the first version", usize::from(original.is_some()));
+        census.add_of::<OneRtt>(
+            "keys of 1-RTT packets",
+            usize::from(one_rtt_ready.is_some()),
+        );
+        census.add_of::<ZeroRtt>("keys of 0-RTT packets", usize::from(zero_rtt.is_some()));
+    }
+
     pub(super) fn new(version: Version, initial: KeyPair) -> Self {
         Self {
             version,

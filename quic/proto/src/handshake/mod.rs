@@ -1,5 +1,6 @@
 //! The handshake: passes CRYPTO data to and from the TLS session, and holds the keys of each level.
 
+mod census;
 mod crypto_stream;
 mod flights;
 mod key_update;

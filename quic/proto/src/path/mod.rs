@@ -26,6 +26,7 @@
 //! peer may not be there. If there are too many paths, unvalidated ones are dropped first, and the
 //! fallback never (see `Others`).
 
+mod census;
 mod migration;
 mod mtu;
 mod others;

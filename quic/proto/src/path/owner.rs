@@ -151,7 +151,7 @@ pub struct Paths<S> {
     /// Time until which sending waits for the pacer.
     pub(super) paced_until: Option<Instant>,
     /// Source of unpredictable challenges (RFC 9000 §8.2.1).
-    challenges: Sequence,
+    pub(super) challenges: Sequence,
     pub(super) events: VecDeque<PathEvent>,
     /// Bytes of probes sent outside the congestion window since the peer last showed progress.
     pub(super) outside_window: u64,

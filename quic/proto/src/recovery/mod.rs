@@ -2,6 +2,7 @@
 
 mod abroad;
 mod ack;
+mod census;
 mod ecn;
 mod late;
 mod loss;

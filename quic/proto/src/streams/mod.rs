@@ -6,6 +6,7 @@
 //! (`MAX_STREAMS`).
 
 mod app;
+mod census;
 mod flow;
 mod halves;
 mod incoming;

@@ -76,6 +76,11 @@ impl SendBatch {
         self.trains.is_empty()
     }
 
+    /// Returns the number of trains that wait for their socket.
+    pub(super) fn len(&self) -> usize {
+        self.trains.len()
+    }
+
     /// Returns the socket of the next datagrams.
     pub(super) fn waits_for(&self) -> Option<SocketId> {
         Some(self.trains.front()?.transmit.local.socket)

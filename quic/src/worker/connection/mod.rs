@@ -1,5 +1,6 @@
 //! Connections, shared by their worker and the application's handles.
 
+mod census;
 mod handle;
 mod leaving;
 mod moves;

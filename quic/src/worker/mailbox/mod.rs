@@ -25,6 +25,7 @@ use crate::{
     udp::{Handle, Opened, Reason},
 };
 use hybriq_proto::{
+    census::Census,
     endpoint::{Arrival, Incoming, Setup},
     error::SystemError,
 };
@@ -52,8 +53,8 @@ pub(super) struct Requests {
     /// Datagrams that were received by another worker's socket.
     pub(super) foreign: Vec<Passed>,
     /// Waker of the worker while it sleeps. Taking it means waking it, once.
-    waker: Option<Waker>,
-    ended: bool,
+    pub(super) waker: Option<Waker>,
+    pub(super) ended: bool,
 }
 
 /// A datagram that another worker received.
@@ -114,6 +115,8 @@ pub(crate) enum Command {
     GoOn,
     /// Finish with the clients that came before the successor.
     Succeeded,
+    /// Send what the worker holds.
+    Census(oneshot::Sender<Census>),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
     /// End all connections: a socket of the endpoint failed for good.
@@ -231,6 +234,19 @@ impl Mailbox {
     /// Adds the worker's handshakes to those of others.
     pub(super) fn add_handshakes(&self, to: &mut Handshakes) {
         to.merge(&lock(&self.handshakes));
+    }
+
+    /// Counts what waits for the worker, and the tasks beside it.
+    pub(super) fn census(&self, census: &mut Census) {
+        let Self {
+            requests,
+            stats: _,
+            handshakes: _,
+            tasks,
+            drain: _,
+        } = self;
+        lock(requests).census(census);
+        census.add("tasks beside the workers", tasks.running(), 0);
     }
 
     /// Returns the runtime of the worker and the tasks on it.

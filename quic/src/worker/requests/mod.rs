@@ -106,6 +106,9 @@ impl Worker {
             Command::Lend(reply) => {
                 let _ = reply.send(self.sockets.lend());
             }
+            Command::Census(reply) => {
+                let _ = reply.send(self.census());
+            }
             Command::GiveWay(relay, reply) => self.give_way(relay, reply),
             Command::GoOn => self.go_on(),
             Command::Succeeded => self.on_succeeded(),

@@ -28,12 +28,12 @@ pub(in crate::worker) enum Turned {
 
 /// Queue of ClientHellos that wait for the application, each with its worker.
 pub(super) struct Arrivals {
-    waiting: VecDeque<(u8, Incoming)>,
+    pub(super) waiting: VecDeque<(u8, Incoming)>,
     /// Number of those that did not prove their address.
-    unproven: usize,
-    accepting: Waiters,
-    open: bool,
-    gate: Gate,
+    pub(super) unproven: usize,
+    pub(super) accepting: Waiters,
+    pub(super) open: bool,
+    pub(super) gate: Gate,
 }
 
 impl Arrivals {

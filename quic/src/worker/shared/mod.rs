@@ -1,6 +1,7 @@
 //! State that the handles and all workers of an endpoint share.
 
 mod arrivals;
+mod census;
 
 use std::{
     future::poll_fn,

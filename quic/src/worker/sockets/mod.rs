@@ -86,6 +86,11 @@ impl Sockets {
         Some(&bound.socket)
     }
 
+    /// Returns the number of sockets.
+    pub(super) fn count(&self) -> usize {
+        self.bound.iter().flatten().count()
+    }
+
     /// Returns the socket that new connections start from.
     pub(super) const fn primary(&self) -> SocketId {
         self.primary

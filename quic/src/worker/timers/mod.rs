@@ -112,6 +112,11 @@ impl Timers {
         }
     }
 
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Returns the time of the next entry.
     pub(super) fn next(&self) -> Option<Instant> {
         self.queue.first().map(|&(at, _)| at)

@@ -85,6 +85,11 @@ impl Waiters {
         self.0.as_mut()?.leave(place, wakes)
     }
 
+    /// Returns the number of futures and handles that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |line| line.waiting.len())
+    }
+
     /// Moves the oldest future's waker to `wakes`, and those of all handles, to be called once no
     /// lock is held.
     pub(crate) fn wake_one(&mut self, wakes: &mut Vec<Waker>) {

@@ -8,6 +8,7 @@ use super::Sent;
 use crate::wire::ResetToken;
 use crate::{
     buffer::Rare,
+    census::Census,
     error::{Code, TransportError},
     frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
     limits,
@@ -309,6 +310,22 @@ impl Local {
     /// Returns every id that routes to the connection, to clear the table when it ends.
     pub fn active(&self) -> impl Iterator<Item = Cid> {
         self.active.iter().map(|entry| entry.cid)
+    }
+
+    /// Counts every table. A new field does not compile until somebody says what it holds.
+    pub(crate) fn census(&self, census: &mut Census) {
+        let Self {
+            active,
+            next_sequence: _,
+            largest_sent: _,
+            is_zero_length: _,
+            limit: _,
+            retire_prior_to: _,
+            budget: _,
+            events,
+        } = self;
+        census.add_of::<Entry>("own connection ids", active.len());
+        census.add_of::<CidEvent>("changes of own connection ids", events.len());
     }
 
     /// Writes all NEW_CONNECTION_ID frames not known to have arrived once more: without an id of

@@ -6,6 +6,7 @@ use super::Sent;
 use crate::wire::ResetToken;
 use crate::{
     buffer::Rare,
+    census::Census,
     error::{Code, TransportError},
     frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
     limits,
@@ -136,6 +137,21 @@ impl Peer {
     #[inline]
     pub const fn active(&self) -> &Cid {
         &self.active.cid
+    }
+
+    /// Counts every table. A new field does not compile until somebody says what it holds.
+    pub(crate) fn census(&self, census: &mut Census) {
+        let Self {
+            active: _,
+            lent,
+            spare,
+            seen: _,
+            retire_prior_to: _,
+            retirements,
+        } = self;
+        census.add_of::<Entry>("connection ids of the peer", 1 + spare.len());
+        census.add_of::<Entry>("connection ids of the peer for other paths", lent.len());
+        census.add_of::<Retirement>("connection ids to retire", retirements.len());
     }
 
     /// Returns the sequence number of the id to send to.

@@ -31,6 +31,10 @@ impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
         }
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -28,10 +28,10 @@ pub(super) enum Target {
 #[derive(Debug)]
 pub(super) struct Routing {
     /// Our ids, which are random: no peer can choose them.
-    issued: Parts<Cid, Target, PlainHash>,
-    initial: Parts<(Cid, SocketAddr), Target, KeyedHash>,
+    pub(super) issued: Parts<Cid, Target, PlainHash>,
+    pub(super) initial: Parts<(Cid, SocketAddr), Target, KeyedHash>,
     /// Connections by peer address, if our ids are empty.
-    addresses: HashMap<SocketAddr, Slot, KeyedHash>,
+    pub(super) addresses: HashMap<SocketAddr, Slot, KeyedHash>,
 }
 
 impl Routing {

@@ -74,6 +74,14 @@ impl Validation {
         Self(None)
     }
 
+    /// Returns the number of challenges that may be answered, and one that is to be sent.
+    pub(super) fn challenges(&self) -> usize {
+        let running = self.0.as_ref();
+        running.map_or(0, |running| {
+            running.sent.len() + usize::from(running.is_due)
+        })
+    }
+
     /// Starts the validation, unless it is running.
     pub fn start(&mut self, now: Instant, patience: Patience) {
         if self.0.is_none() {

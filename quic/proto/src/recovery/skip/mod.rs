@@ -75,6 +75,10 @@ impl Skipped {
         self.numbers.push(pn);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.numbers.is_empty()

@@ -112,6 +112,21 @@ const ROWS: &[(&str, &str, &str)] = &[
         "an_ignored_client_hears_nothing",
     ),
     (
+        "the system cannot send to the server, or is told that nobody receives there, before anything came from it",
+        "tests/refused_sends.rs",
+        "a_closed_port_ends_a_connect_at_once",
+    ),
+    (
+        "the address of this machine that a server's connection uses is gone",
+        "proto/src/connection/tests/refused.rs",
+        "a_server_whose_address_is_gone_ends_with_a_reason_unless_it_comes_back",
+    ),
+    (
+        "the socket of the endpoint fails for good",
+        "src/tests/broken_socket.rs",
+        "a_socket_that_lasts_in_error_ends_its_endpoint_with_a_reason",
+    ),
+    (
         "the server speaks none of the client's versions",
         "tests/endpoint_versions.rs",
         "a_client_without_a_version_of_the_servers_is_told_so",
@@ -135,7 +150,7 @@ const ROWS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn every_row_of_the_table_has_a_test() {
-    let documented = include_str!("../proto/src/error.rs")
+    let documented = include_str!("../proto/src/error/mod.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("/// | "))
         .filter(|line| !line.starts_with("what happens"))

@@ -416,3 +416,65 @@ async fn a_client_that_cannot_prove_its_address_any_more_is_counted_under_its_li
         assert_eq!((stats.refused_too_many, stats.retries_sent), (0, 0));
     }
 }
+
+/// Passes the datagrams of one client on and nothing back, as if the client had forged its address.
+async fn one_way(server: SocketAddr) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65536];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
+            if from != server {
+                socket.send_to(&buffer[..len], server).await.unwrap();
+            }
+        }
+    });
+    address
+}
+
+/// A client with a token of an earlier connection and one without both get in.
+#[tokio::test]
+async fn forged_addresses_at_the_limit_lock_nobody_out() {
+    let builder = Endpoint::builder().server(server_config());
+    let server = builder.max_connections(6).bind("127.0.0.1:0").unwrap();
+    let address = server.local_address();
+    let accepting = tokio::spawn({
+        let server = server.clone();
+        async move {
+            while let Some(incoming) = server.accept().await {
+                tokio::spawn(async move {
+                    if let Ok(connection) = incoming.accept().await {
+                        connection.closed().await;
+                    }
+                });
+            }
+        }
+    });
+    let known = client();
+    let first = soon(known.connect(address, "localhost")).await.unwrap();
+    first.close(0, b"");
+    soon(async {
+        while server.stats().connections > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let flooding = client();
+    let mut forged = Vec::new();
+    for _ in 0..20 {
+        forged.push(flooding.connect(one_way(address).await, "localhost"));
+    }
+    soon(async {
+        while server.stats().retries_sent < 10 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let with_token = soon(known.connect(address, "localhost")).await.unwrap();
+    let without = soon(client().connect(address, "localhost")).await.unwrap();
+    assert!(with_token.close_reason().is_none() && without.close_reason().is_none());
+    assert_eq!(server.stats().refused_too_many, 0);
+    drop(forged);
+    server.close(0, b"");
+    soon(accepting).await.unwrap();
+}

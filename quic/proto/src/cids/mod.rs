@@ -13,5 +13,7 @@ pub use local::{CidEvent, Issued, Local};
 pub use peer::Peer;
 pub use quic_lb::{InvalidQuicLb, QuicLb};
 pub use reset_key::ResetKey;
+#[cfg(test)]
+pub(crate) use reset_key::TOKENS;
 pub use sent::Sent;
 pub use steering::Steering;

@@ -35,6 +35,12 @@ use crate::{packet::Cid, random::Random};
 #[derive(Clone)]
 pub struct ResetKey(hmac::Key);
 
+#[cfg(test)]
+thread_local! {
+    /// Number of tokens that this thread computed.
+    pub(crate) static TOKENS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 impl ResetKey {
     /// Generates a random key, as an endpoint does by default.
     pub fn generate(random: &mut dyn Random) -> Self {
@@ -57,6 +63,8 @@ impl ResetKey {
 
     /// Returns the reset token of an id.
     pub(crate) fn token(&self, cid: &Cid) -> ResetToken {
+        #[cfg(test)]
+        TOKENS.set(TOKENS.get() + 1);
         let tag = hmac::sign(&self.0, cid.as_bytes());
         ResetToken::new(tag.as_ref().first_chunk().copied().unwrap_or_default())
     }

@@ -114,8 +114,12 @@ impl Ids {
 
     /// Returns the reset token of this id, if the peer should know one.
     pub(super) fn token(&self, cid: &Cid) -> Option<ResetToken> {
-        let resets = self.resets == StatelessReset::On && !cid.is_empty();
-        resets.then(|| self.reset_key.token(cid))
+        self.has_token(cid).then(|| self.reset_key.token(cid))
+    }
+
+    /// Returns true if the peer should know the reset token of this id.
+    pub(super) fn has_token(&self, cid: &Cid) -> bool {
+        self.resets == StatelessReset::On && !cid.is_empty()
     }
 }
 

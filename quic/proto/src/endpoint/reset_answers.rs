@@ -110,11 +110,13 @@ impl Endpoint {
         trigger_len: usize,
         dcid: &Cid,
     ) -> Option<()> {
-        let token = self.ids.token(dcid)?;
         let largest = trigger_len.checked_sub(1)?;
-        if largest < limits::MIN_STATELESS_RESET || !self.reset_limit.take(now) {
+        let may = largest >= limits::MIN_STATELESS_RESET && self.ids.has_token(dcid);
+        // The token is computed behind the limit: strangers decide how often this is called.
+        if !may || !self.reset_limit.take(now) {
             return None;
         }
+        let token = self.ids.token(dcid)?;
         let mut buffer = [0; 2 * SHORT_PACKET];
         self.random.fill(&mut buffer);
         let len = if trigger_len <= SHORT_PACKET {

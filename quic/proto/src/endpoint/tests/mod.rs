@@ -16,7 +16,7 @@ use hybriq_tls::{
 use super::{Arrival, DropReason, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::forge::{InitialFrame, build_initial, join, open_initials};
 use crate::{
-    cids::{CidGenerator as _, RandomCids, ResetKey},
+    cids::{CidGenerator as _, RandomCids, ResetKey, TOKENS},
     config::TransportConfig,
     limits,
     packet::Cid,
@@ -230,6 +230,22 @@ fn datagrams_from_impossible_sources_are_dropped_before_anything_is_spent() {
         let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
         assert!(matches!(routed, Routed::Consumed), "{routed:?}");
     }
+}
+
+/// Each costs an HMAC, and strangers send as many packets as they like.
+#[test]
+fn reset_tokens_are_computed_for_resets_that_are_sent_alone() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let forgotten = endpoint.new_cid();
+    let stranger = [&[0x40], forgotten.as_bytes(), &[0; 100]].concat();
+    let before = TOKENS.get();
+    for _ in 0..10_000 {
+        endpoint.on_datagram(now, &arrival(1), &mut stranger.clone());
+    }
+    let (computed, sent) = (TOKENS.get() - before, endpoint.stats().stateless_resets);
+    assert!((1..100).contains(&sent), "{sent}");
+    assert_eq!(computed as u64, sent);
 }
 
 #[test]

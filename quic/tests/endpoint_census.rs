@@ -1,8 +1,7 @@
 //! What connections and endpoints hold once everything is over: no more than fresh ones.
+#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod endpoint_support;
-
-use std::future::Future;
 
 use endpoint_support::{
     Pair, at_rest, client, client_config, reachable, server, server_config, soon,

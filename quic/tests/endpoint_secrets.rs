@@ -1,5 +1,6 @@
 //! What the peer is told of a handshake that fails at this end: nothing about this machine.
 #![cfg(feature = "rustls")]
+#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod endpoint_support;
 

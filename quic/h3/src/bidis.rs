@@ -45,6 +45,7 @@ pub(crate) struct Request {
 }
 
 /// Beginning of a stream.
+#[derive(Clone, Copy)]
 enum Start {
     /// More bytes are needed.
     Unknown,

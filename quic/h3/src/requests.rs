@@ -120,15 +120,15 @@ impl Requests {
 /// A request whose fields have not come.
 struct Pending<'a, C: quic::Connection<B>, B: Buf>(Option<(RequestResolver<C, B>, &'a Counts)>);
 
-/// First frame of a request.
-type First = Result<Option<Frame<PayloadLen>>, FrameStreamError>;
+/// First frame of a request, and the request.
+type First<C, B> = (
+    RequestResolver<C, B>,
+    Result<Option<Frame<PayloadLen>>, FrameStreamError>,
+);
 
 impl<C: quic::Connection<B>, B: Buf> Pending<'_, C, B> {
     /// Returns the first frame, unless the stream ends before.
-    fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(RequestResolver<C, B>, First), RequestError>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<First<C, B>, RequestError>> {
         let Some((resolver, _)) = &mut self.0 else {
             return Poll::Pending;
         };

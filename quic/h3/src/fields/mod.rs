@@ -179,7 +179,7 @@ fn named(index: u64) -> Option<Name> {
         22 | 23 => Name::Pseudo(Pseudo::Scheme),
         // `:status`.
         24..=28 | 63..=71 => Name::Prohibited,
-        0..=98 => Name::Ordinary,
+        _ if index < 99 => Name::Ordinary,
         _ => return None,
     };
     Some(name)

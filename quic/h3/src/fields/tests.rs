@@ -272,7 +272,8 @@ fn has_huffman(mut section: &[u8]) -> bool {
         return false;
     }
     let name = if first & 0x40 != 0 {
-        integer(&mut section, 4).is_some() && false
+        let _ = integer(&mut section, 4);
+        false
     } else {
         string(&mut section, 3).is_some() && first & 0x08 != 0
     };

@@ -1,8 +1,10 @@
-//! Each line of the tables in `docs/security.md` names tests that exist.
+//! Each line of the tables in `docs/security.md` names tests that exist, and the policy says what one needs to
+//! report a vulnerability.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 const PAGE: &str = include_str!("../../docs/security.md");
+const POLICY: &str = include_str!("../../../.github/SECURITY.md");
 
 /// A line of a table: its first cell, and the tests in its last one.
 struct Promise<'a> {
@@ -43,6 +45,23 @@ fn promises() -> Vec<Promise<'static>> {
             tests: links(last),
         })
         .collect()
+}
+
+/// Returns the text below a heading of second order.
+fn section<'a>(page: &'a str, heading: &str) -> &'a str {
+    let start = format!("\n## {heading}\n");
+    let (_, rest) = page.split_once(&start).expect("the section");
+    rest.split_once("\n## ")
+        .map_or(rest, |(section, _)| section)
+}
+
+/// Returns the cells of each line of the table in a text, without its head.
+fn table(text: &str) -> Vec<Vec<&str>> {
+    let lines = text.lines().filter_map(|line| {
+        let line = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        Some(line.split(" | ").collect())
+    });
+    lines.skip(1).collect()
 }
 
 /// Returns the names of the tests in a source file: functions below a `#[test]` or
@@ -92,4 +111,69 @@ fn a_function_that_is_no_test_proves_nothing() {
     let source = "#[test]\n#[ignore = \"slow\"]\nfn one() {}\nfn helper() {}\n#[tokio::test]\nasync fn two() {}\n";
     let names = tests_of(source);
     assert_eq!(names.into_iter().collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[test]
+fn every_section_of_promises_has_lines() {
+    let headings = PAGE.lines().filter_map(|line| line.strip_prefix("## "));
+    let promises: Vec<_> = headings
+        .filter(|name| name.starts_with("Promises"))
+        .collect();
+    for wanted in [
+        "Promises against datagrams from anybody",
+        "Promises against a peer that holds the keys",
+        "Promises of HTTP servers",
+    ] {
+        assert!(promises.contains(&wanted), "{promises:?}");
+    }
+    for heading in promises {
+        let lines = table(section(PAGE, heading));
+        assert!(lines.len() >= 5, "{heading}");
+        for line in lines {
+            assert!(line.len() >= 3, "{line:?}");
+            assert!(!links(line.last().expect("cells")).is_empty(), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn the_policy_names_a_private_way_supported_versions_and_what_counts() {
+    let headings: Vec<_> = POLICY
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .collect();
+    let expected = [
+        "# Security policy",
+        "## Reporting",
+        "## What happens then",
+        "## Supported versions",
+        "## What counts",
+    ];
+    assert_eq!(headings, expected);
+    let reporting = section(POLICY, "Reporting");
+    assert!(reporting.contains(concat!(
+        env!("CARGO_PKG_REPOSITORY"),
+        "/security/advisories/new"
+    )));
+    for step in table(section(POLICY, "What happens then")) {
+        assert_eq!(step.len(), 2, "{step:?}");
+    }
+    let versions = table(section(POLICY, "Supported versions"));
+    assert!(versions.iter().any(|line| line[..] == ["`main`", "yes"]));
+    assert!(versions.iter().any(|line| line.last() == Some(&"no")));
+    let counts = table(section(POLICY, "What counts"));
+    for layer in ["all", "transport", "TLS", "HTTP", "WebTransport"] {
+        assert!(counts.iter().any(|line| line[0] == layer), "{layer}");
+    }
+    for line in &counts {
+        assert_eq!(line.len(), 2, "{line:?}");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.github");
+    let targets = POLICY
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'));
+    for (target, _) in targets.filter(|(target, _)| !target.starts_with("https://")) {
+        assert!(folder.join(target).exists(), "{target}");
+    }
 }

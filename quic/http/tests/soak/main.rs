@@ -1,0 +1,186 @@
+//! Very many requests on one connection of each kind, with everything mixed in that may end one early: what is
+//! allocated at rest does not grow with their number. A program of its own, because it counts every byte that
+//! is allocated.
+//!
+//! CI makes [`REQUESTS`] requests, a twentieth of what is made by hand:
+//! ```sh
+//! HYBRIQ_SOAK=2000000 cargo test --release -p hybriq-http --test soak -- --nocapture
+//! ```
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
+
+mod http3;
+mod pages;
+mod raw;
+#[path = "../support/mod.rs"]
+mod support;
+mod webtransport;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    ops::Range,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use axum::{Router, body::Body, routing::any};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use hybriq_http::{Limits, Server};
+
+use self::{
+    http3::Http3,
+    pages::{Pages, Version},
+    raw::Raw,
+    support::{Certificate, Running, run_with, soon},
+    webtransport::Chat,
+};
+
+struct Counting;
+
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Requests in CI.
+const REQUESTS: u64 = 100_000;
+
+/// Parts after each of which everything comes to rest and is counted.
+const PARTS: u64 = 10;
+
+/// Requests under way at once on a connection.
+const AT_ONCE: usize = 16;
+
+/// The same before anything is counted, so that every queue and table has had its largest size.
+const AT_ONCE_BEFORE: usize = 64;
+
+/// Requests before anything is counted.
+const BEFORE: u64 = 2000;
+
+/// Time for which what is allocated stays the same at rest.
+const REST: Duration = Duration::from_millis(500);
+
+/// Bytes of a page that is not read to its end.
+const LONG: usize = 20_000;
+
+/// The connections, all with both ends in this process.
+struct Soak {
+    server: Running,
+    raw: Raw,
+    http3: Http3,
+    over_quic: Pages,
+    over_tcp: Pages,
+    chat: Chat,
+}
+
+impl Soak {
+    async fn start() -> Self {
+        let mut limits = Limits::default();
+        limits.requests = u64::MAX;
+        limits.cancelled = u32::MAX;
+        let long = || async { Body::from(Bytes::from_static(&[7; LONG])) };
+        let router = Router::new()
+            .route("/long", any(long))
+            .route("/chat", any(webtransport::accept));
+        let builder = Server::builder().limits(limits);
+        let builder = builder.webtransport(hybriq_http::webtransport::Limits::default());
+        let server = run_with(builder, Certificate::shared().config(), router);
+        let address = server.address();
+        Self {
+            raw: Raw::connect().await,
+            http3: Http3::connect(address).await,
+            over_quic: Pages::new(address, Version::Http3),
+            over_tcp: Pages::new(address, Version::Http2),
+            chat: Chat::connect(address).await,
+            server,
+        }
+    }
+
+    /// Makes requests, each connection its share.
+    async fn run(&self, requests: &Range<u64>, at_once: usize) {
+        let share = |percent: u64| requests.start * percent / 100..requests.end * percent / 100;
+        tokio::join!(
+            self.raw.run(share(25), at_once),
+            self.http3.run(share(25), at_once),
+            self.over_quic.run(share(20), at_once),
+            self.over_tcp.run(share(15), at_once),
+            self.chat.run(share(15), at_once),
+        );
+    }
+
+    /// Checks that no connection was replaced.
+    fn check(&self) {
+        self.raw.check();
+        self.http3.check();
+        self.over_quic.check();
+        self.over_tcp.check();
+        self.chat.check();
+        assert_eq!(self.server.handle.connections(), 4);
+    }
+}
+
+/// Makes numbered requests, some at a time.
+async fn each<F: Future<Output = ()>>(
+    requests: Range<u64>,
+    at_once: usize,
+    request: impl Fn(u64) -> F,
+) {
+    let requests = stream::iter(requests);
+    requests.for_each_concurrent(at_once, request).await;
+}
+
+/// Returns the bytes that are allocated once they stay the same.
+async fn at_rest() -> usize {
+    let settled = async {
+        let (mut bytes, mut since) = (0, Instant::now());
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let now = ALLOCATED.load(Ordering::Relaxed);
+            if now != bytes {
+                (bytes, since) = (now, Instant::now());
+            } else if since.elapsed() >= REST {
+                return bytes;
+            }
+        }
+    };
+    soon(settled).await
+}
+
+#[tokio::test]
+async fn what_is_allocated_does_not_grow_with_the_number_of_requests() {
+    let requests = std::env::var("HYBRIQ_SOAK").map_or(REQUESTS, |most| most.parse().unwrap());
+    let soak = Soak::start().await;
+    soak.run(&(0..BEFORE), AT_ONCE_BEFORE).await;
+    let begun = Instant::now();
+    let mut seen = Vec::new();
+    for part in 0..PARTS {
+        let numbers = requests * part / PARTS..requests * (part + 1) / PARTS;
+        soak.run(&numbers, AT_ONCE).await;
+        let bytes = at_rest().await;
+        println!(
+            "{:>9} requests: {bytes} B, {:?}",
+            numbers.end,
+            begun.elapsed()
+        );
+        soak.check();
+        seen.push(bytes);
+    }
+    let (least, most) = (seen.iter().min().unwrap(), seen.iter().max().unwrap());
+    assert!(most - least <= least / 100, "not flat within 1 %: {seen:?}");
+}

@@ -1,0 +1,113 @@
+//! Pages that the client of this crate asks for, over QUIC or TCP.
+
+use std::{net::SocketAddr, ops::Range, sync::Mutex};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hybriq::{ClientConfig, Trust};
+use hybriq_http::{Body, Client, Http3};
+
+use crate::{
+    LONG, each,
+    support::{Certificate, soon},
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    Http2,
+    Http3,
+}
+
+pub(crate) struct Pages {
+    client: Client,
+    server: SocketAddr,
+    /// Address of the client, as the server sees it: that of the one connection.
+    seen: Mutex<Option<String>>,
+}
+
+impl Pages {
+    pub(crate) fn new(server: SocketAddr, version: Version) -> Self {
+        let http3 = match version {
+            Version::Http2 => Http3::Off,
+            Version::Http3 => Http3::Only,
+        };
+        let trust = Trust::roots_der([Certificate::shared().der()]);
+        let builder = Client::builder().http3(http3);
+        let builder = builder.resolve("localhost", [server]);
+        Self {
+            client: builder.build(ClientConfig::new().trust(trust)).unwrap(),
+            server,
+            seen: Mutex::default(),
+        }
+    }
+
+    pub(crate) async fn run(&self, requests: Range<u64>, at_once: usize) {
+        each(requests, at_once, |number| self.request(number)).await;
+    }
+
+    pub(crate) fn check(&self) {
+        assert!(self.seen.lock().unwrap().is_some());
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: impl Into<Bytes>,
+    ) -> hybriq_http::ResponseFuture {
+        let mut request = Request::new(Full::new(body.into()));
+        *request.method_mut() = method;
+        let uri = format!("https://localhost:{}{path}", self.server.port());
+        *request.uri_mut() = uri.parse().unwrap();
+        self.client.request(request)
+    }
+
+    async fn answer(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Response<Body> {
+        let response = soon(self.ask(method, path, body)).await.unwrap();
+        assert!(response.status().is_success());
+        if let Some(address) = response.headers().get("x-peer") {
+            let address = address.to_str().unwrap();
+            let mut seen = self.seen.lock().unwrap();
+            let first = seen.get_or_insert_with(|| address.to_owned());
+            assert_eq!(address, first, "another connection");
+        }
+        response
+    }
+
+    async fn request(&self, number: u64) {
+        match number % 16 {
+            // Given up before the answer: at once, and once it is on its way.
+            0 => drop(self.ask(Method::GET, "/", "")),
+            1 => {
+                let mut asked = self.ask(Method::GET, "/", "");
+                for _ in 0..number / 16 % 8 {
+                    tokio::select! {
+                        biased;
+                        _ = &mut asked => return,
+                        () = tokio::task::yield_now() => {}
+                    }
+                }
+            }
+            // Not read to its end.
+            2 => {
+                let mut page = self.answer(Method::GET, "/long", "").await.into_body();
+                soon(page.frame()).await.unwrap().unwrap();
+            }
+            3 => {
+                let page = self.answer(Method::GET, "/long", "").await.into_body();
+                assert_eq!(soon(page.bytes(LONG)).await.unwrap().len(), LONG);
+            }
+            4..10 => {
+                let body = number.to_be_bytes().repeat(30);
+                let page = self.answer(Method::POST, "/", body.clone()).await;
+                assert_eq!(soon(page.into_body().bytes(LONG)).await.unwrap(), body);
+            }
+            10 => drop(self.answer(Method::HEAD, "/", "").await),
+            _ => {
+                let page = self.answer(Method::GET, "/", "").await.into_body();
+                soon(page.bytes(LONG)).await.unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A session of WebTransport.
+
+use std::{net::SocketAddr, ops::Range, time::Duration};
+
+use axum::Extension;
+use http::{Request, StatusCode};
+use hybriq::Endpoint;
+use hybriq_http::webtransport::{self, RecvStream, SendStream, Session, StreamError, WebTransport};
+use tokio::time::timeout;
+
+use crate::{
+    LONG, each,
+    support::{Certificate, client_config, soon},
+};
+
+/// Time after which a datagram is taken for lost.
+const LOST: Duration = Duration::from_millis(200);
+
+pub(crate) struct Chat {
+    session: Session,
+    _endpoint: Endpoint,
+}
+
+/// Echoes what comes on a session.
+pub(crate) async fn accept(Extension(request): Extension<WebTransport>) -> StatusCode {
+    request.accept(async |session: Session| {
+        loop {
+            tokio::select! {
+                stream = session.accept_bi() => {
+                    let Ok((send, recv)) = stream else { return };
+                    // A stream that fails was meant to.
+                    tokio::spawn(async move { answer(send, recv).await.ok() });
+                }
+                stream = session.accept_uni() => {
+                    let Ok(mut recv) = stream else { return };
+                    tokio::spawn(async move { drop(recv.read_to_end(LONG).await) });
+                }
+                datagram = session.recv_datagram() => {
+                    let Ok(datagram) = datagram else { return };
+                    let _ = session.send_datagram(&datagram);
+                }
+            }
+        }
+    })
+}
+
+async fn answer(mut send: SendStream, mut recv: RecvStream) -> Result<(), StreamError> {
+    let body = recv.read_to_end(LONG).await?;
+    if body == b"long" {
+        send.write_all(&[7; LONG]).await?;
+    }
+    send.write_all(&body).await?;
+    send.finish()
+}
+
+impl Chat {
+    pub(crate) async fn connect(server: SocketAddr) -> Self {
+        let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+        let request = Request::get(format!("https://localhost:{}/chat", server.port()));
+        let session = webtransport::connect(&endpoint, request.body(()).unwrap());
+        Self {
+            session: soon(session).await.unwrap(),
+            _endpoint: endpoint,
+        }
+    }
+
+    pub(crate) async fn run(&self, requests: Range<u64>, at_once: usize) {
+        // Half are datagrams.
+        let datagrams = requests.start / 2..requests.end / 2;
+        let streams = requests.start - datagrams.start..requests.end - datagrams.end;
+        let datagrams = async {
+            for number in datagrams {
+                self.datagram(number).await;
+            }
+        };
+        tokio::join!(
+            datagrams,
+            each(streams, at_once, |number| self.request(number))
+        );
+        while timeout(Duration::ZERO, self.session.recv_datagram())
+            .await
+            .is_ok()
+        {}
+    }
+
+    pub(crate) fn check(&self) {
+        assert_eq!(self.session.connection().close_reason(), None);
+    }
+
+    async fn request(&self, number: u64) {
+        match number % 1000 {
+            250 => self.session.connection().update_keys(),
+            500 => {
+                let any = "127.0.0.1:0".parse().unwrap();
+                // Another move may be under way.
+                let _ = soon(self.session.connection().migrate(any)).await;
+            }
+            _ => {}
+        }
+        match number % 8 {
+            // The answer is not waited for.
+            0 => drop(soon(self.session.open_bi()).await.unwrap()),
+            1 => {
+                let (mut send, mut recv) = soon(self.session.open_bi()).await.unwrap();
+                send.write_all(b"long").await.unwrap();
+                send.finish().unwrap();
+                soon(recv.read(&mut [0; 100])).await.unwrap();
+                recv.stop(1);
+            }
+            2 => {
+                let mut send = soon(self.session.open_uni()).await.unwrap();
+                send.write_all(b"news").await.unwrap();
+                send.reset(2);
+            }
+            3 => {
+                let mut send = soon(self.session.open_uni()).await.unwrap();
+                send.write_all(b"news").await.unwrap();
+                send.finish().unwrap();
+                soon(send.closed()).await.unwrap();
+            }
+            _ => {
+                let (mut send, mut recv) = soon(self.session.open_bi()).await.unwrap();
+                let body = number.to_be_bytes().repeat(20);
+                send.write_all(&body).await.unwrap();
+                send.finish().unwrap();
+                assert_eq!(soon(recv.read_to_end(LONG)).await.unwrap(), body);
+            }
+        }
+    }
+
+    async fn datagram(&self, number: u64) {
+        let data = number.to_be_bytes();
+        let answered = async {
+            loop {
+                self.session.send_datagram(&data).unwrap();
+                let echoed =
+                    async { while self.session.recv_datagram().await.unwrap() != data[..] {} };
+                if timeout(LOST, echoed).await.is_ok() {
+                    return;
+                }
+            }
+        };
+        soon(answered).await;
+    }
+}

@@ -234,7 +234,7 @@ impl Connection {
         stream::poll_room(&self.handle, (stream, least), cx)
     }
 
-    /// Returns the number of bidirectional streams on which this end has not finished, or the peer has not
+    /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not
     /// acknowledged everything. Closing the connection loses what is left of these.
     ///
     /// The call looks at every open stream: use it at the end of a connection.

@@ -226,7 +226,8 @@ enum Asked {
     Head,
 }
 
-/// Sends a response. Its head, what the body has at once and the end leave together.
+/// Sends a response. Its head, what the body has at once and the end leave together. If the client takes nothing
+/// of it for long, the watch resets the stream.
 async fn send_response<B>(
     to: Destination<'_>,
     send: &mut Send,
@@ -238,7 +239,6 @@ where
 {
     to.quic
         .on_answer(hybriq::StreamId(send.send_id().into_inner()));
-    let stall_time = to.quic.shared.limits.stall_time;
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
     let asked = if has_content(parts.status) {
@@ -286,7 +286,7 @@ where
     head.length = length;
     head.date = fields::date(&parts.headers);
     if let Some(payload) = Payload::response(&head, data.clone(), follows) {
-        within(stall_time, pin!(send.send_data(payload))).await??;
+        send.send_data(payload).await?;
         if follows == Follows::Nothing {
             return Ok(());
         }
@@ -296,9 +296,9 @@ where
         fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
         fields.extend(date.map(|date| (DATE, date)));
         let head = Response::from_parts(parts, ());
-        within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
+        Box::pin(send.send_response(head)).await?;
         if !data.is_empty() {
-            within(stall_time, Box::pin(send.send_data(data.into())).as_mut()).await??;
+            Box::pin(send.send_data(data.into())).await?;
         }
     }
     match rest {
@@ -309,10 +309,10 @@ where
             }
         }
         Rest::Trailers(Some(trailers)) => {
-            within(stall_time, Box::pin(send.send_trailers(trailers)).as_mut()).await??;
+            Box::pin(send.send_trailers(trailers)).await?;
         }
     }
-    within(stall_time, Box::pin(send.finish()).as_mut()).await??;
+    Box::pin(send.finish()).await?;
     Ok(())
 }
 
@@ -387,7 +387,6 @@ async fn send_body<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let stall_time = to.quic.shared.limits.stall_time;
     let stream = hybriq::StreamId(send.send_id().into_inner());
     loop {
         let frame = to.quic.unless_gone(to.established, stream, body.frame());
@@ -410,12 +409,12 @@ where
             Ok(mut data) if data.has_remaining() => {
                 let len = data.remaining();
                 let data = Payload::from(data.copy_to_bytes(len));
-                within(stall_time, pin!(send.send_data(data))).await??;
+                send.send_data(data).await?;
             }
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    within(stall_time, pin!(send.send_trailers(trailers))).await??;
+                    send.send_trailers(trailers).await?;
                 }
                 return Ok(());
             }

@@ -298,6 +298,10 @@ impl Watched for Quic {
         census.add("requests", self.running() as usize, 0);
         census.add("stalled responses", stalls.len(), 0);
         census.add_of::<StreamId>("answered streams", answered.len());
+        self.requests.census(census);
+        if let Some(sessions) = &self.sessions {
+            sessions.census(census);
+        }
     }
 
     fn memory(&self) -> u64 {

@@ -41,17 +41,18 @@ pub(crate) const TUNNEL: &str = "/tunnel";
 pub(crate) const SESSION: &str = "/session";
 
 /// What the application keeps: streams of other protocols and sessions, on tasks of their own.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Kept {
-    tasks: Arc<Mutex<JoinSet<()>>>,
+    /// `None` once everything was let go.
+    tasks: Arc<Mutex<Option<JoinSet<()>>>>,
     seed: Arc<AtomicU64>,
 }
 
 impl Kept {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
+            tasks: Arc::new(Mutex::new(Some(JoinSet::new()))),
             seed: Arc::new(AtomicU64::new(seed)),
-            ..Self::default()
         }
     }
 
@@ -62,15 +63,18 @@ impl Kept {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut tasks = self.tasks.lock().unwrap();
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        if let Some(tasks) = &mut *self.tasks.lock().unwrap() {
+            while tasks.try_join_next().is_some() {}
+            tasks.spawn(task);
+        }
     }
 
-    /// Lets go of everything.
+    /// Lets go of everything, and keeps nothing from now on.
     pub(crate) async fn release(&self) {
-        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap());
-        tasks.shutdown().await;
+        let tasks = self.tasks.lock().unwrap().take();
+        if let Some(mut tasks) = tasks {
+            tasks.shutdown().await;
+        }
     }
 }
 

@@ -90,26 +90,27 @@ async fn started(server: &Running) {
     settle().await;
 }
 
+/// Returns what a server holds, its endpoint and all connections included.
+async fn census(server: &Running) -> Census {
+    let mut census = server.handle.census();
+    census.extend(&server.handle.endpoint().census().await);
+    census
+}
+
 /// Waits until a census has not more than the fresh one. Panics with what is left.
-async fn at_rest(what: &str, fresh: &Census, census: impl Fn() -> Census) {
-    let left = || census().grown_since(fresh);
+async fn at_rest(what: &str, fresh: &Census, census: impl AsyncFn() -> Census) {
+    let mut left = Census::default();
     let rested = async {
-        while !left().is_empty() {
+        loop {
+            left = census().await.grown_since(fresh);
+            if left.is_empty() {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let rested = tokio::time::timeout(END, rested).await;
-    assert!(
-        rested.is_ok(),
-        "{what}, the server still holds {}, beside {fresh}",
-        left()
-    );
-}
-
-fn tasks() -> usize {
-    tokio::runtime::Handle::current()
-        .metrics()
-        .num_alive_tasks()
+    assert!(rested.is_ok(), "{what}, still held: {left}, beside {fresh}");
 }
 
 /// Lets a peer act, and compares what the server holds with what it got.
@@ -118,7 +119,7 @@ async fn play(server: &Running, peer: &mut impl Peer, rng: &mut Rng) {
         peer.act(rng);
         if rng.below(3) == 0 {
             settle().await;
-            let (census, sent) = (server.handle.census(), peer.sent());
+            let (census, sent) = (census(server).await, peer.sent());
             let most = CONSTANT + FACTOR * sent;
             assert!(
                 census.bytes() as u64 <= most,
@@ -136,7 +137,7 @@ async fn scenario(speaks: Speaks, seed: u64) {
     let kept = Kept::new(rng.draw());
     let server = server(&kept);
     started(&server).await;
-    let (fresh, idle_tasks) = (server.handle.census(), tasks());
+    let (fresh, idle_tasks) = (census(&server).await, server.tasks());
     let ending = match rng.below(4) {
         0 => Ending::Rest,
         1 => Ending::Leave(Moves::Close),
@@ -164,14 +165,15 @@ async fn scenario(speaks: Speaks, seed: u64) {
     }
     kept.release().await;
     if !matches!(ending, Ending::Shutdown) {
-        at_rest("without clients", &fresh, || server.handle.census()).await;
+        at_rest("without clients", &fresh, async || census(&server).await).await;
         let ended = async {
-            while tasks() > idle_tasks {
+            while server.tasks() > idle_tasks {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let ended = tokio::time::timeout(END, ended).await;
-        assert!(ended.is_ok(), "{} tasks are left", tasks() - idle_tasks);
+        let left = server.tasks();
+        assert!(ended.is_ok(), "{left} tasks, of which {idle_tasks} are idle");
         server.handle.shutdown(GRACE).await;
     }
     support::soon(server.serving).await.unwrap();
@@ -179,15 +181,19 @@ async fn scenario(speaks: Speaks, seed: u64) {
 
 /// Plays, and ends as the seed decides.
 async fn end(server: &Running, mut peer: impl Peer, rng: &mut Rng, ending: Ending, kept: &Kept) {
-    settle().await;
-    let fresh = server.handle.census();
+    // The handshake is confirmed, and what belongs to it is over.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let fresh = census(server).await;
     play(server, &mut peer, rng).await;
     match ending {
         Ending::Rest => {
             peer.let_go();
             kept.release().await;
             if !peer.is_over() {
-                at_rest("with a client at rest", &fresh, || server.handle.census()).await;
+                at_rest("with a client at rest", &fresh, async || {
+                    census(server).await
+                })
+                .await;
             }
             peer.leave(Moves::Close).await;
         }
@@ -214,7 +220,8 @@ async fn give_up(http3: Http3, seed: u64) {
     let mut asking = GivingUp::new(&server, http3);
     asking.ask().await;
     settle().await;
-    let fresh = (server.handle.census(), asking.client().census());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let fresh = (census(&server).await, asking.client().census());
     for _ in 0..10 {
         asking.start(&mut rng);
         for _ in 0..rng.below(10) {
@@ -223,11 +230,10 @@ async fn give_up(http3: Http3, seed: u64) {
     }
     asking.over().await;
     asking.ask().await;
-    at_rest("with our client at rest", &fresh.0, || {
-        server.handle.census()
-    })
-    .await;
-    at_rest("as a client", &fresh.1, || asking.client().census()).await;
+    let server_census = async || census(&server).await;
+    at_rest("with our client at rest", &fresh.0, server_census).await;
+    let client_census = async || asking.client().census();
+    at_rest("by our client", &fresh.1, client_census).await;
     drop(asking);
     server.handle.shutdown(GRACE).await;
     support::soon(server.serving).await.unwrap();

@@ -73,11 +73,17 @@ async fn a_flood_of_cancelled_requests_ends_the_connection_after_its_download() 
         let mut client = Client::connect(version, server.address()).await;
         let download = client.send("/download").await.unwrap();
         let mut sender = soon(downloads.recv()).await.unwrap();
-        for _ in 0..80 {
+        for _ in 0..30 {
             let asked = client.send("/held").await.unwrap();
             client.cancel(asked).await;
         }
         while client.ask("/").await != Outcome::Refused {}
+        // It goes on, and reads nothing meanwhile.
+        let mut last = client.send("/").await.unwrap();
+        for _ in 0..40 {
+            last = client.send("/").await.unwrap();
+        }
+        assert_eq!(client.take(last).await, Outcome::Refused, "{version:?}");
         sender.send(Frame::data("rest".into())).await.unwrap();
         drop(sender);
         assert_eq!(

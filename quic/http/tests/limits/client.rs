@@ -1,6 +1,6 @@
 //! A client that keeps no rule of its own: it asks after GOAWAY, and takes nothing unless it is told to.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use hybriq::ReadError;
 use hybriq_http::Handle;
@@ -14,17 +14,17 @@ use crate::support::{Certificate, Http3, client_config, connect_tls, soon};
 
 /// Version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     Http1,
     Http2,
     Http3,
 }
 
-pub const VERSIONS: [Version; 3] = [Version::Http1, Version::Http2, Version::Http3];
+pub(crate) const VERSIONS: [Version; 3] = [Version::Http1, Version::Http2, Version::Http3];
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The response came to its end.
     Answered(u16),
     /// The request was refused unseen, and may be sent again.
@@ -36,7 +36,7 @@ pub enum Outcome {
 }
 
 /// A request that was sent.
-pub struct Asked(Stream);
+pub(crate) struct Asked(Stream);
 
 enum Stream {
     Http1,
@@ -46,7 +46,7 @@ enum Stream {
 
 impl Asked {
     /// Returns the receiving half of a stream of HTTP/3.
-    pub fn receiver(self) -> Option<hybriq::RecvStream> {
+    pub(crate) fn receiver(self) -> Option<hybriq::RecvStream> {
         match self.0 {
             Stream::Http3(_, recv) => Some(recv),
             _ => None,
@@ -54,7 +54,7 @@ impl Asked {
     }
 }
 
-pub enum Client {
+pub(crate) enum Client {
     Http1(Box<TlsStream<TcpStream>>),
     Http2(Box<Http2>),
     Http3(Http3),
@@ -62,19 +62,19 @@ pub enum Client {
 
 /// Settings of a client that a server must not suffer from.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manners {
+pub(crate) struct Manners {
     /// Bytes that the server may send on a stream, if not the usual ones.
-    pub window: Option<u32>,
+    pub(crate) window: Option<u32>,
     /// True if the client does not answer PING.
-    pub is_silent: bool,
+    pub(crate) is_silent: bool,
 }
 
 impl Client {
-    pub async fn connect(version: Version, address: SocketAddr) -> Self {
+    pub(crate) async fn connect(version: Version, address: SocketAddr) -> Self {
         Self::with(version, address, Manners::default()).await
     }
 
-    pub async fn with(version: Version, address: SocketAddr, manners: Manners) -> Self {
+    pub(crate) async fn with(version: Version, address: SocketAddr, manners: Manners) -> Self {
         match version {
             Version::Http1 => {
                 Self::Http1(Box::new(connect_tls(address, "http/1.1").await.unwrap()))
@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// Sends a GET. `None` if the connection is over.
-    pub async fn send(&mut self, path: &str) -> Option<Asked> {
+    pub(crate) async fn send(&mut self, path: &str) -> Option<Asked> {
         Some(Asked(match self {
             Self::Http1(stream) => {
                 let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Takes the response to its end. Over TCP, other responses are dropped.
-    pub async fn take(&mut self, asked: Asked) -> Outcome {
+    pub(crate) async fn take(&mut self, asked: Asked) -> Outcome {
         match (self, asked.0) {
             (Self::Http1(stream), Stream::Http1) => soon(http1_response(stream)).await,
             (Self::Http2(client), Stream::Http2(id)) => soon(client.response(id)).await,
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    pub async fn ask(&mut self, path: &str) -> Outcome {
+    pub(crate) async fn ask(&mut self, path: &str) -> Outcome {
         match self.send(path).await {
             Some(asked) => self.take(asked).await,
             None => Outcome::Gone,
@@ -138,7 +138,7 @@ impl Client {
     }
 
     /// Cancels a request: with HTTP/1.1 there is no other way than to end the connection.
-    pub async fn cancel(&mut self, asked: Asked) {
+    pub(crate) async fn cancel(&mut self, asked: Asked) {
         match (self, asked.0) {
             (Self::Http2(client), Stream::Http2(id)) => {
                 client.frame(3, 0, id, &8_u32.to_be_bytes()).await;
@@ -153,7 +153,7 @@ impl Client {
 
     /// Waits for the end of the connection, and keeps it busy with PINGs until then. Returns the code of the
     /// close, of HTTP/2 that of the last GOAWAY.
-    pub async fn ended(&mut self) -> Option<u64> {
+    pub(crate) async fn ended(&mut self) -> Option<u64> {
         match self {
             Self::Http1(stream) => {
                 let _ = soon(stream.read_to_end(&mut Vec::new())).await;
@@ -169,7 +169,7 @@ impl Client {
 }
 
 /// Waits until the server has so many connections.
-pub async fn connections(handle: &Handle, count: usize) {
+pub(crate) async fn connections(handle: &Handle, count: usize) {
     soon(async {
         while handle.connections() != count {
             tokio::task::yield_now().await;
@@ -223,19 +223,21 @@ async fn http1_response(stream: &mut TlsStream<TcpStream>) -> Outcome {
 }
 
 /// A client of HTTP/2, frame by frame.
-pub struct Http2 {
+pub(crate) struct Http2 {
     stream: TlsStream<TcpStream>,
     next: u32,
     manners: Manners,
     /// Code of the last GOAWAY.
-    pub goaway: Option<u64>,
+    goaway: Option<u64>,
+    /// Status of each response that has begun.
+    statuses: HashMap<u32, u16>,
 }
 
-pub struct Frame {
-    pub ty: u8,
-    pub flags: u8,
-    pub id: u32,
-    pub payload: Vec<u8>,
+struct Frame {
+    ty: u8,
+    flags: u8,
+    id: u32,
+    payload: Vec<u8>,
 }
 
 impl Http2 {
@@ -245,6 +247,7 @@ impl Http2 {
             next: 1,
             manners,
             goaway: None,
+            statuses: HashMap::new(),
         };
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         client.stream.write_all(preface).await.unwrap();
@@ -258,7 +261,7 @@ impl Http2 {
     }
 
     /// Sends a frame. Returns false if the connection is over.
-    pub async fn frame(&mut self, ty: u8, flags: u8, id: u32, payload: &[u8]) -> bool {
+    async fn frame(&mut self, ty: u8, flags: u8, id: u32, payload: &[u8]) -> bool {
         let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
         let mut frame = len[1..].to_vec();
         frame.extend([ty, flags]);
@@ -277,7 +280,7 @@ impl Http2 {
     }
 
     /// Reads a frame, and answers PING and SETTINGS.
-    pub async fn read(&mut self) -> Option<Frame> {
+    async fn read(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         self.stream.read_exact(&mut head).await.ok()?;
         let [a, b, c, ty, flags, id @ ..] = head;
@@ -291,6 +294,14 @@ impl Http2 {
             let code = u32::from_be_bytes(payload[4..8].try_into().unwrap());
             self.goaway = Some(code.into());
         }
+        if ty == 1 {
+            let status = match payload[..] {
+                [0x88, ..] => 200,
+                [0x8d, ..] => 404,
+                _ => 0,
+            };
+            self.statuses.insert(u32::from_be_bytes(id), status);
+        }
         Some(Frame {
             ty,
             flags,
@@ -300,19 +311,11 @@ impl Http2 {
     }
 
     async fn response(&mut self, id: u32) -> Outcome {
-        let mut status = 0;
         while let Some(frame) = self.read().await {
             if frame.id != id {
                 continue;
             }
             match frame.ty {
-                1 => {
-                    status = match frame.payload[..] {
-                        [0x88, ..] => 200,
-                        [0x8d, ..] => 404,
-                        _ => 0,
-                    }
-                }
                 3 => {
                     return match u32::from_be_bytes(frame.payload.try_into().unwrap()) {
                         7 => Outcome::Refused,
@@ -329,7 +332,7 @@ impl Http2 {
                 _ => {}
             }
             if frame.flags & 1 != 0 && (frame.ty == 0 || frame.ty == 1) {
-                return Outcome::Answered(status);
+                return Outcome::Answered(self.statuses.get(&id).copied().unwrap_or_default());
             }
         }
         Outcome::Gone

@@ -195,6 +195,18 @@ async fn over_http3_a_response_that_was_sent_and_not_taken_is_reset() {
     assert_eq!(http3.connection.close_reason(), None);
 }
 
+/// A client that takes a long part little by little is served, however long it takes.
+#[tokio::test]
+async fn over_http3_a_response_that_is_taken_slowly_is_sent_to_its_end() {
+    let served = Served::new(512 << 10, 512 << 10);
+    let manners = Manners {
+        window: Some(64),
+        is_silent: false,
+    };
+    let mut client = Client::with(Version::Http3, served.server.address(), manners).await;
+    assert_eq!(client.ask("/parts").await, Outcome::Answered(200));
+}
+
 /// A client that asks with a window of nothing and falls silent leaves nothing behind.
 #[tokio::test]
 async fn a_client_that_asks_and_falls_silent_leaves_nothing() {
@@ -205,8 +217,9 @@ async fn a_client_that_asks_and_falls_silent_leaves_nothing() {
             is_silent: true,
         };
         let mut client = Client::with(version, served.server.address(), manners).await;
+        let mut asked = Vec::new();
         for _ in 0..3 {
-            client.send("/parts").await.unwrap();
+            asked.push(client.send("/parts").await.unwrap());
         }
         served
             .bodies(if version == Version::Http1 { 1 } else { 3 })

@@ -291,7 +291,7 @@ pub use hybriq_proto::{
     origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
     packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
-    stats::{ConnectionStats, DatagramStats, PacketDrops, PathStats},
+    stats::{ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, PathStats},
     streams::{Blocked, Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;

@@ -28,7 +28,7 @@ use hybriq_proto::{
     limits,
     packet::{Cid as ConnectionId, Version},
     saved_path::SavedPath,
-    stats::{ConnectionStats, PathStats},
+    stats::{ConnectionStats, MemoryHeld, PathStats},
     streams::{Blocked, Direction, Priority, StreamId, Streams},
 };
 
@@ -218,7 +218,7 @@ impl Connection {
         poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
-    /// Returns the number of bidirectional streams on which this end has not finished, or the peer has not
+    /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not
     /// acknowledged everything. Closing the connection loses what is left of these.
     ///
     /// The call looks at every open stream: use it at the end of a connection.
@@ -233,6 +233,11 @@ impl Connection {
     /// The call looks at every open stream.
     pub fn blocked_streams(&self) -> Vec<Blocked> {
         self.handle.lock().core.streams().blocked().collect()
+    }
+
+    /// Returns the memory that the connection holds, by what holds it.
+    pub fn memory_held(&self) -> MemoryHeld {
+        self.handle.lock().core.memory_held()
     }
 
     /// Resets the sending part of a stream with the application's code, if it is still open, but

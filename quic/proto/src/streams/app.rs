@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::{
-    Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError, StreamEvent,
-    StreamId, Streams, WriteError, marks::Mark, recv::Recv, send::Send,
+    Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError,
+    StreamEvent, StreamId, Streams, WriteError, marks::Mark, recv::Recv, send::Send,
 };
 
 /// Calls of the application.
@@ -232,9 +232,7 @@ impl Streams {
         let connection = self.send_credit.limit();
         let is_out_of_credit = self.send_credit.available() == 0;
         let blocked = self.sends.iter_with_ids().filter(move |(_, send)| {
-            send.buffer.held() > 0
-                && !send.has_free()
-                && (is_out_of_credit || !send.has_fresh())
+            send.buffer.held() > 0 && !send.has_free() && (is_out_of_credit || !send.has_fresh())
         });
         blocked.map(move |(id, send)| Blocked {
             id,

@@ -17,7 +17,7 @@ const KEPT_SLOTS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Halves<T> {
     slots: Slab<(StreamId, T)>,
-    pub(super) index: HashMap<StreamId, u32>,
+    index: HashMap<StreamId, u32>,
     last: (StreamId, u32),
 }
 

@@ -33,7 +33,8 @@ use halves::Halves;
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 pub use outcome::{
-    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError,
+    Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent,
+    WriteError,
 };
 pub use priority::Priority;
 use recv::Recv;
@@ -262,12 +263,12 @@ impl Streams {
         self.sends.iter().map(|send| send.buffer.held()).sum()
     }
 
-    /// Returns the number of bidirectional streams on which this end has not ended, or the peer has not
+    /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not
     /// acknowledged everything.
     pub fn undelivered_bidi(&self) -> usize {
-        let bidi = |id: &&StreamId| id.direction() == Direction::Bidi;
-        let ids = self.sends.index.keys().filter(bidi);
-        ids.filter(|id| !self.is_send_acknowledged(**id)).count()
+        let all = self.sends.iter_with_ids();
+        let bidi = all.filter(|(id, _)| id.direction() == Direction::Bidi);
+        bidi.filter(|(_, send)| send.is_delivering()).count()
     }
 
     /// Returns the number of halves of streams that are not over.

@@ -1,100 +1,318 @@
-//! Activity of a connection over TCP, by which an idle one is found.
+//! A connection over TCP: its requests, and the responses that are under way.
 
 use std::{
+    net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll},
-    time::Duration,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
 };
 
+use bytes::Buf as _;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
-/// Counts what happens on a connection.
-#[derive(Debug, Default)]
+use super::{
+    app::BoxError,
+    responses::{Held, Response, Sent},
+    watch::{Admission, Cause, Order, REQUEST, Standing, TCP_CONNECTION, Watch, Watched},
+};
+use crate::Limits;
+
+/// Longest part of a body behind which HTTP/2 gets the next part, or the end, before it has left. As long as the
+/// body is waited for, its stream can be reset alone.
+const SHORT: usize = 16 << 10;
+
+/// Number of responses from which on the list is cleaned.
+const FEW: usize = 16;
+
+/// Time between two looks for requests that are still under way, when a connection drains.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A connection over TCP.
 pub(super) struct Activity {
-    /// Reads and writes.
-    moves: AtomicUsize,
-    /// Requests that are not answered to their end.
-    running: AtomicUsize,
-    /// Requests that came.
-    requests: AtomicUsize,
+    pub(super) standing: Standing,
+    version: Over,
+    limits: Limits,
+    watch: Arc<Watch>,
+    /// Requests that are not answered to their end, and streams of other protocols.
+    running: AtomicU64,
+    responses: Mutex<Responses>,
 }
 
-/// A request that is answered, until this is dropped.
-pub(super) struct Answering(Arc<Activity>);
+/// Version of a connection over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Http1,
+    Http2,
+}
+
+/// Responses with a body, and some that are over.
+#[derive(Default)]
+struct Responses {
+    all: Vec<Weak<Response>>,
+    /// Number from which on those that are over are removed.
+    most: usize,
+}
+
+/// A request that is answered, or the stream of another protocol, until this is dropped.
+pub(super) struct Answering {
+    activity: Arc<Activity>,
+    stage: Stage,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The service has not answered. If the request ends here, the client has cancelled it.
+    Asked,
+    /// The response has a body that nobody has asked for yet.
+    Answered,
+    /// The response has begun, or there will be none.
+    Over,
+}
 
 pin_project! {
     /// The body of a response, which counts as a request until it is dropped.
     pub(super) struct Counted<B> {
         #[pin]
-        body: B,
+        body: Option<B>,
+        response: Arc<Response>,
         answering: Answering,
+        given: Given,
     }
 }
 
+/// The part of a body that was given last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    Short,
+    /// The next one must wait for it.
+    Long,
+    /// The same, and there is no other.
+    LongAndLast,
+}
+
+/// Error of a response, or of its body.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("the service failed: {0}")]
+    Service(#[source] BoxError),
+    #[error("the request is refused unseen")]
+    Refused(#[source] h2::Error),
+    #[error("the body of the response failed: {0}")]
+    Body(#[source] BoxError),
+    #[error("the client takes nothing of the response")]
+    NotTaken(#[source] h2::Error),
+}
+
 impl Activity {
-    /// Notes a read or a write.
-    pub(super) fn on_moved(&self) {
-        self.moves.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn new(
+        peer: SocketAddr,
+        version: Over,
+        limits: &Limits,
+        watch: &Arc<Watch>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            standing: Standing::new(peer),
+            version,
+            limits: limits.clone(),
+            watch: watch.clone(),
+            running: AtomicU64::new(0),
+            responses: Mutex::default(),
+        })
+    }
+
+    /// Decides about a request.
+    pub(super) fn admit(&self) -> Admission {
+        self.standing.admit(&self.limits, &self.watch)
     }
 
     /// Notes a request.
     pub(super) fn on_request(self: &Arc<Self>) -> Answering {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.under_way(Stage::Asked)
+    }
+
+    /// Notes a task of the connection.
+    pub(super) fn on_task(self: &Arc<Self>) -> Answering {
+        self.under_way(Stage::Over)
+    }
+
+    fn under_way(self: &Arc<Self>, stage: Stage) -> Answering {
         self.running.fetch_add(1, Ordering::Relaxed);
-        Answering(self.clone())
+        Answering {
+            activity: self.clone(),
+            stage,
+        }
     }
 
-    /// Returns true if no request came at all.
-    pub(super) fn is_silent(&self) -> bool {
-        self.requests.load(Ordering::Relaxed) == 0
+    /// Returns once no request has been under way for a pause that begins now.
+    pub(super) async fn drained(&self, pause: Duration) {
+        tokio::time::sleep(pause).await;
+        self.standing.tell(Order::Finish, self.standing.cause());
+        while self.running.load(Ordering::Relaxed) > 0 || self.has_data() {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
-    /// Returns after the connection was idle for this time, or for up to twice as long.
-    pub(super) async fn idle(&self, time: Duration) {
-        loop {
-            let before = self.moves.load(Ordering::Relaxed);
-            tokio::time::sleep(time).await;
-            let is_still = self.moves.load(Ordering::Relaxed) == before;
-            if is_still && self.running.load(Ordering::Relaxed) == 0 {
-                return;
+    /// Returns true if a body has given data that was not sent.
+    fn has_data(&self) -> bool {
+        let responses = self.responses();
+        let mut all = responses.all.iter().filter_map(Weak::upgrade);
+        all.any(|response| response.held() > 0)
+    }
+
+    fn add(&self, response: &Arc<Response>) {
+        let mut responses = self.responses();
+        if responses.all.len() >= responses.most.max(FEW) {
+            responses.all.retain(|response| response.strong_count() > 0);
+            responses.most = 2 * responses.all.len();
+        }
+        responses.all.push(Arc::downgrade(response));
+    }
+
+    fn responses(&self) -> std::sync::MutexGuard<'_, Responses> {
+        self.responses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched for Activity {
+    fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    fn running(&self) -> u64 {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    fn memory(&self) -> u64 {
+        let responses = self.responses();
+        let all = responses.all.iter().filter_map(Weak::upgrade);
+        let held: u64 = all.map(|response| response.held()).sum();
+        TCP_CONNECTION + self.running() * REQUEST + held
+    }
+
+    fn end_stalled(&self, now: Instant, time: Duration) {
+        let all: Vec<_> = {
+            let responses = self.responses();
+            responses.all.iter().filter_map(Weak::upgrade).collect()
+        };
+        for response in all {
+            if !response.has_stalled(now, time) {
+                continue;
+            }
+            let peer = self.standing.peer();
+            // What is stuck below a stream can only end with the connection, but others need not end with it.
+            let order = match (self.version, self.running()) {
+                (Over::Http1, _) | (Over::Http2, 0) => Order::Close,
+                (Over::Http2, _) => Order::Finish,
+            };
+            if response.end() {
+                tracing::debug!(%peer, "a response is not taken: its stream is reset");
+            } else if !response.has_task() && self.standing.tell(order, Cause::Stalled) {
+                tracing::debug!(%peer, ?order, "a response is not taken: its connection ends");
             }
         }
     }
 }
 
+impl Answering {
+    /// Notes that the service has failed.
+    pub(super) fn on_failed(&mut self) {
+        self.stage = Stage::Over;
+    }
+}
+
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        let running = self.activity.running.fetch_sub(1, Ordering::Relaxed) - 1;
+        if self.stage != Stage::Over {
+            let activity = &self.activity;
+            activity.standing.on_cancelled(running, &activity.limits);
+        }
     }
 }
 
-impl<B> Counted<B> {
-    pub(super) fn new(body: B, answering: Answering) -> Self {
-        Self { body, answering }
+impl<B: Body> Counted<B> {
+    pub(super) fn new(body: B, mut answering: Answering) -> Self {
+        let response = Arc::new(Response::default());
+        answering.stage = if body.is_end_stream() {
+            Stage::Over
+        } else {
+            answering.activity.add(&response);
+            if answering.activity.version == Over::Http2 {
+                Response::tell_task(&response);
+            }
+            Stage::Answered
+        };
+        Self {
+            body: Some(body),
+            response,
+            answering,
+            given: Given::Short,
+        }
+    }
+
+    /// Makes the body of a response of the server itself.
+    pub(super) fn none(mut answering: Answering) -> Self {
+        answering.stage = Stage::Over;
+        Self {
+            body: None,
+            response: Arc::default(),
+            answering,
+            given: Given::Short,
+        }
     }
 }
 
-impl<B: Body> Body for Counted<B> {
-    type Data = B::Data;
-    type Error = B::Error;
+impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
+    type Data = Held<B::Data>;
+    type Error = Fault;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<Self::Data>, Fault>>> {
+        let mut this = self.project();
+        this.answering.stage = Stage::Over;
+        if *this.given != Given::Short {
+            if ready!(this.response.poll_sent(cx)) == Sent::Ended {
+                let reason = h2::Error::from(h2::Reason::CANCEL);
+                return Poll::Ready(Some(Err(Fault::NotTaken(reason))));
+            }
+            if *this.given == Given::LongAndLast {
+                return Poll::Ready(None);
+            }
+        }
+        let Some(mut body) = this.body.as_mut().as_pin_mut() else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(body.as_mut().poll_frame(cx));
+        let data = frame
+            .as_ref()
+            .and_then(|frame| frame.as_ref().ok()?.data_ref());
+        let is_long = data.is_some_and(|data| data.remaining() > SHORT);
+        *this.given = match (is_long && this.response.has_task(), body.is_end_stream()) {
+            (false, _) => Given::Short,
+            (true, false) => Given::Long,
+            (true, true) => Given::LongAndLast,
+        };
+        let held = |data| Held::new(data, this.response);
+        let frame = frame.map(|frame| frame.map(|frame| frame.map_data(held)));
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| Fault::Body(error.into()))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.given != Given::LongAndLast && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let hint = self.body.as_ref().map(Body::size_hint);
+        hint.unwrap_or_else(|| SizeHint::with_exact(0))
     }
 }

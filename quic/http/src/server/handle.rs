@@ -10,7 +10,11 @@ use http::HeaderValue;
 use hybriq::{Endpoint, EndpointError, ServerConfig, tls::rustls::TcpServer};
 use tokio::sync::watch;
 
-use super::{ALPN_TCP, Features, connections::Connections};
+use super::{
+    ALPN_TCP, Features,
+    connections::Connections,
+    watch::{Cause, Order, Watch},
+};
 use crate::Limits;
 
 /// Turns of other tasks after the end of a server.
@@ -26,6 +30,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) features: Features,
     pub(super) connections: Connections,
+    pub(super) watch: Arc<Watch>,
     /// Value of `Alt-Svc`, if clients are told about HTTP/3.
     pub(super) alt_svc: Option<HeaderValue>,
     /// Settings that a reload replaces.
@@ -62,6 +67,7 @@ impl Shared {
         let tls = Arc::new(tls);
         Self {
             endpoint,
+            watch: Watch::new(limits.clone()),
             limits,
             features: Features::default(),
             connections: Connections::default(),
@@ -75,6 +81,11 @@ impl Shared {
     pub(super) fn settings(&self) -> Settings {
         let settings = self.settings.lock();
         settings.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns true if the server is in this phase, or in a later one.
+    pub(super) fn has_reached(&self, phase: Phase) -> bool {
+        *self.phase.borrow() >= phase
     }
 
     /// Waits until the server is in this phase, or in a later one.
@@ -137,6 +148,7 @@ impl Handle {
             }
             first
         });
+        self.0.watch.tell_all(Order::Drain, Cause::Shutdown);
         self.0.endpoint.stop_accepting();
         let ended = self.0.connections.ended();
         let _ = tokio::time::timeout(timeout, ended).await;

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-use super::{activity::Activity, connections::Served};
+use super::connections::Served;
 
 /// Longest time to wait for the client's end.
 const LINGER: Duration = Duration::from_secs(1);
@@ -30,7 +30,6 @@ pub(super) struct Lingering {
     place: Option<Place>,
     ended: Ended,
     stall: Stall,
-    activity: Arc<Activity>,
 }
 
 /// Place of a connection among those that are served.
@@ -89,12 +88,7 @@ struct Ended {
 }
 
 impl Lingering {
-    pub(super) fn new(
-        stream: TlsStream<TcpStream>,
-        place: Place,
-        activity: Arc<Activity>,
-        stall_time: Duration,
-    ) -> Self {
+    pub(super) fn new(stream: TlsStream<TcpStream>, place: Place, stall_time: Duration) -> Self {
         Self {
             stream: Some(stream),
             place: Some(place),
@@ -104,7 +98,6 @@ impl Lingering {
                 state: Taking::Something,
                 time: stall_time,
             },
-            activity,
         }
     }
 
@@ -122,7 +115,6 @@ impl AsyncRead for Lingering {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(self.stream()?.poll_read(cx, buffer))?;
-        self.activity.on_moved();
         self.ended.there |= buffer.filled().len() == before && buffer.remaining() > 0;
         Poll::Ready(Ok(()))
     }
@@ -135,7 +127,6 @@ impl AsyncWrite for Lingering {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = self.stream()?.poll_write(cx, data);
-        self.activity.on_moved();
         self.stall.check(written, cx)
     }
 
@@ -145,7 +136,6 @@ impl AsyncWrite for Lingering {
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = self.stream()?.poll_write_vectored(cx, data);
-        self.activity.on_moved();
         self.stall.check(written, cx)
     }
 

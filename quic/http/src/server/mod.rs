@@ -10,10 +10,12 @@ mod handle;
 mod linger;
 mod quic;
 mod request;
+mod responses;
 mod sockets;
 mod state;
 mod tcp;
 mod tunnel;
+mod watch;
 
 use std::{
     error::Error,
@@ -164,6 +166,7 @@ impl Server {
     {
         let app = Tower(service);
         let Self { shared, tcp } = self;
+        shared.watch.begin();
         let over_tcp = async {
             if let Some(listener) = tcp {
                 tcp::accept(&shared, &listener, &app).await;

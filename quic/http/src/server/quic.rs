@@ -1,6 +1,9 @@
 //! HTTP/3 over QUIC.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::pin,
+    sync::{Arc, Weak},
+};
 
 use h3::{error::Code, quic::SendStream as _};
 use hybriq::Incoming;
@@ -12,16 +15,24 @@ use super::{
     handle::{Phase, Shared},
     request,
     state::{GOAWAY_PAUSE, Quic, Running},
+    watch::{Admission, Cause, Order, QUIC_CONNECTION, Watched},
 };
 
 /// Requests that the first GOAWAY still allows: all.
 const ALL: usize = 1 << 40;
 
+type Request = h3::server::RequestResolver<hybriq_h3::Connection, Payload>;
 type H3 = h3::server::Connection<hybriq_h3::Connection, Payload>;
 
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
     while let Some(incoming) = shared.endpoint.accept().await {
+        let memory = &shared.watch.memory;
+        if memory.is_short() {
+            turn_away(incoming);
+            continue;
+        }
+        memory.on_connection(QUIC_CONNECTION);
         let served = shared.connections.add();
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
@@ -32,6 +43,15 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
     }
 }
 
+/// Refuses a client, once it has proved its address.
+fn turn_away(incoming: Incoming) {
+    if incoming.is_validated() {
+        incoming.refuse();
+    } else if let Err(incoming) = incoming.retry() {
+        incoming.refuse();
+    }
+}
+
 /// Does the handshake, and serves the connection beside its worker.
 async fn start<A: App>(
     shared: Arc<Shared>,
@@ -39,12 +59,13 @@ async fn start<A: App>(
     app: A,
     served: impl Send + 'static,
 ) -> Result<(), hybriq::ConnectError> {
+    let peer = incoming.peer_address();
     let connecting = incoming.accept();
     let connecting = if shared.settings().early {
         match connecting.early().await {
             Ok(early) => {
                 let mut transport = hybriq_h3::Connection::early(early.clone());
-                let quic = Quic::new(shared, &mut transport);
+                let quic = Quic::new(shared, peer, &mut transport);
                 quic.begin(early.clone());
                 tokio::spawn(serve(quic.clone(), transport, app, served));
                 let (connection, _) = early.complete().await?;
@@ -58,7 +79,7 @@ async fn start<A: App>(
     };
     let connection = connecting.await?;
     let mut transport = hybriq_h3::Connection::new(connection.clone());
-    let quic = Quic::new(shared, &mut transport);
+    let quic = Quic::new(shared, peer, &mut transport);
     quic.establish(connection.clone());
     connection.spawn(serve(quic, transport, app, served));
     Ok(())
@@ -71,6 +92,12 @@ async fn serve<A: App>(
     app: A,
     served: impl Send,
 ) {
+    let watched: Weak<Quic> = Arc::downgrade(&quic);
+    let watched: Weak<dyn Watched> = watched;
+    let _seat = quic.shared.watch.add(watched);
+    if quic.shared.has_reached(Phase::Draining) {
+        quic.standing.tell(Order::Drain, Cause::Shutdown);
+    }
     let header_list = quic.shared.limits.header_list;
     let transport = transport.max_frame(header_list);
     let mut builder = h3::server::builder();
@@ -95,47 +122,80 @@ async fn requests<A: App>(
     connection: &mut H3,
     app: A,
 ) -> Result<(), h3::error::ConnectionError> {
-    let mut left = quic.shared.limits.requests;
-    let mut draining = false;
-    let mut drains = pin!(quic.shared.phase(Phase::Draining));
     let mut answers = Answers::default();
-    loop {
+    let mut take = async |request: Request| match quic.admit() {
+        Admission::Refuse => refuse(request),
+        Admission::Serve | Admission::ServeLast => {
+            let running = Running::new(quic.clone());
+            answers.start(request::answer(running, request, app.clone()));
+            answers.pause().await;
+        }
+    };
+    let order = loop {
         let request = tokio::select! {
             biased;
-            () = &mut drains, if !draining => {
-                draining = true;
-                connection.shutdown(ALL).await?;
-                continue;
-            }
-            () = quic.drained(), if draining => return finish(connection).await,
+            order = quic.standing.told(Order::Drain) => break order,
             request = connection.accept() => request?,
         };
         let Some(request) = request else {
             return Ok(());
         };
-        left = left.saturating_sub(1);
-        if left == 0 && !draining {
-            draining = true;
-            connection.shutdown(ALL).await?;
+        take(request).await;
+    };
+    if order == Order::Drain {
+        connection.shutdown(ALL).await?;
+        // Requests that were on their way come until then.
+        let mut pause = pin!(tokio::time::sleep(GOAWAY_PAUSE));
+        loop {
+            let request = tokio::select! {
+                biased;
+                () = &mut pause => break,
+                _ = quic.standing.told(Order::Finish) => break,
+                request = connection.accept() => request?,
+            };
+            let Some(request) = request else {
+                return Ok(());
+            };
+            take(request).await;
         }
-        let running = Running::new(quic.clone());
-        answers.start(request::answer(running, request, app.clone()));
-        answers.pause().await;
     }
+    finish(quic, connection).await
 }
 
-/// Tells the client which requests were answered, and refuses those that come too late.
-async fn finish(connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
+/// Tells the client which requests are answered, refuses the others, and waits for the answers.
+async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
+    let standing = &quic.standing;
+    standing.tell(Order::Finish, standing.cause());
     // The number of the first request that is not answered (RFC 9114 §5.2).
     connection.shutdown(1).await?;
-    let refuse = async {
-        while let Some(mut request) = connection.accept().await? {
-            request
-                .frame_stream
-                .reset(Code::H3_REQUEST_REJECTED.value());
+    let refuse_all = async {
+        while let Some(request) = connection.accept().await? {
+            // Counts it among those that come too late.
+            quic.admit();
+            refuse(request);
         }
         Ok(())
     };
-    let refused = tokio::time::timeout(GOAWAY_PAUSE, refuse).await;
-    refused.unwrap_or(Ok(()))
+    let over = async {
+        quic.drained().await;
+        // The client learns that its last requests are refused.
+        tokio::time::sleep(GOAWAY_PAUSE).await;
+    };
+    let ended = tokio::select! {
+        refused = refuse_all => refused,
+        _ = standing.told(Order::Close) => Ok(()),
+        () = over => Ok(()),
+        () = tokio::time::sleep(quic.shared.limits.drain_time) => Ok(()),
+    };
+    if matches!(standing.cause(), Cause::Cancelled | Cause::Deaf) {
+        let reason = standing.cause().to_string();
+        quic.close(Code::H3_EXCESSIVE_LOAD, reason.as_bytes());
+    }
+    ended
+}
+
+/// Refuses a request unseen: the client may send it again, on another connection.
+fn refuse(mut request: Request) {
+    let stream = &mut request.frame_stream;
+    stream.reset(Code::H3_REQUEST_REJECTED.value());
 }

@@ -1,9 +1,6 @@
 //! One request over HTTP/3.
 
-use std::{
-    pin::{Pin, pin},
-    time::Duration,
-};
+use std::pin::{Pin, pin};
 
 use bytes::{Buf, Bytes};
 use h3::{
@@ -12,7 +9,7 @@ use h3::{
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
-    header::{CONTENT_LENGTH, DATE},
+    header::{CONTENT_LENGTH, DATE, RETRY_AFTER},
     response,
 };
 use http_body::Frame;
@@ -47,15 +44,16 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request failed");
             if matches!(error, StreamError::RemoteTerminate { .. }) {
-                if let Some(established) = quic.established().await {
-                    quic.on_cancelled(&established.connection);
-                }
+                quic.on_cancelled();
             }
             return;
         }
         Err(_) => return tracing::debug!("a request took too long to come"),
     };
     let (mut send, recv) = stream.split();
+    if quic.shared.watch.memory.is_short() {
+        return Box::pin(refuse(&mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
+    }
     if fields::is_malformed(request.headers()) {
         return send.stop_stream(Code::H3_MESSAGE_ERROR);
     }
@@ -140,6 +138,10 @@ async fn tunnel<B>(
 async fn refuse(send: &mut Send, status: StatusCode) {
     let mut response = Response::new(());
     *response.status_mut() = status;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let later = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, later);
+    }
     // The client may be gone.
     let _ = Box::pin(send.send_response(response)).await;
     let _ = Box::pin(send.finish()).await;
@@ -186,7 +188,7 @@ async fn respond<B>(
         match established {
             Some(established) => {
                 let stopped = established.connection.stream_stopped(stream).await;
-                (stopped.is_ok(), &established.connection)
+                stopped.is_ok()
             }
             None => std::future::pending().await,
         }
@@ -201,9 +203,9 @@ async fn respond<B>(
                 None
             }
         },
-        (by_client, connection) = cancelled => {
+        by_client = cancelled => {
             if by_client {
-                quic.on_cancelled(connection);
+                quic.on_cancelled();
             }
             send.stop_stream(Code::H3_REQUEST_CANCELLED);
             None
@@ -219,7 +221,8 @@ enum Asked {
     Head,
 }
 
-/// Sends a response. Its head, what the body has at once and the end leave together.
+/// Sends a response. Its head, what the body has at once and the end leave together. If the client takes nothing
+/// of it for long, the watch resets the stream.
 async fn send_response<B>(
     quic: &Quic,
     send: &mut Send,
@@ -229,7 +232,7 @@ async fn send_response<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let stall_time = quic.shared.limits.stall_time;
+    quic.on_answer(hybriq::StreamId(send.send_id().into_inner()));
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
     let asked = if has_content(parts.status) {
@@ -277,7 +280,7 @@ where
     head.length = length;
     head.date = fields::date(&parts.headers);
     if let Some(payload) = Payload::response(&head, data.clone(), follows) {
-        within(stall_time, pin!(send.send_data(payload))).await??;
+        send.send_data(payload).await?;
         if follows == Follows::Nothing {
             return Ok(());
         }
@@ -287,23 +290,23 @@ where
         fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
         fields.extend(date.map(|date| (DATE, date)));
         let head = Response::from_parts(parts, ());
-        within(stall_time, Box::pin(send.send_response(head)).as_mut()).await??;
+        Box::pin(send.send_response(head)).await?;
         if !data.is_empty() {
-            within(stall_time, Box::pin(send.send_data(data.into())).as_mut()).await??;
+            Box::pin(send.send_data(data.into())).await?;
         }
     }
     match rest {
         Rest::Nothing | Rest::Trailers(None) => {}
         Rest::Frames => {
             if let Some(body) = body.as_pin_mut() {
-                Box::pin(send_body(send, body, promised, stall_time)).await?;
+                Box::pin(send_body(send, body, promised)).await?;
             }
         }
         Rest::Trailers(Some(trailers)) => {
-            within(stall_time, Box::pin(send.send_trailers(trailers)).as_mut()).await??;
+            Box::pin(send.send_trailers(trailers)).await?;
         }
     }
-    within(stall_time, Box::pin(send.finish()).as_mut()).await??;
+    Box::pin(send.finish()).await?;
     Ok(())
 }
 
@@ -372,7 +375,6 @@ async fn send_body<B>(
     send: &mut Send,
     mut body: Pin<&mut B>,
     mut promised: Promised,
-    stall_time: Duration,
 ) -> Result<(), BoxError>
 where
     B: http_body::Body<Error: Into<BoxError>>,
@@ -397,12 +399,12 @@ where
             Ok(mut data) if data.has_remaining() => {
                 let len = data.remaining();
                 let data = Payload::from(data.copy_to_bytes(len));
-                within(stall_time, pin!(send.send_data(data))).await??;
+                send.send_data(data).await?;
             }
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    within(stall_time, pin!(send.send_trailers(trailers))).await??;
+                    send.send_trailers(trailers).await?;
                 }
                 return Ok(());
             }

@@ -1,28 +1,32 @@
 //! The state of a connection over QUIC that its requests share.
 
 use std::{
-    collections::VecDeque,
+    net::SocketAddr,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use h3::{error::Code, quic::StreamId};
-use hybriq::{Connection, EarlyConnection};
+use h3::error::Code;
+use hybriq::{Blocked, Connection, Direction, EarlyConnection, Side, StreamId};
 use hybriq_h3::{EarlyRequests, Protocols, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 
-use super::{Connect, Features, clock, handle::Shared};
+use super::{
+    Connect, Features,
+    handle::Shared,
+    watch::{Admission, QUIC_CONNECTION, REQUEST, Stalls, Standing, Watched},
+};
 use crate::Tls;
-
-/// Time in which [`Limits::cancelled`](crate::Limits::cancelled) requests may be cancelled.
-const CANCEL_WINDOW: Duration = Duration::from_secs(10);
 
 /// Time from the first GOAWAY, after which clients send no more requests, to the one that tells them
 /// which requests are answered (RFC 9114 §5.2): requests that were on their way have come by then.
 pub(super) const GOAWAY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Number of answered streams from which on those that are over are removed.
+const MANY: usize = 64;
 
 /// Time between two looks for responses that are still on their way, when a server drains.
 const DELIVERY_LOOK: Duration = Duration::from_millis(10);
@@ -43,7 +47,11 @@ pub(super) struct Quic {
     running: AtomicU64,
     /// Told whenever one of them ends.
     ended: Notify,
-    cancelled: Cancelled,
+    pub(super) standing: Standing,
+    /// Responses that the client does not take.
+    stalls: Mutex<Stalls>,
+    /// Streams of ordinary requests that were answered, where other streams of clients are not requests.
+    answered: Mutex<Vec<StreamId>>,
 }
 
 /// A connection whose handshake is complete.
@@ -55,13 +63,13 @@ pub(super) struct Established {
 /// A request that is being answered, until it is dropped.
 pub(super) struct Running(pub(super) Arc<Quic>);
 
-/// The times at which a client cancelled requests.
-#[derive(Default)]
-struct Cancelled(std::sync::Mutex<VecDeque<Instant>>);
-
 impl Quic {
     /// Makes the state of a connection, and turns on what the server allows.
-    pub(super) fn new(shared: Arc<Shared>, transport: &mut hybriq_h3::Connection) -> Arc<Self> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        peer: SocketAddr,
+        transport: &mut hybriq_h3::Connection,
+    ) -> Arc<Self> {
         let Features {
             connect,
             webtransport,
@@ -83,7 +91,9 @@ impl Quic {
             replayable,
             running: AtomicU64::new(0),
             ended: Notify::new(),
-            cancelled: Cancelled::default(),
+            standing: Standing::new(peer),
+            stalls: Mutex::default(),
+            answered: Mutex::default(),
         })
     }
 
@@ -101,7 +111,7 @@ impl Quic {
     }
 
     /// Returns true if a request may be a replay.
-    pub(super) fn is_replayable(&self, stream: StreamId) -> bool {
+    pub(super) fn is_replayable(&self, stream: h3::quic::StreamId) -> bool {
         self.replayable.contains(stream)
     }
 
@@ -121,8 +131,7 @@ impl Quic {
         self.early.get()
     }
 
-    /// Waits until no request has been under way for a while, and the client has all responses: it sends no
-    /// requests after GOAWAY, and those that it sent before have come.
+    /// Waits until no request is under way, and the client has all responses.
     pub(super) async fn drained(&self) {
         self.answered().await;
         // A close loses what was not acknowledged.
@@ -136,7 +145,6 @@ impl Quic {
     }
 
     async fn answered(&self) {
-        tokio::time::sleep(GOAWAY_PAUSE).await;
         loop {
             let ended = self.ended.notified();
             if self.running.load(Ordering::Acquire) == 0 {
@@ -146,16 +154,84 @@ impl Quic {
         }
     }
 
-    /// Counts a request that the client cancelled. Closes the connection if there are too many.
-    pub(super) fn on_cancelled(&self, connection: &Connection) {
-        if self
-            .cancelled
-            .add(clock::now(), self.shared.limits.cancelled)
-        {
-            connection.close(
-                Code::H3_EXCESSIVE_LOAD.value(),
-                b"too many cancelled requests",
-            );
+    /// Decides about a request.
+    pub(super) fn admit(&self) -> Admission {
+        self.standing.admit(&self.shared.limits, &self.shared.watch)
+    }
+
+    /// Counts a request that the client cancelled before its response began.
+    pub(super) fn on_cancelled(&self) {
+        let running = self.running.load(Ordering::Relaxed);
+        self.standing.on_cancelled(running, &self.shared.limits);
+    }
+
+    /// Notes that the stream of an ordinary request is answered: its data is bound to be taken.
+    pub(super) fn on_answer(&self, stream: StreamId) {
+        if self.protocols.is_none() {
+            return;
+        }
+        let Some(established) = self.established_now() else {
+            return;
+        };
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if answered.len() >= MANY && answered.len().is_power_of_two() {
+            let open = established.connection.blocked_streams();
+            answered.retain(|id| open.iter().any(|open| open.id == *id));
+        }
+        answered.push(stream);
+    }
+
+    /// Closes the connection, if its handshake is complete.
+    pub(super) fn close(&self, code: Code, reason: &[u8]) {
+        if let Some(established) = self.established_now() {
+            established.connection.close(code.value(), reason);
+        }
+    }
+
+    fn established_now(&self) -> Option<Arc<Established>> {
+        self.established.borrow().clone()
+    }
+}
+
+impl Watched for Quic {
+    fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    fn running(&self) -> u64 {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    fn memory(&self) -> u64 {
+        let transport = self.established_now().map_or(0, |established| {
+            let held = established.connection.memory_held();
+            held.iter().map(|(_, bytes)| bytes).sum()
+        });
+        QUIC_CONNECTION + self.running() * REQUEST + transport
+    }
+
+    fn end_stalled(&self, now: Instant, time: Duration) {
+        let Some(established) = self.established_now() else {
+            return;
+        };
+        let connection = &established.connection;
+        let blocked = connection.blocked_streams();
+        let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        if blocked.is_empty() && stalls.is_empty() {
+            return;
+        }
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.retain(|id| blocked.iter().any(|blocked| blocked.id == *id));
+        // Streams of other protocols may wait for their client as long as they like.
+        let is_response = |blocked: &Blocked| {
+            let id = blocked.id;
+            let is_request = id.direction() == Direction::Bidi && id.initiator() == Side::Client;
+            is_request && (self.protocols.is_none() || answered.contains(&id))
+        };
+        for id in stalls.look(blocked.into_iter().filter(is_response), now, time) {
+            let peer = self.standing.peer();
+            tracing::debug!(%peer, stream = id.0, "a response is not taken: its stream is reset");
+            connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.value(), 0);
         }
     }
 }
@@ -171,23 +247,5 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::AcqRel);
         self.0.ended.notify_one();
-    }
-}
-
-impl Cancelled {
-    /// Adds a cancelled request. Returns true if there are more than `most` in the window.
-    fn add(&self, now: Instant, most: u32) -> bool {
-        let mut times = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        while times
-            .front()
-            .is_some_and(|&time| now.duration_since(time) > CANCEL_WINDOW)
-        {
-            times.pop_front();
-        }
-        times.push_back(now);
-        times.len() > most as usize
     }
 }

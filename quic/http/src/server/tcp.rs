@@ -1,13 +1,17 @@
 //! HTTP/1.1 and HTTP/2 over TCP.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use http::{
-    HeaderValue, Request, Response,
-    header::{ALT_SVC, UPGRADE},
+    HeaderValue, Request, Response, StatusCode,
+    header::{ALT_SVC, CONNECTION, RETRY_AFTER, UPGRADE},
 };
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
 use tokio::{
@@ -18,15 +22,37 @@ use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStre
 
 use super::{
     Connect,
-    activity::{Activity, Answering, Counted},
+    activity::{Activity, Answering, Counted, Fault, Over},
     app::{App, BoxError},
     handle::{Phase, Shared},
     linger::{Lingering, Place},
+    responses::Sending,
+    state::GOAWAY_PAUSE,
+    watch::{Admission, Cause, LATE, Order, TCP_CONNECTION},
 };
-use crate::{Body, Peer, Tls, Upgrade};
+use crate::{Body, Limits, Peer, Tls, Upgrade};
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Longest time to wait for the answer to a PING, beside [`Limits::stall_time`].
+const PING_TIME: Duration = Duration::from_secs(20);
+
+/// Largest number of requests at once on a connection of HTTP/2.
+const STREAMS: u32 = 200;
+
+/// Streams of a connection of HTTP/2 that the server may have to reset for errors of the client.
+const LOCAL_RESETS: usize = 1024;
+
+/// Bytes that a client of HTTP/2 may send on a stream, and on a connection, before they are read.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// Bytes of a response that HTTP/2 takes beyond the client's credit.
+const SEND_BUFFER: usize = 400 << 10;
+
+/// Largest frame of HTTP/2 that clients may send.
+const FRAME: u32 = 16 << 10;
 
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
@@ -44,6 +70,10 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 }
             },
         };
+        if shared.watch.memory.is_short() {
+            continue;
+        }
+        shared.watch.memory.on_connection(TCP_CONNECTION);
         let Ok(permit) = places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
@@ -74,13 +104,19 @@ async fn serve<A: App>(
     place: Place,
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
+    keep_alive(&stream, shared.limits.stall_time)?;
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
     let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let activity = Arc::new(Activity::default());
+    let version = if is_h2 { Over::Http2 } else { Over::Http1 };
+    let activity = Activity::new(address, version, limits, &shared.watch);
+    let watched: Weak<Activity> = Arc::downgrade(&activity);
+    let _seat = shared.watch.add(watched);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
+        let admission = activity.admit();
+        let is_short = shared.watch.memory.is_short();
         let answering = activity.on_request();
         let peer = Peer {
             address,
@@ -91,14 +127,58 @@ async fn serve<A: App>(
         };
         let alt_svc = shared.alt_svc.clone();
         let request = request.map(|body| Body::of_tcp_request(body, limits.stall_time));
-        answer(app.clone(), request, peer, alt_svc, answering)
+        let app = app.clone();
+        async move {
+            match admission {
+                Admission::Refuse => Err(refused(answering)),
+                _ if is_short => Ok(unavailable(answering)),
+                _ => answer(app, request, peer, alt_svc, answering)
+                    .await
+                    .map(|response| last(response, admission, version))
+                    .map_err(Fault::Service),
+            }
+        }
     });
+    let builder = builder(limits, version, &activity, shared.features.connect);
+    let stream = TokioIo::new(Lingering::new(stream, place, limits.stall_time));
+    let connection = builder.serve_connection_with_upgrades(stream, service);
+    tokio::pin!(connection);
+    let standing = &activity.standing;
+    let order = tokio::select! {
+        ended = connection.as_mut() => return ended,
+        order = standing.told(Order::Drain) => order,
+        () = shared.phase(Phase::Draining) => Order::Drain,
+    };
+    if order == Order::Close || standing.cause() == Cause::Silent {
+        return Err(standing.cause().into());
+    }
+    connection.as_mut().graceful_shutdown();
+    let over = async {
+        activity.drained(GOAWAY_PAUSE).await;
+        // A client that is gone does not answer.
+        tokio::time::sleep(limits.header_time).await;
+    };
+    tokio::select! {
+        ended = connection => ended,
+        () = shared.phase(Phase::Closing) => Ok(()),
+        _ = standing.told(Order::Close) => Err(standing.cause().into()),
+        () = over, if is_h2 => Ok(()),
+        () = tokio::time::sleep(limits.drain_time) => Ok(()),
+    }
+}
+
+/// Returns the settings of a connection. Everything that bounds memory is set here.
+fn builder(
+    limits: &Limits,
+    version: Over,
+    activity: &Arc<Activity>,
+    connect: Connect,
+) -> auto::Builder<Tasks> {
     // The version is known: looking for it in the first bytes would wait for them without a limit.
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let mut builder = if is_h2 {
-        builder.http2_only()
-    } else {
-        builder.http1_only()
+    let builder = auto::Builder::new(Tasks(activity.clone()));
+    let mut builder = match version {
+        Over::Http2 => builder.http2_only(),
+        Over::Http1 => builder.http1_only(),
     };
     builder
         .http1()
@@ -108,38 +188,72 @@ async fn serve<A: App>(
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX));
-    if shared.features.connect == Connect::Extended {
+        .max_header_list_size(limits.header_list.try_into().unwrap_or(u32::MAX))
+        .max_concurrent_streams(STREAMS)
+        .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
+        .max_local_error_reset_streams(LOCAL_RESETS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_frame_size(FRAME)
+        .keep_alive_interval(limits.stall_time)
+        .keep_alive_timeout(limits.stall_time.min(PING_TIME));
+    if connect == Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
-    let stream = TokioIo::new(Lingering::new(
-        stream,
-        place,
-        activity.clone(),
-        limits.stall_time,
-    ));
-    let connection = builder.serve_connection_with_upgrades(stream, service);
-    tokio::pin!(connection);
-    let silent = async {
-        tokio::time::sleep(limits.header_time).await;
-        if !activity.is_silent() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        ended = connection.as_mut() => return ended,
-        () = silent => return Err("no request came in time".into()),
-        () = activity.idle(limits.tcp_idle_time) => {
-            connection.as_mut().graceful_shutdown();
-            // A client that is gone does not answer.
-            return tokio::time::timeout(limits.header_time, connection).await?;
-        }
-        () = shared.phase(Phase::Draining) => connection.as_mut().graceful_shutdown(),
+    builder
+}
+
+/// Starts the tasks of a connection over HTTP/2.
+#[derive(Clone)]
+struct Tasks(Arc<Activity>);
+
+impl<F> hyper::rt::Executor<F> for Tasks
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        tokio::spawn(Sending::new(future, self.0.on_task()));
     }
-    tokio::select! {
-        ended = connection => ended,
-        () = shared.phase(Phase::Closing) => Ok(()),
+}
+
+/// Returns the error of a request that is refused unseen, for which the client may try elsewhere.
+fn refused(mut answering: Answering) -> Fault {
+    answering.on_failed();
+    Fault::Refused(h2::Reason::REFUSED_STREAM.into())
+}
+
+/// Returns the response to a request for which there is no memory.
+fn unavailable<B: http_body::Body>(answering: Answering) -> Response<Counted<B>> {
+    let mut response = Response::new(Counted::none(answering));
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let later = HeaderValue::from_static("1");
+    response.headers_mut().insert(RETRY_AFTER, later);
+    response
+}
+
+/// Tells a client of HTTP/1.1 that this was the last response of its connection.
+fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Response<B> {
+    if admission == Admission::ServeLast && version == Over::Http1 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
     }
+    response
+}
+
+/// Lets the system find clients that are gone while nothing is sent.
+fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
+    let time = time.max(Duration::from_secs(1));
+    let keep_alive = socket2::TcpKeepalive::new().with_time(time);
+    // Not every system has more than the first wait.
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_vendor = "apple",
+        windows
+    ))]
+    let keep_alive = keep_alive.with_interval((time / 4).max(Duration::from_secs(1)));
+    socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
 }
 
 /// Does the TLS handshake, with the configuration for the client's name and groups.
@@ -158,13 +272,17 @@ async fn answer<A: App>(
     mut request: Request<Body>,
     peer: Peer,
     alt_svc: Option<HeaderValue>,
-    answering: Answering,
+    mut answering: Answering,
 ) -> Result<Response<Counted<A::Body>>, BoxError> {
     request.extensions_mut().insert(peer);
     if let Some(upgrade) = upgrade(&request) {
         request.extensions_mut().insert(upgrade);
     }
-    let mut response = app.answer(request).await?;
+    let answered = app.answer(request).await;
+    if answered.is_err() {
+        answering.on_failed();
+    }
+    let mut response = answered?;
     if let Some(alt_svc) = alt_svc {
         response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
     }

@@ -1,0 +1,95 @@
+//! Bounds on what a client may cost.
+
+#[cfg(test)]
+mod table;
+
+use std::time::Duration;
+
+/// Bounds on what a client may cost. Start from [`Limits::default`].
+///
+/// The number of requests at once is that of bidirectional streams:
+/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams). A client of QUIC that
+/// sends no packets at all is forgotten after
+/// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive finds it.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use hybriq_http::Limits;
+///
+/// let mut limits = Limits::default();
+/// limits.header_list = 16 << 10;
+/// limits.header_time = Duration::from_secs(5);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
+    /// §4.2.2). Larger requests get 431. Default: 64 KiB.
+    pub header_list: u64,
+    /// Longest time from the start of a request to its last field, and from the end of the handshake to the
+    /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end.
+    /// Default: 10 s.
+    pub header_time: Duration,
+    /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing of a
+    /// response that has data for it: for want of credit of flow control, or because it does not read. The
+    /// stream is reset then; over HTTP/1.1, or where data is stuck below the stream, the connection ends.
+    /// A service that has nothing to send may take as long as it likes. Default: 60 s.
+    pub stall_time: Duration,
+    /// Largest number of requests on a connection. With the last one the client is told to connect again
+    /// (GOAWAY, `connection: close`), and those that follow are refused unseen. Default: 1,000,000.
+    pub requests: u64,
+    /// Number of requests that a client may cancel in ten seconds before their response began, beyond one for
+    /// each that was answered: work for nothing, as in CVE-2023-44487 and CVE-2025-8671. Beyond it, requests
+    /// are refused (H3_REQUEST_REJECTED, REFUSED_STREAM) until the time has passed. A client that has as many
+    /// refused is told to connect again (GOAWAY): responses under way are sent to their end, and the connection
+    /// closes with H3_EXCESSIVE_LOAD, or ends over TCP. Default: 200.
+    pub cancelled: u32,
+    /// Longest time for which a connection may have no request under way; sessions of WebTransport and other
+    /// protocols on streams are requests, packets and PINGs are not. Then the client is told to connect
+    /// again. It is looked at four times in this time or more often, so it may take a quarter longer. Between
+    /// requests of HTTP/1.1, [`header_time`](Self::header_time) ends a connection earlier. Default: 60 s.
+    pub idle_time: Duration,
+    /// Longest time that requests under way may take after a connection was told to end, for one of these limits.
+    /// Default: 10 minutes.
+    pub drain_time: Duration,
+    /// Largest number of connections over TCP at once. Those of QUIC have
+    /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
+    pub tcp_connections: usize,
+    /// Bytes that all clients together may take, over TCP and QUIC. They are counted four times a second: the
+    /// transport's own count, the data of responses that is on its way, and estimates for connections, TLS
+    /// and requests; what the service holds is not in it. Beyond it connections without requests end, the
+    /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
+    /// `retry-after`. Default: no bound.
+    pub memory: u64,
+    /// Methods of requests that are answered although they may be replays. Default: safe ones.
+    pub early_methods: EarlyMethods,
+}
+
+/// Methods of requests that are answered although they came in 0-RTT packets (RFC 8470).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyMethods {
+    /// GET, HEAD, OPTIONS and TRACE (RFC 9110 §9.2.1). Others get 425.
+    #[default]
+    Safe,
+    /// All: the service decides by [`Peer::early`](crate::Peer::early).
+    All,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_list: 64 << 10,
+            header_time: Duration::from_secs(10),
+            stall_time: Duration::from_secs(60),
+            requests: 1_000_000,
+            cancelled: 200,
+            idle_time: Duration::from_secs(60),
+            drain_time: Duration::from_secs(600),
+            tcp_connections: 1 << 16,
+            memory: u64::MAX,
+            early_methods: EarlyMethods::Safe,
+        }
+    }
+}

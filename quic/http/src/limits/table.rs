@@ -1,0 +1,152 @@
+//! The table of limits in `docs/http3.md`, made from this list.
+
+use std::{fmt::Write as _, time::Duration};
+
+use super::{EarlyMethods, Limits};
+
+const PAGE: &str = include_str!("../../../docs/http3.md");
+
+/// A limit: what it bounds, and what happens beyond it in HTTP/1.1, HTTP/2 and HTTP/3.
+struct Line {
+    name: &'static str,
+    default: String,
+    bounds: &'static str,
+    beyond: [&'static str; 3],
+}
+
+/// Returns all limits. One that is missing does not compile.
+fn all() -> Vec<Line> {
+    let Limits {
+        header_list,
+        header_time,
+        stall_time,
+        requests,
+        cancelled,
+        idle_time,
+        drain_time,
+        tcp_connections,
+        memory,
+        early_methods,
+    } = Limits::default();
+    let line = |name, default: String, bounds, beyond| Line {
+        name,
+        default,
+        bounds,
+        beyond,
+    };
+    let kib = |bytes: u64| format!("{} KiB", bytes >> 10);
+    let time = |time: Duration| format!("{} s", time.as_secs());
+    vec![
+        line(
+            "header_list",
+            kib(header_list),
+            "size of a request's fields, 32 bytes more for each",
+            [
+                "431",
+                "431, or the connection ends",
+                "431, or H3_EXCESSIVE_LOAD where a frame is longer",
+            ],
+        ),
+        line(
+            "header_time",
+            time(header_time),
+            "time to a request's last field, and to the first request",
+            [
+                "the connection ends",
+                "the connection ends",
+                "the request is reset; without any, the connection ends",
+            ],
+        ),
+        line(
+            "stall_time",
+            time(stall_time),
+            "time in which nothing of a body comes that the service reads, or nothing of a response is taken that has data",
+            [
+                "an error of the body; the connection ends",
+                "an error of the body; CANCEL, or GOAWAY where data is stuck below the stream",
+                "an error of the body; H3_REQUEST_CANCELLED",
+            ],
+        ),
+        line(
+            "requests",
+            requests.to_string(),
+            "requests of a connection",
+            [
+                "`connection: close` on the last",
+                "GOAWAY, then REFUSED_STREAM",
+                "GOAWAY, then H3_REQUEST_REJECTED",
+            ],
+        ),
+        line(
+            "cancelled",
+            cancelled.to_string(),
+            "requests cancelled in 10 s before their response began, beyond one for each answered",
+            [
+                "the client can only close",
+                "REFUSED_STREAM; after as many GOAWAY; responses under way are finished, then the connection ends",
+                "H3_REQUEST_REJECTED; after as many GOAWAY; responses under way are finished, then H3_EXCESSIVE_LOAD",
+            ],
+        ),
+        line(
+            "idle_time",
+            time(idle_time),
+            "time without a request under way",
+            ["the connection ends", "GOAWAY", "GOAWAY"],
+        ),
+        line(
+            "drain_time",
+            time(drain_time),
+            "time that requests under way may take after a connection was told to end",
+            ["the connection ends"; 3],
+        ),
+        line(
+            "tcp_connections",
+            tcp_connections.to_string(),
+            "connections over TCP; of QUIC, `EndpointBuilder::max_connections`",
+            ["reset", "reset", "refused"],
+        ),
+        line(
+            "memory",
+            match memory {
+                u64::MAX => "none".to_owned(),
+                bytes => kib(bytes),
+            },
+            "bytes that all clients together take",
+            ["idle connections end, the oldest first; 503; no new connections"; 3],
+        ),
+        line(
+            "early_methods",
+            match early_methods {
+                EarlyMethods::Safe => "safe".to_owned(),
+                EarlyMethods::All => "all".to_owned(),
+            },
+            "methods of requests in 0-RTT packets",
+            ["there is no 0-RTT", "there is no 0-RTT", "425"],
+        ),
+    ]
+}
+
+fn table() -> String {
+    let mut table = String::from(
+        "| `Limits::` | default | bounds | beyond it, HTTP/1.1 | HTTP/2 | HTTP/3 |\n|---|---|---|---|---|---|\n",
+    );
+    for line in all() {
+        let Line {
+            name,
+            default,
+            bounds,
+            beyond: [http1, http2, http3],
+        } = line;
+        let _ = writeln!(
+            table,
+            "| `{name}` | {default} | {bounds} | {http1} | {http2} | {http3} |"
+        );
+    }
+    table
+}
+
+#[test]
+fn the_page_has_the_table_of_limits() {
+    let table = table();
+    assert!(PAGE.contains(&table), "the table should be:\n{table}");
+}

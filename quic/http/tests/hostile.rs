@@ -160,6 +160,8 @@ async fn streams_whose_beginning_does_not_come_are_reset() {
     for builder in [plain, sessions] {
         let server = run_with(builder, Certificate::shared().config(), Router::new());
         let mut client = Http3::connect(server.address()).await;
+        // Without a request, the connection would end as well.
+        assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
         // Half an integer, the signal of a session without its id, and half a request.
         for bytes in [&[0x40][..], &[0x40, 0x41], &POST[..4]] {
             let (_send, mut recv) = send(&client, bytes).await;

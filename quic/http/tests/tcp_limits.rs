@@ -117,7 +117,7 @@ async fn a_client_that_takes_nothing_over_tcp_is_disconnected() {
 #[tokio::test]
 async fn an_idle_connection_of_http2_is_closed() {
     let server = serve(Router::new(), |limits| {
-        limits.tcp_idle_time = Duration::from_millis(100);
+        limits.idle_time = Duration::from_millis(100);
         limits.header_time = Duration::from_millis(500);
     });
     let mut stream = connect_tls(server.address(), "h2").await.unwrap();

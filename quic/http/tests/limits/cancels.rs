@@ -1,0 +1,127 @@
+//! Requests that clients cancel.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    routing::get,
+};
+use http_body::Frame;
+use http_body_util::channel::Channel;
+use tokio::sync::mpsc;
+
+use crate::{
+    client::{Client, Outcome, Version, connections},
+    serve,
+    support::{Running, soon},
+};
+
+type Download = http_body_util::channel::Sender<Bytes, Infallible>;
+
+/// Versions in which a request can be cancelled without the connection.
+const VERSIONS: [Version; 2] = [Version::Http2, Version::Http3];
+
+/// A server of downloads, which the test sends, and of requests that are never answered.
+fn serve_downloads(cancelled: u32) -> (Running, mpsc::UnboundedReceiver<Download>) {
+    let (begun, downloads) = mpsc::unbounded_channel();
+    let download = async move || {
+        let (mut sender, body) = Channel::<Bytes, Infallible>::new(4);
+        sender.send(Frame::data("begun".into())).await.unwrap();
+        begun.send(sender).unwrap();
+        Body::new(body)
+    };
+    let router = Router::new()
+        .route("/download", get(download))
+        .route("/held", get(std::future::pending::<()>));
+    let server = serve(router, |limits| {
+        limits.cancelled = cancelled;
+        limits.header_time = Duration::from_secs(1);
+    });
+    (server, downloads)
+}
+
+/// Above the limit new requests are refused; the download beside them goes on.
+#[tokio::test]
+async fn a_client_that_gives_up_many_requests_keeps_its_download() {
+    for version in VERSIONS {
+        let (server, mut downloads) = serve_downloads(20);
+        let mut client = Client::connect(version, server.address()).await;
+        let download = client.send("/download").await.unwrap();
+        let mut sender = soon(downloads.recv()).await.unwrap();
+        for _ in 0..30 {
+            let asked = client.send("/held").await.unwrap();
+            client.cancel(asked).await;
+        }
+        // The cancels arrive before this.
+        while client.ask("/").await != Outcome::Refused {}
+        sender.send(Frame::data("rest".into())).await.unwrap();
+        drop(sender);
+        assert_eq!(
+            client.take(download).await,
+            Outcome::Answered(200),
+            "{version:?}"
+        );
+    }
+}
+
+/// A client that does not mind is told to leave. Its download is finished first; then the connection ends.
+#[tokio::test]
+async fn a_flood_of_cancelled_requests_ends_the_connection_after_its_download() {
+    for version in VERSIONS {
+        let (server, mut downloads) = serve_downloads(20);
+        let mut client = Client::connect(version, server.address()).await;
+        let download = client.send("/download").await.unwrap();
+        let mut sender = soon(downloads.recv()).await.unwrap();
+        for _ in 0..30 {
+            let asked = client.send("/held").await.unwrap();
+            client.cancel(asked).await;
+        }
+        while client.ask("/").await != Outcome::Refused {}
+        // It goes on, and reads nothing meanwhile.
+        let mut last = client.send("/").await.unwrap();
+        for _ in 0..40 {
+            last = client.send("/").await.unwrap();
+        }
+        assert_eq!(client.take(last).await, Outcome::Refused, "{version:?}");
+        sender.send(Frame::data("rest".into())).await.unwrap();
+        drop(sender);
+        assert_eq!(
+            client.take(download).await,
+            Outcome::Answered(200),
+            "{version:?}"
+        );
+        let code = client.ended().await;
+        if version == Version::Http3 {
+            assert_eq!(code, Some(0x107), "H3_EXCESSIVE_LOAD");
+        }
+        connections(&server.handle, 0).await;
+    }
+}
+
+/// A client that does not heed that either is cut off, whatever is under way.
+#[tokio::test]
+async fn a_flood_that_goes_on_after_goaway_is_cut_off() {
+    let (server, mut downloads) = serve_downloads(20);
+    let mut client = Client::connect(Version::Http2, server.address()).await;
+    client.send("/download").await.unwrap();
+    let _sender = soon(downloads.recv()).await.unwrap();
+    while let Some(asked) = client.send("/held").await {
+        client.cancel(asked).await;
+    }
+    connections(&server.handle, 0).await;
+}
+
+/// Requests that are answered pay for those that are cancelled.
+#[tokio::test]
+async fn a_client_that_cancels_every_second_request_is_served() {
+    for version in VERSIONS {
+        let (server, _downloads) = serve_downloads(20);
+        let mut client = Client::connect(version, server.address()).await;
+        for _ in 0..100 {
+            let asked = client.send("/held").await.unwrap();
+            client.cancel(asked).await;
+            assert_eq!(client.ask("/").await, Outcome::Answered(200), "{version:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The number of requests of a connection, and the time without any.
+
+use std::time::Duration;
+
+use axum::Router;
+
+use crate::{
+    client::{Client, Outcome, VERSIONS, Version, connections},
+    serve,
+};
+
+/// A client that goes on after its last request is not served, and its connection ends.
+#[tokio::test]
+async fn a_connection_has_as_many_requests_as_the_limit_says() {
+    for version in VERSIONS {
+        let server = serve(Router::new(), |limits| {
+            limits.requests = 5;
+            limits.header_time = Duration::from_millis(500);
+        });
+        let mut client = Client::connect(version, server.address()).await;
+        let mut answered = 0;
+        loop {
+            match client.ask("/").await {
+                Outcome::Answered(status) => {
+                    assert_eq!(status, 200, "{version:?}");
+                    answered += 1;
+                }
+                Outcome::Refused => {}
+                Outcome::Gone => break,
+                Outcome::Reset(code) => panic!("{version:?}: {code}"),
+            }
+        }
+        assert_eq!(answered, 5, "{version:?}");
+        connections(&server.handle, 0).await;
+    }
+}
+
+/// A shutdown does not wait for a client that asks and asks.
+#[tokio::test]
+async fn a_client_that_asks_without_end_does_not_hold_up_a_shutdown() {
+    for version in VERSIONS {
+        let server = serve(Router::new(), |limits| {
+            limits.header_time = Duration::from_millis(500);
+        });
+        let mut client = Client::connect(version, server.address()).await;
+        assert_eq!(client.ask("/").await, Outcome::Answered(200));
+        let handle = server.handle.clone();
+        let hour = Duration::from_secs(3600);
+        let shutdown = tokio::spawn(async move { handle.shutdown(hour).await });
+        while client.ask("/").await != Outcome::Gone {}
+        crate::support::soon(shutdown).await.unwrap();
+    }
+}
+
+/// A connection without requests ends, however busy its client is with PINGs.
+#[tokio::test]
+async fn a_connection_without_requests_ends() {
+    for version in VERSIONS {
+        let server = serve(Router::new(), |limits| {
+            limits.idle_time = Duration::from_millis(200);
+            limits.header_time = Duration::from_millis(500);
+        });
+        let mut client = Client::connect(version, server.address()).await;
+        assert_eq!(client.ask("/").await, Outcome::Answered(200));
+        let code = client.ended().await;
+        let clean = match version {
+            Version::Http1 => None,
+            Version::Http2 => Some(0),
+            Version::Http3 => Some(0x100),
+        };
+        assert_eq!(code, clean, "{version:?}");
+        connections(&server.handle, 0).await;
+    }
+}
+
+/// So does one on which no request comes at all.
+#[tokio::test]
+async fn a_connection_on_which_no_request_comes_ends() {
+    for version in VERSIONS {
+        let server = serve(Router::new(), |limits| {
+            limits.header_time = Duration::from_millis(200);
+        });
+        let mut client = Client::connect(version, server.address()).await;
+        client.ended().await;
+        connections(&server.handle, 0).await;
+    }
+}

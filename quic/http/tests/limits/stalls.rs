@@ -1,0 +1,246 @@
+//! Responses that a client asks for and does not take.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    routing::get,
+};
+use http_body::Frame;
+use tokio::sync::Notify;
+
+use crate::{
+    client::{Client, Manners, Outcome, VERSIONS, Version, connections},
+    serve,
+    support::{Running, soon},
+};
+
+/// A body of parts of this size, up to a length. Counts those that exist.
+struct Parts {
+    part: usize,
+    left: usize,
+    alive: Arc<AtomicUsize>,
+}
+
+impl Parts {
+    fn new(part: usize, left: usize, alive: &Arc<AtomicUsize>) -> Body {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Body::new(Self {
+            part,
+            left,
+            alive: alive.clone(),
+        })
+    }
+}
+
+impl http_body::Body for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let part = self.part.min(self.left);
+        self.left -= part;
+        let data = (part > 0).then(|| Ok(Frame::data(vec![7; part].into())));
+        Poll::Ready(data)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A server of bodies in parts of this size, and of a request that waits until it may go on.
+struct Served {
+    server: Running,
+    alive: Arc<AtomicUsize>,
+    go_on: Arc<Notify>,
+}
+
+impl Served {
+    fn new(part: usize, length: usize) -> Self {
+        let alive = Arc::new(AtomicUsize::new(0));
+        let go_on = Arc::new(Notify::new());
+        let (bodies, held) = (alive.clone(), go_on.clone());
+        let parts = async move || Parts::new(part, length, &bodies);
+        let poll = async move || {
+            held.notified().await;
+        };
+        let router = Router::new().route("/parts", get(parts));
+        let server = serve(router.route("/poll", get(poll)), |limits| {
+            limits.stall_time = Duration::from_millis(300);
+            limits.header_time = Duration::from_millis(500);
+        });
+        Self {
+            server,
+            alive,
+            go_on,
+        }
+    }
+
+    async fn bodies(&self, count: usize) {
+        soon(async {
+            while self.alive.load(Ordering::SeqCst) != count {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+/// What is asked for and not taken is dropped; a request that has nothing to send yet is left alone, on the
+/// same connection and on others.
+async fn is_dropped_and_a_long_poll_lives(
+    version: Version,
+    part: usize,
+    length: usize,
+    window: u32,
+) {
+    let what = format!("{version:?}, {length} bytes in parts of {part}, window {window}");
+    let served = Served::new(part, length);
+    let address = served.server.address();
+    let manners = Manners {
+        window: Some(window),
+        is_silent: false,
+    };
+    let mut client = Client::with(version, address, manners).await;
+    let poll = match version {
+        // There is one request at a time.
+        Version::Http1 => None,
+        _ => client.send("/poll").await,
+    };
+    let mut other = Client::connect(version, address).await;
+    let other_poll = other.send("/poll").await.unwrap();
+    let stuck = client.send("/parts").await.unwrap();
+    served.bodies(1).await;
+    // The clients read, and answer PINGs, like any other.
+    let mut polls = vec![tokio::spawn(async move { other.take(other_poll).await })];
+    if let Some(poll) = poll {
+        polls.push(tokio::spawn(async move { client.take(poll).await }));
+        served.bodies(0).await;
+    } else {
+        served.bodies(0).await;
+    }
+    drop(stuck);
+    for poll in &polls {
+        assert!(!poll.is_finished(), "{what}");
+    }
+    served.go_on.notify_waiters();
+    for poll in polls {
+        let ended = soon(poll).await.unwrap();
+        assert_eq!(ended, Outcome::Answered(200), "{what}");
+    }
+}
+
+/// Length of a body that nothing between server and client has room for.
+const ENDLESS: usize = 1 << 40;
+
+#[tokio::test]
+async fn over_http1_a_response_that_is_not_taken_ends_its_connection() {
+    is_dropped_and_a_long_poll_lives(Version::Http1, 16 << 10, ENDLESS, 0).await;
+}
+
+#[tokio::test]
+async fn over_http2_a_response_that_is_not_taken_ends_alone() {
+    for window in [0, 65_535] {
+        for part in [1 << 10, 100 << 10] {
+            is_dropped_and_a_long_poll_lives(Version::Http2, part, ENDLESS, window).await;
+        }
+    }
+    // A body whose last part is under way.
+    is_dropped_and_a_long_poll_lives(Version::Http2, 100 << 10, 100 << 10, 65_535).await;
+}
+
+#[tokio::test]
+async fn over_http3_a_response_that_is_not_taken_ends_alone() {
+    for part in [1 << 10, 100 << 10] {
+        is_dropped_and_a_long_poll_lives(Version::Http3, part, ENDLESS, 64).await;
+    }
+}
+
+/// A response that the transport has taken as a whole, and the client has not, is not kept for ever either.
+#[tokio::test]
+async fn over_http3_a_response_that_was_sent_and_not_taken_is_reset() {
+    let served = Served::new(1000, 1000);
+    let manners = Manners {
+        window: Some(64),
+        is_silent: false,
+    };
+    let mut client = Client::with(Version::Http3, served.server.address(), manners).await;
+    let stuck = client.send("/parts").await.unwrap();
+    let (Client::Http3(http3), Some(mut recv)) = (&client, stuck.receiver()) else {
+        panic!("another version")
+    };
+    // The client learns of the reset without reading.
+    let reset = soon(recv.received_reset()).await;
+    assert_eq!(reset, Ok(Some(0x10c)), "H3_REQUEST_CANCELLED");
+    assert_eq!(http3.connection.close_reason(), None);
+}
+
+/// A client that takes a long part little by little is served, however long it takes.
+#[tokio::test]
+async fn over_http3_a_response_that_is_taken_slowly_is_sent_to_its_end() {
+    let served = Served::new(512 << 10, 512 << 10);
+    let manners = Manners {
+        window: Some(64),
+        is_silent: false,
+    };
+    let mut client = Client::with(Version::Http3, served.server.address(), manners).await;
+    assert_eq!(client.ask("/parts").await, Outcome::Answered(200));
+}
+
+/// A client that asks with a window of nothing and falls silent leaves nothing behind.
+#[tokio::test]
+async fn a_client_that_asks_and_falls_silent_leaves_nothing() {
+    for version in VERSIONS {
+        let served = Served::new(1 << 10, ENDLESS);
+        let manners = Manners {
+            window: Some(0),
+            is_silent: true,
+        };
+        let mut client = Client::with(version, served.server.address(), manners).await;
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            asked.push(client.send("/parts").await.unwrap());
+        }
+        served
+            .bodies(if version == Version::Http1 { 1 } else { 3 })
+            .await;
+        served.bodies(0).await;
+        if version != Version::Http3 {
+            connections(&served.server.handle, 0).await;
+        }
+    }
+}
+
+/// The same for a client that vanished while nothing was under way to it: over HTTP/2, PINGs find it.
+#[tokio::test]
+async fn over_http2_a_long_poll_of_a_client_that_is_gone_ends() {
+    let served = Served::new(1, 1);
+    let manners = Manners {
+        window: None,
+        is_silent: true,
+    };
+    let mut client = Client::with(Version::Http2, served.server.address(), manners).await;
+    client.send("/poll").await.unwrap();
+    connections(&served.server.handle, 1).await;
+    connections(&served.server.handle, 0).await;
+}

@@ -137,9 +137,8 @@ fn code(message: &libc::msghdr) -> Option<i32> {
             let error: libc::sock_extended_err =
                 unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
             let by_icmp = [libc::SO_EE_ORIGIN_ICMP, libc::SO_EE_ORIGIN_ICMP6];
-            return by_icmp
-                .contains(&error.ee_origin)
-                .then_some(error.ee_errno as i32);
+            let errno = i32::try_from(error.ee_errno).ok();
+            return errno.filter(|_| by_icmp.contains(&error.ee_origin));
         }
         // SAFETY: both pointers are among the control messages.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };

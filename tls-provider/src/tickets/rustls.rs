@@ -33,7 +33,7 @@ struct Keys {
     epoch: u64,
     changes: u64,
     /// The one that makes tickets, and then the others that open them.
-    keys: Arc<[Derived]>,
+    all: Arc<[Derived]>,
 }
 
 impl fmt::Debug for Keys {
@@ -61,7 +61,7 @@ impl Derives {
         let known = self.derived.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.as_ref() {
             if (known.epoch, known.changes) == (epoch, changes) {
-                return known.keys.clone();
+                return known.all.clone();
             }
         }
         drop(known);
@@ -70,7 +70,7 @@ impl Derives {
         *derived = Some(Keys {
             epoch,
             changes,
-            keys: keys.clone(),
+            all: keys.clone(),
         });
         keys
     }

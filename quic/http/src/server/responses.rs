@@ -222,9 +222,10 @@ impl<F: Future, G> Future for Sending<F, G> {
             let polled = this.future.poll(cx).map(drop);
             let ends = |response: &Arc<Response>| response.task_state.ends.load(Ordering::Acquire);
             // A body that is waited for has ended it already.
-            return match begun.as_ref().is_some_and(ends) {
-                true => Poll::Ready(()),
-                false => polled,
+            return if begun.as_ref().is_some_and(ends) {
+                Poll::Ready(())
+            } else {
+                polled
             };
         }
         BEGUN.take();

@@ -173,7 +173,10 @@ async fn scenario(speaks: Speaks, seed: u64) {
         };
         let ended = tokio::time::timeout(END, ended).await;
         let left = server.tasks();
-        assert!(ended.is_ok(), "{left} tasks, of which {idle_tasks} are idle");
+        assert!(
+            ended.is_ok(),
+            "{left} tasks, of which {idle_tasks} are idle"
+        );
         server.handle.shutdown(GRACE).await;
     }
     support::soon(server.serving).await.unwrap();

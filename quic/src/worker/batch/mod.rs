@@ -156,7 +156,7 @@ impl SendBatch {
     }
 
     /// Returns true if the system refused datagrams of connections.
-    pub(super) const fn has_refused(&self) -> bool {
+    pub(super) fn has_refused(&self) -> bool {
         !self.refused.is_empty()
     }
 

@@ -100,9 +100,8 @@ pub(super) fn allow(origin: &Origin, place: &Origin, hosts: OfferedHosts) -> boo
 fn allows_port(origin: u16, port: u16) -> bool {
     match port {
         _ if port == origin => true,
-        0 => false,
         443 => origin < 1024,
-        1..1024 => false,
+        0..1024 => false,
         _ => !OTHER_SERVICES.contains(&port),
     }
 }

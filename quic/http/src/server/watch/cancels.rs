@@ -148,9 +148,10 @@ mod tests {
         let (mut served, mut refused) = (0, 0);
         for request in 0..each_second * seconds {
             let now = start + Duration::from_micros(1_000_000 / each_second * request);
-            let verdict = match cancels.is_over() {
-                true => cancels.judge(now, 200),
-                false => Verdict::Serve,
+            let verdict = if cancels.is_over() {
+                cancels.judge(now, 200)
+            } else {
+                Verdict::Serve
             };
             match verdict {
                 Verdict::Serve => {

@@ -181,7 +181,9 @@ impl Watch {
         let mut after = None;
         loop {
             let (last, some) = self.some(after);
-            some.iter().for_each(|connection| act(&**connection));
+            for connection in some {
+                act(&*connection);
+            }
             if last.is_none() {
                 return;
             }

@@ -81,6 +81,9 @@ fn pass(from: TcpStream, mut to: TcpStream, change: fn(usize, String) -> String)
     let _ = to.shutdown(std::net::Shutdown::Both);
 }
 
+/// What somebody in between makes of a line with this number.
+type Change = fn(usize, String) -> String;
+
 #[test]
 fn somebody_in_between_who_changes_what_the_agent_says() {
     let agent = Agent::start(&["--token", "correct horse"]);
@@ -89,7 +92,7 @@ fn somebody_in_between_who_changes_what_the_agent_says() {
         let address = between(&agent, change).to_string();
         Client::start(name, &address, &token).finish()
     };
-    let changes: [(&str, fn(usize, String) -> String, &str); 5] = [
+    let changes: [(&str, Change, &str); 5] = [
         // The client must not go on without what it was told to ask for.
         (
             "asks-for-nothing",

@@ -169,7 +169,7 @@ async fn behave(kept: Kept, request: Request) -> Result<Response, Infallible> {
 }
 
 /// Agrees to another protocol, and holds, echoes, floods or drops its stream.
-async fn tunnel(version: Version, kept: Kept, upgrade: Upgrade) -> Response {
+fn tunnel(version: Version, kept: &Kept, upgrade: Upgrade) -> Response {
     let what = kept.draw(5);
     if what == 0 {
         return StatusCode::FORBIDDEN.into_response();
@@ -244,7 +244,8 @@ fn session(kept: &Kept, request: WebTransport) -> Response {
 pub(crate) fn router(kept: &Kept) -> Router {
     let (tunnels, sessions, others) = (kept.clone(), kept.clone(), kept.clone());
     let on_tunnel = move |version: Version, Extension(upgrade): Extension<Upgrade>| {
-        tunnel(version, tunnels.clone(), upgrade)
+        let response = tunnel(version, &tunnels, upgrade);
+        async move { response }
     };
     let on_session = move |Extension(request): Extension<WebTransport>| {
         let sessions = sessions.clone();

@@ -77,7 +77,7 @@ impl GivingUp {
 
     /// Starts requests, each of which is given up after some polls: of its response, and of its body.
     pub(crate) fn start(&mut self, rng: &mut Rng) {
-        for _ in 0..1 + rng.below(8) {
+        for _ in 0..=rng.below(8) {
             let path = PATHS[rng.below(PATHS.len() as u64) as usize];
             let uri = format!("https://localhost:{}{path}", self.address.port());
             let method = match rng.below(2) {

@@ -69,7 +69,7 @@ pub(crate) struct Silent {
 }
 
 impl Silent {
-    pub(crate) fn new(first: &'static [u8], guard: Guard) -> Body {
+    pub(crate) fn body(first: &'static [u8], guard: Guard) -> Body {
         Body::new(Self::raw(first, guard))
     }
 

@@ -37,7 +37,7 @@ impl OneWay {
         };
         let mute = way.mute.clone();
         tokio::spawn(async move {
-            let (mut out, mut back) = ([0; 65_535], [0; 65_535]);
+            let (mut out, mut back) = (vec![0; 65_535], vec![0; 65_535]);
             let mut client = None;
             loop {
                 tokio::select! {
@@ -70,7 +70,7 @@ pub(crate) fn server(guards: &Guards, handshake: Duration) -> Running {
         (guards.make(), guards.make(), guards.make(), guards.make());
     let wait = async |_: Guard| std::future::pending::<StatusCode>().await;
     let router = Router::new()
-        .route("/silent", any(async move || Silent::new(b"x", silent())))
+        .route("/silent", any(async move || Silent::body(b"x", silent())))
         .route("/deaf", any(async move || wait(deaf()).await))
         .route(
             "/reads",

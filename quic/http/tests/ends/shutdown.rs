@@ -64,7 +64,7 @@ impl Host {
         };
         let router = Router::new()
             .route("/deaf", any(deaf))
-            .route("/silent", any(async move || Silent::new(b"x", silent())))
+            .route("/silent", any(async move || Silent::body(b"x", silent())))
             .route("/endless", any(async || endless()))
             .route(
                 "/drain",
@@ -74,7 +74,7 @@ impl Host {
             .route("/session", any(session));
         let hours = Duration::from_secs(10_000);
         let mut limits = Limits::default();
-        (limits.header_time, limits.stall_time, limits.tcp_idle_time) = (hours, hours, hours);
+        (limits.header_time, limits.stall_time, limits.idle_time) = (hours, hours, hours);
         limits.early_methods = EarlyMethods::All;
         let builder = Server::builder().limits(limits).extended_connect();
         let builder = builder.webtransport(webtransport::Limits::default());
@@ -193,9 +193,9 @@ async fn a_shutdown_ends_although_streams_of_other_protocols_are_held() {
         };
         let what = format!("{version:?}");
         tokio::join!(reading, host.end(&what));
-        let mut written = Ok(());
+        let (mut written, much) = (Ok(()), vec![7; 1 << 16]);
         for _ in 0..100 {
-            written = soon(write.write_all(&[7; 1 << 16])).await;
+            written = soon(write.write_all(&much)).await;
             if written.is_err() {
                 break;
             }

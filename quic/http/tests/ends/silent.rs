@@ -17,8 +17,8 @@ use crate::{
 fn server(guards: &Guards) -> Running {
     let [silent, begun, deaf] = [guards.make(), guards.make(), guards.make()];
     let router = Router::new()
-        .route("/silent", any(async move || Silent::new(b"", silent())))
-        .route("/begun", any(async move || Silent::new(b"hello", begun())))
+        .route("/silent", any(async move || Silent::body(b"", silent())))
+        .route("/begun", any(async move || Silent::body(b"hello", begun())))
         .route(
             "/deaf",
             any(async move || {
@@ -116,7 +116,7 @@ async fn a_silent_request_is_dropped_when_its_server_needs_no_more() {
     };
     let router = Router::new()
         .route("/refused", any(async || StatusCode::FORBIDDEN))
-        .route("/begun", any(async move || Silent::new(b"hello", all())))
+        .route("/begun", any(async move || Silent::body(b"hello", all())))
         .route("/wait", any(wait));
     let server = run(router);
     for version in [Version::HTTP_2, Version::HTTP_3] {

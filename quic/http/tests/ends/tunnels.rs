@@ -17,11 +17,7 @@ use crate::{
 };
 
 /// Writes until there is no room, and then does nothing. Tells how much was accepted.
-async fn write(
-    version: Version,
-    upgrade: Upgrade,
-    accepted: mpsc::UnboundedSender<usize>,
-) -> Response {
+fn write(version: Version, upgrade: Upgrade, accepted: mpsc::UnboundedSender<usize>) -> Response {
     tokio::spawn(async move {
         let mut upgraded = upgrade.upgraded().await.unwrap();
         let data = vec![7; 60_000];
@@ -56,8 +52,7 @@ async fn what_a_tunnel_accepted_leaves_without_another_call() {
             .max_send_buffer(50_021);
         let config = Certificate::shared().config().transport(transport);
         let (accepted, mut told) = mpsc::unbounded_channel();
-        let write =
-            async move |version, Extension(upgrade)| write(version, upgrade, accepted).await;
+        let write = async move |version, Extension(upgrade)| write(version, upgrade, accepted);
         let router = Router::new().route("/upgrade", any(write));
         let server = run_with(Server::builder().extended_connect(), config, router);
         if version == Version::HTTP_3 {
@@ -71,7 +66,7 @@ async fn what_a_tunnel_accepted_leaves_without_another_call() {
             let all = soon(told.recv()).await.unwrap();
             let mut data = vec![0; all];
             arrives(version, all, async {
-                _ = stream.read_exact(&mut data).await.unwrap()
+                stream.read_exact(&mut data).await.unwrap();
             })
             .await;
         }

@@ -33,7 +33,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(part: usize, left: usize, alive: &Arc<AtomicUsize>) -> Body {
+    fn body(part: usize, left: usize, alive: &Arc<AtomicUsize>) -> Body {
         alive.fetch_add(1, Ordering::SeqCst);
         Body::new(Self {
             part,
@@ -80,7 +80,7 @@ impl Served {
         let alive = Arc::new(AtomicUsize::new(0));
         let go_on = Arc::new(Notify::new());
         let (bodies, held) = (alive.clone(), go_on.clone());
-        let parts = async move || Parts::new(part, length, &bodies);
+        let parts = async move || Parts::body(part, length, &bodies);
         let poll = async move || {
             held.notified().await;
         };

@@ -8,6 +8,10 @@
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "waits until nothing changes any more, and tells how long all took"
+)]
 
 mod http3;
 mod pages;
@@ -79,6 +83,8 @@ const REST: Duration = Duration::from_millis(500);
 /// Bytes of a page that is not read to its end.
 const LONG: usize = 20_000;
 
+static LONG_BODY: [u8; LONG] = [7; LONG];
+
 /// The connections, all with both ends in this process.
 struct Soak {
     server: Running,
@@ -94,7 +100,7 @@ impl Soak {
         let mut limits = Limits::default();
         limits.requests = u64::MAX;
         limits.cancelled = u32::MAX;
-        let long = || async { Body::from(Bytes::from_static(&[7; LONG])) };
+        let long = || async { Body::from(Bytes::from_static(&LONG_BODY)) };
         let router = Router::new()
             .route("/long", any(long))
             .route("/chat", any(webtransport::accept));

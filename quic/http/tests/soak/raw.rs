@@ -161,7 +161,7 @@ async fn answer(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let body = recv.read_to_end(LONG).await?;
     match &*body {
-        b"long" => send.write_all(&[7; LONG]).await?,
+        b"long" => send.write_all(&vec![7; LONG]).await?,
         b"push" => {
             let mut push = connection.open_uni().await?;
             push.write_all(b"pushed").await?;

@@ -47,7 +47,7 @@ pub(crate) async fn accept(Extension(request): Extension<WebTransport>) -> Statu
 async fn answer(mut send: SendStream, mut recv: RecvStream) -> Result<(), StreamError> {
     let body = recv.read_to_end(LONG).await?;
     if body == b"long" {
-        send.write_all(&[7; LONG]).await?;
+        send.write_all(&vec![7; LONG]).await?;
     }
     send.write_all(&body).await?;
     send.finish()

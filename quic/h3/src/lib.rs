@@ -66,6 +66,10 @@
 //! with more fields than a [`HeaderMap`](http::HeaderMap) takes ends its stream likewise, unless
 //! [`Connection::field_section_limit`] says that `h3` refuses it.
 //!
+//! # Requests that fail
+//! `h3` remembers each request until its fields have come, and gives no way to forget one that fails before.
+//! [`Requests`] reads requests so that nothing stays of them.
+//!
 //! # Codes
 //! A stream that is dropped before its end is reset, and its other half is stopped, with
 //! H3_REQUEST_CANCELLED (RFC 9114 §8.1). A connection that is dropped is closed with H3_NO_ERROR.

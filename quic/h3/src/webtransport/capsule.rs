@@ -100,6 +100,13 @@ async fn skip(stream: &mut (impl AsyncRead + Unpin), mut len: u64) -> io::Result
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use tokio::io::ReadBuf;
+
     use super::*;
 
     async fn all(mut bytes: &[u8]) -> io::Result<Vec<Capsule>> {
@@ -131,6 +138,47 @@ mod tests {
         stream.resize(stream.len() + 300, 0xff);
         stream.extend(Capsule::Drain.encode());
         assert_eq!(all(&stream).await.unwrap(), [Capsule::Drain]);
+    }
+
+    /// A stream that gives one byte at a time, and counts.
+    struct Trickle<'a> {
+        bytes: &'a [u8],
+        reads: usize,
+    }
+
+    impl AsyncRead for Trickle<'_> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            self.reads += 1;
+            if self.reads % 2 == 1 {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if let Some((first, rest)) = self.bytes.split_first() {
+                buffer.put_slice(&[*first]);
+                self.bytes = rest;
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Capsules that trickle in, unknown ones among them, are read once.
+    #[tokio::test]
+    async fn each_byte_of_a_capsule_is_read_once() {
+        let mut bytes = vec![0x17, 0x80, 1, 0, 0];
+        bytes.resize(bytes.len() + 0x1_0000, 0);
+        let reason = "x".repeat(LONGEST_REASON);
+        let close = Capsule::Close { code: 1, reason };
+        bytes.extend(close.encode());
+        let mut stream = Trickle {
+            bytes: &bytes,
+            reads: 0,
+        };
+        assert_eq!(Capsule::read(&mut stream).await.unwrap(), Some(close));
+        assert_eq!((stream.bytes.len(), stream.reads), (0, 2 * bytes.len()));
     }
 
     #[tokio::test]

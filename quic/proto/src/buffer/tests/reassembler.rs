@@ -209,3 +209,19 @@ proptest! {
         }
     }
 }
+
+/// Frames without data, of streams or of the handshake, take no place, wherever they lie.
+#[test]
+fn empty_pieces_hold_nothing() {
+    for unordered in [false, true] {
+        let mut data = Reassembler::new(u64::MAX, 2);
+        if unordered {
+            assert_eq!(data.read_unordered(1, u64::MAX), None);
+        }
+        for offset in (0..20_000).step_by(2) {
+            assert_eq!(data.insert(offset, &[]), Ok(()));
+        }
+        assert_eq!((data.pieces(), data.readable()), (0, 0));
+        assert!(data.ahead.is_empty());
+    }
+}

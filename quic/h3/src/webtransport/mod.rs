@@ -78,7 +78,8 @@ pub struct Limits {
     /// besides its payload. The oldest are dropped when there are more, except the last. Default: 256 KiB.
     pub datagrams: usize,
     /// Time in which the header of a bidirectional stream has to arrive: it tells whether the stream is a
-    /// request or belongs to a session. The stream is reset then. Default: 10 s.
+    /// request or belongs to a session; and in which the peer has to take, and to answer, the end of a session
+    /// that this end closes. The stream is reset then. Default: 10 s.
     pub header_time: Duration,
 }
 

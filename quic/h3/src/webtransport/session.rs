@@ -1,6 +1,6 @@
 //! Sessions.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use h3::quic::StreamId;
@@ -280,16 +280,20 @@ async fn drive(
             shared.finish(end);
             false
         }
-        () = send(&shared, &mut write) => true,
+        () = send(&shared, &mut write, sessions.limits().header_time) => true,
     };
     sessions.remove(shared.id);
-    // The peer may be gone.
-    let _ = write.shutdown().await;
-    if closed_here {
-        // Nothing is kept of what comes. Without this, STOP_SENDING could overtake the capsule.
-        let mut bytes = [0; 256];
-        while let Ok(1..) = read.read(&mut bytes).await {}
-    }
+    let end = async {
+        // The peer may be gone.
+        let _ = write.shutdown().await;
+        if closed_here {
+            // Nothing is kept of what comes. Without this, STOP_SENDING could overtake the capsule.
+            let mut bytes = [0; 256];
+            while let Ok(1..) = read.read(&mut bytes).await {}
+        }
+    };
+    // A peer that does not answer has its stream reset.
+    let _ = tokio::time::timeout(sessions.limits().header_time, end).await;
 }
 
 /// Reads capsules until the session is over.
@@ -315,16 +319,22 @@ async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Sess
     }
 }
 
-/// Sends capsules until this end closes the session.
-async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin)) {
+/// Sends capsules until this end closes the session. A peer that does not take the last one in time does not
+/// get it.
+async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Duration) {
     loop {
         let capsule = shared.capsule().await;
-        if stream.write_all(&capsule.encode()).await.is_err() {
+        let bytes = capsule.encode();
+        let sent = stream.write_all(&bytes);
+        if matches!(capsule, Capsule::Close { .. }) {
+            if !matches!(tokio::time::timeout(time, sent).await, Ok(Err(_))) {
+                return;
+            }
             // Reading finds the reason.
             std::future::pending::<()>().await;
         }
-        if matches!(capsule, Capsule::Close { .. }) {
-            return;
+        if sent.await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     sync::Arc,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use crate::support::{Certificate, Http3, Running, run_with, soon};
@@ -239,4 +240,29 @@ async fn streams_that_nobody_takes_are_bounded() {
             soon(client.connection.open_uni()).await.unwrap();
         }
     }
+}
+
+/// A client that does not answer the end of a session, and one that does not even take it, have their streams
+/// reset in time.
+#[tokio::test]
+async fn a_session_that_was_closed_ends_although_its_client_does_not_answer() {
+    let mut limits = Limits::default();
+    limits.header_time = Duration::from_millis(100);
+    let mut host = Slow::with(limits);
+    host.answers.add_permits(1);
+    let client = Http3::connect(host.server.address()).await;
+    let mut request = ask(&client).await;
+    soon(request.recv_response()).await.unwrap();
+    let session = soon(host.sessions.recv()).await.unwrap();
+    session.close(7, "enough");
+    drop(session);
+    // The request is not dropped, and its end is not sent.
+    soon(async {
+        while host.server.handle.census().entries("requests") > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert_eq!(client.connection.close_reason(), None);
+    drop(request);
 }

@@ -326,15 +326,18 @@ async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Dur
         let capsule = shared.capsule().await;
         let bytes = capsule.encode();
         let sent = stream.write_all(&bytes);
-        if matches!(capsule, Capsule::Close { .. }) {
-            if !matches!(tokio::time::timeout(time, sent).await, Ok(Err(_))) {
-                return;
-            }
+        let is_last = matches!(capsule, Capsule::Close { .. });
+        let failed = if is_last {
+            matches!(tokio::time::timeout(time, sent).await, Ok(Err(_)))
+        } else {
+            sent.await.is_err()
+        };
+        if failed {
             // Reading finds the reason.
             std::future::pending::<()>().await;
         }
-        if sent.await.is_err() {
-            std::future::pending::<()>().await;
+        if is_last {
+            return;
         }
     }
 }

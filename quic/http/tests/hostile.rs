@@ -228,7 +228,8 @@ async fn a_client_whose_requests_fail_before_their_fields_is_disconnected() {
     for bytes in [&[][..], &[0x21, 0], &[1, 0x80, 0x10, 0, 0], &twice] {
         let server = with_limits(|limits| limits.cancelled = 5);
         let client = Http3::connect(server.address()).await;
-        for _ in 0..6 {
+        // Five are looked at, and five are refused unseen.
+        for _ in 0..20 {
             let Ok((mut send, mut recv)) = soon(client.connection.open_bidi()).await else {
                 break;
             };

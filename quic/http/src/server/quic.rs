@@ -103,15 +103,26 @@ async fn serve<A: App>(
     let transport = transport.field_section_limit(header_list);
     let mut builder = h3::server::builder();
     let builder = builder.max_field_section_size(header_list);
-    match Box::pin(builder.build(transport)).await {
-        Ok(mut connection) => {
+    // A client that allows too few streams for it keeps this waiting.
+    let built = tokio::select! {
+        biased;
+        built = Box::pin(builder.build(transport)) => Some(built),
+        _ = quic.standing.told(Order::Drain) => None,
+    };
+    match built {
+        Some(Ok(mut connection)) => {
             if let Err(error) = requests(&quic, &mut connection, app).await {
                 if !error.is_h3_no_error() {
                     tracing::debug!(%error, "an HTTP/3 connection failed");
                 }
             }
         }
-        Err(error) => tracing::debug!(%error, "an HTTP/3 connection did not start"),
+        Some(Err(error)) => tracing::debug!(%error, "an HTTP/3 connection did not start"),
+        None => {
+            let cause = quic.standing.cause();
+            tracing::debug!(%cause, "an HTTP/3 connection did not start");
+            quic.close(Code::H3_NO_ERROR, cause.to_string().as_bytes());
+        }
     }
     drop(quic);
     drop(served);

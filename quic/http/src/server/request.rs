@@ -237,8 +237,8 @@ async fn send_response<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    to.quic
-        .on_answer(hybriq::StreamId(send.send_id().into_inner()));
+    let stream = hybriq::StreamId(send.send_id().into_inner());
+    let _answer = to.quic.on_answer(stream);
     let (mut parts, body) = response.into_parts();
     fields::strip(&mut parts.headers);
     let asked = if has_content(parts.status) {

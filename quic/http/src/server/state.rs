@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -54,7 +54,20 @@ pub(super) struct Quic {
     /// Responses that the client does not take.
     stalls: Mutex<Stalls>,
     /// Streams of ordinary requests that were answered, where other streams of clients are not requests.
-    answered: Mutex<Vec<StreamId>>,
+    answered: Mutex<Vec<Answered>>,
+}
+
+/// Stream of an ordinary request that was answered.
+struct Answered {
+    stream: StreamId,
+    /// True once the response was sent as far as it ever will be. It may wait for the client even so.
+    is_over: bool,
+}
+
+/// A response that is being sent, until it is dropped.
+pub(super) struct Answer<'a> {
+    quic: &'a Quic,
+    stream: StreamId,
 }
 
 /// The outcome of a handshake, `None` before it is complete.
@@ -254,19 +267,25 @@ impl Quic {
     }
 
     /// Notes that the stream of an ordinary request is answered: its data is bound to be taken.
-    pub(super) fn on_answer(&self, stream: StreamId) {
-        if self.protocols.is_none() {
-            return;
+    pub(super) fn on_answer(&self, stream: StreamId) -> Answer<'_> {
+        if self.protocols.is_some() {
+            let mut answered = self.answered_streams();
+            if answered.len() >= MANY && answered.len().is_power_of_two() {
+                let established = self.established_now();
+                let open = established.map(|all| all.connection.blocked_streams());
+                forget_taken(&mut answered, &open.unwrap_or_default());
+            }
+            answered.push(Answered {
+                stream,
+                is_over: false,
+            });
         }
-        let Some(established) = self.established_now() else {
-            return;
-        };
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        if answered.len() >= MANY && answered.len().is_power_of_two() {
-            let open = established.connection.blocked_streams();
-            answered.retain(|id| open.iter().any(|open| open.id == *id));
-        }
-        answered.push(stream);
+        Answer { quic: self, stream }
+    }
+
+    fn answered_streams(&self) -> MutexGuard<'_, Vec<Answered>> {
+        let answered = self.answered.lock();
+        answered.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the connection, before its handshake is complete too.
@@ -294,10 +313,9 @@ impl Watched for Quic {
 
     fn count(&self, census: &mut Census) {
         let stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
-        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         census.add("requests", self.running() as usize, 0);
         census.add("stalled responses", stalls.len(), 0);
-        census.add_of::<StreamId>("answered streams", answered.len());
+        census.add_of::<Answered>("answered streams", self.answered_streams().len());
         self.requests.census(census);
         if let Some(sessions) = &self.sessions {
             sessions.census(census);
@@ -319,8 +337,8 @@ impl Watched for Quic {
         let connection = &established.connection;
         let blocked = connection.blocked_streams();
         let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        answered.retain(|id| blocked.iter().any(|blocked| blocked.id == *id));
+        let mut answered = self.answered_streams();
+        forget_taken(&mut answered, &blocked);
         if blocked.is_empty() && stalls.is_empty() {
             return;
         }
@@ -328,12 +346,33 @@ impl Watched for Quic {
         let is_response = |blocked: &Blocked| {
             let id = blocked.id;
             let is_request = id.direction() == Direction::Bidi && id.initiator() == Side::Client;
-            is_request && (self.protocols.is_none() || answered.contains(&id))
+            let is_answered = || answered.iter().any(|answered| answered.stream == id);
+            is_request && (self.protocols.is_none() || is_answered())
         };
         for id in stalls.look(blocked.into_iter().filter(is_response), now, time) {
             let peer = self.standing.peer();
             tracing::debug!(%peer, stream = id.0, "a response is not taken: its stream is reset");
             connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.value(), 0);
+        }
+    }
+}
+
+/// Forgets the responses that are over, and of which the client took everything. One that is being sent may pause,
+/// and not be taken later.
+fn forget_taken(answered: &mut Vec<Answered>, blocked: &[Blocked]) {
+    let is_blocked = |stream| blocked.iter().any(|blocked| blocked.id == stream);
+    answered.retain(|answered| !answered.is_over || is_blocked(answered.stream));
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        if self.quic.protocols.is_none() {
+            return;
+        }
+        let mut answered = self.quic.answered_streams();
+        let mut latest = answered.iter_mut().rev();
+        if let Some(answered) = latest.find(|answered| answered.stream == self.stream) {
+            answered.is_over = true;
         }
     }
 }

@@ -16,6 +16,7 @@ use axum::{
     body::{Body, Bytes},
     routing::get,
 };
+use futures_util::StreamExt as _;
 use http_body::Frame;
 use tokio::sync::Notify;
 
@@ -243,4 +244,45 @@ async fn over_http2_a_long_poll_of_a_client_that_is_gone_ends() {
     client.send("/poll").await.unwrap();
     connections(&served.server.handle, 1).await;
     connections(&served.server.handle, 0).await;
+}
+
+/// A response that pauses after its first part, over as long as the watch looks several times, and goes on when it
+/// may.
+fn pausing(go_on: &Arc<Notify>, alive: &Arc<AtomicUsize>) -> Body {
+    let go_on = go_on.clone();
+    let rest = Parts::body(16 << 10, ENDLESS, alive).into_data_stream();
+    let first = futures_util::stream::iter([Ok(Bytes::from_static(b"first"))]);
+    let pause = futures_util::stream::once(async move {
+        go_on.notified().await;
+        Ok(Bytes::from_static(b"second"))
+    });
+    Body::from_stream(first.chain(pause).chain(rest))
+}
+
+/// Streams of other protocols may wait for their client where those are allowed, but responses may not.
+#[tokio::test]
+async fn over_http3_a_response_that_stalls_after_a_pause_is_reset_beside_other_protocols() {
+    let (alive, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (bodies, held) = (alive.clone(), go_on.clone());
+    let router = Router::new().route("/", get(async move || pausing(&held, &bodies)));
+    let mut limits = hybriq_http::Limits::default();
+    limits.stall_time = Duration::from_millis(300);
+    let builder = hybriq_http::Server::builder().limits(limits);
+    let config = crate::support::Certificate::shared().config();
+    let server = crate::support::run_with(builder.extended_connect(), config, router);
+    let manners = Manners {
+        window: Some(512),
+        is_silent: false,
+    };
+    let mut client = Client::with(Version::Http3, server.address(), manners).await;
+    let stuck = client.send("/").await.unwrap();
+    let Some(mut recv) = stuck.receiver() else {
+        panic!("another version")
+    };
+    // The watch looks every 75 ms, while the client has all there is.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(alive.load(Ordering::SeqCst), 1);
+    go_on.notify_one();
+    let reset = tokio::time::timeout(Duration::from_secs(5), recv.received_reset()).await;
+    assert_eq!(reset, Ok(Ok(Some(0x10c))), "H3_REQUEST_CANCELLED");
 }

@@ -40,8 +40,10 @@ pub(super) struct Activity {
     version: Over,
     limits: Limits,
     watch: Arc<Watch>,
-    /// Requests that are not answered to their end, and streams of other protocols.
-    running: AtomicU64,
+    /// Requests that are not answered to their end.
+    requests: AtomicU64,
+    /// Tasks of HTTP/2 for responses, and streams of other protocols.
+    tasks: AtomicU64,
     responses: Mutex<Responses>,
     /// The connection itself, while HTTP uses it.
     line: Mutex<Weak<dyn Line>>,
@@ -71,7 +73,10 @@ struct Responses {
     most: usize,
 }
 
-/// A request that is answered, or the stream of another protocol, until this is dropped.
+/// A task that sends a response, or the stream of another protocol, until this is dropped.
+pub(super) struct Working(Arc<Activity>);
+
+/// A request that is answered, until this is dropped.
 pub(super) struct Answering {
     activity: Arc<Activity>,
     stage: Stage,
@@ -134,7 +139,8 @@ impl Activity {
             version,
             limits: limits.clone(),
             watch: watch.clone(),
-            running: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            tasks: AtomicU64::new(0),
             responses: Mutex::default(),
             line: Mutex::new(Weak::<NoLine>::new()),
         })
@@ -166,27 +172,24 @@ impl Activity {
 
     /// Notes a request.
     pub(super) fn on_request(self: &Arc<Self>) -> Answering {
-        self.under_way(Stage::Asked)
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        Answering {
+            activity: self.clone(),
+            stage: Stage::Asked,
+        }
     }
 
     /// Notes a task of the connection.
-    pub(super) fn on_task(self: &Arc<Self>) -> Answering {
-        self.under_way(Stage::Over)
-    }
-
-    fn under_way(self: &Arc<Self>, stage: Stage) -> Answering {
-        self.running.fetch_add(1, Ordering::Relaxed);
-        Answering {
-            activity: self.clone(),
-            stage,
-        }
+    pub(super) fn on_task(self: &Arc<Self>) -> Working {
+        self.tasks.fetch_add(1, Ordering::Relaxed);
+        Working(self.clone())
     }
 
     /// Returns once no request has been under way for a pause that begins now.
     pub(super) async fn drained(&self, pause: Duration) {
         tokio::time::sleep(pause).await;
         self.standing.tell(Order::Finish, self.standing.cause());
-        while self.running.load(Ordering::Relaxed) > 0 || self.has_data() {
+        while self.running() > 0 || self.has_data() {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -220,11 +223,13 @@ impl Watched for Activity {
     }
 
     fn running(&self) -> u64 {
-        self.running.load(Ordering::Relaxed)
+        self.requests.load(Ordering::Relaxed) + self.tasks.load(Ordering::Relaxed)
     }
 
     fn count(&self, census: &mut Census) {
-        census.add("requests", self.running() as usize, 0);
+        let count = |number: &AtomicU64| number.load(Ordering::Relaxed) as usize;
+        census.add("requests", count(&self.requests), 0);
+        census.add("tasks of requests", count(&self.tasks), 0);
         let responses = self.responses().all.len();
         census.add_of::<Weak<Response>>("responses", responses);
     }
@@ -274,11 +279,18 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let running = self.activity.running.fetch_sub(1, Ordering::Relaxed) - 1;
+        let activity = &self.activity;
+        activity.requests.fetch_sub(1, Ordering::Relaxed);
         if self.stage != Stage::Over {
-            let activity = &self.activity;
+            let running = activity.running();
             activity.standing.on_cancelled(running, &activity.limits);
         }
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.tasks.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

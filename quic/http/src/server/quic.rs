@@ -15,7 +15,7 @@ use super::{
     connections::Kind,
     handle::{Phase, Shared},
     request,
-    state::{GOAWAY_PAUSE, Quic, Running},
+    state::{DELIVERY_LOOK, GOAWAY_PAUSE, Quic, Running},
     watch::{Admission, Cause, Order, QUIC_CONNECTION, Watched},
 };
 
@@ -163,10 +163,7 @@ async fn requests<A: App>(
                 biased;
                 () = &mut pause => break,
                 _ = quic.standing.told(Order::Finish) => break,
-                request = connection.accept() => request?,
-            };
-            let Some(request) = request else {
-                return Ok(());
+                request = late(connection) => request?,
             };
             take(request).await;
         }
@@ -181,12 +178,12 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
     // The number of the first request that is not answered (RFC 9114 §5.2).
     connection.shutdown(1).await?;
     let refuse_all = async {
-        while let Some(request) = connection.accept().await? {
+        loop {
+            let request = late(connection).await?;
             // Counts it among those that come too late.
             quic.admit();
             refuse(quic, request);
         }
-        Ok(())
     };
     let over = async {
         quic.drained().await;
@@ -204,6 +201,17 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
         quic.close(Code::H3_EXCESSIVE_LOAD, reason.as_bytes());
     }
     ended
+}
+
+/// Returns the next request of a connection that was told to end. `h3` says that there is none as soon as none
+/// is under way, but some may be on their way.
+async fn late(connection: &mut H3) -> Result<Request, h3::error::ConnectionError> {
+    loop {
+        if let Some(request) = connection.accept().await? {
+            return Ok(request);
+        }
+        tokio::time::sleep(DELIVERY_LOOK).await;
+    }
 }
 
 /// Refuses a request unseen: the client may send it again, on another connection.

@@ -29,7 +29,7 @@ pub(super) const GOAWAY_PAUSE: Duration = Duration::from_millis(250);
 const MANY: usize = 64;
 
 /// Time between two looks for responses that are still on their way, when a server drains.
-const DELIVERY_LOOK: Duration = Duration::from_millis(10);
+pub(super) const DELIVERY_LOOK: Duration = Duration::from_millis(10);
 
 /// A connection over QUIC, for its requests.
 pub(super) struct Quic {

@@ -49,6 +49,21 @@ struct Answer {
     fields: usize,
 }
 
+/// Waits until a server has its UDP port: a client that comes too early is refused by the system.
+async fn listens(server: SocketAddr) {
+    let port = format!(":{:04X} ", server.port());
+    let listens = async {
+        loop {
+            let sockets = tokio::fs::read_to_string("/proc/net/udp").await.unwrap();
+            if sockets.contains(&port) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    support::soon(listens).await;
+}
+
 /// Returns what is installed under this name, or says that nothing is.
 fn installed(name: &str) -> Option<PathBuf> {
     let path = env::var_os("HYBRIQ_JUDGES").map(|folder| Path::new(&folder).join(name));

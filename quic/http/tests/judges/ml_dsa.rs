@@ -16,7 +16,7 @@ use rcgen::{
 };
 use tokio::process::{Child, Command};
 
-use super::{Files, installed, support::soon};
+use super::{Files, installed, listens, support::soon};
 
 /// Parameter sets: rcgen's, OpenSSL's name of the signature, and ours of the key.
 pub(super) const KINDS: [(&rcgen::SignatureAlgorithm, &str, KeyAlgorithm); 3] = [
@@ -222,6 +222,7 @@ async fn nginx_serves_with_certificates_at_both_ends() {
                 .arg(&chroot)
                 .args(["nginx", "-c", &files.seen("nginx.conf")]);
             let _child = command.kill_on_drop(true).spawn().unwrap();
+            listens(server).await;
             for backend in backends() {
                 let config = ClientConfig::new().tls(backend).trust(trust(&files));
                 assert_eq!(ask(config.clone(), server).await, (200, "NONE".to_owned()));

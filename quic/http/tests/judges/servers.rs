@@ -13,7 +13,8 @@ use tokio::{
 };
 
 use super::{
-    Answer, Files, POST_QUANTUM, check, clients::PEER, installed, pattern, sha256, support::soon,
+    Answer, Files, POST_QUANTUM, check, clients::PEER, installed, listens, pattern, sha256,
+    support::soon,
 };
 
 /// Our client, for one server.
@@ -154,6 +155,7 @@ async fn nginx_serves() {
         println!("skipped: a chroot needs root");
         return;
     };
+    listens(server).await;
     let asking = Asking::new(server, &files);
     let mut answers = asking.all().await;
     // The server echoes nothing: the upload is read back.

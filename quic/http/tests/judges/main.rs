@@ -16,6 +16,7 @@ mod support;
 
 use std::{
     env, fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -54,7 +55,7 @@ async fn listens(server: SocketAddr) {
     let port = format!(":{:04X} ", server.port());
     let listens = async {
         loop {
-            let sockets = tokio::fs::read_to_string("/proc/net/udp").await.unwrap();
+            let sockets = fs::read_to_string("/proc/net/udp").unwrap();
             if sockets.contains(&port) {
                 return;
             }

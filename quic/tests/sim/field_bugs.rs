@@ -374,7 +374,8 @@ fn a_flood_of_partial_hellos_is_bounded_and_lets_honest_clients_in() {
     );
     world.connect(&client, Ask::one_byte());
     world.run_until(LIMIT, |world| world.client(0).done_at.is_some());
-    assert_eq!(world.client(0).done_at, Some(3 * RTT));
+    // One round trip more than else: a Retry, while the table is full of addresses without proof.
+    assert_eq!(world.client(0).done_at, Some(4 * RTT));
 }
 
 /// quicly #639: what is answered before validation comes out of the same allowance.

@@ -1,17 +1,12 @@
 //! Asks for pages over HTTP/3, HTTP/2 or HTTP/1.1, with some of curl's options. Tells what was negotiated on
 //! standard error.
 
-use std::{
-    fs,
-    io::{self, IsTerminal as _, Write},
-    net::SocketAddr,
-    path::PathBuf,
-};
+use std::{fs, io, io::Write, net::SocketAddr, path::PathBuf};
 
 use clap::Parser;
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full};
-use hybriq::{ClientConfig, Printable, Trust};
+use hybriq::{ClientConfig, Trust};
 use hybriq_examples::Failure;
 use hybriq_http::{Client, Http3, Peer};
 
@@ -61,7 +56,6 @@ async fn main() -> Result<(), Failure> {
         builder = builder.resolve(host, [address.parse::<SocketAddr>()?]);
     }
     let client = builder.build(config)?;
-    let is_shown = options.output.is_none() && io::stdout().is_terminal();
     let mut output: Box<dyn Write> = match &options.output {
         Some(path) => Box::new(fs::File::create(path)?),
         None => Box::new(io::stdout()),
@@ -84,19 +78,9 @@ async fn main() -> Result<(), Failure> {
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             if let Ok(data) = frame?.into_data() {
-                if is_shown {
-                    output.write_all(shown(&data).as_bytes())?;
-                } else {
-                    output.write_all(&data)?;
-                }
+                output.write_all(&data)?;
             }
         }
     }
     Ok(())
-}
-
-/// Returns what a terminal may be given: a page must not steer it.
-fn shown(data: &[u8]) -> String {
-    let text = String::from_utf8_lossy(data).replace("\r\n", "\n");
-    format!("{:#}", Printable(text))
 }

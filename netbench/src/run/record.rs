@@ -252,7 +252,9 @@ fn failures(cell: &CellResult, state: &State) -> Option<String> {
         for kind in repetition.kinds.values() {
             // The reason for the repetition's end is reported separately; connections that were in
             // progress then are no other failure.
-            let is_told = |name: &str| repetition.error.is_some() && name == "unfinished";
+            // They are cut off, or find nobody any more.
+            let of_the_end = ["timeout", "unfinished"];
+            let is_told = |name: &str| repetition.error.is_some() && of_the_end.contains(&name);
             let failed = kind.outcomes.iter();
             for (outcome, count) in failed.filter(|(name, _)| *name != "ok" && !is_told(name)) {
                 let detail = kind.details.get(outcome).map_or("", String::as_str);

@@ -327,6 +327,7 @@ fn ended(error: ConnectionError) -> Failed {
         ConnectionError::Reset => Failed::new(Kind::Reset, error),
         ConnectionError::TimedOut
         | ConnectionError::HandshakeTimedOut
+        | ConnectionError::Unreachable { .. }
         | ConnectionError::NoAnswer => Failed::new(Kind::Timeout, error),
         _ => Failed::other(error),
     }

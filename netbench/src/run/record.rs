@@ -252,9 +252,13 @@ fn failures(cell: &CellResult, state: &State) -> Option<String> {
         for kind in repetition.kinds.values() {
             // The reason for the repetition's end is reported separately; connections that were in
             // progress then are no other failure.
-            // They are cut off, or find nobody any more.
-            let of_the_end = ["timeout", "unfinished"];
-            let is_told = |name: &str| repetition.error.is_some() && of_the_end.contains(&name);
+            // Those that began later found nobody.
+            let detail_of = |name: &str| kind.details.get(name).map_or("", String::as_str);
+            let found_nobody =
+                |name: &str| name == "refused" && detail_of(name).starts_with("cannot reach");
+            let is_told = |name: &str| {
+                repetition.error.is_some() && (name == "unfinished" || found_nobody(name))
+            };
             let failed = kind.outcomes.iter();
             for (outcome, count) in failed.filter(|(name, _)| *name != "ok" && !is_told(name)) {
                 let detail = kind.details.get(outcome).map_or("", String::as_str);

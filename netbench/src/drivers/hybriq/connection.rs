@@ -325,9 +325,9 @@ fn ended(error: ConnectionError) -> Failed {
         ConnectionError::Transport { code, .. } => failures::transport(code.0, error),
         ConnectionError::KeyExchangeRefused { .. } => failures::alert(40, error),
         ConnectionError::Reset => Failed::new(Kind::Reset, error),
+        ConnectionError::Unreachable { .. } => Failed::new(Kind::Refused, error),
         ConnectionError::TimedOut
         | ConnectionError::HandshakeTimedOut
-        | ConnectionError::Unreachable { .. }
         | ConnectionError::NoAnswer => Failed::new(Kind::Timeout, error),
         _ => Failed::other(error),
     }

@@ -40,7 +40,6 @@ impl<R: 'static> Recovery<R> {
         let (datagram_size, mut oversize_bytes, mut abroad) = (self.datagram_size, 0, 0);
         let lost_before = outcome.lost.len();
         let lost = &mut self.lost;
-        lost.clear();
         state.sent.take_lost(
             largest_acked,
             |pn, packet| {
@@ -112,6 +111,7 @@ impl<R: 'static> Recovery<R> {
             lost: self.delivery.lost(),
             severity,
         });
+        self.lost.clear();
         self.update_pace(now);
     }
 }

@@ -2,7 +2,7 @@ use super::{
     recorder::{Recorder, Told},
     *,
 };
-use crate::testing::pn;
+use crate::{census::Census, testing::pn};
 
 /// An established connection whose controller writes down what it is told.
 fn recorded() -> (World, Recorder) {
@@ -41,6 +41,20 @@ fn a_late_packet_is_no_loss_and_takes_the_answer_back() {
     assert_eq!(world.lost(), [1], "it was handed back once");
     world.ack(Space::Data, [4..=4, 1..=1]);
     assert_eq!(recorder.take(), [], "once");
+}
+
+#[test]
+fn the_controller_is_told_once_and_nothing_is_kept_of_it() {
+    let (mut world, _) = recorded();
+    for pn in 1..=4 {
+        world.send(Space::Data, pn);
+    }
+    world.pass(RTT);
+    world.ack(Space::Data, [4..=4]);
+    assert_eq!(world.lost(), [1]);
+    let mut census = Census::default();
+    world.recovery.census(&mut census);
+    assert_eq!(census.entries("packets just lost"), 0);
 }
 
 #[test]

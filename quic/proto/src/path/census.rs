@@ -10,7 +10,7 @@ impl<S> Paths<S> {
             side: _,
             active,
             others: _,
-            elsewhere,
+            elsewhere: _,
             first: _,
             owes_ping,
             paced_until: _,
@@ -23,8 +23,7 @@ impl<S> Paths<S> {
         for path in std::iter::once(active).chain(self.others()) {
             path.census(census);
         }
-        let owed = usize::from(elsewhere.is_some()) + usize::from(*owes_ping);
-        census.add("answers to moves of the peer", owed, 0);
+        census.add("answers to moves of the peer", usize::from(*owes_ping), 0);
         census.add_of::<PathEvent>("events of paths", events.len());
     }
 }

@@ -232,6 +232,8 @@ impl<'s> Attack<'s> {
                 out.write(&Raw(frames));
             },
         );
+        // Its streams and datagrams are of no application, which reads none of them.
+        self.world.keep("the attacker speaks for clients");
         self.deliver(if b & 1 == 0 { address } else { spoofed(b) }, payload);
     }
 

@@ -57,7 +57,7 @@ mod terminal;
 mod units;
 
 #[cfg(test)]
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/pages/synthetic/mod.rs"]
 mod synthetic;
 
 use std::io::Write as _;

@@ -284,7 +284,7 @@ pub use hybriq_proto::{
     },
     congestion::{self, Congestion},
     ecn::EcnState,
-    endpoint::{AddressProof, DatagramDrops, FirstFlight, FlightLimit, WorstCaseMemory},
+    endpoint::{AddressProof, FirstFlight, FlightLimit, WorstCaseMemory},
     error::{By, Code, ConnectionError, MigrateError, SystemError},
     events,
     frame::{EcnCounts, FrameType},
@@ -292,7 +292,10 @@ pub use hybriq_proto::{
     packet::{Cid as ConnectionId, PacketNumber, Version},
     printable::Printable,
     saved_path::{InvalidSavedPath, SavedPath},
-    stats::{ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, PathStats},
+    stats::{
+        ConnectionStats, DatagramDrops, DatagramStats, EndpointStats, MemoryHeld, PacketDrops,
+        PathStats,
+    },
     streams::{Blocked, Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;
@@ -312,4 +315,4 @@ pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
 pub use stream::{RecvStream, SendStream};
 #[cfg(feature = "tokio")]
-pub use worker::{EndpointStats, HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
+pub use worker::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};

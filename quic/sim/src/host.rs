@@ -10,14 +10,18 @@ use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use hybriq_proto::{
-    agreement::Handshake, census::Census, config::AddressValidation, error::ConnectionError,
-    stats::ConnectionStats, token::Keys,
+    agreement::Handshake,
+    census::Census,
+    config::AddressValidation,
+    error::ConnectionError,
+    stats::{ConnectionStats, EndpointStats},
+    token::Keys,
 };
 use hybriq_proto::{
     connection::{Connection, Event, PathChange},
     endpoint::{
-        AcceptError, Arrival, Endpoint, EndpointCounters, Incoming, Local, Routed, Setup, Slot,
-        SocketId, StartError, Transmit,
+        AcceptError, Arrival, Endpoint, Incoming, Local, Routed, Setup, Slot, SocketId, StartError,
+        Transmit,
     },
 };
 
@@ -286,7 +290,7 @@ impl Host {
     }
 
     /// Returns the counters of its endpoint.
-    pub fn stats(&self) -> EndpointCounters {
+    pub fn stats(&self) -> EndpointStats {
         self.endpoint.stats()
     }
 

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 
-use hybriq_proto::{connection::Connection, endpoint::EndpointCounters, limits};
+use hybriq_proto::{connection::Connection, limits, stats::EndpointStats};
 
 /// Promises of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,8 +210,8 @@ impl Ledger {
         self.widest = self.widest.max(self.window);
         self.ptos.1 = stats.ptos;
         self.quiet.losses.1 = stats.packets_lost;
-        for ((name, entries), (_, most)) in connection.tables().iter().zip(bounds.iter()) {
-            holds(Invariant::Tables, name, entries as u64, most as u64)?;
+        for ((name, entries), (_, most)) in connection.tables().by_label().zip(bounds.by_label()) {
+            holds(Invariant::Tables, name, entries, most)?;
         }
         if connection.is_closed() {
             return Ok(());
@@ -272,7 +272,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Something outlived its time.
-    pub fn check_endpoint(&self, stats: &EndpointCounters) -> Result<(), Violation> {
+    pub fn check_endpoint(&self, stats: &EndpointStats) -> Result<(), Violation> {
         let counts = (stats.early_clients, stats.partial_hellos);
         let hellos = limits::PARTIAL_HELLOS as u64;
         holds(Invariant::Tables, "partial ClientHellos", counts.1, hellos)?;

@@ -6,6 +6,7 @@ mod listen_fds;
 mod restart;
 pub(crate) mod sockets;
 
+use hybriq_proto::stats::EndpointStats;
 use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
@@ -22,7 +23,7 @@ use crate::{
     error::{ConnectError, EndpointError, wire_code},
     incoming::Incoming,
     udp,
-    worker::{Blueprint, EndpointStats, HandshakeCount, Shared},
+    worker::{Blueprint, HandshakeCount, Shared},
 };
 use hybriq_proto::{
     census::Census,

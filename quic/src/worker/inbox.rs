@@ -1,5 +1,6 @@
 //! The worker's end of its mailbox, and the handshakes that wait for their turn.
 
+use hybriq_proto::stats::EndpointStats;
 use std::{
     collections::VecDeque,
     mem,
@@ -14,7 +15,6 @@ use super::{
     connection::SharedConnection,
     handshakes::HandshakeOutcome,
     mailbox::{Command, Mailbox, Requests},
-    stats::EndpointStats,
 };
 
 /// Largest number of handshakes that are started in one turn. They cost more than everything else,

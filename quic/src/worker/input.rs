@@ -11,7 +11,8 @@ use crate::{
     sync::MutexGuard,
     udp::{Buffers, Reason},
 };
-use hybriq_proto::endpoint::{Arrival, DropReason, Incoming, Routed, SocketId};
+use hybriq_proto::endpoint::{Arrival, Incoming, Routed, SocketId};
+use hybriq_proto::stats::DropReason;
 
 /// Largest number of batches received from a socket in one turn.
 const BATCHES: usize = 4;

@@ -35,7 +35,6 @@ mod requests;
 mod shared;
 mod sockets;
 mod start;
-mod stats;
 mod succession;
 mod tasks;
 mod timers;
@@ -43,6 +42,7 @@ mod trace;
 mod trim;
 mod waiters;
 
+use hybriq_proto::stats::EndpointStats;
 use std::{
     future::poll_fn,
     sync::Arc,
@@ -87,7 +87,6 @@ pub(crate) use inheritance::Inheritance;
 pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub(crate) use start::{Start, first_core};
-pub use stats::EndpointStats;
 pub(crate) use waiters::{set_waker, wake};
 
 /// Number of times in one turn that applications may run before anything is sent. Their data then
@@ -284,9 +283,16 @@ impl Worker {
         }
     }
 
+    /// Returns the counters of the worker and of its endpoint.
+    fn all_stats(&self) -> EndpointStats {
+        let mut stats = self.stats;
+        stats += self.endpoint.stats();
+        stats
+    }
+
     /// Publishes the counters, and then the number of connections that ended in this turn.
     fn publish(&mut self) {
-        let stats = self.stats.with(self.endpoint.stats());
+        let stats = self.all_stats();
         self.finish_deciding();
         self.meter.publish(self.now, &stats);
         self.inbox.set_stats(&stats);
@@ -499,7 +505,7 @@ impl Drop for Worker {
         let mut wakes = std::mem::take(&mut self.wakes);
         self.published.ended += self.inbox.end();
         self.end_all(failure::RUNTIME, &mut wakes);
-        self.meter.finish(&self.stats.with(self.endpoint.stats()));
+        self.meter.finish(&self.all_stats());
         self.shared.on_ended(self.published.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);
         waiters::wake(&mut wakes);

@@ -43,7 +43,7 @@ impl Worker {
         // The request that was being handled is lost. Its promise tells the task that waits.
         self.published.ended = self.inbox.begun();
         // Counters never shrink; the current numbers are those of the next endpoint.
-        self.stats = self.stats.with(self.endpoint.stats());
+        self.stats = self.all_stats().without_gauges();
         self.endpoint = self.blueprint.endpoint(self.index);
         self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();

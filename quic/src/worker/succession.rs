@@ -14,7 +14,8 @@ use super::{
     inheritance::Claimed,
 };
 use crate::udp::{Handle, Inlet, Letter, Reason, Unsent};
-use hybriq_proto::endpoint::{Arrival, DropReason, Newcomers, Place, Routed};
+use hybriq_proto::endpoint::{Arrival, Newcomers, Place, Routed};
+use hybriq_proto::stats::DropReason;
 
 /// Time for which a client is left to the process with which it began a handshake. Longer handshakes
 /// fail.

@@ -325,7 +325,7 @@ impl Watched for Quic {
     fn memory(&self) -> u64 {
         let transport = self.established_now().map_or(0, |established| {
             let held = established.connection.memory_held();
-            held.iter().map(|(_, bytes)| bytes).sum()
+            held.by_label().map(|(_, bytes)| bytes).sum()
         });
         QUIC_CONNECTION + self.running() * REQUEST + transport
     }

@@ -15,6 +15,7 @@ use crate::{
     limits,
     packet::Cid,
     random::Random,
+    stats::EndpointStats,
     token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
 };
 
@@ -67,16 +68,7 @@ pub(super) struct Admission {
     latest: Option<Instant>,
     load: Load,
     spent: Box<dyn TokenRecord>,
-    pub(super) counters: Counters,
-}
-
-/// Counters for [`super::EndpointCounters`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) retries: u64,
-    pub(super) validated: u64,
-    pub(super) rejected: u64,
-    pub(super) replayed: u64,
+    pub(super) stats: EndpointStats,
 }
 
 impl Default for Admission {
@@ -89,7 +81,7 @@ impl Default for Admission {
             latest: None,
             load: Load::default(),
             spent: Box::<SpentTokens>::default(),
-            counters: Counters::default(),
+            stats: EndpointStats::default(),
         }
     }
 }
@@ -143,7 +135,7 @@ impl Admission {
         match kind {
             Some(Kind::Retry) => return self.judge_retry(now, peer, initial),
             Some(Kind::New) if self.is_good_new_token(now, peer, initial) => {
-                self.counters.validated += 1;
+                self.stats.addresses_validated += 1;
                 return Verdict::Admit(Proof {
                     validated: true,
                     retried: None,
@@ -169,14 +161,14 @@ impl Admission {
         let binding = Binding::retry(peer, initial.dcid, initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::RETRY_TOKEN_LIFETIME)
         else {
-            self.counters.rejected += 1;
+            self.stats.tokens_rejected += 1;
             return Verdict::Invalid;
         };
         let replayed = self
             .spent
             .contains(Kind::Retry, opened.issued, &opened.seed);
-        self.counters.replayed += u64::from(replayed);
-        self.counters.validated += u64::from(!replayed);
+        self.stats.tokens_replayed += u64::from(replayed);
+        self.stats.addresses_validated += u64::from(!replayed);
         Verdict::Admit(Proof {
             validated: !replayed,
             retried: Some(opened),
@@ -187,11 +179,11 @@ impl Admission {
         let binding = Binding::new_token(peer.ip(), initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::NEW_TOKEN_LIFETIME)
         else {
-            self.counters.rejected += 1;
+            self.stats.tokens_rejected += 1;
             return false;
         };
         let first = self.spent.spend(Kind::New, opened.issued, &opened.seed);
-        self.counters.replayed += u64::from(!first);
+        self.stats.tokens_replayed += u64::from(!first);
         first
     }
 

@@ -5,12 +5,13 @@ use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
 use hashbrown::HashMap;
 
-use super::{Arrival, DropReason, Endpoint, Routed, hello_table::Hello};
+use super::{Arrival, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
     limits,
     packet::{self, Cid, Decoded, Kind, Packets, Protected},
     prf::KeyedHash,
+    stats::DropReason,
 };
 
 /// Bytes that a packet counts for besides its data.

@@ -6,13 +6,14 @@ use hybriq_tls::{ClientHello, Side};
 use smallvec::SmallVec;
 
 use super::{
-    Arrival, DropReason, Endpoint, Incoming, Routed, Transmit,
+    Arrival, Endpoint, Incoming, Routed, Transmit,
     admission::{Proof, Verdict},
     early_packets::OVERHEAD,
     hello_table::{Crypto, Hello},
     retry::{Answered, invalid_token},
     routing::Target,
 };
+use crate::stats::DropReason;
 use crate::{
     error::{Code, TransportError},
     frame::{Frame, FrameType},

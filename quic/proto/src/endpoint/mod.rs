@@ -46,7 +46,7 @@ pub use self::{
     hello_table::Incoming,
     ids::StatelessReset,
     replay::{SpentTokens, TokenRecord},
-    types::{DatagramDrops, DropReason, EndpointCounters, Slot},
+    types::Slot,
     worst_case::WorstCaseMemory,
 };
 use super::{
@@ -57,6 +57,7 @@ use super::{
     limits,
     packet::{Cid, Kind, Packets, Version},
     random::Random,
+    stats::{DropReason, EndpointStats},
 };
 pub use super::{
     connection::{AddressProof, FirstFlight, FlightLimit, Setup},
@@ -136,7 +137,7 @@ pub struct Endpoint {
     handshaking: usize,
     admission: Admission,
     answers: Answers,
-    stats: EndpointCounters,
+    stats: EndpointStats,
     /// Clients with an unfinished handshake at other endpoints of the same address.
     unfinished_elsewhere: usize,
     /// Clients whose handshake an earlier process finishes.
@@ -173,7 +174,7 @@ impl Endpoint {
             handshaking: 0,
             admission: Admission::default(),
             answers: Answers::default(),
-            stats: EndpointCounters::default(),
+            stats: EndpointStats::default(),
             unfinished_elsewhere: 0,
             claims,
             newcomers: Newcomers::Welcome,
@@ -195,8 +196,7 @@ impl Endpoint {
         self.admission.at(now);
         let routed = self.route(now, arrival, datagram);
         if let Routed::Dropped(reason) = routed {
-            self.stats.datagrams_dropped += 1;
-            self.stats.drops.add(reason);
+            self.stats.on_dropped(reason);
         }
         routed
     }
@@ -433,19 +433,15 @@ impl Endpoint {
     }
 
     /// Returns the counters.
-    pub fn stats(&self) -> EndpointCounters {
-        EndpointCounters {
-            partial_hellos: self.hellos.len() as u64,
-            early_clients: self.early.clients() as u64,
-            waiting_incoming: self.waiting as u64,
-            connections: self.connections.len() as u64,
-            handshaking: self.handshaking as u64,
-            retrying: u64::from(self.admission.is_load_high()),
-            retries_sent: self.admission.counters.retries,
-            addresses_validated: self.admission.counters.validated,
-            tokens_rejected: self.admission.counters.rejected,
-            tokens_replayed: self.admission.counters.replayed,
-            ..self.stats
-        }
+    pub fn stats(&self) -> EndpointStats {
+        let mut stats = self.stats;
+        stats += self.admission.stats;
+        stats.partial_hellos = self.hellos.len() as u64;
+        stats.early_clients = self.early.clients() as u64;
+        stats.waiting_incoming = self.waiting as u64;
+        stats.connections = self.connections.len() as u64;
+        stats.handshaking = self.handshaking as u64;
+        stats.retrying = u64::from(self.admission.is_load_high());
+        stats
     }
 }

@@ -110,7 +110,7 @@ impl Endpoint {
         random.fill(&mut unused);
         let retry = Retry::new(to.version, to.scid, scid, &token);
         let sent = self.answers.retry(arrival, &retry, &to.dcid, unused[0]);
-        self.admission.counters.retries += u64::from(sent);
+        self.admission.stats.retries_sent += u64::from(sent);
         sent
     }
 

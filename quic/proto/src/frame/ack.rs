@@ -20,6 +20,11 @@ pub struct EcnCounts {
 }
 
 impl EcnCounts {
+    /// Returns each number with the name of its mark.
+    pub(crate) fn by_label(self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("ect0", self.ect0), ("ect1", self.ect1), ("ce", self.ce)].into_iter()
+    }
+
     /// Counts one packet.
     #[inline]
     pub const fn add(&mut self, mark: Option<Ecn>) {

@@ -1,8 +1,9 @@
 //! Datagrams that wait to be sent.
 
+use hybriq_proto::stats::EndpointStats;
 use std::{collections::VecDeque, io, ops::Range};
 
-use super::{sockets::Sockets, stats::EndpointStats};
+use super::sockets::Sockets;
 use crate::udp;
 use hybriq_proto::{
     connection::Refused,
@@ -111,7 +112,7 @@ impl SendBatch {
             let contents = self.memory.get(train.bytes.clone()).unwrap_or_default();
             match sockets.send(&train.transmit, contents) {
                 Ok(()) => {
-                    stats.on_sent(&train.transmit, contents.len());
+                    on_sent(stats, &train.transmit, contents.len());
                     if train.part == Part::First {
                         sockets.on_taken_apart(&train.transmit);
                     }
@@ -211,13 +212,11 @@ fn refusal(transmit: &Transmit, error: &io::Error) -> Option<Refused> {
     })
 }
 
-impl EndpointStats {
-    fn on_sent(&mut self, transmit: &Transmit, bytes: usize) {
-        let segment = transmit.segment_size.unwrap_or(bytes).max(1);
-        self.send_calls += 1;
-        self.datagrams_sent += bytes.div_ceil(segment) as u64;
-        self.bytes_sent += bytes as u64;
-    }
+fn on_sent(stats: &mut EndpointStats, transmit: &Transmit, bytes: usize) {
+    let segment = transmit.segment_size.unwrap_or(bytes).max(1);
+    stats.send_calls += 1;
+    stats.datagrams_sent += bytes.div_ceil(segment) as u64;
+    stats.bytes_sent += bytes as u64;
 }
 
 #[cfg(test)]

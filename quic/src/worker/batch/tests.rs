@@ -3,9 +3,12 @@ use std::{future::poll_fn, net::SocketAddr};
 use super::{ENOUGH, Flushed, SendBatch, TRAIN};
 use crate::{
     udp::{Buffers, Options, Socket},
-    worker::{EndpointStats, sockets::Sockets},
+    worker::sockets::Sockets,
 };
-use hybriq_proto::endpoint::{Local, Transmit};
+use hybriq_proto::{
+    endpoint::{Local, Transmit},
+    stats::EndpointStats,
+};
 
 fn sockets() -> Sockets {
     Sockets::new(vec![socket()], Options::default())

@@ -1,5 +1,6 @@
 //! Messages of handles and other workers to a worker.
 
+use hybriq_proto::stats::EndpointStats;
 use std::{
     io, mem,
     net::SocketAddr,
@@ -16,7 +17,6 @@ use super::{
     drain::Drain,
     handshakes::{HandshakeOutcome, Handshakes},
     inheritance::Claimed,
-    stats::EndpointStats,
     tasks::Tasks,
     waiters::{lock, set_waker},
 };

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Instant};
 
 use hybriq_proto::{
-    agreement::Handshake, connection::Connection, error::ConnectionError, stats::MemoryHeld,
+    agreement::Handshake,
+    connection::Connection,
+    error::ConnectionError,
+    stats::{EndpointStats, MemoryHeld},
 };
 use hybriq_tls::Side;
-
-use super::super::stats::EndpointStats;
 
 /// Metrics that nobody counts.
 pub(in crate::worker) struct Meter;

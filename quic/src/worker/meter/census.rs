@@ -2,9 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq_proto::stats::MemoryHeld;
+use hybriq_proto::stats::{MemoryHeld, Metric};
 
-use super::{catalogue as names, report::Common};
+use super::report::Common;
+
+pub(super) const MEMORY: Metric = Metric::new(
+    "hybriq_memory_bytes",
+    "Memory that connections hold, by what holds it; an estimate of the last seconds.",
+);
 
 /// Number of connections that are asked in a second, on average.
 const PACE: u64 = 4096;
@@ -64,8 +69,8 @@ impl Census {
     }
 
     pub(super) fn publish(&mut self, common: &Common) {
-        for ((of, now), (_, before)) in self.last.iter().zip(self.published.iter()) {
-            let gauge = common.gauge(&names::MEMORY_BYTES, &[("of", of.into())]);
+        for ((of, now), (_, before)) in self.last.by_label().zip(self.published.by_label()) {
+            let gauge = common.gauge(MEMORY.name, &[("of", of.into())]);
             gauge.increment(now as f64 - before as f64);
         }
         self.published = self.last;

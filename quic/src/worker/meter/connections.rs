@@ -6,16 +6,39 @@ use hybriq_proto::{
     agreement::{EarlyData, Handshake},
     error::{By, Code, ConnectionError},
     origin::Downgrade,
-    stats::ConnectionStats,
+    stats::{ConnectionStats, Metric},
 };
 use hybriq_tls::{Alert, Group, Lineage, Side};
 use metrics::SharedString;
 
 use super::{
-    catalogue::{self as names, Metric},
     report::{Common, Mark},
     sums::Sums,
 };
+
+const ACCEPTED: Metric = Metric::new(
+    "hybriq_connections_accepted_total",
+    "Connections of clients that were accepted; their handshakes begin.",
+);
+const INITIATED: Metric = Metric::new(
+    "hybriq_connections_initiated_total",
+    "Connections that this end began.",
+);
+const MIGRATIONS: Metric = Metric::new(
+    "hybriq_migrations_total",
+    "Changes of the path of a connection, by their outcome.",
+);
+
+/// All metrics of connections, beside those of their counters.
+pub(super) const METRICS: [Metric; 7] = [
+    ACCEPTED,
+    INITIATED,
+    Completed::METRIC,
+    Downgraded::METRIC,
+    Early::METRIC,
+    MIGRATIONS,
+    Closed::METRIC,
+];
 
 /// Times and phase of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +83,7 @@ impl<L: Labels> Tally<L> {
     /// Publishes the counts, and begins again from 0.
     fn publish(&mut self, common: &Common) {
         for (labels, count) in self.0.iter_mut().filter(|(_, count)| *count > 0) {
-            let counter = common.counter(&L::METRIC, &labels.marks());
+            let counter = common.counter(L::METRIC.name, &labels.marks());
             counter.increment(mem::take(count));
         }
     }
@@ -94,7 +117,7 @@ impl Completed {
 }
 
 impl Labels for Completed {
-    const METRIC: Metric = names::HANDSHAKES;
+    const METRIC: Metric = Metric::new("hybriq_handshakes_total", "Handshakes completed.");
 
     fn marks(&self) -> Vec<Mark> {
         let group = match self.group.name() {
@@ -126,7 +149,10 @@ struct Early {
 }
 
 impl Labels for Early {
-    const METRIC: Metric = names::EARLY_DATA;
+    const METRIC: Metric = Metric::new(
+        "hybriq_early_data_total",
+        "Handshakes in which the client offered 0-RTT data, by the server's answer.",
+    );
 
     fn marks(&self) -> Vec<Mark> {
         vec![role(self.side), ("outcome", self.outcome.into())]
@@ -152,7 +178,10 @@ impl Downgraded {
 }
 
 impl Labels for Downgraded {
-    const METRIC: Metric = names::DOWNGRADES;
+    const METRIC: Metric = Metric::new(
+        "hybriq_downgrades_total",
+        "Servers that were post-quantum and are not any more, met by clients with the downgrade alarm.",
+    );
 
     fn marks(&self) -> Vec<Mark> {
         vec![("what", self.what.into()), ("outcome", self.outcome.into())]
@@ -201,7 +230,10 @@ impl Closed {
 }
 
 impl Labels for Closed {
-    const METRIC: Metric = names::CONNECTIONS_CLOSED;
+    const METRIC: Metric = Metric::new(
+        "hybriq_connections_closed_total",
+        "Connections that ended, by the reason.",
+    );
 
     fn marks(&self) -> Vec<Mark> {
         let phase = match self.phase {
@@ -331,17 +363,19 @@ impl Counts {
     pub(super) fn publish(&mut self, common: &Common) {
         let outcome = |outcome: &'static str| [("outcome", outcome.into())];
         for (metric, marks, count) in [
-            (names::CONNECTIONS_ACCEPTED, None, &mut self.accepted),
-            (names::CONNECTIONS_INITIATED, None, &mut self.initiated),
-            (names::MIGRATIONS, Some(outcome("done")), &mut self.migrated),
+            (ACCEPTED, None, &mut self.accepted),
+            (INITIATED, None, &mut self.initiated),
+            (MIGRATIONS, Some(outcome("done")), &mut self.migrated),
             (
-                names::MIGRATIONS,
+                MIGRATIONS,
                 Some(outcome("failed")),
                 &mut self.migrations_failed,
             ),
         ] {
             let marks = marks.as_ref().map_or(&[][..], |marks| marks);
-            common.counter(&metric, marks).increment(mem::take(count));
+            common
+                .counter(metric.name, marks)
+                .increment(mem::take(count));
         }
         self.completed.publish(common);
         self.early.publish(common);

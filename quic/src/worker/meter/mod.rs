@@ -6,19 +6,21 @@
 #[cfg(not(feature = "metrics"))]
 mod absent;
 #[cfg(feature = "metrics")]
-mod catalogue;
-#[cfg(feature = "metrics")]
 mod census;
 #[cfg(feature = "metrics")]
 mod connections;
 #[cfg(feature = "metrics")]
+mod describe;
+#[cfg(feature = "metrics")]
+mod histograms;
+#[cfg(feature = "metrics")]
 mod present;
+#[cfg(feature = "metrics")]
+mod published;
 #[cfg(feature = "metrics")]
 mod report;
 #[cfg(feature = "metrics")]
 mod sums;
-#[cfg(feature = "metrics")]
-mod workers;
 
 #[cfg(not(feature = "metrics"))]
 pub(super) use absent::{Life, Meter};

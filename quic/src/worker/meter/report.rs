@@ -6,8 +6,6 @@ use metrics::{
     Counter, Gauge, Histogram, Key, Label, Level, Metadata, SharedString, with_recorder,
 };
 
-use super::catalogue::Metric;
-
 const METADATA: Metadata<'static> =
     Metadata::new("hybriq", Level::INFO, Some("hybriq::worker::meter"));
 
@@ -31,26 +29,26 @@ impl Common {
         self
     }
 
-    fn key(&self, metric: &Metric, marks: &[Mark]) -> Key {
+    fn key(&self, name: &'static str, marks: &[Mark]) -> Key {
         let marks = marks
             .iter()
             .map(|(name, value)| Label::new(*name, value.clone()));
         let labels: Vec<_> = self.0.iter().cloned().chain(marks).collect();
-        Key::from_parts(metric.name, labels)
+        Key::from_parts(name, labels)
     }
 
-    pub(super) fn counter(&self, metric: &Metric, marks: &[Mark]) -> Counter {
-        let key = self.key(metric, marks);
+    pub(super) fn counter(&self, name: &'static str, marks: &[Mark]) -> Counter {
+        let key = self.key(name, marks);
         with_recorder(|recorder| recorder.register_counter(&key, &METADATA))
     }
 
-    pub(super) fn gauge(&self, metric: &Metric, marks: &[Mark]) -> Gauge {
-        let key = self.key(metric, marks);
+    pub(super) fn gauge(&self, name: &'static str, marks: &[Mark]) -> Gauge {
+        let key = self.key(name, marks);
         with_recorder(|recorder| recorder.register_gauge(&key, &METADATA))
     }
 
-    pub(super) fn histogram(&self, metric: &Metric, marks: &[Mark]) -> Histogram {
-        let key = self.key(metric, marks);
+    pub(super) fn histogram(&self, name: &'static str, marks: &[Mark]) -> Histogram {
+        let key = self.key(name, marks);
         with_recorder(|recorder| recorder.register_histogram(&key, &METADATA))
     }
 }

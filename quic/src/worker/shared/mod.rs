@@ -3,6 +3,7 @@
 mod arrivals;
 mod census;
 
+use hybriq_proto::stats::EndpointStats;
 use std::{
     future::poll_fn,
     net::SocketAddr,
@@ -23,7 +24,6 @@ use super::{
     handshakes::{HandshakeCount, Handshakes},
     here,
     mailbox::{Command, Mailbox},
-    stats::EndpointStats,
     waiters::{Waited, Waiters, lock, wait_until, wake},
 };
 use crate::{

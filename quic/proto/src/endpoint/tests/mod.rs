@@ -13,13 +13,14 @@ use hybriq_tls::{
     Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
 };
 
-use super::{Arrival, DropReason, Endpoint, Local, Routed, Setup, hello_table::Crypto};
+use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::forge::{InitialFrame, build_initial, join, open_initials};
 use crate::{
     cids::{CidGenerator as _, RandomCids, ResetKey, TOKENS},
     config::TransportConfig,
     limits,
     packet::Cid,
+    stats::DropReason,
     testing::{SystemRandom, pn},
 };
 
@@ -170,7 +171,7 @@ fn dropped_datagrams_are_counted_by_reason() {
     early.resize(17 + 1024, 0);
     let drops = take(&early);
     assert_eq!(drops.too_early, 1, "{drops:?}");
-    let sum: u64 = drops.by_reason().iter().map(|(_, count)| count).sum();
+    let sum: u64 = drops.by_label().map(|(_, count)| count).sum();
     assert_eq!((sum, endpoint.stats().datagrams_dropped), (6, 6));
 }
 
@@ -260,7 +261,7 @@ fn answers_to_strangers_are_bounded() {
     }
     let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
     assert!(
-        matches!(routed, Routed::Dropped(super::DropReason::Overload)),
+        matches!(routed, Routed::Dropped(DropReason::Overload)),
         "{routed:?}"
     );
     let mut out = vec![0; 2048];

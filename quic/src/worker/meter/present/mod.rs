@@ -9,19 +9,20 @@ use hybriq_proto::{
     agreement::Handshake,
     connection::Connection,
     error::ConnectionError,
-    stats::{ConnectionStats, MemoryHeld},
+    stats::{ConnectionStats, EndpointStats, MemoryHeld},
 };
 use hybriq_tls::Side;
-use metrics::{Histogram, with_recorder};
+use metrics::with_recorder;
 
 use super::{
-    catalogue::{self as names, describe},
     census::Census,
     connections::{Counts, Life, Phase},
+    describe::describe,
+    histograms::Histograms,
+    published::Published,
     report::Common,
-    workers::Published,
 };
-use crate::worker::{clock, stats::EndpointStats};
+use crate::worker::clock;
 
 /// Shortest time between two publications of a worker.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -41,17 +42,6 @@ pub(in crate::worker) struct Meter {
     /// Time of the next one; `None` while nothing is new.
     due: Option<Instant>,
     turn: Turn,
-}
-
-/// Measurements that are recorded one by one.
-struct Histograms {
-    turns: Histogram,
-    yields: Histogram,
-    depths: Histogram,
-    /// Handshakes as a client, and as a server.
-    handshakes: [Histogram; 2],
-    lifetimes: Histogram,
-    rtts: Histogram,
 }
 
 /// Measurements of a turn.
@@ -225,22 +215,6 @@ impl Meter {
     pub(in crate::worker) fn next_timeout(&self) -> Option<Instant> {
         let times = [self.due, self.census.next_timeout()];
         times.into_iter().flatten().min()
-    }
-}
-
-impl Histograms {
-    fn new(endpoint: &Common, worker: &Common) -> Self {
-        let handshake = |role: &'static str| {
-            endpoint.histogram(&names::HANDSHAKE_SECONDS, &[("role", role.into())])
-        };
-        Self {
-            turns: worker.histogram(&names::TURN_SECONDS, &[]),
-            yields: worker.histogram(&names::YIELD_SECONDS, &[]),
-            depths: worker.histogram(&names::QUEUE_DEPTH, &[]),
-            handshakes: ["client", "server"].map(handshake),
-            lifetimes: endpoint.histogram(&names::CONNECTION_SECONDS, &[]),
-            rtts: endpoint.histogram(&names::CONNECTION_RTT_SECONDS, &[]),
-        }
     }
 }
 

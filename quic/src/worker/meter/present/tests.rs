@@ -1,15 +1,13 @@
 use std::time::{Duration, Instant};
 
 use super::{INTERVAL, Meter};
-use crate::worker::stats::EndpointStats;
-use hybriq_proto::stats::MemoryHeld;
+use hybriq_proto::stats::{EndpointStats, MemoryHeld};
 use hybriq_tls::Side;
 
 fn stats(datagrams: u64) -> EndpointStats {
-    EndpointStats {
-        datagrams_received: datagrams,
-        ..EndpointStats::default()
-    }
+    let mut stats = EndpointStats::default();
+    stats.datagrams_received = datagrams;
+    stats
 }
 
 /// Publishes as at the end of a turn, with no memory to measure.

@@ -1,0 +1,143 @@
+//! Counters of a connection.
+
+use std::time::Duration;
+
+use super::declare::{by_label, counters};
+use crate::frame::EcnCounts;
+
+counters! {
+    /// Counters of a connection. Bytes are UDP payload bytes.
+    pub struct ConnectionStats {
+        /// Datagrams sent.
+        datagrams_sent: u64;
+        /// Bytes sent.
+        bytes_sent: u64;
+        /// Datagrams received.
+        datagrams_received: u64;
+        /// Bytes received.
+        bytes_received: u64;
+        /// Datagrams, or packets in them, that were dropped: undecryptable, duplicate, malformed.
+        packets_dropped: u64;
+        /// Datagrams and packets dropped, by reason.
+        drops: PacketDrops => ["hybriq_packets_dropped_total" by reason];
+        /// Packets sent.
+        packets_sent: u64 => ["hybriq_packets_sent_total"];
+        /// Packets received and accepted.
+        packets_received: u64 => ["hybriq_packets_received_total"];
+        /// Packets declared lost.
+        packets_lost: u64 => ["hybriq_packets_lost_total"];
+        /// Packets declared lost that were acknowledged later.
+        spurious_losses: u64 => ["hybriq_spurious_losses_total"];
+        /// Episodes of congestion shown by losses or marks; those of one round trip count once.
+        congestion_events: u64 => ["hybriq_congestion_events_total"];
+        /// Probe timeouts.
+        ptos: u64 => ["hybriq_probe_timeouts_total"];
+        /// Datagrams sent to find out whether the path carries their size.
+        mtu_probes_sent: u64 => ["hybriq_mtu_probes_sent_total"];
+        /// MTU probes lost, which do not count as packets lost.
+        mtu_probes_lost: u64 => ["hybriq_mtu_probes_lost_total"];
+        /// Times that the path stopped carrying a size that it had carried.
+        mtu_black_holes: u64 => ["hybriq_mtu_black_holes_total"];
+        /// Packets sent with an ACK frame.
+        acks_sent: u64 => ["hybriq_acks_sent_total"];
+        /// ACK frames received.
+        acks_received: u64 => ["hybriq_acks_received_total"];
+        /// Packets sent, by ECN mark; no sender sets CE.
+        ecn_sent: EcnCounts => ["hybriq_ecn_sent_total" by mark];
+        /// Packets sent, by the mark with which the peer received them.
+        ecn_echoed: EcnCounts => ["hybriq_ecn_echoed_total" by mark];
+        /// Packets received, by ECN mark.
+        ecn_received: EcnCounts => ["hybriq_ecn_received_total" by mark];
+        /// Key updates of 1-RTT packets, by either end.
+        key_updates: u64 => ["hybriq_key_updates_total"];
+        /// Smoothed round-trip time.
+        rtt: Duration;
+        /// Congestion window in bytes.
+        congestion_window: u64;
+        /// Bytes sent that are neither acknowledged nor lost.
+        bytes_in_flight: u64;
+        /// Counters of DATAGRAM frames (RFC 9221).
+        datagram_frames: DatagramStats => [each];
+    }
+}
+
+by_label! {
+    /// Numbers of dropped datagrams and packets of a connection, by the reason that
+    /// [`DropTrigger`](crate::events::DropTrigger) explains.
+    pub struct PacketDrops: u32 {
+        /// Malformed, or not allowed in the state of the connection.
+        invalid = "invalid";
+        /// Packets of another version, or of a kind that changes nothing any more.
+        unsupported = "unsupported";
+        /// From another address, or with an id of no connection.
+        connection_unknown = "connection_unknown";
+        /// Without keys, and with no room to keep them.
+        key_unavailable = "key_unavailable";
+        /// Not authentic.
+        decryption_failure = "decryption_failure";
+        /// Received before.
+        duplicate = "duplicate";
+    }
+}
+
+counters! {
+    /// Counters of the DATAGRAM frames of a connection (RFC 9221): each was one call of
+    /// `send_datagram`.
+    pub struct DatagramStats {
+        /// DATAGRAM frames sent.
+        sent: u64 => ["hybriq_datagram_frames_sent_total"];
+        /// DATAGRAM frames acknowledged: the peer's transport received them, though it may have dropped
+        /// them for lack of room.
+        acknowledged: u64 => ["hybriq_datagram_frames_acknowledged_total"];
+        /// DATAGRAM frames sent in packets that were declared lost. They are not sent again; a few may have
+        /// arrived anyway.
+        lost: u64 => ["hybriq_datagram_frames_lost_total" by reason "network"];
+        /// Datagrams never sent: newer ones replaced them in the queue, the path became too small for them, or the
+        /// connection ended.
+        dropped_unsent: u64 => ["hybriq_datagram_frames_lost_total" by reason "unsent"];
+        /// DATAGRAM frames received.
+        received: u64 => ["hybriq_datagram_frames_received_total"];
+        /// DATAGRAM frames received and dropped because the application did not read them in time.
+        dropped_unread: u64 => ["hybriq_datagram_frames_lost_total" by reason "unread"];
+    }
+}
+
+by_label! {
+    /// Bytes of memory that a connection holds, by what holds it. Estimates: they leave out what the TLS
+    /// library and the allocator add.
+    pub struct MemoryHeld: u64 {
+        /// The connection itself.
+        connection = "connections";
+        /// Tables of streams that are not over.
+        streams = "streams";
+        /// Stream data that the application has not read, gaps included.
+        received = "received";
+        /// Stream data that is not sent, or not acknowledged.
+        sent = "sent";
+        /// Datagrams that wait to be sent or read.
+        datagrams = "datagrams";
+        /// Records of packets in flight.
+        packets = "packets";
+    }
+}
+
+by_label! {
+    /// Entries of the tables of a connection that grow with what its peer does: the current numbers, or
+    /// their bounds.
+    pub struct Tables: usize {
+        /// Paths, the one in use included.
+        paths = "paths";
+        /// Our connection ids that the peer may use.
+        local_cids = "local connection ids";
+        /// Ranges of received packet numbers, in the space that has most.
+        ack_ranges = "ranges of received packets";
+        /// Packets sent that are neither acknowledged nor lost, in all spaces.
+        sent_packets = "packets sent";
+        /// Packets declared lost that may still be acknowledged, in all spaces.
+        lost_packets = "packets lost";
+        /// Sending and receiving halves of streams that are not over.
+        streams = "halves of streams";
+        /// Separate pieces in which received stream data is held.
+        stream_pieces = "pieces of streams";
+    }
+}

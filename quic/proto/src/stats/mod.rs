@@ -1,0 +1,15 @@
+//! Counters of endpoints and connections, and measurements of paths.
+//!
+//! A counter is declared once: its field, its documentation and its metric are one line of
+//! [`EndpointStats`] or [`ConnectionStats`]. Whatever publishes or adds up counters goes through
+//! [`EndpointStats::metrics`] and [`ConnectionStats::metrics`].
+
+mod connection;
+mod declare;
+mod endpoint;
+mod path;
+
+pub use connection::{ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, Tables};
+pub use declare::{Kind, Label, Metric};
+pub use endpoint::{DatagramDrops, DropReason, EndpointStats};
+pub use path::PathStats;

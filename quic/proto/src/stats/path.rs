@@ -1,0 +1,44 @@
+//! Measurements of a path.
+
+use std::time::Duration;
+
+use crate::{congestion::Phase, ecn::EcnState};
+
+/// Measurements of the path that a connection uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathStats {
+    /// Latest sample of the round trip; a guess, like the others, until there is one.
+    pub latest_rtt: Duration,
+    /// Smallest round trip.
+    pub min_rtt: Duration,
+    /// Moving average of the round trip (RFC 9002 §5.3).
+    pub smoothed_rtt: Duration,
+    /// Mean deviation of the round trip.
+    pub rtt_variance: Duration,
+    /// Bytes that may be in flight.
+    pub congestion_window: u64,
+    /// Bytes in flight.
+    pub bytes_in_flight: u64,
+    /// Window at which slow start ends, if the controller has such a threshold and knows it.
+    pub slow_start_threshold: Option<u64>,
+    /// Name of the congestion controller.
+    pub controller: &'static str,
+    /// Phase of the congestion controller.
+    pub phase: Phase,
+    /// Latest measured delivery rate, in bytes per second.
+    pub delivery_rate: Option<u64>,
+    /// Pacing rate, in bytes per second.
+    pub pacing_rate: Option<u64>,
+    /// Number of packets that may overtake one before it counts as lost; it grows if the path
+    /// reorders.
+    pub packet_threshold: u64,
+    /// Age at which a packet counts as lost if a later one arrived; it grows if the path reorders.
+    pub time_threshold: Duration,
+    /// Probe timeouts since the last progress.
+    pub pto_count: u32,
+    /// Bytes of a full datagram.
+    pub datagram_size: u16,
+    /// State of ECN validation on the path.
+    pub ecn: EcnState,
+}

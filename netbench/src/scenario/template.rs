@@ -178,9 +178,14 @@ impl Template {
         names: impl Iterator<Item = &'a String>,
         others: &[&str],
     ) -> Result<(), Failure> {
-        let valid: Vec<&str> = (others.iter().copied())
-            .chain(self.params.iter().map(|param| param.name.as_str()))
+        // The order of the file is known in builds with some features only.
+        let mut params: Vec<&str> = self
+            .params
+            .iter()
+            .map(|param| param.name.as_str())
             .collect();
+        params.sort_unstable();
+        let valid = [others, &params].concat();
         for name in names {
             if !self.params.iter().any(|param| param.name == *name) {
                 let unknown = problem::unknown_name(noun, name, &valid);

@@ -3,12 +3,16 @@
 use std::{net::SocketAddr, ops::Range};
 
 use h3::error::Code;
+use hybriq::ReadError;
 use hybriq_h3::Payload;
 
 use crate::{
     LONG, each,
     support::{self, ask, get, post, soon},
 };
+
+/// A HEADERS frame without fields (RFC 9114 §7.2.2).
+const NO_FIELDS: [u8; 4] = [1, 2, 0, 0];
 
 pub(crate) struct Http3(support::Http3);
 
@@ -23,6 +27,15 @@ impl Http3 {
 
     pub(crate) fn check(&self) {
         assert_eq!(self.0.connection.close_reason(), None);
+    }
+
+    /// Sends a request that fails before it is whole.
+    async fn fail(&self, bytes: &[u8]) {
+        let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
+        soon(send.write_all(bytes)).await.unwrap();
+        send.finish();
+        let end = soon(recv.read_to_end(LONG)).await;
+        assert!(matches!(end, Err(ReadError::Reset(_))), "{end:?}");
     }
 
     async fn request(&self, number: u64) {
@@ -53,19 +66,17 @@ impl Http3 {
                 let _ = soon(stream.send_data(Payload::from(vec![7; 500]))).await;
                 stream.stop_stream(Code::H3_REQUEST_CANCELLED);
             }
-            // Not read to its end.
-            3 => {
-                let mut stream = soon(requests.send_request(head("/long"))).await.unwrap();
+            // Not read to its end, which may never come.
+            3 | 10 => {
+                let path = if number % 16 == 3 { "/long" } else { "/silent" };
+                let mut stream = soon(requests.send_request(head(path))).await.unwrap();
                 soon(stream.finish()).await.unwrap();
-                assert!(
-                    soon(stream.recv_response())
-                        .await
-                        .unwrap()
-                        .status()
-                        .is_success()
-                );
+                let answer = soon(stream.recv_response()).await.unwrap();
+                assert!(answer.status().is_success());
                 soon(stream.recv_data()).await.unwrap();
             }
+            11 => self.fail(&[]).await,
+            12 => self.fail(&NO_FIELDS).await,
             4 => {
                 let page = soon(ask(&mut requests, get("/long"))).await.unwrap();
                 assert_eq!(page.body().len(), LONG);

@@ -22,6 +22,7 @@ mod webtransport;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
+    convert::Infallible,
     ops::Range,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
@@ -103,6 +104,7 @@ impl Soak {
         let long = || async { Body::from(Bytes::from_static(&LONG_BODY)) };
         let router = Router::new()
             .route("/long", any(long))
+            .route("/silent", any(silent))
             .route("/chat", any(webtransport::accept));
         let builder = Server::builder().limits(limits);
         let builder = builder.webtransport(hybriq_http::webtransport::Limits::default());
@@ -139,6 +141,12 @@ impl Soak {
         self.chat.check();
         assert_eq!(self.server.handle.connections(), 4);
     }
+}
+
+/// Answers with a body that begins and never ends.
+async fn silent() -> Body {
+    let begin = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"more will come"))]);
+    Body::from_stream(begin.chain(stream::pending()))
 }
 
 /// Makes numbered requests, some at a time.

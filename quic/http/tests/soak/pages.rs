@@ -89,9 +89,10 @@ impl Pages {
                     }
                 }
             }
-            // Not read to its end.
-            2 => {
-                let mut page = self.answer(Method::GET, "/long", "").await.into_body();
+            // Not read to its end, which may never come.
+            2 | 11 => {
+                let path = if number % 16 == 2 { "/long" } else { "/silent" };
+                let mut page = self.answer(Method::GET, path, "").await.into_body();
                 soon(page.frame()).await.unwrap().unwrap();
             }
             3 => {

@@ -95,6 +95,7 @@ mod payload;
 mod pieces;
 mod priority;
 mod protocols;
+pub mod qpack;
 mod recv;
 mod refusal;
 mod requests;

@@ -1,0 +1,185 @@
+//! The corpus of the QPACK working group (`qifs`), in the folder that `HYBRIQ_QIFS` names, or beside the checkout.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use super::super::{Decoded, Decoder, Encoder, FieldRef, integer::put_integer};
+
+/// A header list.
+type List = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// A record of an encoded file: its stream, and the bytes.
+type Record = (u64, Vec<u8>);
+
+/// Field sections are of any size here.
+const ANY: u64 = u64::MAX;
+
+fn corpus() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/qpack");
+    let folder = env::var_os("HYBRIQ_QIFS").map_or(beside, PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: there is no corpus of qifs; HYBRIQ_QIFS names its folder");
+    None
+}
+
+fn lists(path: &Path) -> Vec<List> {
+    let text = fs::read(path).unwrap();
+    let mut lists = vec![List::new()];
+    for line in text.split(|&byte| byte == b'\n') {
+        let last = lists.last_mut().unwrap();
+        match line.iter().position(|&byte| byte == b'\t') {
+            _ if line.starts_with(b"#") => {}
+            Some(tab) => last.push((line[..tab].to_vec(), line[tab + 1..].to_vec())),
+            None if !last.is_empty() => lists.push(List::new()),
+            None => {}
+        }
+    }
+    lists.retain(|list| !list.is_empty());
+    lists
+}
+
+fn records(path: &Path) -> Vec<Record> {
+    let all = fs::read(path).unwrap();
+    let (mut rest, mut records) = (&all[..], Vec::new());
+    while let Some((head, after)) = rest.split_first_chunk::<12>() {
+        let stream = u64::from_be_bytes(head[..8].try_into().unwrap());
+        let len = u32::from_be_bytes(head[8..].try_into().unwrap()) as usize;
+        records.push((stream, after[..len].to_vec()));
+        rest = &after[len..];
+    }
+    records
+}
+
+/// Decodes records, a piece of the encoder stream at a time, and returns the lists in the order of their
+/// streams.
+fn decode(decoder: &mut Decoder, records: &[Record], piece: usize) -> Vec<List> {
+    let mut lists = std::collections::BTreeMap::new();
+    let mut take = |decoder: &mut Decoder, stream: u64| {
+        let (_, section) = records.iter().find(|(of, _)| *of == stream).unwrap();
+        let mut list = List::new();
+        let decoded = decoder.decode(stream, section, |field| {
+            list.push((field.name.to_vec(), field.value.to_vec()));
+        });
+        if decoded.unwrap() == Decoded::Whole {
+            lists.insert(stream, list);
+        }
+    };
+    for (stream, bytes) in records {
+        if *stream != 0 {
+            take(decoder, *stream);
+            continue;
+        }
+        for piece in bytes.chunks(piece) {
+            decoder.on_encoder_stream(piece).unwrap();
+            while let Some(stream) = decoder.next_unblocked() {
+                take(decoder, stream);
+            }
+        }
+    }
+    assert_eq!(decoder.blocked_streams(), 0);
+    lists.into_values().collect()
+}
+
+#[test]
+fn what_others_encoded_is_what_they_had() {
+    let Some(corpus) = corpus() else { return };
+    let mut count = 0;
+    for encoder in ["ls-qpack", "nghttp3"] {
+        for file in fs::read_dir(corpus.join(encoder)).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            let parts: Vec<_> = name.split('.').collect();
+            let [list, _, capacity, blocked, _] = parts[..] else {
+                panic!("{name}")
+            };
+            let expected = lists(&corpus.join("qifs").join(format!("{list}.qif")));
+            for piece in [usize::MAX, 1] {
+                let (capacity, blocked) = (capacity.parse().unwrap(), blocked.parse().unwrap());
+                let mut decoder = Decoder::new(capacity, blocked, ANY);
+                // The files begin with a table of this capacity.
+                let mut begin = Vec::new();
+                put_integer(&mut begin, 0x20, 5, capacity as u64);
+                decoder.on_encoder_stream(&begin).unwrap();
+                let decoded = decode(&mut decoder, &records(&path), piece);
+                assert!(decoded == expected, "{encoder}/{name}");
+            }
+            count += 1;
+        }
+    }
+    println!("decoded {count} files");
+}
+
+/// Two files of the corpus are not wrong by RFC 9204: `err9` and `err10` are fields of the static table.
+#[test]
+fn wrong_encodings_are_errors() {
+    let Some(corpus) = corpus() else { return };
+    for number in 1..=12 {
+        let mut decoder = Decoder::new(0, 0, ANY);
+        let mut outcome = Ok(());
+        for (stream, bytes) in records(&corpus.join("errors").join(format!("err{number}"))) {
+            outcome = outcome.and(if stream == 0 {
+                decoder.on_encoder_stream(&bytes)
+            } else {
+                decoder.decode(stream, &bytes, drop).map(drop)
+            });
+        }
+        assert_eq!(outcome.is_err(), !(9..=10).contains(&number), "err{number}");
+    }
+}
+
+/// Returns the bytes of all sections and instructions, with 12 bytes for each record as in the corpus, for a
+/// peer that acknowledges each section at once.
+fn encoded_size(lists: &[List], capacity: usize) -> usize {
+    let mut encoder = Encoder::new();
+    encoder.set_peer(capacity as u64, 100, capacity);
+    let mut decoder = Decoder::new(capacity, 100, ANY);
+    let mut size = 0;
+    for (stream, list) in (1..).zip(lists) {
+        let fields = list.iter().map(|(name, value)| FieldRef {
+            name,
+            value,
+            sensitive: false,
+        });
+        let (mut section, mut instructions) = (Vec::new(), Vec::new());
+        encoder.encode(stream, fields, &mut section, &mut instructions);
+        for record in [&section, &instructions] {
+            size += if record.is_empty() {
+                0
+            } else {
+                12 + record.len()
+            };
+        }
+        decoder.on_encoder_stream(&instructions).unwrap();
+        let mut decoded = List::new();
+        let outcome = decoder.decode(stream, &section, |field| {
+            decoded.push((field.name.to_vec(), field.value.to_vec()));
+        });
+        assert_eq!(outcome, Ok(Decoded::Whole));
+        assert!(decoded == *list);
+        let mut answer = Vec::new();
+        decoder.take_instructions(&mut answer);
+        encoder.on_decoder_stream(&answer).unwrap();
+    }
+    size
+}
+
+#[test]
+fn the_encoder_needs_no_more_than_the_best_of_others() {
+    let Some(corpus) = corpus() else { return };
+    for (name, capacity, most) in [
+        ("fb-req-hq", 4096, 55_500),
+        ("fb-resp-hq", 4096, 59_000),
+        ("netbsd-hq", 4096, 1_210),
+        ("fb-req-hq", 0, 150_484),
+        ("fb-resp-hq", 0, 211_705),
+    ] {
+        let lists = lists(&corpus.join("qifs").join(format!("{name}.qif")));
+        let size = encoded_size(&lists, capacity);
+        println!("{name} at {capacity}: {size} bytes");
+        assert!(size <= most, "{name} at {capacity}: {size} > {most} bytes");
+    }
+}

@@ -107,9 +107,12 @@ async fn a_flood_that_goes_on_after_goaway_is_cut_off() {
         let mut client = Client::connect(version, server.address()).await;
         let _download = client.send("/download").await.unwrap();
         let _sender = soon(downloads.recv()).await.unwrap();
-        while let Some(asked) = client.send("/held").await {
-            client.cancel(asked).await;
-        }
+        soon(async {
+            while let Some(asked) = client.send("/held").await {
+                client.cancel(asked).await;
+            }
+        })
+        .await;
         connections(&server.handle, 0).await;
     }
 }

@@ -85,7 +85,7 @@ impl Client {
                 let mut transport =
                     hybriq::TransportConfig::new().keep_alive(Duration::from_millis(50));
                 if let Some(window) = manners.window {
-                    transport = transport.stream_receive_window(u64::from(window.max(64)));
+                    transport = transport.stream_receive_window(u64::from(window.max(1)));
                 }
                 config = config.transport(transport);
                 Self::Http3(Http3::with(address, config).await)

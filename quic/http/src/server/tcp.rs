@@ -70,12 +70,25 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             },
         };
         if shared.watch.memory.is_short() {
+            if shared.watch.may_log() {
+                tracing::warn!(
+                    "connections over TCP are refused: the budget of memory is used up; raise Limits::memory"
+                );
+            }
             continue;
         }
         shared.watch.memory.on_connection(TCP_CONNECTION);
         let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
+            if shared.watch.may_log() {
+                let most = shared.limits.tcp_connections;
+                tracing::warn!(
+                    most,
+                    "connections over TCP are refused: there are as many as may be; raise \
+                     Limits::tcp_connections, or lower Limits::idle_time"
+                );
+            }
             continue;
         };
         let served = Arc::new(shared.connections.add(Kind::Tcp));

@@ -44,6 +44,14 @@ pub(crate) struct Request {
     pub(crate) head: Bytes,
 }
 
+impl Request {
+    /// Resets the stream, in both directions.
+    pub(crate) fn refuse(mut self, code: u64) {
+        self.send.reset(code);
+        self.recv.stop(code);
+    }
+}
+
 /// Beginning of a stream.
 #[derive(Clone, Copy)]
 enum Start {

@@ -1,8 +1,8 @@
 //! What a connection and its streams share.
 
 use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+    Arc, OnceLock,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use hybriq::proto::census::Census;
@@ -31,6 +31,10 @@ pub(crate) struct Counts {
     /// Streams of the peer whose beginning does not tell yet what they are.
     unis: AtomicUsize,
     bidis: AtomicUsize,
+    /// Code with which all new requests are refused, once they are.
+    refusal: OnceLock<u64>,
+    /// Requests that were refused so.
+    refused: AtomicU64,
 }
 
 impl Common {
@@ -72,6 +76,23 @@ impl Counts {
     /// Counts a request whose fields came, or which is given up.
     pub(crate) fn on_request_over(&self) {
         self.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Refuses all requests from now on.
+    pub(crate) fn refuse_all(&self, code: u64) {
+        let _ = self.refusal.set(code);
+    }
+
+    /// Counts a request, if it is to be refused, and returns the code for it.
+    pub(crate) fn refuse(&self) -> Option<u64> {
+        let code = *self.refusal.get()?;
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Some(code)
+    }
+
+    /// Returns the number of requests that were refused unseen.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Counts the bytes that a stream holds, which it held so many of before.

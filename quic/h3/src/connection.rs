@@ -3,7 +3,7 @@
 use std::{
     marker::PhantomData,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::{Buf, Bytes};
@@ -179,6 +179,25 @@ impl Connection {
         Requests::new(self.common.counts.clone())
     }
 
+    /// Returns the next stream of the peer that may carry a request.
+    fn poll_request(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Request, ConnectionErrorIncoming>> {
+        if let Some(sessions) = &self.sessions {
+            let accepted = self.bidis.poll_accept(&mut self.transport, sessions, cx);
+            self.common.counts.set_bidis(self.bidis.opening());
+            accepted
+        } else {
+            let accepted = self.transport.poll_accept_bidi(cx);
+            accepted.map_ok(|(send, recv)| Request {
+                send,
+                recv,
+                head: Bytes::new(),
+            })
+        }
+    }
+
     fn bidi<B: Buf>(&self, request: Request) -> BidiStream<B> {
         self.common.counts.on_request();
         let Request { send, recv, head } = request;
@@ -226,19 +245,13 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
-        let accepted = if let Some(sessions) = &self.sessions {
-            let accepted = self.bidis.poll_accept(&mut self.transport, sessions, cx);
-            self.common.counts.set_bidis(self.bidis.opening());
-            accepted
-        } else {
-            let accepted = self.transport.poll_accept_bidi(cx);
-            accepted.map_ok(|(send, recv)| Request {
-                send,
-                recv,
-                head: Bytes::new(),
-            })
-        };
-        accepted.map_ok(|request| self.bidi(request))
+        loop {
+            let request = ready!(self.poll_request(cx))?;
+            match self.common.counts.refuse() {
+                Some(code) => request.refuse(code),
+                None => return Poll::Ready(Ok(self.bidi(request))),
+            }
+        }
     }
 
     fn opener(&self) -> Self::OpenStreams {

@@ -115,6 +115,18 @@ impl Requests {
         resolver.frame_stream.reset(code);
         drop(Pending(Some((resolver, &self.0))));
     }
+
+    /// Refuses all requests that come from now on: their streams are reset with this code, and `h3` does not see
+    /// them. Call it after the last GOAWAY, beyond which `h3` refuses requests as well, but tells nobody. The
+    /// connection has to be polled for it. The first call counts.
+    pub fn refuse_all(&self, code: u64) {
+        self.0.refuse_all(code);
+    }
+
+    /// Returns the number of requests that were refused after [`refuse_all`](Self::refuse_all).
+    pub fn refused(&self) -> u64 {
+        self.0.refused()
+    }
 }
 
 /// A request whose fields have not come.

@@ -242,6 +242,13 @@ impl Connection {
         self.handle.lock().core.streams().undelivered_bidi()
     }
 
+    /// Returns true if the peer has acknowledged everything that this end sent on a stream, or its reset. A stream
+    /// that has not ended is not delivered, even if nothing of it is under way.
+    pub fn is_delivered(&self, stream: StreamId) -> bool {
+        let mut state = self.handle.lock();
+        state.core.streams().is_send_acknowledged(stream)
+    }
+
     /// Returns the streams with data that waits for nothing but the peer: for its acknowledgement, or for more
     /// credit of flow control. A stream whose [`progress`](Blocked::progress) is the same for long belongs
     /// to a peer that does not take it.

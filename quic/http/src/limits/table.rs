@@ -122,7 +122,7 @@ fn all() -> Vec<Line> {
                 EarlyMethods::All => "all".to_owned(),
             },
             "methods of requests in 0-RTT packets",
-            ["there is no 0-RTT", "there is no 0-RTT", "425"],
+            ["tickets of TLS over TCP allow no 0-RTT", "the same", "425"],
         ),
     ]
 }

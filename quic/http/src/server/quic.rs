@@ -1,6 +1,7 @@
 //! HTTP/3 over QUIC.
 
 use std::{
+    future::poll_fn,
     pin::pin,
     sync::{Arc, Weak},
 };
@@ -177,21 +178,13 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
     standing.tell(Order::Finish, standing.cause());
     // The number of the first request that is not answered (RFC 9114 §5.2).
     connection.shutdown(1).await?;
-    let refuse_all = async {
-        loop {
-            let request = late(connection).await?;
-            // Counts it among those that come too late.
-            quic.admit();
-            refuse(quic, request);
-        }
-    };
     let over = async {
         quic.drained().await;
         // The client learns that its last requests are refused.
         tokio::time::sleep(GOAWAY_PAUSE).await;
     };
     let ended = tokio::select! {
-        refused = refuse_all => refused,
+        refused = refuse_all(quic, connection) => refused,
         _ = standing.told(Order::Close) => Ok(()),
         () = over => Ok(()),
         () = tokio::time::sleep(quic.shared.limits.drain_time) => Ok(()),
@@ -201,6 +194,27 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
         quic.close(Code::H3_EXCESSIVE_LOAD, reason.as_bytes());
     }
     ended
+}
+
+/// Refuses all requests, and counts them among those that come too late.
+async fn refuse_all(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
+    quic.requests.refuse_all(Code::H3_REQUEST_REJECTED.value());
+    let mut counted = 0;
+    loop {
+        let mut late = pin!(late(connection));
+        // `h3` returns only what it had before.
+        let request = poll_fn(|cx| {
+            let polled = late.as_mut().poll(cx);
+            for _ in counted..quic.requests.refused() {
+                quic.admit();
+                counted += 1;
+            }
+            polled
+        });
+        let request = request.await?;
+        quic.admit();
+        refuse(quic, request);
+    }
 }
 
 /// Returns the next request of a connection that was told to end. `h3` says that there is none as soon as none

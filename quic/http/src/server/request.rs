@@ -31,6 +31,7 @@ static PRIORITY: HeaderName = HeaderName::from_static("priority");
 pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A) {
     let quic = &*running.0;
     let limits = &quic.shared.limits;
+    let stream = hybriq::StreamId(resolver.frame_stream.id().into_inner());
     // The block ends the future, whose place others take then.
     let resolved = {
         let resolving = quic.requests.resolve(resolver);
@@ -40,7 +41,9 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
         Ok(Ok(resolved)) => resolved,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request failed");
-            if !error.is_answered() {
+            if error.is_answered() {
+                drop(quic.on_answer(stream));
+            } else {
                 quic.on_cancelled();
             }
             return;
@@ -52,7 +55,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     };
     let (mut send, recv) = stream.split();
     if quic.shared.watch.memory.is_short() {
-        return Box::pin(refuse(&mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
+        return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
     if fields::is_malformed(request.headers()) {
         return send.stop_stream(Code::H3_MESSAGE_ERROR);
@@ -76,7 +79,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     };
     peer.early = early;
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
-        return Box::pin(refuse(&mut send, StatusCode::TOO_EARLY)).await;
+        return Box::pin(refuse(quic, &mut send, StatusCode::TOO_EARLY)).await;
     }
     if let Some(field) = request.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
@@ -91,7 +94,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
                 return Box::pin(tunnel(quic, established, send, offer, answer)).await;
             }
             Err(Refusal::Malformed) => return send.stop_stream(Code::H3_MESSAGE_ERROR),
-            Err(Refusal::Status(status)) => return refuse(&mut send, status).await,
+            Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
         }
     }
     let length = body::length(request.headers()).unwrap_or_default();
@@ -107,7 +110,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if response.status().is_informational() {
         let status = response.status();
         tracing::error!(%status, "the service answered with a status that is no end of a request");
-        return Box::pin(refuse(&mut send, StatusCode::INTERNAL_SERVER_ERROR)).await;
+        return Box::pin(refuse(quic, &mut send, StatusCode::INTERNAL_SERVER_ERROR)).await;
     }
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
@@ -144,7 +147,8 @@ async fn tunnel<B>(
 }
 
 /// Answers with a status alone.
-async fn refuse(send: &mut Send, status: StatusCode) {
+async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
+    let _answer = quic.on_answer(hybriq::StreamId(send.send_id().into_inner()));
     let mut response = Response::new(());
     *response.status_mut() = status;
     if status == StatusCode::SERVICE_UNAVAILABLE {

@@ -271,9 +271,10 @@ impl Quic {
         if self.protocols.is_some() {
             let mut answered = self.answered_streams();
             if answered.len() >= MANY && answered.len().is_power_of_two() {
-                let established = self.established_now();
-                let open = established.map(|all| all.connection.blocked_streams());
-                forget_taken(&mut answered, &open.unwrap_or_default());
+                if let Some(established) = self.established_now() {
+                    let connection = &established.connection;
+                    forget_taken(&mut answered, |stream| connection.is_delivered(stream));
+                }
             }
             answered.push(Answered {
                 stream,
@@ -338,7 +339,7 @@ impl Watched for Quic {
         let blocked = connection.blocked_streams();
         let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answered = self.answered_streams();
-        forget_taken(&mut answered, &blocked);
+        forget_taken(&mut answered, |stream| connection.is_delivered(stream));
         if blocked.is_empty() && stalls.is_empty() {
             return;
         }
@@ -357,11 +358,10 @@ impl Watched for Quic {
     }
 }
 
-/// Forgets the responses that are over, and of which the client took everything. One that is being sent may pause,
-/// and not be taken later.
-fn forget_taken(answered: &mut Vec<Answered>, blocked: &[Blocked]) {
-    let is_blocked = |stream| blocked.iter().any(|blocked| blocked.id == stream);
-    answered.retain(|answered| !answered.is_over || is_blocked(answered.stream));
+/// Forgets the responses that are over, and of which the client has everything. One that is being sent may pause, and
+/// one that waits for the network may have to wait for the client later.
+fn forget_taken(answered: &mut Vec<Answered>, is_delivered: impl Fn(StreamId) -> bool) {
+    answered.retain(|answered| !answered.is_over || !is_delivered(answered.stream));
 }
 
 impl Drop for Answer<'_> {
@@ -388,5 +388,25 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::AcqRel);
         self.0.ended.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a response waits for when the watch looks, it is watched until the client has it.
+    #[test]
+    fn responses_are_watched_until_they_are_delivered() {
+        let answer = |stream, is_over| Answered {
+            stream: StreamId(stream),
+            is_over,
+        };
+        let mut answered = vec![answer(0, true), answer(4, false), answer(8, true)];
+        forget_taken(&mut answered, |stream| stream == StreamId(0));
+        let left = answered.iter().map(|answered| answered.stream.0);
+        assert_eq!(left.collect::<Vec<_>>(), [4, 8]);
+        forget_taken(&mut answered, |_| true);
+        assert_eq!(answered.len(), 1, "one that is being sent");
     }
 }

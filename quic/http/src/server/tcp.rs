@@ -23,6 +23,7 @@ use super::{
     activity::{Activity, Answering, Counted, Fault, Over},
     app::{App, BoxError},
     connections::Kind,
+    fields,
     handle::{Phase, Shared},
     lent::lend,
     linger::{Lingering, Place},
@@ -69,12 +70,25 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             },
         };
         if shared.watch.memory.is_short() {
+            if shared.watch.may_log() {
+                tracing::warn!(
+                    "connections over TCP are refused: the budget of memory is used up; raise Limits::memory"
+                );
+            }
             continue;
         }
         shared.watch.memory.on_connection(TCP_CONNECTION);
         let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
+            if shared.watch.may_log() {
+                let most = shared.limits.tcp_connections;
+                tracing::warn!(
+                    most,
+                    "connections over TCP are refused: there are as many as may be; raise \
+                     Limits::tcp_connections, or lower Limits::idle_time"
+                );
+            }
             continue;
         };
         let served = Arc::new(shared.connections.add(Kind::Tcp));
@@ -120,6 +134,8 @@ async fn serve<A: App>(
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
         let admission = activity.admit();
         let is_short = shared.watch.memory.is_short();
+        // Of HTTP/1.1, hyper bounds all fields together by 8 KiB at least.
+        let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
         let answering = activity.on_request();
         let peer = Peer {
             address,
@@ -134,7 +150,11 @@ async fn serve<A: App>(
         async move {
             match admission {
                 Admission::Refuse => Err(refused(answering)),
-                _ if is_short => Ok(unavailable(answering)),
+                _ if is_short => Ok(status_alone(StatusCode::SERVICE_UNAVAILABLE, answering)),
+                _ if is_large => {
+                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                    Ok(status_alone(status, answering))
+                }
                 _ => answer(app, request, peer, alt_svc, answering)
                     .await
                     .map(|response| last(response, admission, version))
@@ -249,12 +269,17 @@ fn refused(mut answering: Answering) -> Fault {
     Fault::Refused(h2::Reason::REFUSED_STREAM.into())
 }
 
-/// Returns the response to a request for which there is no memory.
-fn unavailable<B: http_body::Body>(answering: Answering) -> Response<Counted<B>> {
+/// Returns a response of the server itself.
+fn status_alone<B: http_body::Body>(
+    status: StatusCode,
+    answering: Answering,
+) -> Response<Counted<B>> {
     let mut response = Response::new(Counted::none(answering));
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let later = HeaderValue::from_static("1");
-    response.headers_mut().insert(RETRY_AFTER, later);
+    *response.status_mut() = status;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let later = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, later);
+    }
     response
 }
 

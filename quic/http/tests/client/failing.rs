@@ -16,7 +16,7 @@ use h3::error::Code;
 use http::{Response, StatusCode, Version};
 use hybriq::{Endpoint, ServerConfig};
 use hybriq_h3::Payload;
-use hybriq_http::{Client, ClientError, Http3, Limits, Server};
+use hybriq_http::{Client, ClientError, Http3, Limits, QuicError, Server};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::{
@@ -381,5 +381,34 @@ async fn long_fields_are_refused() {
         assert!(is_refused, "{refused:?}");
         let short = soon(client.get(uri(server.address(), "/short"))).await;
         assert_eq!(short.unwrap().headers()["x-long"].len(), 2_000);
+    }
+}
+
+/// HTTP/3 begins with unidirectional streams. A server that has no room for them holds nobody up for longer than the
+/// time to connect, and its connection is closed then.
+#[tokio::test]
+async fn a_server_without_room_for_the_streams_of_the_client_is_given_up() {
+    for streams in 0..3 {
+        let transport = hybriq::TransportConfig::new().max_uni_streams(streams);
+        let server_config = Certificate::shared().config().alpn([hybriq_h3::ALPN]);
+        let server_config = server_config.transport(transport);
+        let endpoint = Endpoint::server("127.0.0.1:0", server_config).unwrap();
+        let address = endpoint.local_address();
+        let accepted = tokio::spawn(async move {
+            let connection = endpoint.accept().await.unwrap().accept().await.unwrap();
+            connection.closed().await
+        });
+        let builder = Client::builder().http3(Http3::Only);
+        let builder = builder.connect_timeout(Duration::from_millis(500));
+        let client = client_with(builder, config());
+        let failed = soon(client.get(uri(address, "/"))).await.unwrap_err();
+        let ClientError::Connect {
+            quic: Some(quic), ..
+        } = failed
+        else {
+            panic!("{failed}")
+        };
+        assert!(matches!(*quic, QuicError::TimedOut(_)), "{streams}: {quic}");
+        soon(accepted).await.unwrap();
     }
 }

@@ -102,14 +102,19 @@ async fn a_flood_of_cancelled_requests_ends_the_connection_after_its_download() 
 /// A client that does not heed that either is cut off, whatever is under way.
 #[tokio::test]
 async fn a_flood_that_goes_on_after_goaway_is_cut_off() {
-    let (server, mut downloads) = serve_downloads(20);
-    let mut client = Client::connect(Version::Http2, server.address()).await;
-    client.send("/download").await.unwrap();
-    let _sender = soon(downloads.recv()).await.unwrap();
-    while let Some(asked) = client.send("/held").await {
-        client.cancel(asked).await;
+    for version in VERSIONS {
+        let (server, mut downloads) = serve_downloads(20);
+        let mut client = Client::connect(version, server.address()).await;
+        let _download = client.send("/download").await.unwrap();
+        let _sender = soon(downloads.recv()).await.unwrap();
+        soon(async {
+            while let Some(asked) = client.send("/held").await {
+                client.cancel(asked).await;
+            }
+        })
+        .await;
+        connections(&server.handle, 0).await;
     }
-    connections(&server.handle, 0).await;
 }
 
 /// Requests that are answered pay for those that are cancelled.

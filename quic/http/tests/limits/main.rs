@@ -8,7 +8,10 @@ mod cancels;
 mod client;
 mod covered;
 mod drains;
+mod early;
+mod fields;
 mod memory;
+mod places;
 mod requests;
 mod stalls;
 

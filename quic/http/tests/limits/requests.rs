@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Router, routing::get};
 
 use crate::{
     client::{Client, Outcome, VERSIONS, Version, connections},
     serve,
+    support::soon,
 };
 
 /// A client that goes on after its last request is not served, and its connection ends.
@@ -35,6 +36,35 @@ async fn a_connection_has_as_many_requests_as_the_limit_says() {
     }
 }
 
+/// A client that goes on while its last response is under way is cut off after a number of requests, long before
+/// [`Limits::drain_time`](hybriq_http::Limits::drain_time). Over HTTP/1.1, nobody reads what it sends.
+#[tokio::test]
+async fn a_flood_after_the_last_request_is_cut_off() {
+    for version in [Version::Http2, Version::Http3] {
+        let router = Router::new().route("/held", get(std::future::pending::<()>));
+        let server = serve(router, |limits| {
+            limits.requests = 1;
+            limits.cancelled = 20;
+        });
+        let mut client = Client::connect(version, server.address()).await;
+        let held = client.send("/held").await.unwrap();
+        let mut sent = 0;
+        soon(async {
+            while client.send("/").await.is_some() {
+                sent += 1;
+            }
+        })
+        .await;
+        assert!(sent >= 20 + 128, "{version:?}: some may be on their way");
+        let code = client.ended().await;
+        if version == Version::Http3 {
+            assert_eq!(code, Some(0x107), "H3_EXCESSIVE_LOAD");
+        }
+        drop(held);
+        connections(&server.handle, 0).await;
+    }
+}
+
 /// A shutdown does not wait for a client that asks and asks.
 #[tokio::test]
 async fn a_client_that_asks_without_end_does_not_hold_up_a_shutdown() {
@@ -48,7 +78,7 @@ async fn a_client_that_asks_without_end_does_not_hold_up_a_shutdown() {
         let hour = Duration::from_secs(3600);
         let shutdown = tokio::spawn(async move { handle.shutdown(hour).await });
         while client.ask("/").await != Outcome::Gone {}
-        crate::support::soon(shutdown).await.unwrap();
+        soon(shutdown).await.unwrap();
     }
 }
 

@@ -286,3 +286,29 @@ async fn over_http3_a_response_that_stalls_after_a_pause_is_reset_beside_other_p
     let reset = tokio::time::timeout(Duration::from_secs(5), recv.received_reset()).await;
     assert_eq!(reset, Ok(Ok(Some(0x10c))), "H3_REQUEST_CANCELLED");
 }
+
+/// A status of the server itself is a response like others, beside other protocols too.
+#[tokio::test]
+async fn over_http3_a_refusal_that_is_not_taken_is_reset() {
+    let mut limits = hybriq_http::Limits::default();
+    limits.stall_time = Duration::from_millis(300);
+    limits.header_list = 2048;
+    let builder = hybriq_http::Server::builder().limits(limits);
+    let config = crate::support::Certificate::shared().config();
+    // The server answers with 500 instead.
+    let router = Router::new().route("/", get(async || axum::http::StatusCode::PROCESSING));
+    let server = crate::support::run_with(builder.extended_connect(), config, router);
+    let manners = Manners {
+        window: Some(2),
+        is_silent: false,
+    };
+    let mut client = Client::with(Version::Http3, server.address(), manners).await;
+    for fields in [0, 60] {
+        let stuck = client.send_with("/", fields).await.unwrap();
+        let Some(mut recv) = stuck.receiver() else {
+            panic!("another version")
+        };
+        let reset = tokio::time::timeout(Duration::from_secs(5), recv.received_reset()).await;
+        assert_eq!(reset, Ok(Ok(Some(0x10c))), "{fields} fields more");
+    }
+}

@@ -1,0 +1,90 @@
+//! What the log says about connections that are refused.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::sync::{Mutex, PoisonError};
+
+use axum::Router;
+use hybriq_http::{Limits, Server};
+use support::{Certificate, ask_over_tcp, connect_tls, get, run_with};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+/// Keeps warnings.
+struct Log;
+
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn warnings(of: &str) -> Vec<String> {
+    let all = WARNINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let some = all.iter().filter(|warning| warning.contains(of));
+    some.cloned().collect()
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        WARNINGS.lock().unwrap().push(message.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0 += &format!("{}={value:?} ", field.name());
+    }
+}
+
+/// The log says why, and what to do, and a flood does not fill it.
+#[tokio::test]
+async fn connections_over_tcp_that_are_refused_are_logged() {
+    tracing::subscriber::set_global_default(Log).unwrap();
+    let full = |limits: &mut Limits| limits.tcp_connections = 1;
+    let short = |limits: &mut Limits| limits.memory = 1;
+    for (change, remedy) in [
+        (
+            &full as &dyn Fn(&mut Limits),
+            "raise Limits::tcp_connections",
+        ),
+        (&short, "raise Limits::memory"),
+    ] {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        let config = Certificate::shared().config();
+        let server = run_with(Server::builder().limits(limits), config, Router::new());
+        let _first = connect_tls(server.address(), "h2").await;
+        // Ten lines a second, of which some begin while these come.
+        let start = std::time::Instant::now();
+        for _ in 0..200 {
+            let asked = ask_over_tcp(server.address(), "h2", None, get("/")).await;
+            // One that takes the place of another is told so by its status.
+            let refused = asked.map_or(true, |answer| answer.status() == 503);
+            assert!(refused, "{remedy}");
+        }
+        let seconds = usize::try_from(start.elapsed().as_secs()).unwrap() + 2;
+        let told = warnings(remedy).len();
+        assert!((1..=10 * seconds).contains(&told), "{told} in {seconds} s");
+    }
+}

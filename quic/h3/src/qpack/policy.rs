@@ -186,14 +186,17 @@ pub(super) fn hashes(name: &[u8], value: &[u8]) -> (u32, u32) {
 /// A hash for places where a collision costs a comparison.
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0xff51_afd7_ed55_8ccd;
-    let (words, rest) = bytes.as_chunks::<8>();
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder();
     let mut hash = seed ^ bytes.len() as u64;
+    let mut last = [0; 8];
     for word in words {
-        hash = (hash ^ u64::from_le_bytes(*word))
+        last.copy_from_slice(word);
+        hash = (hash ^ u64::from_le_bytes(last))
             .wrapping_mul(FACTOR)
             .rotate_left(29);
     }
-    let mut last = [0; 8];
+    last = [0; 8];
     if let Some(last) = last.get_mut(..rest.len()) {
         last.copy_from_slice(rest);
     }

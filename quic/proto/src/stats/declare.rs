@@ -160,6 +160,11 @@ pub(crate) use {by_label, counters};
 
 #[cfg(test)]
 mod tests {
+    #![expect(
+        unreachable_pub,
+        reason = "what the macros declare is public elsewhere"
+    )]
+
     use super::*;
 
     counters! {

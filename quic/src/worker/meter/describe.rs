@@ -51,23 +51,24 @@ pub(super) fn describe(recorder: &dyn Recorder) {
         add(metric, None, "");
     }
     for metric in all {
-        let (name, unit, help) = (metric.name.into(), unit(metric.name), metric.help());
+        let (name, unit, help) = (metric.name.into(), Some(unit(metric.name)), metric.help());
         match metric.kind {
             Kind::Counter => recorder.describe_counter(name, unit, help),
             Kind::Gauge => recorder.describe_gauge(name, unit, help),
         }
     }
     for metric in Histograms::METRICS {
-        recorder.describe_histogram(metric.name.into(), unit(metric.name), metric.help.into());
+        let unit = Some(unit(metric.name));
+        recorder.describe_histogram(metric.name.into(), unit, metric.help.into());
     }
 }
 
 /// Returns the unit of a metric, which its name has by the rules of Prometheus.
-fn unit(name: &str) -> Option<Unit> {
+fn unit(name: &str) -> Unit {
     let name = name.trim_end_matches("_total");
-    Some(match name.rsplit('_').next() {
+    match name.rsplit('_').next() {
         Some("bytes") => Unit::Bytes,
         Some("seconds") => Unit::Seconds,
         _ => Unit::Count,
-    })
+    }
 }

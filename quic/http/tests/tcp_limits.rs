@@ -135,3 +135,50 @@ async fn an_idle_connection_of_http2_is_closed() {
     assert!(has(1), "HEADERS of the answer");
     assert!(has(7), "GOAWAY");
 }
+
+/// Returns what the system's timer of the server's socket waits for, and how long: `02` is keep-alive.
+#[cfg(target_os = "linux")]
+fn timer_of_server(client: &tokio::net::TcpStream) -> (String, Duration) {
+    let hex = |address: std::net::SocketAddr| match address {
+        std::net::SocketAddr::V4(v4) => {
+            format!(
+                "{:08X}:{:04X}",
+                u32::from_le_bytes(v4.ip().octets()),
+                v4.port()
+            )
+        }
+        std::net::SocketAddr::V6(_) => unreachable!("the tests use IPv4"),
+    };
+    // From the side of the server.
+    let local = hex(client.peer_addr().unwrap());
+    let peer = hex(client.local_addr().unwrap());
+    let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut rows = all
+        .lines()
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row[1] == local && row[2] == peer).unwrap();
+    let (kind, when) = row[5].split_once(':').unwrap();
+    // In hundredths of seconds.
+    let when = u64::from_str_radix(when, 16).unwrap() * 10;
+    (kind.to_owned(), Duration::from_millis(when))
+}
+
+/// Clients that are gone while nothing is sent to them are found by the system.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_system_looks_for_clients_that_are_gone() {
+    let time = Duration::from_secs(1000);
+    let server = serve(Router::new(), |limits| limits.stall_time = time);
+    let stream = connect_tls(server.address(), "http/1.1").await.unwrap();
+    let tcp = stream.get_ref().0;
+    // Other timers end first.
+    let mut timer = timer_of_server(tcp);
+    soon(async {
+        while timer.0 != "02" {
+            tokio::task::yield_now().await;
+            timer = timer_of_server(tcp);
+        }
+    })
+    .await;
+    assert!((time / 2..=time).contains(&timer.1), "{timer:?}");
+}

@@ -296,6 +296,9 @@ async fn a_shutdown_ends_although_a_client_lingers() {
         handle.census().entries("lingering connections") == 1
     })
     .await;
+    // Well before the time for which a client may linger.
+    handle.shutdown(Duration::ZERO).await;
+    assert_eq!(handle.connections(), 0, "lingers beyond the shutdown");
     host.end("a lingering client").await;
     drop(client);
 }

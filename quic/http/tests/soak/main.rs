@@ -7,7 +7,6 @@
 //! HYBRIQ_SOAK=2000000 cargo test --release -p hybriq-http --test soak -- --nocapture
 //! ```
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 #![expect(
     clippy::disallowed_methods,
     reason = "waits until nothing changes any more, and tells how long all took"
@@ -21,9 +20,7 @@ mod support;
 mod webtransport;
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     ops::Range,
-    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -31,6 +28,7 @@ use axum::{Router, body::Body, routing::any};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use hybriq_http::{Limits, Server};
+use hybriq_sim::heap;
 
 use self::{
     http3::Http3,
@@ -40,27 +38,8 @@ use self::{
     webtransport::Chat,
 };
 
-struct Counting;
-
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 /// Requests in CI.
 const REQUESTS: u64 = 100_000;
@@ -157,7 +136,7 @@ async fn at_rest() -> usize {
         let (mut bytes, mut since) = (0, Instant::now());
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let now = ALLOCATED.load(Ordering::Relaxed);
+            let now = heap::allocated();
             if now != bytes {
                 (bytes, since) = (now, Instant::now());
             } else if since.elapsed() >= REST {

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, ops::Range};
 
 use h3::error::Code;
+use hybriq::{Census, ReadError};
 use hybriq_h3::Payload;
 
 use crate::{
@@ -23,6 +24,10 @@ impl Http3 {
 
     pub(crate) fn check(&self) {
         assert_eq!(self.0.connection.close_reason(), None);
+    }
+
+    pub(crate) fn census(&self) -> Census {
+        self.0.connection.census()
     }
 
     async fn request(&self, number: u64) {
@@ -70,7 +75,22 @@ impl Http3 {
                 let page = soon(ask(&mut requests, get("/long"))).await.unwrap();
                 assert_eq!(page.body().len(), LONG);
             }
-            5..10 => {
+            // The rest of the response does not come, and neither does a response.
+            5 => {
+                let mut stream = soon(requests.send_request(head("/silent"))).await.unwrap();
+                soon(stream.finish()).await.unwrap();
+                soon(stream.recv_response()).await.unwrap();
+                soon(stream.recv_data()).await.unwrap();
+                stream.stop_sending(Code::H3_REQUEST_CANCELLED);
+            }
+            6 => {
+                let mut stream = soon(requests.send_request(head("/deaf"))).await.unwrap();
+                soon(stream.finish()).await.unwrap();
+                tokio::task::yield_now().await;
+                stream.stop_sending(Code::H3_REQUEST_CANCELLED);
+            }
+            7 => self.incomplete().await,
+            8..12 => {
                 let body = number.to_be_bytes().repeat(30);
                 let page = soon(ask(&mut requests, post("/", body.clone())))
                     .await
@@ -81,6 +101,25 @@ impl Http3 {
                 let page = soon(ask(&mut requests, get("/"))).await.unwrap();
                 assert!(page.status().is_success());
             }
+        }
+    }
+
+    /// Opens streams that end before they have the fields of a request.
+    async fn incomplete(&self) {
+        // Nothing, an unknown frame, fields that are too long, half a frame.
+        for bytes in [&[][..], &[0x21, 1, 7], &[1, 0x80, 1, 0x86, 0xa0], &[1]] {
+            let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
+            send.write_all(bytes).await.unwrap();
+            if bytes == [1] {
+                send.reset(Code::H3_REQUEST_CANCELLED.value());
+            } else {
+                send.finish();
+            }
+            let end = soon(recv.read_to_end(LONG)).await;
+            assert!(
+                matches!(end, Err(ReadError::Reset(_))),
+                "{bytes:x?}: {end:?}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Very many requests on one connection of each kind, with everything mixed in that may end one early: what is
-//! allocated at rest does not grow with their number. A program of its own, because it counts every byte that
-//! is allocated.
+//! allocated at rest does not grow with their number, and no table keeps an entry. A program of its own, because
+//! it counts every byte that is allocated.
 //!
 //! CI makes [`REQUESTS`] requests, a twentieth of what is made by hand:
 //! ```sh
@@ -24,9 +24,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Router, body::Body, routing::any};
+use axum::{Router, body::Body, http::StatusCode, routing::any};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use hybriq::Census;
 use hybriq_http::{Limits, Server};
 use hybriq_sim::heap;
 
@@ -64,6 +65,12 @@ const LONG: usize = 20_000;
 
 static LONG_BODY: [u8; LONG] = [7; LONG];
 
+/// Returns a body that begins, and then has neither data nor an end.
+fn silent() -> Body {
+    let begin = stream::iter([Ok::<_, std::io::Error>("begin")]);
+    Body::from_stream(begin.chain(stream::pending()))
+}
+
 /// The connections, all with both ends in this process.
 struct Soak {
     server: Running,
@@ -82,6 +89,9 @@ impl Soak {
         let long = || async { Body::from(Bytes::from_static(&LONG_BODY)) };
         let router = Router::new()
             .route("/long", any(long))
+            .route("/silent", any(async || silent()))
+            .route("/done", any(async || StatusCode::NO_CONTENT))
+            .route("/deaf", any(std::future::pending::<StatusCode>))
             .route("/chat", any(webtransport::accept));
         let builder = Server::builder().limits(limits);
         let builder = builder.webtransport(hybriq_http::webtransport::Limits::default());
@@ -109,6 +119,15 @@ impl Soak {
         );
     }
 
+    /// Counts what every end holds, and the tasks of the server.
+    fn census(&self) -> (Vec<Census>, usize) {
+        let mut all = Vec::from(self.raw.census());
+        all.push(self.server.handle.census());
+        all.extend([self.http3.census(), self.chat.census()]);
+        all.extend([self.over_quic.census(), self.over_tcp.census()]);
+        (all, self.server.tasks())
+    }
+
     /// Checks that no connection was replaced.
     fn check(&self) {
         self.raw.check();
@@ -117,6 +136,24 @@ impl Soak {
         self.over_tcp.check();
         self.chat.check();
         assert_eq!(self.server.handle.connections(), 4);
+    }
+
+    /// Checks that nothing is held that was not held before. The server's watch looks only every few seconds.
+    async fn holds_no_more_than(&self, (before, tasks): &(Vec<Census>, usize)) {
+        let left = || {
+            let (now, tasks_now) = self.census();
+            let grown = now.iter().zip(before);
+            let mut grown = grown.map(|(now, before)| now.grown_since(before));
+            let grown = grown.find(|grown| !grown.is_empty());
+            grown.or((tasks_now > *tasks).then(|| Census::default().with("tasks", tasks_now, 0)))
+        };
+        for _ in 0..1000 {
+            if left().is_none() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(left(), None);
     }
 }
 
@@ -152,6 +189,8 @@ async fn what_is_allocated_does_not_grow_with_the_number_of_requests() {
     let requests = std::env::var("HYBRIQ_SOAK").map_or(REQUESTS, |most| most.parse().unwrap());
     let soak = Soak::start().await;
     soak.run(&(0..BEFORE), AT_ONCE_BEFORE).await;
+    at_rest().await;
+    let before = soak.census();
     let begun = Instant::now();
     let mut seen = Vec::new();
     for part in 0..PARTS {
@@ -166,6 +205,7 @@ async fn what_is_allocated_does_not_grow_with_the_number_of_requests() {
         soak.check();
         seen.push(bytes);
     }
+    soak.holds_no_more_than(&before).await;
     let (least, most) = (seen.iter().min().unwrap(), seen.iter().max().unwrap());
     assert!(most - least <= least / 100, "not flat within 1 %: {seen:?}");
 }

@@ -4,15 +4,10 @@
     clippy::unwrap_used,
     reason = "a scenario that cannot go on has failed"
 )]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -25,29 +20,10 @@ use hybriq_proto::{
     endpoint::{Arrival, Endpoint, Routed, Setup, Slot},
     packet::{Cid, PacketNumber},
 };
-use hybriq_sim::{InitialFrame, SeededRandom, build_initial, join, open_initials};
-
-struct Counting;
-
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use hybriq_sim::{InitialFrame, SeededRandom, build_initial, heap, join, open_initials};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 fn server() -> Endpoint {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -114,7 +90,7 @@ fn flood(endpoint: &mut Endpoint, start: Instant, hello: &(Vec<u8>, Cid), client
         }
         while endpoint.poll_transmit(start, &mut out).is_some() {}
     }
-    let peak = ALLOCATED.load(Ordering::Relaxed);
+    let peak = heap::allocated();
     let end = start + Duration::from_secs(120);
     while let Some((slot, mut connection)) = live.pop() {
         while endpoint.service(slot, &mut connection) {
@@ -138,11 +114,11 @@ fn memory_after_a_flood_of_whole_client_hellos_is_as_before() {
     let hello = client_hello(start);
     let mut endpoint = server();
     flood(&mut endpoint, start, &hello, 10);
-    let before = ALLOCATED.load(Ordering::Relaxed);
+    let before = heap::allocated();
     for round in 1..4 {
         let start = start + Duration::from_secs(200 * round);
         let peak = flood(&mut endpoint, start, &hello, 2000);
-        let after = ALLOCATED.load(Ordering::Relaxed);
+        let after = heap::allocated();
         assert!(peak > before + 100 * SLACK, "{peak} bytes at the peak");
         assert!(after < before + SLACK, "{before} bytes, then {after}");
     }

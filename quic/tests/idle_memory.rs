@@ -4,80 +4,46 @@
     clippy::unwrap_used,
     reason = "a scenario that cannot go on has failed"
 )]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
 mod endpoint_support;
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    time::Duration,
-};
+use std::time::Duration;
 
 use endpoint_support::{client, server_config, soon};
 use hybriq::{Connection, Endpoint, Placement, tls::Backend};
+use hybriq_sim::heap;
 
 /// Connections that are there before, so that the endpoint has allocated what it needs once.
-const BEFORE: i64 = 64;
+const BEFORE: usize = 64;
 
 /// Connections whose memory is counted: as many as make every table that doubles twice as large.
-const COUNTED: i64 = 192;
+const COUNTED: usize = 192;
 
 /// Table with the bytes of the heap that an idle connection keeps at the server.
 const TABLE: &str = include_str!("../docs/instructions.md");
 
 /// Returns the most bytes that a connection may keep: 3 % more than the table says.
-fn most(provider: Backend) -> i64 {
+fn most(provider: Backend) -> usize {
     let name = match provider {
         Backend::Rustls => "| idle connection, rustls | server | ",
         Backend::S2nTls => "| idle connection, s2n-tls | server | ",
     };
     let line = TABLE.lines().find_map(|line| line.strip_prefix(name));
     let bytes = line.unwrap().trim_end_matches(" |");
-    bytes.parse::<i64>().unwrap() * 103 / 100
-}
-
-struct Counting;
-
-thread_local! {
-    /// Bytes that this thread allocated and did not free.
-    static ALLOCATED: Cell<i64> = const { Cell::new(0) };
-}
-
-fn bytes(layout: Layout) -> i64 {
-    i64::try_from(layout.size()).unwrap_or(i64::MAX)
-}
-
-fn count(change: i64) {
-    let _ = ALLOCATED.try_with(|bytes| bytes.set(bytes.get() + change));
-}
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(bytes(layout));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-bytes(layout));
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
+    bytes.parse::<usize>().unwrap() * 103 / 100
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 /// Returns the bytes that the thread of a connection's worker holds.
-async fn held(connection: &Connection) -> i64 {
-    let counted = connection.spawn(async { ALLOCATED.with(Cell::get) });
+async fn held(connection: &Connection) -> usize {
+    let counted = connection.spawn(async { heap::allocated_by_thread() });
     counted.await.unwrap()
 }
 
 /// Returns the bytes that it holds once they stay the same for a second.
-async fn at_rest(connection: &Connection) -> i64 {
+async fn at_rest(connection: &Connection) -> usize {
     let mut bytes = held(connection).await;
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -132,7 +98,7 @@ async fn an_idle_connection_keeps_little(provider: Backend) {
     }
     let most = most(provider);
     loop {
-        let each = (at_rest(&first).await - before) / COUNTED;
+        let each = at_rest(&first).await.wrapping_sub(before) / COUNTED;
         println!("{provider:?}: {each} bytes for an idle connection, at most {most}");
         if each <= most {
             return;

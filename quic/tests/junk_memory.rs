@@ -5,17 +5,8 @@
     clippy::unwrap_used,
     reason = "a scenario that cannot go on has failed"
 )]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use hybriq::{
     TransportConfig,
@@ -25,29 +16,12 @@ use hybriq_proto::{
     endpoint::Setup,
     packet::{Cid, PacketNumber},
 };
-use hybriq_sim::{Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, ms};
-
-struct Counting;
-
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use hybriq_sim::{
+    Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, heap, ms,
+};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 fn server() -> Setup {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -119,10 +93,10 @@ fn memory_after_a_flood_of_junk_is_as_before() {
     let mut rng = Rng::new(1);
     // Tables grow to their size once, and the simulator remembers every address.
     flood(&mut world, &mut rng, FLOOD);
-    let before = ALLOCATED.load(Ordering::Relaxed);
+    let before = heap::allocated();
     for _ in 0..3 {
         flood(&mut world, &mut rng, FLOOD);
     }
-    let after = ALLOCATED.load(Ordering::Relaxed);
+    let after = heap::allocated();
     assert!(after < before + SLACK, "{before} bytes, then {after}");
 }

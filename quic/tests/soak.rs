@@ -5,15 +5,10 @@
     clippy::unwrap_used,
     reason = "a scenario that cannot go on has failed"
 )]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     collections::BTreeMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -26,29 +21,10 @@ use hybriq_proto::{
     endpoint::Setup,
     streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
-use hybriq_sim::{App, Bandwidth, Network, Progress, Rng, World, ms, one_in, per_mille};
-
-struct Counting;
-
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+use hybriq_sim::{App, Bandwidth, Network, Progress, Rng, World, heap, ms, one_in, per_mille};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
@@ -202,7 +178,7 @@ fn pause(world: &mut World, load: &Load) -> usize {
     assert!(ended, "a minute was not enough to end {STREAMS} streams");
     world.run_for(Duration::from_secs(20));
     world.forget_trace();
-    ALLOCATED.load(Ordering::Relaxed)
+    heap::allocated()
 }
 
 fn resume(world: &mut World, load: &Load) {

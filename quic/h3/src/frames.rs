@@ -383,7 +383,7 @@ impl Frames {
             Ok(count) if count > MOST_FIELDS && !self.bounded => Err(Violation {
                 scope: Scope::Stream,
                 code: Code::H3_EXCESSIVE_LOAD.value(),
-                reason: format!("{count} fields, where {MOST_FIELDS} are allowed"),
+                reason: format!("{count} fields; at most {MOST_FIELDS} are allowed"),
             }),
             Ok(_) => Ok(()),
             Err(fields::Fault::Malformed) => Err(Violation {

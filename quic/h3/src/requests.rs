@@ -47,7 +47,7 @@ pub struct Requests(Arc<Counts>);
 #[non_exhaustive]
 pub enum RequestError {
     /// The stream ended before the fields of the request. It was reset with H3_REQUEST_INCOMPLETE.
-    #[error("the stream ended before the fields of the request")]
+    #[error("the stream ended before the fields of the request were complete")]
     Incomplete,
     /// The client reset the stream, with this code of HTTP/3, before the fields of the request had come.
     #[error("the client reset the stream with code {0:#x}")]

@@ -28,7 +28,8 @@
 //! At every step the world checks invariants: a server sends at most three times what it received
 //! from an address that is not validated, no timer lies in the past, every datagram is well formed
 //! and large enough. A violation, and any panic while a world exists, prints the seed and the
-//! traffic. Bounds on what a server holds and sends whatever its peer does are [`invariants`].
+//! traffic. Bounds on what a server holds and sends whatever its peer does are [`invariants`];
+//! programs that count every allocated byte use [`heap`].
 //!
 //! The seed determines everything except the TLS libraries, which have their own generators. So the
 //! bytes of two runs differ, and the length of a handshake message may differ by a byte or two,
@@ -42,6 +43,7 @@ mod download;
 mod dual_queue;
 pub mod flow;
 mod forge;
+pub mod heap;
 mod host;
 mod impair;
 pub mod invariants;

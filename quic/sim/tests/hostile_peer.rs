@@ -26,11 +26,8 @@
     clippy::unwrap_used,
     reason = "a scenario that cannot go on has failed"
 )]
-#![expect(unsafe_code, reason = "an allocator cannot be wrapped without")]
 
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -38,6 +35,7 @@ use std::{
 use hybriq_proto::{TransportConfig, endpoint::Setup};
 use hybriq_sim::{
     adversary::{Attack, Character, Move, search},
+    heap,
     invariants::{Bounds, Invariant},
     one_in,
 };
@@ -46,38 +44,8 @@ use hybriq_tls::{
     Trust,
 };
 
-struct Counting;
-
-thread_local! {
-    /// Bytes of this thread: tests run side by side.
-    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
-}
-
-fn count(change: impl FnOnce(usize) -> usize) {
-    let _ = ALLOCATED.try_with(|bytes| bytes.set(change(bytes.get())));
-}
-
-// SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(|bytes| bytes.wrapping_add(layout.size()));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(|bytes| bytes.wrapping_sub(layout.size()));
-        // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocated() -> usize {
-    ALLOCATED.with(Cell::get)
-}
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 struct Providers {
     client: Arc<dyn Provider>,
@@ -132,7 +100,7 @@ fn attack(seed: u64, character: &Character, transport: TransportConfig, steps: u
     let make = || {
         let (character, server) = (character.clone(), server.clone());
         let mut attack = Attack::new(seed, character, &providers.client, server).unwrap();
-        attack.measure(allocated);
+        attack.measure(heap::allocated_by_thread);
         attack
     };
     search(steps, make).unwrap_or_else(|found| panic!("{found}"))
@@ -207,7 +175,7 @@ fn attack_client(
     let make = || {
         let character = character.clone();
         let mut attack = Attack::on_client(seed, character, &client, &providers.server).unwrap();
-        attack.measure(allocated);
+        attack.measure(heap::allocated_by_thread);
         attack
     };
     search(steps, make).unwrap_or_else(|found| panic!("a client: {found}"))

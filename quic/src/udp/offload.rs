@@ -65,7 +65,7 @@ impl Offload {
             refused.push(peer);
         }
         if refused.is_full() && self.is_on() {
-            tracing::info!("the system refuses trains of datagrams; sending them one by one");
+            tracing::info!("the system refuses GSO; sending datagrams one by one");
             self.pause.store(PAUSE, Ordering::Relaxed);
         }
     }

@@ -17,7 +17,7 @@ impl Worker {
             Advice::GoOn | Advice::Rest(false) => tracing::debug!(%error, "cannot receive"),
             Advice::Rest(true) => {
                 let address = self.sockets.get(id).map(Socket::local_address);
-                tracing::warn!(%error, ?address, "cannot receive from a socket; trying again");
+                tracing::warn!(%error, ?address, "cannot receive from a socket; retrying");
             }
             Advice::GiveUp => self.on_socket_failed(id, error.into()),
         }
@@ -27,7 +27,7 @@ impl Worker {
     /// Ends what cannot live without a socket: the connections that moved to it, or the endpoint.
     fn on_socket_failed(&mut self, id: SocketId, reason: SystemError) {
         let address = self.sockets.get(id).map(Socket::local_address);
-        tracing::error!(%reason, ?address, "a socket failed for good; what needs it ends");
+        tracing::error!(%reason, ?address, "a socket failed permanently; ending the connections that need it");
         if self.sockets.is_kept(id) {
             self.shared.on_failed(reason);
             for mailbox in self.shared.others(self.index) {

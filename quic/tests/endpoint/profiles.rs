@@ -265,7 +265,7 @@ async fn a_peer_with_a_forbidden_certificate_is_refused() {
                     let both = ["signs by ecdsa_secp256r1_sha256", "verifies mldsa87"];
                     assert_alert(&at_client, Side::Server, alert, &both);
                     let alert = Alert::CERTIFICATE_REQUIRED;
-                    let takes = format!("under the profile `{}` s2n-tls takes", case.profile);
+                    let takes = format!("under the profile `{}` s2n-tls accepts", case.profile);
                     assert_alert(&at_server, Side::Server, alert, &[&takes]);
                 }
             }

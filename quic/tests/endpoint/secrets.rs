@@ -103,7 +103,7 @@ fn assert_kept(at: &str, other: &str) {
         !other.contains("secrets") && !other.contains("os error"),
         "{other}"
     );
-    assert!(other.contains("the log of the end that closed"), "{other}");
+    assert!(other.contains("the log of the endpoint that closed"), "{other}");
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ fn under(profile: Profile, mut error: Error) -> Error {
         Alert::UNSUPPORTED_CERTIFICATE => "have the peer give a certificate that complies",
         _ => return error,
     };
-    let addition = format!("; {remedy}: under the profile `{profile}` s2n-tls takes {taken}");
+    let addition = format!("; {remedy}: under the profile `{profile}` s2n-tls accepts {taken}");
     error.detail.push_str(&addition);
     error
 }

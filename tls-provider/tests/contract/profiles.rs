@@ -267,10 +267,10 @@ fn assert_refused(
         format!("the profile `{profile}` allows")
     } else if is_announced {
         failure.assert(side, 43);
-        format!("under the profile `{profile}` s2n-tls takes ML-DSA-87")
+        format!("under the profile `{profile}` s2n-tls accepts ML-DSA-87")
     } else if side.is_server() {
         failure.assert(side, 116);
-        format!("does not comply: under the profile `{profile}` s2n-tls takes ML-DSA-87")
+        format!("does not comply: under the profile `{profile}` s2n-tls accepts ML-DSA-87")
     } else {
         failure.assert(Side::Server, 40);
         let scheme = match key {

@@ -71,12 +71,12 @@ pub(crate) enum Error {
     Manifest(#[from] ManifestError),
     #[error("{}: {rule}; rename it", Printable(path.display()))]
     Name { path: PathBuf, rule: UnsafePath },
-    #[error("{}: the name is no Unicode; rename it", Printable(.0.display()))]
+    #[error("{}: the name is not valid Unicode; rename it", Printable(.0.display()))]
     NotUnicode(PathBuf),
     #[error("another transfer into this folder is under way; wait for it")]
     Busy,
     #[error(
-        "{needed} bytes are needed, and the disk has {free} that no other transfer needs; make room or choose another folder"
+        "{needed} bytes are needed, but only {free} are free and not reserved by other transfers; free some space or choose another folder"
     )]
     NoSpace { needed: u64, free: u64 },
     #[error(

@@ -33,7 +33,7 @@ pub(crate) enum KeysError {
     Io { file: PathBuf, error: io::Error },
     #[error("{} line {line} is not a name and a fingerprint; mend or remove it", file.display())]
     Line { file: PathBuf, line: usize },
-    #[error("'{}' cannot be the name of a key; give one without spaces and '#'", Printable(.0))]
+    #[error("'{}' is not a valid key name; use one without spaces and '#'", Printable(.0))]
     Name(String),
 }
 

@@ -114,7 +114,7 @@ impl Refusal {
             _ => Reason::Other,
         };
         let text = match reason {
-            Reason::Other => "an internal fault; its log has more".to_owned(),
+            Reason::Other => "internal error; see its log for details".to_owned(),
             _ => error.to_string(),
         };
         Self { reason, text }
@@ -231,7 +231,7 @@ impl Reader {
 /// Reads a message without its length.
 pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(text)
-        .map_err(|error| Error::Protocol(format!("a message that cannot be read: {error}")))
+        .map_err(|error| Error::Protocol(format!("unreadable message: {error}")))
 }
 
 /// Fills the buffer from a stream.

@@ -30,7 +30,7 @@ pub struct Sessions(Arc<Mutex<Table>>);
 ///
 /// Dropping it before the session was started gives the place back, and refuses the streams that waited
 /// for the session.
-#[must_use = "dropping it gives the place back"]
+#[must_use = "dropping it cancels the reservation"]
 pub struct Reservation {
     sessions: Sessions,
     id: u64,

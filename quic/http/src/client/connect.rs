@@ -179,7 +179,7 @@ impl Shared {
     /// Leaves a place out for a while if HTTP/3 fails there although TCP works.
     fn judge(&self, origin: &Origin, place: &Origin, over_quic: Result<(), QuicError>) {
         if let Err(error) = over_quic {
-            tracing::debug!(%origin, %place, %error, "no HTTP/3 for a while");
+            tracing::debug!(%origin, %place, %error, "HTTP/3 failed and is not tried for a while");
             self.pool.on_broken(origin, place, Instant::now());
         }
     }

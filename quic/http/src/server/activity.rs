@@ -119,11 +119,11 @@ enum Given {
 pub(super) enum Fault {
     #[error("the service failed: {0}")]
     Service(#[source] BoxError),
-    #[error("the request is refused unseen")]
+    #[error("the request was refused without being processed")]
     Refused(#[source] h2::Error),
     #[error("the body of the response failed: {0}")]
     Body(#[source] BoxError),
-    #[error("the client takes nothing of the response")]
+    #[error("the client does not read the response")]
     NotTaken(#[source] h2::Error),
 }
 
@@ -262,9 +262,9 @@ impl Watched for Activity {
                 (Over::Http2, _) => Order::Finish,
             };
             if response.end() {
-                tracing::debug!(%peer, "a response is not taken: its stream is reset");
+                tracing::debug!(%peer, "the client does not read a response: resetting its stream");
             } else if !response.has_task() && self.standing.tell(order, Cause::Stalled) {
-                tracing::debug!(%peer, ?order, "a response is not taken: its connection ends");
+                tracing::debug!(%peer, ?order, "the client does not read a response: ending its connection");
             }
         }
     }

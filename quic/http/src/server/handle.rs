@@ -111,7 +111,7 @@ impl Shared {
             () = ended => {}
             () = late => {
                 let connections = self.connections.count();
-                tracing::warn!(connections, "connections are left although they were closed");
+                tracing::warn!(connections, "connections are still there after they were closed");
                 self.endpoint.abandon();
             }
         }

@@ -49,7 +49,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
             return;
         }
         Err(_) => {
-            tracing::debug!("a request took too long to come");
+            tracing::debug!("a request took too long to arrive");
             return quic.on_cancelled();
         }
     };

@@ -81,7 +81,7 @@ pub(super) struct Handshake(watch::Sender<Progress>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Gone {
     /// The client stopped the stream.
-    #[error("the client needs no more of the response")]
+    #[error("the client no longer needs the response")]
     Stopped,
     /// The handshake will not become complete.
     #[error("the handshake of the connection failed")]
@@ -352,7 +352,7 @@ impl Watched for Quic {
         };
         for id in stalls.look(blocked.into_iter().filter(is_response), now, time) {
             let peer = self.standing.peer();
-            tracing::debug!(%peer, stream = id.0, "a response is not taken: its stream is reset");
+            tracing::debug!(%peer, stream = id.0, "the client does not read a response: resetting its stream");
             connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.value(), 0);
         }
     }

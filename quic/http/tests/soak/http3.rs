@@ -3,16 +3,13 @@
 use std::{net::SocketAddr, ops::Range};
 
 use h3::error::Code;
-use hybriq::ReadError;
+use hybriq::{Census, ReadError};
 use hybriq_h3::Payload;
 
 use crate::{
     LONG, each,
     support::{self, ask, get, post, soon},
 };
-
-/// A HEADERS frame without fields (RFC 9114 §7.2.2).
-const NO_FIELDS: [u8; 4] = [1, 2, 0, 0];
 
 pub(crate) struct Http3(support::Http3);
 
@@ -29,13 +26,8 @@ impl Http3 {
         assert_eq!(self.0.connection.close_reason(), None);
     }
 
-    /// Sends a request that fails before it is whole.
-    async fn fail(&self, bytes: &[u8]) {
-        let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
-        soon(send.write_all(bytes)).await.unwrap();
-        send.finish();
-        let end = soon(recv.read_to_end(LONG)).await;
-        assert!(matches!(end, Err(ReadError::Reset(_))), "{end:?}");
+    pub(crate) fn census(&self) -> Census {
+        self.0.connection.census()
     }
 
     async fn request(&self, number: u64) {
@@ -66,22 +58,39 @@ impl Http3 {
                 let _ = soon(stream.send_data(Payload::from(vec![7; 500]))).await;
                 stream.stop_stream(Code::H3_REQUEST_CANCELLED);
             }
-            // Not read to its end, which may never come.
-            3 | 10 => {
-                let path = if number % 16 == 3 { "/long" } else { "/silent" };
-                let mut stream = soon(requests.send_request(head(path))).await.unwrap();
+            // Not read to its end.
+            3 => {
+                let mut stream = soon(requests.send_request(head("/long"))).await.unwrap();
                 soon(stream.finish()).await.unwrap();
-                let answer = soon(stream.recv_response()).await.unwrap();
-                assert!(answer.status().is_success());
+                assert!(
+                    soon(stream.recv_response())
+                        .await
+                        .unwrap()
+                        .status()
+                        .is_success()
+                );
                 soon(stream.recv_data()).await.unwrap();
             }
-            11 => self.fail(&[]).await,
-            12 => self.fail(&NO_FIELDS).await,
             4 => {
                 let page = soon(ask(&mut requests, get("/long"))).await.unwrap();
                 assert_eq!(page.body().len(), LONG);
             }
-            5..10 => {
+            // The rest of the response does not come, and neither does a response.
+            5 => {
+                let mut stream = soon(requests.send_request(head("/silent"))).await.unwrap();
+                soon(stream.finish()).await.unwrap();
+                soon(stream.recv_response()).await.unwrap();
+                soon(stream.recv_data()).await.unwrap();
+                stream.stop_sending(Code::H3_REQUEST_CANCELLED);
+            }
+            6 => {
+                let mut stream = soon(requests.send_request(head("/deaf"))).await.unwrap();
+                soon(stream.finish()).await.unwrap();
+                tokio::task::yield_now().await;
+                stream.stop_sending(Code::H3_REQUEST_CANCELLED);
+            }
+            7 => self.incomplete().await,
+            8..12 => {
                 let body = number.to_be_bytes().repeat(30);
                 let page = soon(ask(&mut requests, post("/", body.clone())))
                     .await
@@ -92,6 +101,25 @@ impl Http3 {
                 let page = soon(ask(&mut requests, get("/"))).await.unwrap();
                 assert!(page.status().is_success());
             }
+        }
+    }
+
+    /// Opens streams that end before they have the fields of a request.
+    async fn incomplete(&self) {
+        // Nothing, an unknown frame, fields that are too long, half a frame.
+        for bytes in [&[][..], &[0x21, 1, 7], &[1, 0x80, 1, 0x86, 0xa0], &[1]] {
+            let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
+            send.write_all(bytes).await.unwrap();
+            if bytes == [1] {
+                send.reset(Code::H3_REQUEST_CANCELLED.value());
+            } else {
+                send.finish();
+            }
+            let end = soon(recv.read_to_end(LONG)).await;
+            assert!(
+                matches!(end, Err(ReadError::Reset(_))),
+                "{bytes:x?}: {end:?}"
+            );
         }
     }
 }

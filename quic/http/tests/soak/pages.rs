@@ -2,14 +2,13 @@
 
 use std::{net::SocketAddr, ops::Range, sync::Mutex};
 
-use bytes::Bytes;
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt as _, Full};
-use hybriq::{ClientConfig, Trust};
+use http_body_util::BodyExt as _;
+use hybriq::{Census, ClientConfig, Trust};
 use hybriq_http::{Body, Client, Http3};
 
 use crate::{
-    LONG, each,
+    LONG, each, silent,
     support::{Certificate, soon},
 };
 
@@ -50,20 +49,29 @@ impl Pages {
         assert!(self.seen.lock().unwrap().is_some());
     }
 
+    pub(crate) fn census(&self) -> Census {
+        self.client.census()
+    }
+
     fn ask(
         &self,
         method: Method,
         path: &str,
-        body: impl Into<Bytes>,
+        body: impl Into<axum::body::Body>,
     ) -> hybriq_http::ResponseFuture {
-        let mut request = Request::new(Full::new(body.into()));
+        let mut request = Request::new(body.into());
         *request.method_mut() = method;
         let uri = format!("https://localhost:{}{path}", self.server.port());
         *request.uri_mut() = uri.parse().unwrap();
         self.client.request(request)
     }
 
-    async fn answer(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Response<Body> {
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: impl Into<axum::body::Body>,
+    ) -> Response<Body> {
         let response = soon(self.ask(method, path, body)).await.unwrap();
         assert!(response.status().is_success());
         if let Some(address) = response.headers().get("x-peer") {
@@ -79,8 +87,9 @@ impl Pages {
         match number % 16 {
             // Given up before the answer: at once, and once it is on its way.
             0 => drop(self.ask(Method::GET, "/", "")),
-            1 => {
-                let mut asked = self.ask(Method::GET, "/", "");
+            1 | 11 => {
+                let path = if number % 16 == 1 { "/" } else { "/deaf" };
+                let mut asked = self.ask(Method::GET, path, "");
                 for _ in 0..number / 16 % 8 {
                     tokio::select! {
                         biased;
@@ -105,6 +114,16 @@ impl Pages {
                 assert_eq!(soon(page.into_body().bytes(LONG)).await.unwrap(), body);
             }
             10 => drop(self.answer(Method::HEAD, "/", "").await),
+            // The rest of the response does not come, or that of the request, which the server does not need.
+            12 => {
+                let mut page = self.answer(Method::GET, "/silent", "").await.into_body();
+                soon(page.frame()).await.unwrap().unwrap();
+            }
+            13 => {
+                let page = self.answer(Method::POST, "/done", silent()).await;
+                let all = soon(page.into_body().bytes(LONG)).await.unwrap();
+                assert!(all.is_empty());
+            }
             _ => {
                 let page = self.answer(Method::GET, "/", "").await.into_body();
                 soon(page.bytes(LONG)).await.unwrap();

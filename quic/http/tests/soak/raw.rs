@@ -3,7 +3,7 @@
 use std::{ops::Range, time::Duration};
 
 use bytes::Bytes;
-use hybriq::{ClientConfig, Connection, Endpoint, RecvStream, SendStream, Trust};
+use hybriq::{Census, ClientConfig, Connection, Endpoint, RecvStream, SendStream, Trust};
 use tokio::time::timeout;
 
 use crate::{
@@ -61,6 +61,10 @@ impl Raw {
         assert_eq!(self.server.close_reason(), None);
     }
 
+    pub(crate) fn census(&self) -> [Census; 2] {
+        [self.client.census(), self.server.census()]
+    }
+
     async fn request(&self, number: u64) {
         match number % 1000 {
             250 => self.client.update_keys(),
@@ -105,6 +109,16 @@ impl Raw {
                 send.write_all(b"rest").await.unwrap();
                 send.finish();
                 assert!(soon(recv.read_to_end(LONG)).await.is_err(), "it is reset");
+            }
+            // Nothing but its end, and a wait that is given up.
+            6 => {
+                send.finish();
+                assert_eq!(soon(recv.read_to_end(LONG)).await.unwrap(), b"");
+            }
+            7 => {
+                // An answer may be there already.
+                let _ = timeout(Duration::ZERO, recv.read(&mut [0; 100])).await;
+                let _ = timeout(Duration::ZERO, send.acknowledged()).await;
             }
             _ => {
                 let body = number.to_be_bytes().repeat(20);

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, time::Duration};
 
 use axum::Extension;
 use http::{Request, StatusCode};
-use hybriq::Endpoint;
+use hybriq::{Census, Endpoint};
 use hybriq_http::webtransport::{self, RecvStream, SendStream, Session, StreamError, WebTransport};
 use tokio::time::timeout;
 
@@ -87,6 +87,10 @@ impl Chat {
         assert_eq!(self.session.connection().close_reason(), None);
     }
 
+    pub(crate) fn census(&self) -> Census {
+        self.session.connection().census()
+    }
+
     async fn request(&self, number: u64) {
         match number % 1000 {
             250 => self.session.connection().update_keys(),
@@ -118,6 +122,7 @@ impl Chat {
                 send.finish().unwrap();
                 soon(send.closed()).await.unwrap();
             }
+            4 => self.incomplete(number / 8).await,
             _ => {
                 let (mut send, mut recv) = soon(self.session.open_bi()).await.unwrap();
                 let body = number.to_be_bytes().repeat(20);
@@ -128,7 +133,32 @@ impl Chat {
         }
     }
 
+    /// Opens a stream that ends before it names a session.
+    async fn incomplete(&self, number: u64) {
+        let connection = self.session.connection();
+        let bytes = match number % 4 {
+            0 => &[][..],
+            1 => &[0x40],
+            2 => &[0x40, 0x54],
+            _ => {
+                let (mut send, mut recv) = soon(connection.open_bidi()).await.unwrap();
+                send.write_all(&[0x40, 0x41]).await.unwrap();
+                send.reset(1);
+                assert!(soon(recv.read_to_end(LONG)).await.is_err());
+                return;
+            }
+        };
+        let mut send = soon(connection.open_uni()).await.unwrap();
+        send.write_all(bytes).await.unwrap();
+        send.finish();
+        soon(send.acknowledged()).await.unwrap();
+    }
+
     async fn datagram(&self, number: u64) {
+        if number % 8 == 0 {
+            // No payload: the echo is not waited for.
+            self.session.send_datagram(b"").unwrap();
+        }
         let data = number.to_be_bytes();
         let answered = async {
             loop {

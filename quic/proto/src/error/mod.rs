@@ -290,7 +290,7 @@ pub enum ConnectionError {
     },
     /// The address of this machine that the connection used is gone, and it could not move to another: a
     /// server's cannot, because its client knows no other.
-    #[error("the address {address} of this machine is gone: {reason}; connect again")]
+    #[error("this machine no longer has the address {address}: {reason}; connect again")]
     AddressGone {
         /// The address.
         address: IpAddr,
@@ -299,7 +299,7 @@ pub enum ConnectionError {
         reason: SystemError,
     },
     /// The socket of the endpoint failed for good, and the endpoint with it.
-    #[error("the socket of this endpoint failed: {0}; make a new endpoint")]
+    #[error("the socket of this endpoint failed: {0}; create a new endpoint")]
     SocketFailed(#[source] SystemError),
 }
 

@@ -25,16 +25,16 @@ impl SystemError {
     pub(super) const fn remedy(self) -> &'static str {
         match self.kind {
             io::ErrorKind::ConnectionRefused => {
-                "nobody receives there: start the server, or give another port"
+                "nothing listens on that port: start the server, or use another port"
             }
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
-                "this machine has no way there: check its network and routes"
+                "this machine has no route to it: check its network and routes"
             }
             io::ErrorKind::PermissionDenied => {
-                "this machine does not let it through: check its firewall and the rights of this process"
+                "this machine does not allow it: check its firewall and the permissions of this process"
             }
             io::ErrorKind::AddrNotAvailable | io::ErrorKind::InvalidInput => {
-                "bind the endpoint to an address that this machine has and that leads there"
+                "bind the endpoint to an address of this machine from which the peer can be reached"
             }
             _ => "check the network of this machine",
         }

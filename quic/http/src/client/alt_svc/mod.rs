@@ -106,7 +106,7 @@ impl AltSvc {
             if !is_allowed {
                 // Quoted: the place may be anything.
                 let place = known.place.to_string();
-                tracing::debug!(%origin, ?place, "alt-svc offers a place that the rules exclude");
+                tracing::debug!(%origin, ?place, "ignored an alternative of alt-svc that the rules exclude");
             }
             is_allowed
         };

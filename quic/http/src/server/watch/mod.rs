@@ -157,7 +157,7 @@ impl Watch {
         if self.may_log() {
             tracing::warn!(
                 ended,
-                "the budget of memory is used up: idle connections end, new requests get 503"
+                "the memory budget is exhausted: ending idle connections and answering new requests with 503"
             );
         }
     }

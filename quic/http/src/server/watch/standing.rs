@@ -92,10 +92,10 @@ impl Standing {
         let (peer, failed) = (self.peer, self.cancels.failed());
         if verdict == Verdict::Finish {
             if self.told.tell(Order::Finish, Cause::Cancelled) && watch.may_log() {
-                tracing::warn!(%peer, failed, "a client cancels too many requests: its connection ends");
+                tracing::warn!(%peer, failed, "a client cancels too many requests: ending its connection");
             }
         } else if failed.is_power_of_two() && watch.may_log() {
-            tracing::warn!(%peer, failed, "a client cancels too many requests: new ones are refused");
+            tracing::warn!(%peer, failed, "a client cancels too many requests: refusing new ones");
         }
     }
 

@@ -26,17 +26,17 @@ pub(crate) enum Order {
 pub(crate) enum Cause {
     #[error("the server shuts down")]
     Shutdown,
-    #[error("no request came in time")]
+    #[error("no request arrived in time")]
     Silent,
-    #[error("no request was under way for long")]
+    #[error("no request was in progress for too long")]
     Idle,
-    #[error("the connection has had all its requests")]
+    #[error("the connection reached its limit of requests")]
     Requests,
     #[error("the client cancels too many requests")]
     Cancelled,
-    #[error("the client sends requests after it was told not to")]
+    #[error("the client keeps sending requests after GOAWAY")]
     Deaf,
-    #[error("the client takes nothing of a response")]
+    #[error("the client does not read a response")]
     Stalled,
     #[error("the server is short of memory")]
     Memory,

@@ -34,6 +34,7 @@ impl Pages {
         let trust = Trust::roots_der([Certificate::shared().der()]);
         let builder = Client::builder().http3(http3);
         let builder = builder.resolve("localhost", [server]);
+        let builder = builder.idle_timeout(std::time::Duration::from_secs(3600));
         Self {
             client: builder.build(ClientConfig::new().trust(trust)).unwrap(),
             server,

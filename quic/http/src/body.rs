@@ -15,6 +15,7 @@ use http_body_util::BodyExt as _;
 use hybriq_h3::{Payload, RecvStream};
 use tokio::time::{Instant, Sleep};
 
+use crate::inflow::Incoming;
 use crate::usage::Exchange;
 
 /// The body of a request that a server received, or of a response that a client received, over any version
@@ -78,7 +79,7 @@ fn bytes(mut data: impl Buf) -> Bytes {
 
 /// A body over TCP.
 struct Tcp {
-    body: hyper::body::Incoming,
+    body: Incoming,
     stall: Option<Stall>,
     /// Use of the client's connection, until the end of the body.
     exchange: Option<Exchange>,
@@ -194,14 +195,14 @@ impl Body {
     /// Returns the body of a response over TCP, whose use of the connection is counted elsewhere.
     pub(crate) fn of_tcp(body: hyper::body::Incoming) -> Self {
         Self(Kind::Tcp(Tcp {
-            body,
+            body: Incoming::new(body, None),
             stall: None,
             exchange: None,
         }))
     }
 
     /// Returns the body of a request over TCP.
-    pub(crate) fn of_tcp_request(body: hyper::body::Incoming, stall_time: Duration) -> Self {
+    pub(crate) fn of_tcp_request(body: Incoming, stall_time: Duration) -> Self {
         let stall = (!body.is_end_stream()).then(|| Stall::new(stall_time));
         Self(Kind::Tcp(Tcp {
             body,
@@ -219,7 +220,7 @@ impl Body {
             Some(exchange)
         };
         Self(Kind::Tcp(Tcp {
-            body,
+            body: Incoming::new(body, None),
             stall: None,
             exchange,
         }))
@@ -335,7 +336,7 @@ impl Tcp {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let polled = self.body.poll_frame(cx);
         let Poll::Ready(frame) = polled else {
             let Some(stall) = &mut self.stall else {
                 return Poll::Pending;

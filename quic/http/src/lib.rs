@@ -81,6 +81,7 @@ struct Readme;
 mod access_log;
 mod body;
 mod client;
+mod inflow;
 mod limits;
 mod peer;
 mod server;
@@ -95,5 +96,5 @@ pub use client::{
 };
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
-pub use server::{BindError, Handle, Server, ServerBuilder};
+pub use server::{BindError, Handle, Server, ServerBuilder, WorstCaseMemory};
 pub use upgrade::{Upgrade, Upgraded};

@@ -12,6 +12,7 @@ use hybriq_tls::{
 };
 
 use super::{ClientConfig, check_profile, check_provider};
+use hybriq_proto::Direction;
 use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::{AddressProof, FirstFlight, Setup, WorstCaseMemory};
 
@@ -362,6 +363,11 @@ impl ServerConfig {
     /// ```
     pub fn worst_case_memory(&self) -> WorstCaseMemory {
         self.transport.worst_case_memory()
+    }
+
+    /// Returns the number of streams of a direction that a peer may have open at once on a connection.
+    pub fn most_peer_streams(&self, direction: Direction) -> u64 {
+        self.transport.most_peer_streams(direction)
     }
 
     /// Forecasts what a handshake with a client costs, for each certificate of this server that suits the

@@ -60,8 +60,9 @@ pub struct Limits {
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
     /// Bytes that all clients together may take, over TCP and QUIC. They are counted four times a second: the
-    /// transport's own count, the data of responses that is on its way, and estimates for connections, TLS
-    /// and requests; what the service holds is not in it. Beyond it connections without requests end, the
+    /// transport's own count, the data of responses that is on its way, bodies of HTTP/2 and queues of WebTransport
+    /// that are not read, and estimates for connections, TLS and requests with ordinary fields; what the service
+    /// holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
     /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
     /// `retry-after`. Default: no bound.
     pub memory: u64,

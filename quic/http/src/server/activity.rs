@@ -20,9 +20,12 @@ use super::{
     app::BoxError,
     lent::Line,
     responses::{Held, Response, Sent},
-    watch::{Admission, Cause, Order, REQUEST, Standing, TCP_CONNECTION, Watch, Watched},
+    watch::{
+        Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, Order,
+        Standing, Watch, Watched,
+    },
 };
-use crate::Limits;
+use crate::{Limits, inflow::Inflow};
 
 /// Longest part of a body behind which HTTP/2 gets the next part, or the end, before it has left. As long as the
 /// body is waited for, its stream can be reset alone.
@@ -45,6 +48,8 @@ pub(super) struct Activity {
     /// Tasks of HTTP/2 for responses, and streams of other protocols.
     tasks: AtomicU64,
     responses: Mutex<Responses>,
+    /// Bodies of requests that are not read, of HTTP/2.
+    inflow: Option<Arc<Inflow>>,
     /// The connection itself, while HTTP uses it.
     line: Mutex<Weak<dyn Line>>,
 }
@@ -142,12 +147,29 @@ impl Activity {
             requests: AtomicU64::new(0),
             tasks: AtomicU64::new(0),
             responses: Mutex::default(),
+            inflow: (version == Over::Http2).then(Arc::default),
             line: Mutex::new(Weak::<NoLine>::new()),
         })
     }
 
     pub(super) fn is_http2(&self) -> bool {
         self.version == Over::Http2
+    }
+
+    /// Returns the counter of bodies that are not read, of HTTP/2.
+    pub(super) fn inflow(&self) -> Option<&Arc<Inflow>> {
+        self.inflow.as_ref()
+    }
+
+    /// Returns the bytes of bodies of HTTP/2 that are not read.
+    fn unread(&self) -> u64 {
+        let Some(inflow) = &self.inflow else {
+            return 0;
+        };
+        if self.running() == 0 {
+            inflow.forget();
+        }
+        inflow.unread()
     }
 
     /// Looks from now on whether the client has closed the connection while requests are under way. HTTP/1.1
@@ -238,7 +260,14 @@ impl Watched for Activity {
         let responses = self.responses();
         let all = responses.all.iter().filter_map(Weak::upgrade);
         let held: u64 = all.map(|response| response.held()).sum();
-        TCP_CONNECTION + self.running() * REQUEST + held
+        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        // A request of HTTP/2 becomes a task.
+        let requests = count(&self.requests).max(count(&self.tasks));
+        let (connection, request) = match self.version {
+            Over::Http1 => (HTTP1_CONNECTION, HTTP1_REQUEST),
+            Over::Http2 => (HTTP2_CONNECTION, HTTP2_REQUEST),
+        };
+        connection + requests * request + held + self.unread()
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {

@@ -167,6 +167,14 @@ impl Handle {
         census
     }
 
+    /// Returns the bytes that clients take now, as they are counted for
+    /// [`Limits::memory`](crate::Limits::memory).
+    ///
+    /// The call looks at every connection.
+    pub fn memory(&self) -> u64 {
+        self.0.watch.memory_of_all()
+    }
+
     /// Returns the endpoint of QUIC, for its counters.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint

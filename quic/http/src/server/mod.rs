@@ -17,6 +17,7 @@ mod state;
 mod tcp;
 mod tunnel;
 mod watch;
+mod worst_case;
 
 use std::{
     error::Error,
@@ -34,6 +35,7 @@ use self::{app::Tower, handle::Shared};
 use crate::{Body, Limits, webtransport};
 
 pub use handle::Handle;
+pub use worst_case::WorstCaseMemory;
 
 /// Application protocols over TCP.
 const ALPN_TCP: [&str; 2] = ["h2", "http/1.1"];
@@ -226,6 +228,28 @@ impl ServerBuilder {
     pub fn webtransport(mut self, limits: webtransport::Limits) -> Self {
         self.features.webtransport = Some(limits);
         self
+    }
+
+    /// Returns the memory that clients can make a server of these settings and this configuration hold, for
+    /// capacity planning.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Identity, ServerConfig, TransportConfig};
+    /// use hybriq_http::Server;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let config = ServerConfig::new(identity).transport(TransportConfig::new().max_bidi_streams(20));
+    /// let worst = Server::builder().worst_case_memory(&config);
+    /// println!("fields over HTTP/3: {} bytes for each connection", worst.http3_requests);
+    /// println!("1,000 connections of each kind: {} bytes at most", worst.total(1, 1000, 1000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn worst_case_memory(&self, config: &ServerConfig) -> WorstCaseMemory {
+        WorstCaseMemory::of(config, &self.limits, self.features)
     }
 
     /// Makes the server: see [`Server::bind`].

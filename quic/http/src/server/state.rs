@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use super::{
     Connect, Features,
     handle::Shared,
-    watch::{Admission, QUIC_CONNECTION, REQUEST, Stalls, Standing, Watched},
+    watch::{Admission, HTTP3_REQUEST, QUIC_CONNECTION, Stalls, Standing, Watched},
 };
 use crate::Tls;
 
@@ -327,7 +327,13 @@ impl Watched for Quic {
             let held = established.connection.memory_held();
             held.iter().map(|(_, bytes)| bytes).sum()
         });
-        QUIC_CONNECTION + self.running() * REQUEST + transport
+        let sessions = self.sessions.as_ref().map_or(0, |sessions| {
+            let mut census = Census::default();
+            sessions.census(&mut census);
+            let holdings = census.holdings().iter();
+            holdings.map(|holding| holding.bytes as u64).sum()
+        });
+        QUIC_CONNECTION + self.running() * HTTP3_REQUEST + transport + sessions
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {

@@ -16,7 +16,11 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::{LazyConfigAcceptor, rustls::server::Acceptor, server::TlsStream};
+use tokio_rustls::{
+    LazyConfigAcceptor,
+    rustls::{ServerConnection, server::Acceptor},
+    server::TlsStream,
+};
 
 use super::{
     Connect,
@@ -28,9 +32,12 @@ use super::{
     linger::{Lingering, Place},
     responses::Sending,
     state::GOAWAY_PAUSE,
-    watch::{Admission, Cause, LATE, Order, TCP_CONNECTION},
+    watch::{Admission, Cause, HTTP2_CONNECTION, LATE, Order},
 };
-use crate::{Body, Limits, Peer, Tls, Upgrade};
+use crate::{
+    Body, Limits, Peer, Tls, Upgrade,
+    inflow::{Followed, Incoming},
+};
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -39,17 +46,23 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PING_TIME: Duration = Duration::from_secs(20);
 
 /// Largest number of requests at once on a connection of HTTP/2.
-const STREAMS: u32 = 200;
+pub(super) const STREAMS: u32 = 100;
 
 /// Streams of a connection of HTTP/2 that the server may have to reset for errors of the client.
 const LOCAL_RESETS: usize = 1024;
 
 /// Bytes that a client of HTTP/2 may send on a stream, and on a connection, before they are read.
 const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 1 << 20;
+pub(super) const CONNECTION_WINDOW: u32 = 1 << 20;
 
 /// Bytes of a response that HTTP/2 takes beyond the client's credit.
-const SEND_BUFFER: usize = 400 << 10;
+pub(super) const SEND_BUFFER: usize = 400 << 10;
+
+/// Smallest size of the buffers of HTTP/1.1.
+pub(super) const LEAST_BUFFER: usize = 8 << 10;
+
+/// Bytes of TLS records that wait for room in the socket.
+pub(super) const TLS_BUFFER: usize = 64 << 10;
 
 /// Largest frame of HTTP/2 that clients may send.
 const FRAME: u32 = 16 << 10;
@@ -71,7 +84,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
         if shared.watch.memory.is_short() {
             continue;
         }
-        shared.watch.memory.on_connection(TCP_CONNECTION);
+        shared.watch.memory.on_connection(HTTP2_CONNECTION);
         let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
@@ -129,7 +142,10 @@ async fn serve<A: App>(
             early: false,
         };
         let alt_svc = shared.alt_svc.clone();
-        let request = request.map(|body| Body::of_tcp_request(body, limits.stall_time));
+        let request = request.map(|body| {
+            let body = Incoming::new(body, activity.inflow().cloned());
+            Body::of_tcp_request(body, limits.stall_time)
+        });
         let app = app.clone();
         async move {
             match admission {
@@ -144,7 +160,8 @@ async fn serve<A: App>(
     });
     let builder = builder(limits, version, &activity, shared.features.connect);
     let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let stream = TokioIo::new(Followed::new(stream, activity.inflow().cloned()));
+    let connection = builder.serve_connection_with_upgrades(stream, service);
     let drain =
         |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
     activity.watch_line(lender.line());
@@ -210,7 +227,7 @@ fn builder(
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
-        .max_buf_size((limits.most_fields() as usize).max(8 << 10));
+        .max_buf_size((limits.most_fields() as usize).max(LEAST_BUFFER));
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -295,7 +312,8 @@ async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<T
     let config = settings.tls.config(&start.client_hello());
     let config =
         config.ok_or_else(|| io::Error::other("the policy of key exchange has no group"))?;
-    start.into_stream(config).await
+    let limit = |session: &mut ServerConnection| session.set_buffer_limit(Some(TLS_BUFFER));
+    start.into_stream_with(config, limit).await
 }
 
 /// Answers a request, and tells the client about HTTP/3.

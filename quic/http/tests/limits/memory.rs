@@ -35,3 +35,36 @@ async fn beyond_the_budget_nothing_is_begun() {
         connections(&server.handle, 0).await;
     }
 }
+
+/// Connections end one after another, from the oldest on, and no more of them than it takes.
+#[tokio::test]
+async fn idle_connections_end_oldest_first() {
+    /// Connections that have room.
+    const ROOM: usize = 4;
+
+    // What one takes is known to the server alone.
+    let one = {
+        let server = serve(Router::new(), |_| {});
+        let mut client = Client::connect(Version::Http2, server.address()).await;
+        assert_eq!(client.ask("/").await, Outcome::Answered(200));
+        server.handle.memory()
+    };
+    let server = serve(Router::new(), |limits| {
+        limits.memory = one * ROOM as u64 + one / 2;
+    });
+    let mut clients = Vec::new();
+    for index in 0..=ROOM {
+        let mut client = Client::connect(Version::Http2, server.address()).await;
+        let is_served = client.ask("/").await == Outcome::Answered(200);
+        assert_eq!(is_served, index < ROOM, "client {index}");
+        clients.push(client);
+    }
+    let mut others = clients.split_off(1);
+    clients[0].ended().await;
+    connections(&server.handle, ROOM).await;
+    // The others go on, the last one too.
+    for client in &mut others {
+        soon(async { while client.ask("/").await != Outcome::Answered(200) {} }).await;
+    }
+    assert_eq!(server.handle.connections(), ROOM);
+}

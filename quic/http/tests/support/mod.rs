@@ -122,10 +122,21 @@ pub fn run(router: Router) -> Running {
 }
 
 pub fn run_with(builder: ServerBuilder, config: ServerConfig, router: Router) -> Running {
+    run_prepared(|| {}, builder, config, router)
+}
+
+/// The same, on a thread that was prepared.
+pub fn run_prepared(
+    prepare: impl FnOnce() + Send + 'static,
+    builder: ServerBuilder,
+    config: ServerConfig,
+    router: Router,
+) -> Running {
     let router = router.fallback(any(echo));
     let (tell, told) = mpsc::channel();
     let (end, ends) = oneshot::channel();
     let thread = std::thread::spawn(move || {
+        prepare();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         runtime.block_on(async {

@@ -1,6 +1,7 @@
 //! Setters of windows, buffers, streams and datagrams.
 
 use super::{DatagramConfig, TransportConfig};
+use crate::streams::Direction;
 
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
@@ -95,6 +96,14 @@ impl TransportConfig {
     pub const fn max_uni_streams(mut self, count: u64) -> Self {
         self.streams.max_uni = streams(count);
         self
+    }
+
+    /// Returns the number of streams of a direction that the peer may have open at once.
+    pub const fn most_peer_streams(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Bidi => self.streams.max_bidi,
+            Direction::Uni => self.streams.max_uni,
+        }
     }
 
     /// Sets the bounds of the datagram queues (RFC 9221), in both directions. Default

@@ -2,15 +2,25 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a connection over TCP without requests: its task, TLS and the buffers of both.
-pub(crate) const TCP_CONNECTION: u64 = 48 << 10;
+/// Bytes of a connection of HTTP/1.1 between requests: its task, TLS and the buffers of both. A test compares
+/// these numbers with what is allocated.
+pub(crate) const HTTP1_CONNECTION: u64 = 42 << 10;
 
-/// Bytes of a connection over QUIC without requests, beside those that the transport counts: its tasks,
+/// Bytes of a connection of HTTP/2 without requests.
+pub(crate) const HTTP2_CONNECTION: u64 = 48 << 10;
+
+/// Bytes of a connection over QUIC without requests, beside those that the transport counts: its tasks, its TLS,
 /// and the state of HTTP/3.
-pub(crate) const QUIC_CONNECTION: u64 = 8 << 10;
+pub(crate) const QUIC_CONNECTION: u64 = 25 << 10;
 
-/// Bytes of a request that is under way, without its body: its task and its fields.
-pub(crate) const REQUEST: u64 = 4 << 10;
+/// Bytes of an ordinary request that is under way, without its body, beyond those of its connection.
+pub(crate) const HTTP1_REQUEST: u64 = 1 << 10;
+
+/// The same of HTTP/2: its task and its fields.
+pub(crate) const HTTP2_REQUEST: u64 = 4 << 10;
+
+/// The same of HTTP/3, with both halves of its stream.
+pub(crate) const HTTP3_REQUEST: u64 = 15 << 9;
 
 /// Counts the memory of clients: as the last look over all connections found it, and what came since.
 #[derive(Debug)]

@@ -22,7 +22,10 @@ use hybriq::Census;
 use super::clock;
 use crate::Limits;
 
-pub(super) use memory::{Memory, QUIC_CONNECTION, REQUEST, TCP_CONNECTION};
+pub(super) use memory::{
+    HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST, Memory,
+    QUIC_CONNECTION,
+};
 pub(super) use stalls::Stalls;
 pub(super) use standing::{Admission, LATE, Standing};
 pub(super) use told::{Cause, Order};
@@ -99,6 +102,13 @@ impl Watch {
     pub(super) fn census(&self, census: &mut Census) {
         census.add("watched connections", self.connections().len(), 0);
         self.each(|connection| connection.count(census));
+    }
+
+    /// Returns the bytes that all connections take.
+    pub(super) fn memory_of_all(&self) -> u64 {
+        let mut all: u64 = 0;
+        self.each(|connection| all = all.saturating_add(connection.memory()));
+        all
     }
 
     /// Tells all connections something.

@@ -1,0 +1,150 @@
+//! What is counted for the budget of memory, against what is allocated.
+
+use axum::{Router, extract::Request, routing::any};
+
+use crate::{
+    Server,
+    http2::{self, END_HEADERS, END_STREAM, HEADERS},
+    http3,
+    raw::Raw,
+    sessions::{self, ask, flood},
+    support::{Http3, get, soon},
+};
+
+const CONNECTIONS: u64 = 16;
+
+/// Requests at once on a connection of HTTP/2 or HTTP/3.
+const REQUESTS: u64 = 8;
+
+/// Keeps the request, and answers nothing.
+async fn silent(request: Request) {
+    std::future::pending::<()>().await;
+    drop(request);
+}
+
+fn router() -> Router {
+    Router::new().route("/silent", any(silent))
+}
+
+/// Returns the names of fields of an ordinary request.
+fn names() -> Vec<String> {
+    let names = ["agent", "accept", "lang", "coding", "cookie"];
+    names.map(str::to_owned).to_vec()
+}
+
+/// Waits until so many requests are under way.
+async fn under_way(server: &Server, requests: u64) {
+    let entries = || server.running.handle.census().entries("requests") as u64;
+    soon(async {
+        while entries() != requests {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// Asserts that what is counted is what is held, within a fifth.
+async fn check(server: &Server, what: &str) {
+    let held = server.held(1).await;
+    let counted = server.running.handle.memory();
+    assert!(5 * counted >= 4 * held, "{what}: {counted} of {held} bytes");
+    assert!(5 * counted <= 6 * held, "{what}: {counted} of {held} bytes");
+}
+
+#[tokio::test]
+async fn connections_and_requests_over_http1_count_for_what_they_hold() {
+    let server = Server::start(router()).await;
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut client = Raw::connect(&server, "http/1.1").await;
+        client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        clients.push(client);
+    }
+    check(&server, "idle connections of HTTP/1.1").await;
+    let mut head = "GET /silent HTTP/1.1\r\nhost: a\r\n".to_owned();
+    for name in names() {
+        head.push_str(&name);
+        head.push_str(": x\r\n");
+    }
+    head.push_str("\r\n");
+    for client in &mut clients {
+        client.send(head.as_bytes()).await;
+    }
+    under_way(&server, CONNECTIONS).await;
+    check(&server, "requests of HTTP/1.1").await;
+}
+
+#[tokio::test]
+async fn connections_and_requests_over_http2_count_for_what_they_hold() {
+    let server = Server::start(router()).await;
+    let flags = END_HEADERS | END_STREAM;
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut client = http2::connect(&server, 1 << 16).await;
+        let head = http2::request("/", &[]);
+        client.send(&http2::frame(HEADERS, flags, 1, &head)).await;
+        clients.push(client);
+    }
+    check(&server, "idle connections of HTTP/2").await;
+    for client in &mut clients {
+        for index in 1..=REQUESTS as u32 {
+            let head = http2::request("/silent", &names());
+            let frame = http2::frame(HEADERS, flags, 2 * index + 1, &head);
+            client.send(&frame).await;
+        }
+    }
+    under_way(&server, CONNECTIONS * REQUESTS).await;
+    check(&server, "requests of HTTP/2").await;
+}
+
+/// Both parts that keep their buffers, and parts that fill them.
+#[tokio::test]
+async fn bodies_over_http2_count_for_what_they_hold() {
+    for (count, len, rest) in [(2000, 256, 7900), (60, 16 << 10, 0)] {
+        let server = Server::start(router()).await;
+        let mut client = http2::connect(&server, 0).await;
+        let head = http2::request("/silent", &[]);
+        client
+            .send(&http2::frame(HEADERS, END_HEADERS, 1, &head))
+            .await;
+        let data = http2::frame(http2::DATA, 0, 1, &vec![0; len]);
+        let rest = http2::frame(http2::UNKNOWN, 0, 0, &vec![0; rest]);
+        for _ in 0..count {
+            client.send(&[&data[..], &rest].concat()).await;
+        }
+        check(&server, "bodies of HTTP/2").await;
+    }
+}
+
+#[tokio::test]
+async fn connections_and_requests_over_http3_count_for_what_they_hold() {
+    let server = Server::start(router()).await;
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut client = Http3::connect(server.address()).await;
+        client.ask(get("/")).await.unwrap();
+        clients.push(client);
+    }
+    check(&server, "idle connections of HTTP/3").await;
+    let head = http3::headers("/silent", &names());
+    let mut streams = Vec::new();
+    for client in &clients {
+        for _ in 0..REQUESTS {
+            let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+            soon(send.write_all(&head)).await.unwrap();
+            send.finish();
+            streams.push((send, recv));
+        }
+    }
+    under_way(&server, CONNECTIONS * REQUESTS).await;
+    check(&server, "requests of HTTP/3").await;
+}
+
+#[tokio::test]
+async fn datagrams_of_sessions_count_for_what_they_hold() {
+    let server = sessions::start().await;
+    let client = Http3::connect(server.address()).await;
+    let session = ask(&client).await;
+    flood(&server, &client, session.id(), 256 << 10).await;
+    check(&server, "datagrams of sessions").await;
+}

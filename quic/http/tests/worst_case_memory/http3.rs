@@ -1,0 +1,83 @@
+//! HTTP/3.
+
+use axum::{Router, extract::Request, routing::any};
+use http_body_util::BodyExt as _;
+
+use crate::{
+    Server, fields,
+    support::{Http3, soon},
+};
+
+/// Requests at once, of which a client may have as many.
+const REQUESTS: u64 = 100;
+
+/// Bytes of fields that a request may have.
+const FIELDS: usize = 64 << 10;
+
+const CONNECTIONS: u64 = 32;
+
+/// Reads the body, keeps the fields and answers nothing.
+async fn silent(request: Request) {
+    let (parts, body) = request.into_parts();
+    let _ = body.collect().await;
+    std::future::pending::<()>().await;
+    drop(parts);
+}
+
+/// Returns the frame with the fields of a request.
+pub(crate) fn headers(path: &str, names: &[String]) -> Vec<u8> {
+    let mut section = vec![0, 0, 0xd4, 0xd7, 0x50, 1, b'a', 0x51, path.len() as u8];
+    section.extend(path.bytes());
+    for name in names {
+        // A literal name (RFC 9204 §4.5.6).
+        section.push(0x20 | name.len() as u8);
+        section.extend(name.bytes());
+        section.push(0);
+    }
+    let mut frame = vec![1];
+    frame.extend((section.len() as u32 | 0x8000_0000).to_be_bytes());
+    frame.extend(section);
+    frame
+}
+
+#[tokio::test]
+async fn the_state_of_http3_reaches_its_worst_case() {
+    let server = Server::start(Router::new()).await;
+    let mut all = Vec::new();
+    for _ in 0..CONNECTIONS {
+        all.push(Http3::connect(server.address()).await);
+    }
+    let most = server.worst.transport.connection + server.worst.http3;
+    server.reaches("state of http3", CONNECTIONS, most).await;
+}
+
+#[tokio::test]
+async fn requests_over_http3_reach_their_worst_case() {
+    let router = Router::new().route("/silent", any(silent));
+    let mut server = Server::start(router).await;
+    let client = Http3::connect(server.address()).await;
+    server.begin().await;
+    let head = headers("/silent", &fields::names(FIELDS - 200));
+    // The frame of trailers but for its last bytes.
+    let mut trailers = vec![1, 0x80, 1, 0, 0];
+    trailers.resize(FIELDS, 0);
+    let mut all = Vec::new();
+    for _ in 0..REQUESTS {
+        let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+        soon(send.write_all(&head)).await.unwrap();
+        all.push((send, recv));
+    }
+    // Each part fills a buffer that has doubled.
+    let mut sent = 0;
+    while sent < trailers.len() {
+        server.quiet().await;
+        let end = (2 * sent).clamp(1000, trailers.len());
+        for (send, _) in &mut all {
+            soon(send.write_all(&trailers[sent..end])).await.unwrap();
+        }
+        sent = end;
+    }
+    // The transport keeps a chunk of each stream, which is a part of what it has for data.
+    let most = server.worst.http3_requests + REQUESTS * (32 << 10);
+    server.reaches("requests of http3", 1, most).await;
+}

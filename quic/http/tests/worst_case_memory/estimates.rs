@@ -61,11 +61,12 @@ async fn connections_and_requests_over_http1_count_for_what_they_hold() {
         clients.push(client);
     }
     check(&server, "idle connections of HTTP/1.1").await;
-    let fields: String = names()
-        .iter()
-        .map(|name| format!("{name}: x\r\n"))
-        .collect();
-    let head = format!("GET /silent HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
+    let mut head = "GET /silent HTTP/1.1\r\nhost: a\r\n".to_owned();
+    for name in names() {
+        head.push_str(&name);
+        head.push_str(": x\r\n");
+    }
+    head.push_str("\r\n");
     for client in &mut clients {
         client.send(head.as_bytes()).await;
     }

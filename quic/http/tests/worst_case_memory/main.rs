@@ -23,7 +23,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -39,26 +39,27 @@ struct Counting;
 
 thread_local! {
     /// Counter of the server whose thread this is. Clients have none.
-    static COUNTER: Cell<Option<&'static AtomicI64>> = const { Cell::new(None) };
+    static COUNTER: Cell<Option<&'static AtomicUsize>> = const { Cell::new(None) };
 }
 
-fn count(change: i64) {
-    let counter = COUNTER.try_with(Cell::get).ok().flatten();
-    if let Some(counter) = counter {
-        counter.fetch_add(change, Ordering::Relaxed);
-    }
+fn counter() -> Option<&'static AtomicUsize> {
+    COUNTER.try_with(Cell::get).ok().flatten()
 }
 
 // SAFETY: every call goes to the system's allocator as it came; the counter changes nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
+        if let Some(counter) = counter() {
+            counter.fetch_add(layout.size(), Ordering::Relaxed);
+        }
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
+        if let Some(counter) = counter() {
+            counter.fetch_sub(layout.size(), Ordering::Relaxed);
+        }
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -77,9 +78,9 @@ const TIME: Duration = Duration::from_secs(10);
 struct Server {
     running: Running,
     worst: WorstCaseMemory,
-    counter: &'static AtomicI64,
+    counter: &'static AtomicUsize,
     looks: Arc<Looks>,
-    before: i64,
+    before: usize,
 }
 
 /// Turns that a task takes beside those of a server. They allocate nothing.
@@ -106,7 +107,7 @@ impl Server {
     async fn with(builder: ServerBuilder, router: Router) -> Self {
         let config = Certificate::shared().config();
         let worst = builder.worst_case_memory(&config);
-        let counter: &'static AtomicI64 = Box::leak(Box::default());
+        let counter: &'static AtomicUsize = Box::leak(Box::default());
         let prepare = move || COUNTER.set(Some(counter));
         let running = run_prepared(prepare, builder, config, router);
         let looks = Arc::new(Looks::default());
@@ -120,16 +121,7 @@ impl Server {
         };
         server.quiet().await;
         let fresh = server.running.handle.census();
-        // Tables of the server and of its libraries are made for the first client.
-        for alpn in ["h2", "http/1.1"] {
-            ask_over_tcp(server.address(), alpn, None, get("/"))
-                .await
-                .unwrap();
-        }
-        let mut client = Http3::connect(server.address()).await;
-        client.ask(get("/")).await.unwrap();
-        client.connection.close(0x100, b"");
-        drop(client);
+        Box::pin(server.warm_up()).await;
         server.rest(&fresh).await;
         server.begin().await;
         server
@@ -137,6 +129,19 @@ impl Server {
 
     fn address(&self) -> SocketAddr {
         self.running.address()
+    }
+
+    /// Has the tables made that the server and its libraries make for the first client.
+    async fn warm_up(&self) {
+        for alpn in ["h2", "http/1.1"] {
+            ask_over_tcp(self.address(), alpn, None, get("/"))
+                .await
+                .unwrap();
+        }
+        let mut client = Http3::connect(self.address()).await;
+        client.ask(get("/")).await.unwrap();
+        client.connection.close(0x100, b"");
+        drop(client);
     }
 
     /// Waits until no more is under way than on a fresh server.
@@ -157,7 +162,7 @@ impl Server {
     }
 
     /// Returns the bytes that are allocated once they stay the same.
-    async fn quiet(&self) -> i64 {
+    async fn quiet(&self) -> usize {
         let settled = async {
             let (mut bytes, mut looks) = (0, 0);
             while looks < QUIET {
@@ -176,15 +181,15 @@ impl Server {
     }
 
     /// Waits until more is allocated than this.
-    async fn grows(&self, bytes: i64) {
+    async fn grows(&self, bytes: usize) {
         let grown = async { while self.quiet().await <= bytes {} };
         soon(grown).await;
     }
 
     /// Returns the bytes allocated since the beginning, for each of so many.
     async fn held(&self, count: u64) -> u64 {
-        let held = self.quiet().await - self.before;
-        u64::try_from(held).unwrap() / count
+        let held = self.quiet().await.saturating_sub(self.before);
+        held as u64 / count
     }
 
     /// Asserts that each of so many holds at most the bound, and soon nine tenths of it.

@@ -44,7 +44,7 @@ pub(crate) async fn ask(client: &Http3) -> Stream {
 pub(crate) async fn flood(server: &Server, client: &Http3, session: StreamId, bytes: usize) {
     let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
     let payload = [9; 1000];
-    for index in 0..bytes / (payload.len() + 96) + 1 {
+    for index in 0..=bytes / (payload.len() + 96) {
         datagrams.send(session, &payload).unwrap();
         if index % 8 == 0 {
             server.quiet().await;

@@ -205,9 +205,9 @@ async fn refuse_all(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::C
         // `h3` returns only what it had before.
         let request = poll_fn(|cx| {
             let polled = late.as_mut().poll(cx);
-            for _ in counted..quic.requests.refused() {
-                quic.admit();
+            while counted < quic.requests.refused() {
                 counted += 1;
+                quic.admit();
             }
             polled
         });

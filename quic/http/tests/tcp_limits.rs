@@ -4,6 +4,7 @@ mod support;
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -22,6 +23,7 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::oneshot,
 };
+use tokio_rustls::rustls;
 
 fn serve(router: Router, change: impl FnOnce(&mut Limits)) -> Running {
     let mut limits = Limits::default();
@@ -98,7 +100,7 @@ impl http_body::Body for Endless {
 async fn a_client_that_takes_nothing_over_tcp_is_disconnected() {
     let (dropped, gone) = oneshot::channel();
     let dropped = std::sync::Mutex::new(Some(dropped));
-    let dropped = std::sync::Arc::new(dropped);
+    let dropped = Arc::new(dropped);
     let endless = any(async move || {
         let dropped = dropped.lock().unwrap().take().unwrap();
         Body::new(Endless(dropped))
@@ -181,4 +183,35 @@ async fn the_system_looks_for_clients_that_are_gone() {
     })
     .await;
     assert!((time / 2..=time).contains(&timer.1), "{timer:?}");
+}
+
+/// Returns what a server would use for a client that says hello.
+fn config_for_a_client(server: &hybriq::tls::rustls::TcpServer) -> Arc<rustls::ServerConfig> {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let client = rustls::ClientConfig::builder_with_provider(Arc::new(provider));
+    let client = client.with_safe_default_protocol_versions().unwrap();
+    let client = client.with_root_certificates(rustls::RootCertStore::empty());
+    let client = Arc::new(client.with_no_client_auth());
+    let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
+    let mut client = rustls::ClientConnection::new(client, name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    let mut acceptor = rustls::server::Acceptor::default();
+    acceptor.read_tls(&mut &hello[..]).unwrap();
+    let accepted = acceptor.accept().unwrap().expect("a whole hello");
+    server.config(&accepted.client_hello()).unwrap()
+}
+
+/// Each ticket costs decryption before anything is known of the client, and a hello has room for hundreds.
+#[tokio::test]
+async fn few_tickets_of_a_hello_are_looked_at() {
+    let server = Certificate::shared().config().tcp(["h2"]).unwrap();
+    let config = config_for_a_client(&server);
+    let ticket = config.ticketer.encrypt(b"a session").unwrap();
+    let looked_at = (0..240).filter(|_| config.ticketer.decrypt(&ticket).is_some());
+    assert_eq!(looked_at.count(), 4);
+    // Another connection is another client.
+    let other = config_for_a_client(&server);
+    let session = other.ticketer.decrypt(&ticket);
+    assert_eq!(session.as_deref(), Some(&b"a session"[..]));
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// Tables that may be larger at rest than they were when the connection or the server was fresh, each with
 /// the reason. All of them are bounded by the protocol or by a limit, and [`Census::grown_since`] leaves them
 /// out.
-pub const MAY_GROW: [(&str, &str); 12] = [
+pub const MAY_GROW: [(&str, &str); 13] = [
     (
         "ranges of received packets",
         "until a packet that acknowledges was acknowledged itself; `limits::ACK_RANGES` at most",
@@ -53,6 +53,10 @@ pub const MAY_GROW: [(&str, &str); 12] = [
     (
         "handles of the application",
         "as many as the application wants",
+    ),
+    (
+        "numbers of sessions that are over",
+        "the last 64 of a connection, so that streams that come late for them are refused at once",
     ),
 ];
 

@@ -1,12 +1,16 @@
 //! Configurations for TLS over TCP, with the certificates and policies of QUIC.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use ::rustls::client::Resumption;
 use ::rustls::crypto::{CryptoProvider, aws_lc_rs::Ticketer};
 use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
 use ::rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig, version};
 
+use super::chain::TICKETS;
 use super::client;
 use super::server::Parts;
 use super::{groups, suites, unsupported};
@@ -46,16 +50,59 @@ impl TcpServer {
         Ok(Self { policies })
     }
 
-    /// Returns the configuration for a client, whose only group is the first of the policy that the
+    /// Returns the configuration for one connection of a client, whose only group is the first of the policy that the
     /// client supports. If they have none in common, the handshake with the configuration fails with
     /// the right alert. `None` if the policy has no groups.
+    ///
+    /// # Security
+    /// Do not use it for another connection: it looks at four tickets. Clients offer one or two; a ClientHello has
+    /// room for hundreds, each of which costs decryption before anything is known of the client.
     pub fn config(&self, hello: &OfferedHello<'_>) -> Option<Arc<ServerConfig>> {
         let configs = self.policies.get(hello.server_name());
         let offered = hello.named_groups().unwrap_or_default();
         let supports = |group: Group| offered.iter().any(|offered| u16::from(*offered) == group.0);
         let mutual = configs.iter().find(|(group, _)| supports(*group));
         let (_, config) = mutual.or(configs.first())?;
-        Some(config.clone())
+        if !config.ticketer.enabled() {
+            return Some(config.clone());
+        }
+        let mut config = ServerConfig::clone(config);
+        config.ticketer = Arc::new(OfOneClient {
+            inner: config.ticketer,
+            looked_at: AtomicU32::new(0),
+        });
+        Some(Arc::new(config))
+    }
+}
+
+/// Tickets, of which a client can have a few looked at.
+#[derive(Debug)]
+struct OfOneClient {
+    inner: Arc<dyn ProducesTickets>,
+    looked_at: AtomicU32,
+}
+
+impl ProducesTickets for OfOneClient {
+    fn enabled(&self) -> bool {
+        self.inner.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.inner.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.inner.encrypt(plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let before = self.looked_at.load(Ordering::Relaxed);
+        if before >= TICKETS {
+            return None;
+        }
+        // One handshake at a time asks.
+        self.looked_at.store(before + 1, Ordering::Relaxed);
+        self.inner.decrypt(cipher)
     }
 }
 

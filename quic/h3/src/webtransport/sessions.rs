@@ -111,9 +111,8 @@ impl Sessions {
     }
 
     /// Counts what is held for the sessions, table by table. A connection whose sessions are over, with the
-    /// streams of their requests, holds nothing, as one that is fresh.
-    ///
-    /// The numbers of the last 64 sessions are not counted.
+    /// streams of their requests, holds nothing but the numbers of the last 64, which [may
+    /// grow](hybriq::proto::census::MAY_GROW).
     pub fn census(&self, census: &mut Census) {
         let table = self.lock();
         let mut open = Vec::new();
@@ -132,6 +131,7 @@ impl Sessions {
         census.add("streams without session", streams, bytes);
         let (datagrams, bytes) = table.datagrams.held();
         census.add("datagrams without session", datagrams, bytes);
+        census.add_of::<u64>("numbers of sessions that are over", table.gone.len());
         census.add("tasks of sessions", table.tasks, 0);
         drop(table);
         for session in open {

@@ -206,8 +206,8 @@ async fn refuse_all(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::C
         let request = poll_fn(|cx| {
             let polled = late.as_mut().poll(cx);
             while counted < quic.requests.refused() {
-                quic.admit();
                 counted += 1;
+                quic.admit();
             }
             polled
         });

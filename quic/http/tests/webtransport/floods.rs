@@ -130,6 +130,25 @@ async fn requests_for_sessions_count_before_they_are_answered() {
     assert_eq!(answer.status(), StatusCode::OK);
 }
 
+/// The numbers of sessions that are over are counted, and bounded.
+#[tokio::test]
+async fn the_last_sessions_are_remembered_and_counted() {
+    let mut limits = Limits::default();
+    limits.sessions = 0;
+    let host = Slow::with(limits);
+    let client = Http3::connect(host.server.address()).await;
+    for number in 1..=70 {
+        let mut refused = ask(&client).await;
+        let answer = soon(refused.recv_response()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+        let census = host.server.handle.census();
+        let remembered = census.entries("numbers of sessions that are over");
+        assert_eq!(remembered, number.min(64));
+        let grown = census.grown_since(&hybriq::Census::default());
+        assert_eq!(grown.entries("numbers of sessions that are over"), 0);
+    }
+}
+
 /// Datagrams cost their place as well, so that empty ones are bounded too.
 #[tokio::test]
 async fn datagrams_without_payload_are_bounded() {

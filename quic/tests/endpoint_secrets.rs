@@ -105,7 +105,10 @@ fn assert_kept(at: &str, other: &str) {
         !other.contains("secrets") && !other.contains("os error"),
         "{other}"
     );
-    assert!(other.contains("the log of the endpoint that closed"), "{other}");
+    assert!(
+        other.contains("the log of the endpoint that closed"),
+        "{other}"
+    );
 }
 
 #[tokio::test]

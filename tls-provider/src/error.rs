@@ -21,8 +21,9 @@ pub struct Error {
 }
 
 impl Error {
-    /// Reason that a peer receives in place of a detail that is none of its business.
-    pub const PRIVATE: &str = "the details are in the log of the endpoint that closed the connection";
+    /// Reason that a peer receives in place of a detail that stays at this end.
+    pub const PRIVATE: &str =
+        "the details are in the log of the endpoint that closed the connection";
 
     /// Makes an error of an alert and a sentence for this end's application and log. The peer receives the
     /// alert alone.

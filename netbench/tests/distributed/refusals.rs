@@ -45,7 +45,10 @@ fn another_token_or_none() {
         &["--token", "battery staple"],
     )
     .finish();
-    assert!(ran.refusal().contains("the token is not the one of this agent"));
+    assert!(
+        ran.refusal()
+            .contains("the token is not the one of this agent")
+    );
     let ran = Client::start("no-token", &agent.address.to_string(), &[]).finish();
     assert!(ran.refusal().contains("give --token"));
 }

@@ -24,7 +24,7 @@ pub enum DropReason {
     TooEarly,
     /// Too many clients wait, or too many answers.
     Overload,
-    /// Nobody can be answered at the source: its port is 0, or its address is that of no single host.
+    /// The source cannot be answered: its port is 0, or its address is not that of a single host.
     ImpossibleSource,
 }
 

@@ -170,6 +170,22 @@ async fn each<F: Future<Output = ()>>(
     requests.for_each_concurrent(at_once, request).await;
 }
 
+/// Sends numbered datagrams one after another, one for each `every` numbers, and makes requests of the rest.
+async fn beside_datagrams<D: Future<Output = ()>, R: Future<Output = ()>>(
+    numbers: Range<u64>,
+    every: u64,
+    at_once: usize,
+    datagram: impl Fn(u64) -> D,
+    request: impl Fn(u64) -> R,
+) {
+    let datagrams = numbers.start / every..numbers.end / every;
+    let requests = numbers.start - datagrams.start..numbers.end - datagrams.end;
+    tokio::join!(
+        each(datagrams, 1, datagram),
+        each(requests, at_once, request)
+    );
+}
+
 /// Returns the bytes that are allocated once they stay the same.
 async fn at_rest() -> usize {
     let settled = async {

@@ -58,7 +58,7 @@ enum Start {
     /// More bytes are needed.
     Unknown,
     Request,
-    /// A stream of the session, behind a header of so many bytes.
+    /// A stream of the session with this id, and the length of its header in bytes.
     Session(u64, usize),
 }
 

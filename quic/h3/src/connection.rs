@@ -109,10 +109,10 @@ impl Connection {
         self
     }
 
-    /// Says which limit `h3` got for the size of field sections (`max_field_section_size`). Up to
-    /// [`MAX_FIELD_SECTION`](crate::MAX_FIELD_SECTION), `h3` answers requests with more fields by 431. Beyond, and
-    /// without a limit, messages with more fields than a map can have end their stream with H3_EXCESSIVE_LOAD
-    /// before `h3` sees, and panics at, them.
+    /// States the limit on field sections that `h3` was given (`max_field_section_size`). Up to
+    /// [`MAX_FIELD_SECTION`](crate::MAX_FIELD_SECTION), `h3` answers larger requests with 431. With a larger limit, or
+    /// none, messages with more fields than a map can hold end their stream with H3_EXCESSIVE_LOAD before they
+    /// reach `h3`, which would panic.
     #[must_use]
     pub fn field_section_limit(mut self, bytes: u64) -> Self {
         self.bounded = bytes <= crate::MAX_FIELD_SECTION;
@@ -174,7 +174,7 @@ impl Connection {
         self.goaway.clone()
     }
 
-    /// Returns the requests whose fields have not come, for servers.
+    /// Returns the requests whose fields have not arrived, for servers.
     pub fn requests(&self) -> Requests {
         Requests::new(self.common.counts.clone())
     }

@@ -122,7 +122,7 @@ enum At {
     Type,
     /// The length of a frame of this type.
     Length(u64),
-    /// The payload of a DATA frame, with so many bytes left.
+    /// The payload of a DATA frame, with the number of bytes left.
     Data(u64),
     /// The payload of a frame that is not looked into.
     Other(u64),

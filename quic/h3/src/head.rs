@@ -91,7 +91,7 @@ impl<'a> ResponseHead<'a> {
     }
 }
 
-/// Encodes the HEADERS frame of a response, with room for so many bytes behind it. Returns `None` if `h3` must
+/// Encodes the HEADERS frame of a response, with `room` spare bytes behind it. Returns `None` if `h3` must
 /// do it, because it is large.
 pub(crate) fn encode(head: &ResponseHead<'_>, room: usize) -> Option<Vec<u8>> {
     let size = |name: &str, value: usize| name.len() + value + 32;
@@ -157,7 +157,7 @@ pub(crate) fn put_data_header(out: &mut Vec<u8>, len: u64) {
     }
 }
 
-/// Appends an integer with a prefix of so many bits (RFC 9204 §4.1.1), behind the bits of `first`.
+/// Appends an integer with a prefix of `bits` bits (RFC 9204 §4.1.1), after the bits of `first`.
 fn put_integer(out: &mut Vec<u8>, first: u8, bits: u8, value: usize) {
     let most = (1 << bits) - 1;
     if value < most {

@@ -36,7 +36,7 @@ pub(crate) struct Pieces {
 #[derive(Clone, Copy, Debug)]
 enum At {
     Header,
-    /// The payload of a DATA frame, with so many bytes left.
+    /// The payload of a DATA frame, with the number of bytes left.
     Data(u64),
     /// The payload of another frame.
     Other(u64),

@@ -20,10 +20,10 @@ use hybriq::proto::census::Census;
 
 use crate::{common::Counts, refusal::Resolving};
 
-/// The requests of a server's connection that `h3` has accepted, and whose fields have not come.
+/// The requests of a server's connection that `h3` has accepted and whose fields have not arrived.
 ///
-/// `h3` forgets a request only if its fields came: one that ends before, or whose reader is dropped, stays
-/// in a list for the life of the connection. Those that are read here do not.
+/// `h3` forgets a request only once its fields have arrived: one that ends earlier, or whose reader is
+/// dropped, stays in a list for the life of the connection. Requests that are read here do not.
 ///
 /// # Examples
 /// ```no_run
@@ -49,7 +49,7 @@ pub enum RequestError {
     /// The stream ended before the fields of the request. It was reset with H3_REQUEST_INCOMPLETE.
     #[error("the stream ended before the fields of the request were complete")]
     Incomplete,
-    /// The client reset the stream, with this code of HTTP/3, before the fields of the request had come.
+    /// The client reset the stream, with this code of HTTP/3, before the fields of the request had arrived.
     #[error("the client reset the stream with code {0:#x}")]
     Reset(u64),
     /// The client broke a rule or a limit.
@@ -77,12 +77,11 @@ impl Requests {
         Self(counts)
     }
 
-    /// Reads the fields of a request. The answer of `h3` to one with too many fields arrives, as that of
-    /// [`Resolving`] does.
+    /// Reads the fields of a request. As with [`Resolving`], the answer of `h3` to one with too many fields
+    /// arrives.
     ///
     /// # Errors
-    /// The stream or the connection ended before, the client broke a rule, or `h3` answered the request
-    /// itself.
+    /// The stream or the connection ended first, the client broke a rule, or `h3` answered the request itself.
     ///
     /// # Cancel safety
     /// The stream is reset with H3_REQUEST_CANCELLED if the future is dropped before it is ready.
@@ -98,8 +97,8 @@ impl Requests {
         Ok(Resolving::new(pin!(resolved.resolve())).await?)
     }
 
-    /// Counts what the connection holds beside its transport: requests without fields, frames that are not
-    /// whole, streams that do not tell yet what they are. All are 0 on a connection that is at rest.
+    /// Counts what the connection holds besides its transport: requests without fields, incomplete frames,
+    /// streams whose type has not arrived. All are 0 on a connection at rest.
     ///
     /// Only requests that are read by [`resolve`](Self::resolve), or refused, are over.
     pub fn census(&self, census: &mut Census) {

@@ -47,9 +47,9 @@ struct Opening {
 enum Start {
     /// The stream ended before its type.
     End,
-    /// A stream of this type, which takes so many bytes.
+    /// A stream of this type, and the encoded length of the type in bytes.
     Type(u64, usize),
-    /// A stream of the session, behind a header of so many bytes.
+    /// A stream of the session with this id, and the length of its header in bytes.
     Session(u64, usize),
 }
 

@@ -181,7 +181,7 @@ mod tests {
         all
     }
 
-    /// A frame of this type, with a payload of so many bytes.
+    /// A frame of this type, with a payload of `len` bytes.
     fn frame(kind: u8, len: u32) -> Vec<u8> {
         let mut frame = vec![kind];
         frame.extend((len | 0x8000_0000).to_be_bytes());

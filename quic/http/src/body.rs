@@ -163,7 +163,7 @@ pub(crate) fn length(fields: &HeaderMap) -> Result<Option<u64>, BadLength> {
 }
 
 impl Body {
-    /// Reads the whole body, of at most so many bytes. Trailers are left out.
+    /// Reads the whole body, of at most `most` bytes. Trailers are left out.
     ///
     /// # Errors
     /// The body is longer, or it ends too early.

@@ -5,13 +5,10 @@
 mod support;
 
 use axum::{Extension, Router, response::Response, routing::any};
-use bytes::Bytes;
-use http::{Method, Request, StatusCode, Version};
-use http_body_util::Empty;
+use http::{StatusCode, Version};
 use hybriq::{RecvStream, SendStream};
 use hybriq_http::{Server, Upgrade};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use support::{Certificate, Http3, Running, post, run, run_with, soon};
+use support::{Certificate, Http3, Running, agreed, post, run, run_with, soon, upgrade};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Sends everything back, behind the name of the protocol.
@@ -29,17 +26,7 @@ async fn echo(version: Version, Extension(upgrade): Extension<Upgrade>) -> Respo
         tokio::io::copy(&mut reader, &mut writer).await.unwrap();
         writer.shutdown().await.unwrap();
     });
-    let response = Response::builder();
-    let response = if version == Version::HTTP_11 {
-        let response = response.header("upgrade", "websocket");
-        response.status(StatusCode::SWITCHING_PROTOCOLS)
-    } else {
-        response.status(StatusCode::OK)
-    };
-    response
-        .header("connection", "upgrade")
-        .body("".into())
-        .unwrap()
+    agreed(version)
 }
 
 fn server() -> Running {
@@ -193,37 +180,12 @@ async fn a_reset_ends_the_stream_of_the_protocol() {
 #[tokio::test]
 async fn a_request_goes_on_as_another_protocol_over_tcp() {
     let server = server();
-    for alpn in ["h2", "http/1.1"] {
-        let io = TokioIo::new(support::connect_tls(server.address(), alpn).await.unwrap());
-        let request = Request::builder();
-        let response = if alpn == "h2" {
-            let executor = TokioExecutor::new();
-            let shake = hyper::client::conn::http2::handshake(executor, io);
-            let (mut send, connection) = soon(shake).await.unwrap();
-            tokio::spawn(connection);
-            // The client learns from the server's SETTINGS that it may.
-            soon(send.ready()).await.unwrap();
-            let protocol = hyper::ext::Protocol::from_static("websocket");
-            let request = request.method(Method::CONNECT).extension(protocol);
-            let request = request.uri("https://localhost/echo");
-            soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
-        } else {
-            let shake = hyper::client::conn::http1::handshake(io);
-            let (mut send, connection) = soon(shake).await.unwrap();
-            tokio::spawn(connection.with_upgrades());
-            let request = request.uri("/echo").header("host", "localhost");
-            let request = request.header("upgrade", "websocket");
-            let request = request.header("connection", "upgrade");
-            soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
-        };
-        let response = response.unwrap();
-        let agreed = [StatusCode::OK, StatusCode::SWITCHING_PROTOCOLS];
-        assert!(agreed.contains(&response.status()), "{alpn}: {response:?}");
-        let mut upgraded = TokioIo::new(soon(hyper::upgrade::on(response)).await.unwrap());
+    for version in [Version::HTTP_2, Version::HTTP_11] {
+        let mut upgraded = upgrade(version, server.address(), "/echo").await;
         soon(upgraded.write_all(b" ping")).await.unwrap();
         soon(upgraded.flush()).await.unwrap();
         let mut echoed = [0; 14];
         soon(upgraded.read_exact(&mut echoed)).await.unwrap();
-        assert_eq!(&echoed, b"websocket ping", "{alpn}");
+        assert_eq!(&echoed, b"websocket ping", "{version:?}");
     }
 }

@@ -136,8 +136,8 @@ pub const PARTIAL_HELLOS_BYTES: usize = PARTIAL_HELLOS * 4096;
 /// the rest must find it here after several of its probe timeouts, which double.
 pub const PARTIAL_HELLO_LIFETIME: Duration = Duration::from_secs(30);
 
-/// Probes without an answer after which a server's connection ends whose address of this machine is gone.
-/// The address may come back before.
+/// Number of unanswered probes after which a server's connection ends because this machine no longer has its
+/// address. The address may come back before that.
 pub const PROBES_FROM_NOWHERE: u32 = 3;
 
 /// Time for which 0-RTT packets that overtook their ClientHello are kept.

@@ -36,9 +36,9 @@ impl Arrival {
     }
 }
 
-/// Returns true if a datagram can be sent to this address, as to one host: it has a port, and is no
-/// address of all hosts or of a group. Nobody sends from any other address, unless it is forged, and
-/// the system refuses to answer there.
+/// Returns true if a datagram can be sent to this address as to a single host: its port is not 0, and it is
+/// neither unspecified nor a broadcast or multicast address. Other source addresses are forged, and the
+/// system refuses to send to them.
 #[must_use]
 pub const fn is_answerable(peer: SocketAddr) -> bool {
     if peer.port() == 0 {

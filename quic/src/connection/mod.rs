@@ -305,7 +305,7 @@ impl Connection {
     /// Returns what the connection holds, table by table: streams, buffers, records of packets, handles and
     /// those who wait. Names and numbers of tables may change in any version.
     ///
-    /// For tests and for diagnosis: it takes a step for each stream and each packet in flight. Once all streams
+    /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all streams
     /// are over and everything was acknowledged, it has [not grown](crate::Census::grown_since) since
     /// the handshake was confirmed.
     pub fn census(&self) -> Census {

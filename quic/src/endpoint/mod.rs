@@ -239,10 +239,10 @@ impl Endpoint {
         }
     }
 
-    /// Returns what the system said about a socket of the endpoint that failed for good: nothing but
-    /// errors came from it for 10 seconds. The endpoint is closed then: [`Endpoint::accept`] returns
+    /// Returns the system's error for a socket of the endpoint that failed permanently: for 10 seconds it
+    /// returned nothing but errors. The endpoint is then closed: [`Endpoint::accept`] returns
     /// `None`, and connections end with
-    /// [`ConnectionError::SocketFailed`](crate::ConnectionError::SocketFailed). Make a new one.
+    /// [`ConnectionError::SocketFailed`](crate::ConnectionError::SocketFailed). Create a new endpoint.
     pub fn failure(&self) -> Option<SystemError> {
         self.shared.failure()
     }
@@ -395,8 +395,8 @@ impl Endpoint {
     }
 
     /// Ends an endpoint that was [closed](Self::close) without waiting any longer for its peers, and closes
-    /// its sockets: [`Endpoint::idle`] is ready then. A peer whose CONNECTION_CLOSE was lost notices the end by
-    /// its idle timeout. Without effect before the close.
+    /// its sockets; [`Endpoint::idle`] then completes. A peer whose CONNECTION_CLOSE was lost notices the end by
+    /// its idle timeout. Has no effect before the close.
     pub fn abandon(&self) {
         self.shared.abandon();
     }

@@ -2,14 +2,27 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::world::{Settings, World, check, client_address, server_address};
-use crate::{ConnectError, ConnectionError, sync::time};
+use super::world::{CLIENT, Settings, World, check, client_address, server_address};
+use crate::{ConnectError, Connection, ConnectionError, sync::time};
 
 /// The system's error for a device that fails.
 const EIO: i32 = 5;
 
 /// Times that a worker may be polled while its socket fails.
 const POLLS: usize = 120;
+
+/// Sends a message on a stream of its own.
+async fn send(from: &Connection) {
+    let mut send = from.open_uni().await.unwrap();
+    send.write_all(b"in").await.unwrap();
+    send.finish();
+}
+
+/// Waits until the message has come.
+async fn arrives(at: &Connection) {
+    let mut recv = at.accept_uni().await.unwrap().unwrap();
+    assert_eq!(recv.read_to_end(10).await.unwrap(), b"in");
+}
 
 #[test]
 fn a_socket_that_lasts_in_error_ends_its_endpoint_with_a_reason() {
@@ -19,10 +32,8 @@ fn a_socket_that_lasts_in_error_ends_its_endpoint_with_a_reason() {
             let (network, address) = (world.network.clone(), client_address());
             let (_server, client) = world.connect().await;
             network.set_receive_error(address, Some(EIO));
-            let before = world.polls()[1];
-            time::sleep(Duration::from_secs(5)).await;
-            let polls = world.polls()[1] - before;
-            assert!(polls <= POLLS, "the worker was polled {polls} times");
+            let wait = Duration::from_secs(5);
+            world.polled_at_most(POLLS, CLIENT, wait).await;
             let errors = world.client.stats().receive_errors;
             assert!((4..30).contains(&errors), "{errors} errors");
             assert_eq!(
@@ -57,11 +68,8 @@ fn a_socket_that_recovers_goes_on() {
             time::sleep(Duration::from_millis(300)).await;
             network.set_receive_error(address, None);
             let (server, client) = world.connect().await;
-            let mut send = client.open_uni().await.unwrap();
-            send.write_all(b"in").await.unwrap();
-            send.finish();
-            let mut recv = server.accept_uni().await.unwrap().unwrap();
-            assert_eq!(recv.read_to_end(10).await.unwrap(), b"in");
+            send(&client).await;
+            arrives(&server).await;
             assert_eq!(world.client.failure(), None);
         },
     );
@@ -75,18 +83,13 @@ fn a_full_socket_that_nobody_watches_is_tried_with_pauses() {
         |world: Arc<World>| async move {
             let (network, address) = (world.network.clone(), client_address());
             let (server, client) = world.connect().await;
-            let mut send = client.open_uni().await.unwrap();
             network.set_unwatched(address);
             network.fill(address);
-            send.write_all(b"in").await.unwrap();
-            send.finish();
-            let before = world.polls()[1];
-            time::sleep(Duration::from_millis(200)).await;
-            let polls = world.polls()[1] - before;
-            assert!(polls <= POLLS, "the worker was polled {polls} times");
+            send(&client).await;
+            let wait = Duration::from_millis(200);
+            world.polled_at_most(POLLS, CLIENT, wait).await;
             network.drain(address);
-            let mut recv = server.accept_uni().await.unwrap().unwrap();
-            assert_eq!(recv.read_to_end(10).await.unwrap(), b"in");
+            arrives(&server).await;
         },
     );
 }
@@ -111,17 +114,11 @@ fn a_connect_whose_first_datagram_cannot_be_sent_ends_with_the_systems_reason() 
             }
             let (server, client) = world.connect().await;
             network.set_send_error(address, Some(ENETUNREACH));
-            let mut send = client.open_uni().await.unwrap();
-            send.write_all(b"in").await.unwrap();
-            send.finish();
+            send(&client).await;
             time::sleep(Duration::from_millis(200)).await;
             network.set_send_error(address, None);
-            let mut recv = server.accept_uni().await.unwrap().unwrap();
-            assert_eq!(
-                recv.read_to_end(10).await.unwrap(),
-                b"in",
-                "it was sent again"
-            );
+            // It is sent again.
+            arrives(&server).await;
         },
     );
 }

@@ -42,6 +42,10 @@ const POLLS: usize = 300;
 /// Bytes of stack of each task: a handshake needs a few hundred kilobytes without optimisation.
 const STACK: usize = 2 << 20;
 
+/// Numbers of the ends.
+pub(super) const SERVER: usize = 0;
+pub(super) const CLIENT: usize = 1;
+
 /// Two endpoints, and the tasks that keep them going.
 pub(super) struct World {
     pub(super) network: Network,
@@ -170,6 +174,14 @@ impl World {
         self.polls
             .each_ref()
             .map(|polls| polls.load(Ordering::Relaxed))
+    }
+
+    /// Waits, and checks that an end's worker is polled at most that often meanwhile.
+    pub(super) async fn polled_at_most(&self, most: usize, end: usize, wait: Duration) {
+        let before = self.polls()[end];
+        time::sleep(wait).await;
+        let polls = self.polls()[end] - before;
+        assert!(polls <= most, "the worker was polled {polls} times");
     }
 
     /// Connects both ends.

@@ -99,7 +99,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Begins a list of files of at most so many bytes.
+    /// Begins a list of files of at most `max_bytes`.
     pub(crate) fn new(max_bytes: u64) -> Self {
         Self {
             entries: Vec::new(),

@@ -104,7 +104,7 @@ pub(crate) enum Reason {
 }
 
 impl Refusal {
-    /// Returns what the client is told about an error of this server: not its inner affairs.
+    /// Returns the part of an error of this server that the client may know, without internal details.
     pub(crate) fn of(error: &Error) -> Self {
         let reason = match error {
             Error::Manifest(_) => Reason::Manifest,
@@ -215,7 +215,7 @@ impl Reader {
         parse(&text)
     }
 
-    /// Reads a list of files of at most so many bytes.
+    /// Reads a list of files of at most `max_bytes`.
     pub(crate) async fn list(&mut self, max_bytes: u64) -> Result<Manifest, Error> {
         let mut draft = Draft::new(max_bytes);
         loop {

@@ -55,7 +55,7 @@ impl Source {
                     }
                     None => return Ok(()),
                 },
-                // A stream that fails tells so itself.
+                // A failed stream reports its own error.
                 Some(_) = answers.join_next() => {}
             }
         }

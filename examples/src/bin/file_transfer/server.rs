@@ -37,7 +37,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushes {
     Refused,
-    /// With at most so many bytes.
+    /// Allowed up to this number of bytes.
     UpTo(u64),
 }
 

@@ -207,7 +207,7 @@ fn literal(name: &[u8], coding: Coding) -> Name {
     }
 }
 
-/// Reads a string whose length has a prefix of so many bits.
+/// Reads a string whose length has a prefix of `bits` bits.
 fn string<'a>(section: &mut &'a [u8], bits: u32) -> Option<&'a [u8]> {
     let len = usize::try_from(integer(section, bits)?).ok()?;
     let (string, rest) = section.split_at_checked(len)?;
@@ -215,7 +215,7 @@ fn string<'a>(section: &mut &'a [u8], bits: u32) -> Option<&'a [u8]> {
     Some(string)
 }
 
-/// Reads an integer with a prefix of so many bits (RFC 7541 §5.1), and up to nine bytes behind it: 63 bits, as
+/// Reads an integer with a prefix of `bits` bits (RFC 7541 §5.1), continued in up to nine bytes: 63 bits, as
 /// `h3` does.
 fn integer(section: &mut &[u8], bits: u32) -> Option<u64> {
     let most = (1_u64 << bits) - 1;

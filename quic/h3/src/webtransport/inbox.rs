@@ -18,7 +18,7 @@ pub(super) struct Inbox<K> {
 }
 
 impl<K: Copy + PartialEq> Inbox<K> {
-    /// Returns an empty queue for datagrams that cost at most so many bytes.
+    /// Returns an empty queue for datagrams that cost at most `most` bytes.
     pub(super) fn new(most: usize) -> Self {
         Self {
             entries: VecDeque::new(),

@@ -28,7 +28,7 @@ pub struct Sessions(Arc<Mutex<Table>>);
 
 /// The place of a session among those that [`Limits::sessions`] allows, from the arrival of its request.
 ///
-/// Dropping it before the session was started gives the place back, and refuses the streams that waited
+/// Dropping it before the session has started cancels the reservation, and refuses the streams that waited
 /// for the session.
 #[must_use = "dropping it cancels the reservation"]
 pub struct Reservation {
@@ -94,8 +94,8 @@ impl Sessions {
         self.lock().has_room()
     }
 
-    /// Takes a place for the session of a request, to be kept until the session is started or the request
-    /// is refused. `None` if [`Limits::sessions`] are taken: the streams of the session are refused then.
+    /// Reserves a place for the session of a request; keep it until the session is started or the request is
+    /// refused. Returns `None` if all [`Limits::sessions`] are taken: the streams of the session are then refused.
     pub fn reserve(&self, request: StreamId) -> Option<Reservation> {
         let id = request.into_inner();
         let mut table = self.lock();

@@ -69,7 +69,7 @@ struct State {
 }
 
 impl State {
-    /// Returns the state of a session whose waiting datagrams may cost so many bytes.
+    /// Returns the state of a session whose waiting datagrams may cost up to `max_datagrams` bytes.
     fn new(max_datagrams: usize) -> Self {
         Self {
             bidi: VecDeque::new(),

@@ -13,7 +13,6 @@ use http_body::Frame;
 use http_body_util::Empty;
 use hybriq::{ClientConfig, Trust};
 use hybriq_http::{Client, Http3 as Use};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -192,41 +191,6 @@ impl Pending {
             response.abort();
         }
     }
-}
-
-/// Opens the stream of another protocol at `/upgrade`, and returns the client's end.
-pub(crate) async fn upgrade(
-    version: Version,
-    server: SocketAddr,
-) -> TokioIo<hyper::upgrade::Upgraded> {
-    let alpn = if version == Version::HTTP_2 {
-        "h2"
-    } else {
-        "http/1.1"
-    };
-    let io = TokioIo::new(connect_tls(server, alpn).await.unwrap());
-    let request = Request::builder();
-    let response = if version == Version::HTTP_2 {
-        let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
-        let (mut send, connection) = soon(shake).await.unwrap();
-        tokio::spawn(connection);
-        // The client learns from the server's SETTINGS that it may.
-        soon(send.ready()).await.unwrap();
-        let protocol = hyper::ext::Protocol::from_static("websocket");
-        let request = request.method(Method::CONNECT).extension(protocol);
-        let request = request.uri("https://localhost/upgrade");
-        soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
-    } else {
-        let shake = hyper::client::conn::http1::handshake(io);
-        let (mut send, connection) = soon(shake).await.unwrap();
-        tokio::spawn(connection.with_upgrades());
-        let request = request.uri("/upgrade").header("host", "localhost");
-        let request = request.header("upgrade", "websocket");
-        let request = request.header("connection", "upgrade");
-        soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
-    };
-    let upgraded = hyper::upgrade::on(response.unwrap());
-    TokioIo::new(soon(upgraded).await.unwrap())
 }
 
 /// HEADERS of a request of extended CONNECT for the protocol `websocket` and `/upgrade`.

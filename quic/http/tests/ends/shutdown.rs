@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{Extension, Router, body::Body, response::Response, routing::any};
+use axum::{Extension, Router, body::Body, routing::any};
 use bytes::Bytes;
 use http::{Method, StatusCode, Version};
 use http_body_util::{BodyExt as _, StreamBody};
@@ -20,9 +20,9 @@ use tokio::{
 };
 
 use crate::{
-    common::{Asker, Guards, Silent, VERSIONS, connect, headers, upgrade},
+    common::{Asker, Guards, Silent, VERSIONS, connect, headers},
     early::{OneWay, begin, returning, until},
-    support::{Certificate, Http3, Running, client_config, run_with, soon},
+    support::{Certificate, Http3, Running, agreed, client_config, run_with, soon, upgrade},
 };
 
 /// Time from a shutdown to its deadline.
@@ -114,19 +114,22 @@ impl Host {
         };
         until(&format!("{what}: {}", handle.census()), left).await;
     }
-}
 
-/// Agrees to another protocol.
-fn agreed(version: Version) -> Response {
-    let response = Response::builder();
-    let response = if version == Version::HTTP_11 {
-        let response = response.header("upgrade", "websocket");
-        response.status(StatusCode::SWITCHING_PROTOCOLS)
-    } else {
-        response.status(StatusCode::OK)
-    };
-    let response = response.header("connection", "upgrade");
-    response.body(Body::empty()).unwrap()
+    /// Opens the stream of another protocol. Returns the client, and the end that the service has.
+    async fn upgraded(&mut self, version: Version) -> (Box<dyn std::any::Any>, Upgraded) {
+        let client: Box<dyn std::any::Any> = if version == Version::HTTP_3 {
+            let client = Http3::connect(self.address()).await;
+            let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+            soon(send.write_all(&connect())).await.unwrap();
+            Box::new((client, send, recv))
+        } else {
+            Box::new(upgrade(version, self.address(), "/upgrade").await)
+        };
+        match soon(self.kept.recv()).await {
+            Some(Kept::Upgraded(held)) => (client, held),
+            _ => panic!("an upgrade"),
+        }
+    }
 }
 
 /// A body of more than anybody takes.
@@ -174,17 +177,7 @@ async fn a_shutdown_ends_although_a_client_takes_nothing() {
 async fn a_shutdown_ends_although_streams_of_other_protocols_are_held() {
     for version in VERSIONS {
         let mut host = Host::new();
-        let client: Box<dyn std::any::Any> = if version == Version::HTTP_3 {
-            let client = Http3::connect(host.address()).await;
-            let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
-            soon(send.write_all(&connect())).await.unwrap();
-            Box::new((client, send, recv))
-        } else {
-            Box::new(upgrade(version, host.address()).await)
-        };
-        let Some(Kept::Upgraded(mut held)) = soon(host.kept.recv()).await else {
-            panic!("an upgrade");
-        };
+        let (client, mut held) = host.upgraded(version).await;
         // One is read from meanwhile, and the read fails.
         let (mut read, mut write) = tokio::io::split(&mut held);
         let reading = async {
@@ -210,17 +203,7 @@ async fn a_shutdown_ends_although_streams_of_other_protocols_are_held() {
 async fn a_shutdown_ends_although_nobody_polls_what_is_held() {
     for version in VERSIONS {
         let mut host = Host::new();
-        let client: Box<dyn std::any::Any> = if version == Version::HTTP_3 {
-            let client = Http3::connect(host.address()).await;
-            let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
-            soon(send.write_all(&connect())).await.unwrap();
-            Box::new((client, send, recv))
-        } else {
-            Box::new(upgrade(version, host.address()).await)
-        };
-        let Some(Kept::Upgraded(mut held)) = soon(host.kept.recv()).await else {
-            panic!("an upgrade");
-        };
+        let (client, mut held) = host.upgraded(version).await;
         host.end(&format!("{version:?}")).await;
         let read = soon(held.read(&mut [0])).await;
         assert!(!matches!(read, Ok(1..)), "{version:?}: {read:?}");

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, pin::Pin, task::Poll, time::Duration};
 
-use axum::{Extension, Router, body::Body, response::Response, routing::any};
+use axum::{Extension, Router, response::Response, routing::any};
 use http::{StatusCode, Version};
 use hybriq::TransportConfig;
 use hybriq_http::{Server, Upgrade};
@@ -12,8 +12,8 @@ use tokio::{
 };
 
 use crate::{
-    common::{VERSIONS, connect, upgrade},
-    support::{Certificate, Http3, run_with, soon},
+    common::{VERSIONS, connect},
+    support::{Certificate, Http3, agreed, run_with, soon, upgrade},
 };
 
 /// Writes until there is no room, and then does nothing. Tells how much was accepted.
@@ -32,15 +32,7 @@ fn write(version: Version, upgrade: Upgrade, accepted: mpsc::UnboundedSender<usi
         accepted.send(all).unwrap();
         std::future::pending::<()>().await;
     });
-    let response = Response::builder();
-    let response = if version == Version::HTTP_11 {
-        let response = response.header("upgrade", "websocket");
-        response.status(StatusCode::SWITCHING_PROTOCOLS)
-    } else {
-        response.status(StatusCode::OK)
-    };
-    let response = response.header("connection", "upgrade");
-    response.body(Body::empty()).unwrap()
+    agreed(version)
 }
 
 #[tokio::test]
@@ -62,7 +54,7 @@ async fn what_a_tunnel_accepted_leaves_without_another_call() {
             let all = soon(told.recv()).await.unwrap();
             arrives(version, all, read_frames(recv, all)).await;
         } else {
-            let mut stream = upgrade(version, server.address()).await;
+            let mut stream = upgrade(version, server.address(), "/upgrade").await;
             let all = soon(told.recv()).await.unwrap();
             let mut data = vec![0; all];
             arrives(version, all, async {

@@ -65,7 +65,7 @@ async fn a_client_that_gives_up_many_requests_keeps_its_download() {
     }
 }
 
-/// A client that does not mind is told to leave. Its download is finished first; then the connection ends.
+/// A client that ignores the refusals gets GOAWAY. Its download is finished first; then the connection ends.
 #[tokio::test]
 async fn a_flood_of_cancelled_requests_ends_the_connection_after_its_download() {
     for version in VERSIONS {

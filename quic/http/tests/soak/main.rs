@@ -48,6 +48,9 @@ const REQUESTS: u64 = 100_000;
 /// Parts after each of which everything comes to rest and is counted.
 const PARTS: u64 = 10;
 
+/// Requests after which connections wait for each other, so that none is idle until it times out.
+const ROUND: usize = 5000;
+
 /// Requests under way at once on a connection.
 const AT_ONCE: usize = 16;
 
@@ -169,6 +172,22 @@ async fn each<F: Future<Output = ()>>(
     requests.for_each_concurrent(at_once, request).await;
 }
 
+/// Sends numbered datagrams one after another, one for each `every` numbers, and makes requests of the rest.
+async fn beside_datagrams<D: Future<Output = ()>, R: Future<Output = ()>>(
+    numbers: Range<u64>,
+    every: u64,
+    at_once: usize,
+    datagram: impl Fn(u64) -> D,
+    request: impl Fn(u64) -> R,
+) {
+    let datagrams = numbers.start / every..numbers.end / every;
+    let requests = numbers.start - datagrams.start..numbers.end - datagrams.end;
+    tokio::join!(
+        each(datagrams, 1, datagram),
+        each(requests, at_once, request)
+    );
+}
+
 /// Returns the bytes that are allocated once they stay the same.
 async fn at_rest() -> usize {
     let settled = async {
@@ -197,7 +216,10 @@ async fn what_is_allocated_does_not_grow_with_the_number_of_requests() {
     let mut seen = Vec::new();
     for part in 0..PARTS {
         let numbers = requests * part / PARTS..requests * (part + 1) / PARTS;
-        soak.run(&numbers, AT_ONCE).await;
+        for start in numbers.clone().step_by(ROUND) {
+            let end = numbers.end.min(start + ROUND as u64);
+            soak.run(&(start..end), AT_ONCE).await;
+        }
         let bytes = at_rest().await;
         println!(
             "{:>9} requests: {bytes} B, {:?}",

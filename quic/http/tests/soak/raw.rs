@@ -7,7 +7,7 @@ use hybriq::{Census, ClientConfig, Connection, Endpoint, RecvStream, SendStream,
 use tokio::time::timeout;
 
 use crate::{
-    LONG, each,
+    LONG, beside_datagrams,
     support::{Certificate, soon},
 };
 
@@ -42,17 +42,9 @@ impl Raw {
 
     pub(crate) async fn run(&self, requests: Range<u64>, at_once: usize) {
         // A tenth are datagrams.
-        let datagrams = requests.start / 10..requests.end / 10;
-        let streams = requests.start - datagrams.start..requests.end - datagrams.end;
-        let datagrams = async {
-            for number in datagrams {
-                self.datagram(number).await;
-            }
-        };
-        tokio::join!(
-            datagrams,
-            each(streams, at_once, |number| self.request(number))
-        );
+        let datagram = |number| self.datagram(number);
+        let request = |number| self.request(number);
+        beside_datagrams(requests, 10, at_once, datagram, request).await;
         self.drain().await;
     }
 

@@ -9,7 +9,7 @@ use hybriq_http::webtransport::{self, RecvStream, SendStream, Session, StreamErr
 use tokio::time::timeout;
 
 use crate::{
-    LONG, each,
+    LONG, beside_datagrams,
     support::{Certificate, client_config, soon},
 };
 
@@ -66,17 +66,9 @@ impl Chat {
 
     pub(crate) async fn run(&self, requests: Range<u64>, at_once: usize) {
         // Half are datagrams.
-        let datagrams = requests.start / 2..requests.end / 2;
-        let streams = requests.start - datagrams.start..requests.end - datagrams.end;
-        let datagrams = async {
-            for number in datagrams {
-                self.datagram(number).await;
-            }
-        };
-        tokio::join!(
-            datagrams,
-            each(streams, at_once, |number| self.request(number))
-        );
+        let datagram = |number| self.datagram(number);
+        let request = |number| self.request(number);
+        beside_datagrams(requests, 2, at_once, datagram, request).await;
         while timeout(Duration::ZERO, self.session.recv_datagram())
             .await
             .is_ok()

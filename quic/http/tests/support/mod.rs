@@ -12,8 +12,14 @@ use std::{
     time::Duration,
 };
 
-use axum::{Extension, Router, body::Bytes, response::Response, routing::any};
-use http_body_util::{BodyExt as _, Full};
+use axum::{
+    Extension, Router,
+    body::{Body, Bytes},
+    response::Response,
+    routing::any,
+};
+use http::{Method, Request, StatusCode, Version};
+use http_body_util::{BodyExt as _, Empty, Full};
 use hybriq::{
     Census, CertificateDer, ClientConfig, Endpoint, Identity, PrivateKeyDer, ServerConfig, Trust,
 };
@@ -292,6 +298,55 @@ pub async fn ask_over_tcp(
     let (parts, body) = response.map_err(std::io::Error::other)?.into_parts();
     let body = body.collect().await.map_err(std::io::Error::other)?;
     Ok(http::Response::from_parts(parts, body.to_bytes()))
+}
+
+/// Returns the response that agrees to another protocol.
+pub fn agreed(version: Version) -> Response {
+    let response = Response::builder();
+    let response = if version == Version::HTTP_11 {
+        let response = response.header("upgrade", "websocket");
+        response.status(StatusCode::SWITCHING_PROTOCOLS)
+    } else {
+        response.status(StatusCode::OK)
+    };
+    let response = response.header("connection", "upgrade");
+    response.body(Body::empty()).unwrap()
+}
+
+/// Opens the stream of another protocol over TCP, and returns the client's end.
+pub async fn upgrade(
+    version: Version,
+    server: SocketAddr,
+    path: &str,
+) -> TokioIo<hyper::upgrade::Upgraded> {
+    let alpn = if version == Version::HTTP_2 {
+        "h2"
+    } else {
+        "http/1.1"
+    };
+    let io = TokioIo::new(connect_tls(server, alpn).await.unwrap());
+    let request = Request::builder();
+    let response = if version == Version::HTTP_2 {
+        let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
+        let (mut send, connection) = soon(shake).await.unwrap();
+        tokio::spawn(connection);
+        // The client learns from the server's SETTINGS that it may.
+        soon(send.ready()).await.unwrap();
+        let protocol = hyper::ext::Protocol::from_static("websocket");
+        let request = request.method(Method::CONNECT).extension(protocol);
+        let request = request.uri(format!("https://localhost{path}"));
+        soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
+    } else {
+        let shake = hyper::client::conn::http1::handshake(io);
+        let (mut send, connection) = soon(shake).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        let request = request.uri(path).header("host", "localhost");
+        let request = request.header("upgrade", "websocket");
+        let request = request.header("connection", "upgrade");
+        soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
+    };
+    let upgraded = hyper::upgrade::on(response.unwrap());
+    TokioIo::new(soon(upgraded).await.unwrap())
 }
 
 pub fn get(path: &str) -> http::Request<Bytes> {

@@ -6,7 +6,7 @@ use crate::{census::Census, connection::owners::Carried, recovery::Settled};
 impl Connection {
     /// Returns what the connection holds, table by table.
     ///
-    /// For tests and for diagnosis: it takes a step for each stream and each packet in flight. Once all
+    /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all
     /// streams are over and everything was acknowledged, it has [not grown](Census::grown_since) since the
     /// handshake was confirmed.
     pub fn census(&self) -> Census {

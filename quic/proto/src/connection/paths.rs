@@ -41,7 +41,7 @@ pub struct Refused {
 pub enum RefusalCause {
     /// This machine does not have the address to send from.
     OwnAddress,
-    /// There is no way to the peer, or nobody receives there.
+    /// There is no route to the peer, or nothing listens there.
     Peer,
 }
 
@@ -144,9 +144,8 @@ impl Connection {
         self.on_path_outcome(now, outcome);
     }
 
-    /// Handles datagrams that the system refused to send. They are lost like any others: what a
-    /// connection does about it never depends on the word of the system alone, once its peer was heard
-    /// of.
+    /// Handles datagrams that the system refused to send. They count as lost: once the connection has
+    /// heard from its peer, it never acts on the word of the system alone.
     pub fn on_refused(&mut self, now: Instant, refused: Refused) {
         if self.state.is_closed() {
             return;
@@ -170,10 +169,10 @@ impl Connection {
     /// Handles the report of a router or a host that a datagram did not arrive (ICMP), with as much of the
     /// datagram as it repeats.
     ///
-    /// Anybody can send such reports. One counts only before anything came from the server, and if it
-    /// repeats the connection id of the first packet, which nobody knows who has not seen that. That
-    /// nobody listens on the port is then final; that there is no way to the host may be over soon,
-    /// and is final once a probe met it again.
+    /// Anybody can send such reports. One counts only before anything was received from the server, and
+    /// only if it quotes the connection id of the first packet, which proves that its sender has seen that
+    /// packet. A closed port is then final; a missing route may be temporary, and is final once a
+    /// probe has met it again.
     pub fn on_reported(
         &mut self,
         now: Instant,
@@ -193,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection silently because the socket that it uses failed for good.
+    /// Ends the connection silently because the socket that it uses failed permanently.
     pub fn on_socket_failed(&mut self, now: Instant, reason: SystemError) {
         if self.state.is_closed() {
             self.state.on_end();

@@ -98,8 +98,8 @@ pub struct TransportError {
     pub frame: Option<FrameType>,
     /// The frame and the rule, for humans.
     pub reason: Cow<'static, str>,
-    /// True if the reason is for this end alone, because it may tell of this machine: the peer receives
-    /// [`hybriq_tls::Error::PRIVATE`] instead.
+    /// True if the reason stays at this end, because it may reveal details of this machine: the peer
+    /// receives [`hybriq_tls::Error::PRIVATE`] instead.
     pub is_private: bool,
 }
 
@@ -192,7 +192,7 @@ impl From<Eof> for TransportError {
 /// | the only path breaks, and none is left to return to | `TimedOut` | `TimedOut` |
 /// | the handshake is not complete in time, although the peer answered | `HandshakeTimedOut` | `HandshakeTimedOut` |
 /// | the server never answers | `NoAnswer` | - |
-/// | the system cannot send to the server, or is told that nobody receives there, before anything came from it | `Unreachable` | - |
+/// | the system cannot send to the server, or learns that nothing listens there, before anything is received from it | `Unreachable` | - |
 /// | the address of this machine that a server's connection uses is gone | `AddressGone` | `TimedOut` |
 /// | the socket of the endpoint fails for good | `SocketFailed` | `TimedOut` |
 /// | the server speaks none of the client's versions | `VersionMismatch` | - |
@@ -278,8 +278,8 @@ pub enum ConnectionError {
     /// The peer supports none of our versions.
     #[error("the peer supports none of our QUIC versions")]
     VersionMismatch,
-    /// The system cannot send to the server, or was told that nobody receives there, before anything
-    /// came from it.
+    /// The system cannot send to the server, or learned that nothing listens there, before anything was
+    /// received from it.
     #[error("cannot reach {peer}: {reason}; {}", reason.remedy())]
     Unreachable {
         /// Address of the server.
@@ -288,8 +288,8 @@ pub enum ConnectionError {
         #[source]
         reason: SystemError,
     },
-    /// The address of this machine that the connection used is gone, and it could not move to another: a
-    /// server's cannot, because its client knows no other.
+    /// This machine no longer has the address that the connection used, and the connection could not move
+    /// to another: a server's cannot, because its client knows no other.
     #[error("this machine no longer has the address {address}: {reason}; connect again")]
     AddressGone {
         /// The address.
@@ -298,7 +298,7 @@ pub enum ConnectionError {
         #[source]
         reason: SystemError,
     },
-    /// The socket of the endpoint failed for good, and the endpoint with it.
+    /// The socket of the endpoint failed permanently, and the endpoint with it.
     #[error("the socket of this endpoint failed: {0}; create a new endpoint")]
     SocketFailed(#[source] SystemError),
 }

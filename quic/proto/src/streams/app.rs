@@ -62,8 +62,8 @@ impl Streams {
         Ok(written)
     }
 
-    /// Returns the bytes that the next write takes, at least so many, or the whole send buffer if that is
-    /// smaller. Nobody else takes of it.
+    /// Returns the bytes that the next write accepts: at least `least`, or the whole send buffer if that is
+    /// smaller. No other stream uses this room.
     pub fn room(&mut self, id: StreamId, least: usize) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
         send.check_room(self.limits.send_room(), least as u64)
@@ -233,8 +233,8 @@ impl Streams {
         self.unacknowledged()
     }
 
-    /// Returns the streams with data that waits for nothing but the peer: for its acknowledgement, or for
-    /// more credit. It takes a step for each stream that is not over.
+    /// Returns the streams whose data waits only for the peer: for an acknowledgement or for more credit. The
+    /// cost is proportional to the number of open streams.
     pub fn blocked(&self) -> impl Iterator<Item = Blocked> + '_ {
         let connection = self.send_credit.limit();
         let is_out_of_credit = self.send_credit.available() == 0;

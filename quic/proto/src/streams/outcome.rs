@@ -35,7 +35,7 @@ pub enum StreamEvent {
 pub struct Blocked {
     /// The stream.
     pub id: StreamId,
-    /// Number that changes whenever the peer takes something of the stream, or allows more.
+    /// Number that changes whenever the peer acknowledges data of the stream, or allows more.
     pub progress: u64,
 }
 

@@ -30,8 +30,8 @@ pub enum OfferedHosts {
     /// The server's own host, at any port that the rules allow.
     #[default]
     Same,
-    /// Any host. Who can set a field of a response can have the client send a few datagrams to a host of its
-    /// choice, and learns where else the client is known by an offer of its own (RFC 7838 §9.4).
+    /// Any host. Whoever controls a response field can then make the client send a few datagrams to a host of
+    /// their choice, and can track the client by offering each one a different host (RFC 7838 §9.4).
     Any,
 }
 

@@ -152,7 +152,7 @@ impl Watch {
         });
     }
 
-    /// Ends connections without requests, the oldest first, until so many bytes are free.
+    /// Ends connections without requests, the oldest first, until `beyond` bytes are free.
     fn shed(&self, mut beyond: u64) {
         if beyond == 0 {
             return;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{
     Pair, client_address,
-    forged::{forge, pair},
+    forged::{forge, quiet},
     server_address,
 };
 use crate::{
@@ -16,14 +16,6 @@ use crate::{
     limits,
     packet::{Cid, Space},
 };
-
-fn established() -> Pair {
-    let mut pair = pair();
-    pair.run();
-    pair.server.events();
-    pair.client.events();
-    pair
-}
 
 /// Returns the server's close after the client sent these frames.
 fn server_closes(
@@ -74,7 +66,7 @@ fn new_cid(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
 /// Proves: security 3 cid-limit-violations-close
 #[test]
 fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
-    let mut pair = established();
+    let mut pair = quiet();
     // The client issued as many ids as it may right after the handshake.
     let closed = server_closes(&mut pair, |out| {
         assert!(out.write(&new_cid(limits::PEER_CIDS as u64, 0)));
@@ -91,7 +83,7 @@ fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
 /// Proves: security 3 retire-prior-to-stuffing-closes
 #[test]
 fn stuffing_with_retire_prior_to_closes_with_connection_id_limit_error() {
-    let mut pair = established();
+    let mut pair = quiet();
     // Each frame retires the ids before it, and no RETIRE_CONNECTION_ID is acknowledged.
     let mut sequence = limits::PEER_CIDS as u64;
     let mut closed = None;
@@ -135,7 +127,7 @@ fn new_connection_ids_that_make_no_sense_close() {
         ),
     ];
     for (frames, code) in cases {
-        let mut pair = established();
+        let mut pair = quiet();
         let closed = server_closes(&mut pair, |out| {
             for frame in frames {
                 assert!(out.write(frame));
@@ -143,12 +135,12 @@ fn new_connection_ids_that_make_no_sense_close() {
         });
         assert_eq!(closed, Some((code, Some(FrameType::NEW_CONNECTION_ID))));
     }
-    let mut pair = established();
+    let mut pair = quiet();
     let repeated = server_closes(&mut pair, |out| {
         assert!(out.write(&new_cid(9, 9)) && out.write(&new_cid(9, 9)));
     });
     assert_eq!(repeated, None);
-    let mut pair = established();
+    let mut pair = quiet();
     let empty = NewConnectionId {
         cid: Cid::EMPTY,
         ..new_cid(9, 9)
@@ -170,7 +162,7 @@ fn new_connection_ids_that_make_no_sense_close() {
 #[test]
 fn retirements_of_what_cannot_be_retired_close() {
     for sequence in [limits::LOCAL_CIDS as u64, 1 << 61, 0] {
-        let mut pair = established();
+        let mut pair = quiet();
         // Packets of the client go to number 0.
         let closed = server_closes(&mut pair, |out| {
             assert!(out.write(&RetireConnectionId { sequence }));
@@ -187,7 +179,7 @@ fn retirements_of_what_cannot_be_retired_close() {
 /// Proves: security 3 retire-floods-are-paced
 #[test]
 fn a_client_that_retires_ids_in_a_hurry_gets_others_at_a_bounded_rate() {
-    let mut pair = established();
+    let mut pair = quiet();
     let issued = |pair: &mut Pair| pair.server.connection().local_cids().count();
     let before = issued(&mut pair);
     let mut newest = limits::LOCAL_CIDS as u64 - 1;
@@ -281,7 +273,7 @@ fn packets_without_the_quic_bit_are_taken_by_who_announced_it() {
 /// Proves: rfc9000 11 no-reset-while-there-is-state
 #[test]
 fn what_does_not_open_elicits_no_reset_from_who_knows_the_connection() {
-    let mut pair = established();
+    let mut pair = quiet();
     let mut datagram = forge(pair.client.connection(), Space::Data, 100, |out| {
         assert!(out.ping());
     });

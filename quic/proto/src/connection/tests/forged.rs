@@ -29,6 +29,15 @@ pub(super) fn pair() -> Pair {
     )
 }
 
+/// Returns an established pair whose events were taken.
+pub(super) fn quiet() -> Pair {
+    let mut pair = pair();
+    pair.run();
+    pair.server.events();
+    pair.client.events();
+    pair
+}
+
 /// Returns a pair whose server has the whole ClientHello and has not answered yet.
 pub(super) fn with_client_hello() -> Pair {
     let mut pair = pair();

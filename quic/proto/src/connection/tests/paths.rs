@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Pair, Side, client_address,
-    forged::{forge, pair},
+    forged::{forge, pair, quiet},
     server_address,
 };
 use crate::config::TransportConfig;
@@ -29,15 +29,6 @@ fn port(number: u16) -> SocketAddr {
 
 fn elsewhere(number: u8) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, number], 40_000))
-}
-
-/// Returns an established, idle pair.
-fn quiet() -> Pair {
-    let mut pair = pair();
-    pair.run();
-    pair.server.events();
-    pair.client.events();
-    pair
 }
 
 fn receive(side: &mut Side, pair_now: std::time::Instant, from: SocketAddr, datagram: &[u8]) {

@@ -2,7 +2,7 @@
 
 use std::{io, net::IpAddr, time::Duration};
 
-use super::{Pair, Side, client_address, forged::pair, server_address};
+use super::{Pair, Side, client_address, forged::quiet, server_address};
 use crate::{
     connection::{Event, RefusalCause, Refused},
     endpoint::{Arrival, Local},
@@ -47,14 +47,6 @@ fn learn(from: &mut Side, to: &mut Side, now: std::time::Instant) {
 /// Returns the id of the server's that the client sends to.
 fn used_cid(pair: &mut Pair) -> crate::packet::Cid {
     *pair.client.connection().cids.peer.active()
-}
-
-fn quiet() -> Pair {
-    let mut pair = pair();
-    pair.run();
-    pair.server.events();
-    pair.client.events();
-    pair
 }
 
 #[test]

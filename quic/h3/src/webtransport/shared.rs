@@ -54,12 +54,26 @@ pub(super) struct Shared {
     capsules: Notify,
 }
 
+/// A sending end.
+#[derive(Clone, Copy)]
+struct Sending {
+    /// Size of the header.
+    header: u64,
+    /// True once the application is through with it. The data may be under way.
+    left: bool,
+}
+
+/// Number of sending ends from which on a session looks for those that the peer has.
+const FEW: usize = 16;
+
 struct State {
     bidi: VecDeque<Arrived>,
     uni: VecDeque<Arrived>,
     datagrams: Inbox<()>,
-    /// Sending ends that are open, each with the size of its header.
-    sending: BTreeMap<u64, u64>,
+    /// Sending ends that are open or whose data is under way.
+    sending: BTreeMap<u64, Sending>,
+    /// Number of them from which on those that the peer has are removed.
+    most_sending: usize,
     receiving: BTreeSet<u64>,
     draining: bool,
     /// True once the peer was asked to end the session soon.
@@ -76,12 +90,21 @@ impl State {
             uni: VecDeque::new(),
             datagrams: Inbox::new(max_datagrams),
             sending: BTreeMap::new(),
+            most_sending: FEW,
             receiving: BTreeSet::new(),
             draining: false,
             asked_to_drain: false,
             capsules: VecDeque::new(),
             end: None,
         }
+    }
+
+    /// Forgets the sending ends that the application has left and of which the peer has everything.
+    fn forget_delivered(&mut self, connection: &Connection) {
+        let is_under_way = |id: u64| !connection.is_delivered(StreamId(id));
+        self.sending
+            .retain(|id, sending| !sending.left || is_under_way(*id));
+        self.most_sending = FEW.max(2 * self.sending.len());
     }
 }
 
@@ -200,7 +223,8 @@ impl Shared {
 
     /// Counts what is held for the session, table by table.
     pub(super) fn census(&self, census: &mut Census) {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.forget_delivered(&self.connection);
         let queued = state.bidi.len() + state.uni.len();
         let heads = state.bidi.iter().chain(&state.uni).map(Arrived::len);
         let bytes = queued * size_of::<Arrived>() + heads.sum::<usize>();
@@ -225,15 +249,22 @@ impl Shared {
         if let Some(end) = &state.end {
             return Err(end.clone());
         }
-        state
-            .sending
-            .extend(send.map(|(id, header)| (id.0, header)));
+        if state.sending.len() >= state.most_sending {
+            state.forget_delivered(&self.connection);
+        }
+        let left = false;
+        let send = send.map(|(id, header)| (id.0, Sending { header, left }));
+        state.sending.extend(send);
         state.receiving.extend(recv.map(|id| id.0));
         Ok(())
     }
 
-    pub(super) fn forget_send(&self, id: StreamId) {
-        self.lock().sending.remove(&id.0);
+    /// Notes that the application is through with a sending end. Its data, or its reset, may be under way until
+    /// the session ends.
+    pub(super) fn leave_send(&self, id: StreamId) {
+        if let Some(sending) = self.lock().sending.get_mut(&id.0) {
+            sending.left = true;
+        }
     }
 
     pub(super) fn forget_recv(&self, id: StreamId) {
@@ -278,7 +309,7 @@ impl Shared {
         let ended = std::mem::replace(&mut *state, State::new(0));
         state.end = Some(end);
         drop(state);
-        for (id, header) in ended.sending {
+        for (id, Sending { header, .. }) in ended.sending {
             self.connection
                 .reset_stream(StreamId(id), SESSION_GONE, header);
         }

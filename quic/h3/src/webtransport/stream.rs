@@ -163,7 +163,7 @@ impl SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        self.shared.forget_send(self.stream.id());
+        self.shared.leave_send(self.stream.id());
         if self.open {
             self.reset(0);
         }

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use crate::support::{Certificate, Http3, Running, get, run_with, soon};
+use crate::support::{Certificate, Http3, Running, client_config, get, run_with, soon};
 use axum::{Extension, Router, routing::any};
 use h3::quic::StreamId;
 use http::{Method, Request, StatusCode};
-use hybriq::{ServerConfig, TransportConfig};
+use hybriq::{Endpoint, ServerConfig, TransportConfig};
 use hybriq_http::{
     Server,
     webtransport::{Limits, Session, WebTransport},
@@ -147,6 +147,77 @@ async fn the_last_sessions_are_remembered_and_counted() {
         let grown = census.grown_since(&hybriq::Census::default());
         assert_eq!(grown.entries("numbers of sessions that are over"), 0);
     }
+}
+
+/// Returns a request for a session: extended CONNECT to `/chat`, with names and values as they are.
+fn connect() -> Vec<u8> {
+    let mut section = vec![0, 0, 0xcf, 0xd7, 0x50, 9];
+    section.extend(b"localhost\x51\x05/chat\x27\x02:protocol\x0cwebtransport");
+    [&[1, section.len() as u8][..], &section].concat()
+}
+
+/// What the service has finished and a client does not take ends with its session.
+#[tokio::test]
+async fn finished_streams_end_with_their_session() {
+    const SESSIONS: usize = 20;
+    let mut host = Slow::with(Limits::default());
+    host.answers.add_permits(SESSIONS);
+    // A client that takes 256 bytes of each stream, and reads none.
+    let transport = TransportConfig::new()
+        .initial_stream_receive_window(256)
+        .stream_receive_window(256);
+    let config = client_config(&Certificate::shared()).transport(transport);
+    let endpoint = Endpoint::client(config).unwrap();
+    let client = soon(endpoint.connect(host.server.address(), "localhost"))
+        .await
+        .unwrap();
+    // SETTINGS: extended CONNECT, datagrams, and WebTransport of draft 02.
+    let settings = [0, 4, 9, 8, 1, 0x33, 1, 0xab, 0x60, 0x37, 0x42, 1];
+    let mut control = soon(client.open_uni()).await.unwrap();
+    soon(control.write_all(&settings)).await.unwrap();
+    for _ in 0..SESSIONS {
+        let (mut send, mut recv) = soon(client.open_bidi()).await.unwrap();
+        soon(send.write_all(&connect())).await.unwrap();
+        let session = soon(host.sessions.recv()).await.unwrap();
+        let server = session.connection().clone();
+        let mut stream = soon(session.open_uni()).await.unwrap();
+        soon(stream.write_all(&[7; 10_000])).await.unwrap();
+        stream.finish().unwrap();
+        drop(stream);
+        assert!(!server.blocked_streams().is_empty());
+        send.finish();
+        soon(session.closed()).await;
+        assert!(server.blocked_streams().is_empty(), "they were reset");
+        drop(session);
+        // The answer and the end of the request's own stream.
+        let _ = soon(recv.read_to_end(1000)).await;
+    }
+    drop((control, client));
+}
+
+/// A session that lives forgets the streams that the client has.
+#[tokio::test]
+async fn delivered_streams_are_forgotten() {
+    let mut host = Slow::with(Limits::default());
+    host.answers.add_permits(1);
+    let client = Http3::connect(host.server.address()).await;
+    let mut request = ask(&client).await;
+    soon(request.recv_response()).await.unwrap();
+    let session = soon(host.sessions.recv()).await.unwrap();
+    for _ in 0..50 {
+        let mut stream = soon(session.open_uni()).await.unwrap();
+        stream.reset(1);
+        let id = stream.id();
+        drop(stream);
+        soon(async {
+            while !session.connection().is_delivered(id) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    let census = host.server.handle.census();
+    assert_eq!(census.entries("ends of streams of sessions"), 0);
 }
 
 /// Datagrams cost their place as well, so that empty ones are bounded too.

@@ -7,7 +7,7 @@ use hybriq::{Census, ReadError};
 use hybriq_h3::Payload;
 
 use crate::{
-    LONG, each,
+    LONG, client_config, each,
     support::{self, ask, get, post, soon},
 };
 
@@ -15,7 +15,7 @@ pub(crate) struct Http3(support::Http3);
 
 impl Http3 {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self(support::Http3::connect(address).await)
+        Self(support::Http3::with(address, client_config()).await)
     }
 
     pub(crate) async fn run(&self, requests: Range<u64>, at_once: usize) {

@@ -89,7 +89,7 @@ impl Http3 {
                 tokio::task::yield_now().await;
                 stream.stop_sending(Code::H3_REQUEST_CANCELLED);
             }
-            7 => self.incomplete().await,
+            7 => self.incomplete(number / 16).await,
             8..12 => {
                 let body = number.to_be_bytes().repeat(30);
                 let page = soon(ask(&mut requests, post("/", body.clone())))
@@ -104,22 +104,26 @@ impl Http3 {
         }
     }
 
-    /// Opens streams that end before they have the fields of a request.
-    async fn incomplete(&self) {
+    /// Opens a stream that ends before it has the fields of a request.
+    async fn incomplete(&self, number: u64) {
+        let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
         // Nothing, an unknown frame, fields that are too long, half a frame.
-        for bytes in [&[][..], &[0x21, 1, 7], &[1, 0x80, 1, 0x86, 0xa0], &[1]] {
-            let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
-            send.write_all(bytes).await.unwrap();
-            if bytes == [1] {
-                send.reset(Code::H3_REQUEST_CANCELLED.value());
-            } else {
-                send.finish();
-            }
-            let end = soon(recv.read_to_end(LONG)).await;
-            assert!(
-                matches!(end, Err(ReadError::Reset(_))),
-                "{bytes:x?}: {end:?}"
-            );
+        let bytes = match number % 4 {
+            0 => &[][..],
+            1 => &[0x21, 1, 7],
+            2 => &[1, 0x80, 1, 0x86, 0xa0],
+            _ => &[1],
+        };
+        send.write_all(bytes).await.unwrap();
+        if bytes == [1] {
+            send.reset(Code::H3_REQUEST_CANCELLED.value());
+        } else {
+            send.finish();
         }
+        let end = soon(recv.read_to_end(LONG)).await;
+        assert!(
+            matches!(end, Err(ReadError::Reset(_))),
+            "{bytes:x?}: {end:?}"
+        );
     }
 }

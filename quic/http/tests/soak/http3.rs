@@ -7,7 +7,7 @@ use hybriq::{Census, ReadError};
 use hybriq_h3::Payload;
 
 use crate::{
-    LONG, each,
+    LONG, client_config, each,
     support::{self, ask, get, post, soon},
 };
 
@@ -15,7 +15,7 @@ pub(crate) struct Http3(support::Http3);
 
 impl Http3 {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self(support::Http3::connect(address).await)
+        Self(support::Http3::with(address, client_config()).await)
     }
 
     pub(crate) async fn run(&self, requests: Range<u64>, at_once: usize) {
@@ -89,7 +89,7 @@ impl Http3 {
                 tokio::task::yield_now().await;
                 stream.stop_sending(Code::H3_REQUEST_CANCELLED);
             }
-            7 => self.incomplete().await,
+            7 => self.incomplete(number / 16).await,
             8..12 => {
                 let body = number.to_be_bytes().repeat(30);
                 let page = soon(ask(&mut requests, post("/", body.clone())))
@@ -104,22 +104,26 @@ impl Http3 {
         }
     }
 
-    /// Opens streams that end before they have the fields of a request.
-    async fn incomplete(&self) {
+    /// Opens a stream that ends before it has the fields of a request.
+    async fn incomplete(&self, number: u64) {
+        let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
         // Nothing, an unknown frame, fields that are too long, half a frame.
-        for bytes in [&[][..], &[0x21, 1, 7], &[1, 0x80, 1, 0x86, 0xa0], &[1]] {
-            let (mut send, mut recv) = soon(self.0.connection.open_bidi()).await.unwrap();
-            send.write_all(bytes).await.unwrap();
-            if bytes == [1] {
-                send.reset(Code::H3_REQUEST_CANCELLED.value());
-            } else {
-                send.finish();
-            }
-            let end = soon(recv.read_to_end(LONG)).await;
-            assert!(
-                matches!(end, Err(ReadError::Reset(_))),
-                "{bytes:x?}: {end:?}"
-            );
+        let bytes = match number % 4 {
+            0 => &[][..],
+            1 => &[0x21, 1, 7],
+            2 => &[1, 0x80, 1, 0x86, 0xa0],
+            _ => &[1],
+        };
+        send.write_all(bytes).await.unwrap();
+        if bytes == [1] {
+            send.reset(Code::H3_REQUEST_CANCELLED.value());
+        } else {
+            send.finish();
         }
+        let end = soon(recv.read_to_end(LONG)).await;
+        assert!(
+            matches!(end, Err(ReadError::Reset(_))),
+            "{bytes:x?}: {end:?}"
+        );
     }
 }

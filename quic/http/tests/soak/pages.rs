@@ -4,13 +4,10 @@ use std::{net::SocketAddr, ops::Range, sync::Mutex};
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
-use hybriq::{Census, ClientConfig, Trust};
+use hybriq::Census;
 use hybriq_http::{Body, Client, Http3};
 
-use crate::{
-    LONG, each, silent,
-    support::{Certificate, soon},
-};
+use crate::{IDLE, LONG, client_config, each, silent, support::soon};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
@@ -31,11 +28,10 @@ impl Pages {
             Version::Http2 => Http3::Off,
             Version::Http3 => Http3::Only,
         };
-        let trust = Trust::roots_der([Certificate::shared().der()]);
-        let builder = Client::builder().http3(http3);
+        let builder = Client::builder().http3(http3).idle_timeout(IDLE);
         let builder = builder.resolve("localhost", [server]);
         Self {
-            client: builder.build(ClientConfig::new().trust(trust)).unwrap(),
+            client: builder.build(client_config()).unwrap(),
             server,
             seen: Mutex::default(),
         }

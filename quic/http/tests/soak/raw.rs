@@ -3,13 +3,10 @@
 use std::{ops::Range, time::Duration};
 
 use bytes::Bytes;
-use hybriq::{Census, ClientConfig, Connection, Endpoint, RecvStream, SendStream, Trust};
+use hybriq::{Census, Connection, Endpoint, RecvStream, SendStream};
 use tokio::time::timeout;
 
-use crate::{
-    LONG, beside_datagrams,
-    support::{Certificate, soon},
-};
+use crate::{LONG, beside_datagrams, client_config, server_config, support::soon};
 
 /// Time after which a datagram is taken for lost.
 const LOST: Duration = Duration::from_millis(200);
@@ -23,10 +20,8 @@ pub(crate) struct Raw {
 
 impl Raw {
     pub(crate) async fn connect() -> Self {
-        let certificate = Certificate::shared();
-        let server = Endpoint::server("127.0.0.1:0", certificate.config().alpn(["raw"])).unwrap();
-        let trust = Trust::roots_der([certificate.der()]);
-        let client = Endpoint::client(ClientConfig::new().alpn(["raw"]).trust(trust)).unwrap();
+        let server = Endpoint::server("127.0.0.1:0", server_config().alpn(["raw"])).unwrap();
+        let client = Endpoint::client(client_config().alpn(["raw"])).unwrap();
         let connected = client.connect(server.local_address(), "localhost");
         let accepted = async { server.accept().await.unwrap().accept().await };
         let (connected, accepted) = soon(async { tokio::join!(connected, accepted) }).await;

@@ -8,10 +8,7 @@ use hybriq::{Census, Endpoint};
 use hybriq_http::webtransport::{self, RecvStream, SendStream, Session, StreamError, WebTransport};
 use tokio::time::timeout;
 
-use crate::{
-    LONG, beside_datagrams,
-    support::{Certificate, client_config, soon},
-};
+use crate::{LONG, beside_datagrams, client_config, support::soon};
 
 /// Time after which a datagram is taken for lost.
 const LOST: Duration = Duration::from_millis(200);
@@ -55,7 +52,7 @@ async fn answer(mut send: SendStream, mut recv: RecvStream) -> Result<(), Stream
 
 impl Chat {
     pub(crate) async fn connect(server: SocketAddr) -> Self {
-        let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+        let endpoint = Endpoint::client(client_config()).unwrap();
         let request = Request::get(format!("https://localhost:{}/chat", server.port()));
         let session = webtransport::connect(&endpoint, request.body(()).unwrap());
         Self {

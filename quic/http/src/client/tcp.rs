@@ -116,6 +116,9 @@ async fn http2(
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIME)
+        // h2 counts late frames of cancelled streams too, over the life of the connection: a bound would end it
+        // after a thousand. Resets cost a client as little as the frames that they answer.
+        .max_local_error_reset_streams(None)
         .max_header_list_size(settings.header_list.try_into().unwrap_or(u32::MAX));
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let task = drive(connection, facts.usage.clone(), settings.idle_time);

@@ -10,15 +10,20 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
-use http_body_util::{Full, channel::Channel};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    routing::any,
+};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use http_body_util::{BodyExt as _, Full, channel::Channel};
 use hybriq_http::{Client, Http3};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio_rustls::{TlsAcceptor, rustls};
 
 use crate::{
-    common::{bytes, client_with, config, get, post},
+    common::{bytes, client, client_with, config, get, post, uri},
     support::{Certificate, Running, run, soon},
 };
 
@@ -211,4 +216,31 @@ fn runtimes_come_and_go() {
             assert_eq!(response.unwrap().status(), http::StatusCode::OK);
         }
     }
+}
+
+/// Data of responses that were given up still arrives after their streams were forgotten.
+#[tokio::test]
+async fn a_client_that_gives_up_many_responses_over_http2_keeps_its_connection() {
+    static PAGE: [u8; 200_000] = [7; 200_000];
+    let held = async || {
+        let begin = stream::iter([Ok::<_, std::io::Error>("begin")]);
+        Body::from_stream(begin.chain(stream::pending()))
+    };
+    let router = Router::new()
+        .route("/page", any(async || Bytes::from_static(&PAGE)))
+        .route("/held", any(held));
+    let server = run(router);
+    let client = client(Http3::Off);
+    let ask = async |path| {
+        let response = soon(client.get(uri(server.address(), path))).await;
+        response.unwrap().into_body()
+    };
+    let mut download = ask("/held").await;
+    soon(download.frame()).await.unwrap().unwrap();
+    for _ in 0..3000 {
+        drop(ask("/page").await);
+    }
+    let rest = download.frame().now_or_never();
+    assert!(rest.is_none(), "the download ended: {rest:?}");
+    assert_eq!(server.handle.connections(), 1);
 }

@@ -110,7 +110,7 @@ const ROWS: &[(&str, &str, &str)] = &[
         "an_ignored_client_hears_nothing",
     ),
     (
-        "the system cannot send to the server, or is told that nobody receives there, before anything came from it",
+        "the system cannot send to the server, or learns that nothing listens there, before anything is received from it",
         "tests/endpoint/refused_sends.rs",
         "a_closed_port_ends_a_connect_at_once",
     ),

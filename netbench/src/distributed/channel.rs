@@ -55,7 +55,7 @@ impl Channel {
                 Some(line) => Ok(Some(line.to_owned())),
                 None => Err(io::Error::new(
                     ErrorKind::InvalidData,
-                    "the token is not the one of this agent, or the greetings were changed on the way",
+                    "the token is not this agent's, or somebody in between changed what was said",
                 )),
             },
             (line, _) => Ok(line),

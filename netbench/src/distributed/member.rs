@@ -99,7 +99,7 @@ impl Control {
         hello.check()?;
         if let Some(token) = token {
             if hello.nonce.is_none() {
-                return Err("this agent requires a token: give --token".to_owned());
+                return Err("this agent asks for a token: give --token".to_owned());
             }
             self.prove(token, &welcome, &line).await?;
         }
@@ -120,7 +120,7 @@ impl Control {
                 self.0.set_seal(seal);
                 Ok(())
             }
-            Some(_) => Err("the token is not the one of this agent".to_owned()),
+            Some(_) => Err("the token is not this agent's".to_owned()),
             None => Err("it hung up".to_owned()),
         }
     }

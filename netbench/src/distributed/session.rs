@@ -261,7 +261,7 @@ impl Control {
 
 fn understand<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     serde_json::from_str::<Result<T, String>>(line)
-        .map_err(|_| "it does not speak the protocol of `netbench server`".to_owned())?
+        .map_err(|_| "it does not speak as `netbench server` does".to_owned())?
 }
 
 #[cfg(test)]

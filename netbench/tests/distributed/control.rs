@@ -165,7 +165,7 @@ fn only_the_token_opens_the_port() {
     assert!(answer.get("Ok").is_some(), "{answer}");
 }
 
-/// An attacker between the two forwards the greetings and the proof, and then continues by itself.
+/// Somebody between the two passes the greetings and the proof on, and goes on alone.
 #[test]
 fn a_connection_cannot_be_taken_over() {
     let agent = Agent::start(&["--token", "correct horse"]);

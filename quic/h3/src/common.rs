@@ -95,7 +95,7 @@ impl Counts {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Counts the bytes that a stream holds, which it held so many of before.
+    /// Updates the count of the bytes that a stream holds, given their number before.
     pub(crate) fn on_held(&self, before: usize, now: usize) {
         if before == 0 {
             self.holding.fetch_add(1, Ordering::Relaxed);

@@ -27,7 +27,7 @@ pub struct Field {
 pub enum Decoded {
     /// All fields were given.
     Whole,
-    /// The section refers to entries that have not come: it is to be decoded again when
+    /// The section refers to entries that have not arrived. Decode it again when
     /// [`Decoder::next_unblocked`] names its stream.
     Blocked,
     /// The fields are larger than allowed (RFC 9114 §4.2.2). Some were given.
@@ -82,7 +82,7 @@ impl Arena<'_> {
 
 impl Decoder {
     /// Makes a decoder for the settings SETTINGS_QPACK_MAX_TABLE_CAPACITY, in bytes, and
-    /// SETTINGS_QPACK_BLOCKED_STREAMS, and for field sections of at most so many bytes (RFC 9114 §4.2.2).
+    /// SETTINGS_QPACK_BLOCKED_STREAMS, and for field sections of at most `most_fields` bytes (RFC 9114 §4.2.2).
     pub const fn new(capacity: usize, blocked_streams: usize, most_fields: u64) -> Self {
         Self {
             table: Table::new(),
@@ -261,7 +261,8 @@ impl Decoder {
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut arena = Arena {
-            all: BytesMut::new(),
+            // Huffman code makes some strings longer; those get memory of their own.
+            all: BytesMut::with_capacity(section.len()),
             scratch: &mut scratch,
         };
         let mut size = 0_u64;
@@ -274,6 +275,8 @@ impl Decoder {
                 give(field);
             }
         }
+        scratch.clear();
+        scratch.shrink_to(SCRATCH);
         self.scratch = scratch;
         if prefix.required > 0 {
             put_integer(&mut self.instructions, 0x80, 7, stream);
@@ -421,6 +424,9 @@ impl Decoder {
         }
     }
 }
+
+/// Bytes of the buffer for one string that are kept between sections.
+const SCRATCH: usize = 1 << 10;
 
 const GONE: &str = "an entry that is not in the table";
 

@@ -12,8 +12,10 @@ use super::{
     table::{OVERHEAD, Table, size_of},
 };
 
-/// Sections of a stream that may wait for their acknowledgement; later ones refer to no entry.
-const SECTIONS: usize = 8;
+/// Sections that may wait for their acknowledgement: of a stream, and of all. Later ones refer to no entry, so
+/// that a peer that acknowledges nothing costs no more.
+const SECTIONS_OF_STREAM: usize = 8;
+const SECTIONS: usize = 256;
 
 /// A field to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Encoder {
     known: u64,
     /// Sections that are not acknowledged, by stream.
     sent: BTreeMap<u64, VecDeque<Sent>>,
+    /// Number of sections in it.
+    unacknowledged: usize,
     /// Number of those sections whose oldest entry this is.
     pins: BTreeMap<u64, u32>,
     history: History,
@@ -95,6 +99,7 @@ impl Encoder {
             most_blocked: 0,
             known: 0,
             sent: BTreeMap::new(),
+            unacknowledged: 0,
             pins: BTreeMap::new(),
             history: History::default(),
             names: Names::default(),
@@ -105,7 +110,7 @@ impl Encoder {
     }
 
     /// Takes the peer's SETTINGS_QPACK_MAX_TABLE_CAPACITY and SETTINGS_QPACK_BLOCKED_STREAMS. The table has at
-    /// most so many bytes of our own choice.
+    /// most `own` bytes, whatever the peer allows.
     pub fn set_peer(&mut self, capacity: u64, blocked_streams: u64, own: usize) {
         let capacity = usize::try_from(capacity).unwrap_or(usize::MAX);
         self.most_entries = (capacity / OVERHEAD) as u64;
@@ -128,8 +133,8 @@ impl Encoder {
         self.table.memory() + self.lines.capacity() * size_of_line() + self.begun.capacity()
     }
 
-    /// Encodes a field section of a stream behind what is in `section`. What the peer must know for it goes
-    /// behind what is in `instructions`, and is to be sent on the encoder stream, no later than the section.
+    /// Encodes a field section of a stream, appending it to `section`. The instructions that it needs are appended
+    /// to `instructions`; send them on the encoder stream before the section or together with it.
     pub fn encode<'f>(
         &mut self,
         stream: u64,
@@ -147,11 +152,7 @@ impl Encoder {
             oldest: None,
             required: 0,
         };
-        let is_full = self
-            .sent
-            .get(&stream)
-            .is_some_and(|sent| sent.len() >= SECTIONS);
-        let uses_table = self.table.capacity() > 0 && !is_full;
+        let uses_table = self.table.capacity() > 0 && self.has_room_for_section(stream);
         let mut lines = std::mem::take(&mut self.lines);
         lines.clear();
         for field in fields.clone() {
@@ -169,7 +170,14 @@ impl Encoder {
                 .or_default()
                 .push_back(Sent { required, oldest });
             *self.pins.entry(oldest).or_default() += 1;
+            self.unacknowledged += 1;
         }
+    }
+
+    /// Returns true if a section of a stream may wait for its acknowledgement.
+    fn has_room_for_section(&self, stream: u64) -> bool {
+        let of_stream = self.sent.get(&stream).map_or(0, VecDeque::len);
+        of_stream < SECTIONS_OF_STREAM && self.unacknowledged < SECTIONS
     }
 
     /// Returns true if a section of a stream may refer to entries that may not have come (RFC 9204 §2.1.2).
@@ -229,7 +237,7 @@ impl Encoder {
         }
     }
 
-    /// Notes a field, and returns what came before.
+    /// Records a field, and returns how often it was seen before.
     fn past(&mut self, field: FieldRef<'_>, (name, whole): (u32, u32), known: Option<u64>) -> Past {
         if field.sensitive {
             return self.names.note(name, 0, false);
@@ -342,7 +350,7 @@ impl Encoder {
         Some(self.table.insert(name, value, note))
     }
 
-    /// Evicts entries until there are so many bytes of room. Returns false if there cannot be.
+    /// Evicts entries until `bytes` more fit. Returns false if there cannot be.
     fn make_room(
         &mut self,
         bytes: usize,
@@ -452,6 +460,7 @@ impl Encoder {
     }
 
     fn unpin(&mut self, sent: Sent) {
+        self.unacknowledged -= 1;
         if let Some(count) = self.pins.get_mut(&sent.oldest) {
             *count -= 1;
             if *count == 0 {

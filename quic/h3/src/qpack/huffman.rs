@@ -42,7 +42,7 @@ struct Step {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Goes on.
+    /// No code ends here.
     Inner,
     /// Completes a byte.
     Byte,

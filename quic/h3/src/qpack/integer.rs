@@ -41,7 +41,7 @@ impl<'b> Reader<'b> {
         self.rest.first().copied()
     }
 
-    /// Takes an integer whose prefix has so many bits.
+    /// Takes an integer with a prefix of `prefix` bits.
     pub(super) fn integer(&mut self, prefix: u32) -> Result<u64, Stop> {
         let (&first, mut rest) = self.rest.split_first().ok_or(Stop::Incomplete)?;
         let most = u64::from(u8::MAX >> (8 - prefix));
@@ -69,7 +69,7 @@ impl<'b> Reader<'b> {
         Ok(value)
     }
 
-    /// Takes a string whose length has a prefix of so many bits, behind the bit that says if it is in Huffman
+    /// Takes a string whose length has a prefix of `prefix` bits, after the bit that tells if it is in Huffman
     /// code. A string that came is at most `most` bytes long.
     pub(super) fn string(&mut self, prefix: u32, most: usize) -> Result<Coded<'b>, Stop> {
         let first = self.peek().ok_or(Stop::Incomplete)?;
@@ -101,7 +101,7 @@ impl Coded<'_> {
     }
 }
 
-/// Writes an integer whose prefix has so many bits, with these bits before it.
+/// Writes an integer with a prefix of `prefix` bits, after the bits of `before`.
 pub(super) fn put_integer(out: &mut Vec<u8>, before: u8, prefix: u32, value: u64) {
     let most = u8::MAX >> (8 - prefix);
     if value < u64::from(most) {

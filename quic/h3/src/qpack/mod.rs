@@ -1,7 +1,7 @@
 //! QPACK: compression of field sections (RFC 9204).
 //!
-//! [`Encoder`] and [`Decoder`] do no I/O: they take what came on the peer's QPACK streams, and give what is to
-//! be sent on ours. A connection has one of each.
+//! [`Encoder`] and [`Decoder`] do no I/O: they take the bytes of the peer's QPACK streams, and return the bytes to
+//! send on ours. A connection has one of each.
 
 mod decoder;
 mod encoder;

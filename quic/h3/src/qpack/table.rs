@@ -94,7 +94,7 @@ impl<M> Table<M> {
         self.make_room(0);
     }
 
-    /// Evicts entries until there are so many bytes of room. Returns false if there cannot be.
+    /// Evicts entries until `bytes` more fit. Returns false if there cannot be.
     pub(super) fn make_room(&mut self, bytes: usize) -> bool {
         if bytes > self.capacity {
             return false;

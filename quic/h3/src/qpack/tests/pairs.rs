@@ -1,6 +1,6 @@
 //! An encoder and a decoder that are far from each other: streams come late, in pieces, or not at all.
 
-use super::super::{Decoded, Decoder, Encoder, FieldRef};
+use super::super::{Decoded, Decoder, Encoder, FieldRef, integer::put_integer};
 
 /// RFC 9204 Appendix B.
 #[test]
@@ -207,6 +207,39 @@ fn sensitive_values_are_in_no_table() {
         assert!(fields[0].never_indexed && fields[0].value == secret.value);
     }
     assert!(encoder.inserted() <= 1, "the name alone");
+}
+
+/// A peer that acknowledges nothing costs no more with every section; one that catches up gets the table again.
+#[test]
+fn sections_without_acknowledgement_are_bounded() {
+    let mut encoder = Encoder::new();
+    encoder.set_peer(4096, 1_000_000, 4096);
+    let field = FieldRef {
+        name: b"x-name",
+        value: b"the same value again",
+        sensitive: false,
+    };
+    let (mut answers, mut instructions) = (Vec::new(), Vec::new());
+    let mut referring = |encoder: &mut Encoder, streams: std::ops::Range<u64>| {
+        let encode = |stream: &u64| {
+            let mut section = Vec::new();
+            encoder.encode(
+                *stream,
+                [field].into_iter(),
+                &mut section,
+                &mut instructions,
+            );
+            section[0] != 0
+        };
+        streams.filter(encode).collect::<Vec<_>>()
+    };
+    let sent = referring(&mut encoder, 0..2000);
+    assert_eq!(sent.len(), 256);
+    for stream in sent {
+        put_integer(&mut answers, 0x80, 7, stream);
+    }
+    encoder.on_decoder_stream(&answers).unwrap();
+    assert_eq!(referring(&mut encoder, 2000..2010).len(), 10);
 }
 
 #[test]

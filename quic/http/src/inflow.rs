@@ -15,14 +15,32 @@ use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// Bytes that a client may send on a connection before they are read.
+pub(crate) const WINDOW: u32 = 1 << 20;
+
 /// Bytes of a buffer that h2 reads frames into. The smallest part of a body keeps it whole.
-const BUFFER: u64 = 8 << 10;
+pub(crate) const BUFFER: u64 = 8 << 10;
+
+/// Bytes of a frame that waits to be read, besides its data.
+const FRAME: u64 = 512;
+
+/// Length from which on h2 does not hold a DATA frame against the client.
+const GOOD_FRAME: u64 = 256;
+
+/// Most bytes of memory that bodies which are not read take, in the frames that cost most: those which fill the
+/// window, and shorter ones until h2 ends the connection.
+pub(crate) const MOST: u64 = {
+    let window = WINDOW as u64;
+    let frames = window / GOOD_FRAME + window / 2 / (GOOD_FRAME - 1);
+    frames * (BUFFER + FRAME)
+};
 
 /// Length of the preface of a client (RFC 9113 §3.4).
 const PREFACE: u64 = 24;
 
-/// Type of DATA frames (RFC 9113 §6.1).
+/// Type of DATA frames, and their flag for padding (RFC 9113 §6.1).
 const DATA: u8 = 0;
+const PADDED: u8 = 0x8;
 
 /// Counts what the bodies of a connection take that came and were not read: for each DATA frame its length, or the
 /// buffer that it may keep.
@@ -34,10 +52,12 @@ pub(crate) struct Inflow {
 }
 
 impl Inflow {
-    /// Returns the bytes that are not read.
+    /// Returns the bytes that are not read: no more than the window allows, since the data of streams that were
+    /// reset arrives, is not held, and is never read.
     pub(crate) fn unread(&self) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
-        self.arrived.load(Ordering::Relaxed).saturating_sub(taken)
+        let arrived = self.arrived.load(Ordering::Relaxed);
+        arrived.saturating_sub(taken).min(MOST)
     }
 
     /// Forgets frames that came for no body, when there is none.
@@ -55,7 +75,7 @@ impl Inflow {
     }
 }
 
-/// Returns what a frame with so many bytes takes. Frames without data do not reach the body.
+/// Returns the memory that a frame with `len` bytes of data takes. Frames without data do not reach the body.
 fn cost(len: u64) -> u64 {
     if len == 0 { 0 } else { len.max(BUFFER) }
 }
@@ -67,6 +87,8 @@ struct Position {
     rest: u64,
     header: [u8; 9],
     have: usize,
+    /// Length of a DATA frame whose next byte is the length of its padding.
+    padded: Option<u64>,
 }
 
 impl Position {
@@ -75,12 +97,16 @@ impl Position {
             rest: PREFACE,
             header: [0; 9],
             have: 0,
+            padded: None,
         }
     }
 
-    /// Follows the next bytes. Calls `on_data` with the length of each DATA frame.
+    /// Follows the next bytes. Calls `on_data` with the length of the data of each DATA frame.
     fn follow(&mut self, mut bytes: &[u8], mut on_data: impl FnMut(u64)) {
-        while !bytes.is_empty() {
+        while let Some(&first) = bytes.first() {
+            if let Some(len) = self.padded.take() {
+                on_data(len.saturating_sub(1 + u64::from(first)));
+            }
             if self.rest > 0 {
                 let len = usize::try_from(self.rest).unwrap_or(usize::MAX);
                 let (passed, behind) = bytes.split_at(len.min(bytes.len()));
@@ -98,11 +124,13 @@ impl Position {
             self.have += part.len();
             bytes = behind;
             if self.have == self.header.len() {
-                let [high, middle, low, kind, ..] = self.header;
+                let [high, middle, low, kind, flags, ..] = self.header;
                 self.rest = u32::from_be_bytes([0, high, middle, low]).into();
                 self.have = 0;
-                if kind == DATA {
-                    on_data(self.rest);
+                match kind {
+                    DATA if flags & PADDED != 0 && self.rest > 0 => self.padded = Some(self.rest),
+                    DATA => on_data(self.rest),
+                    _ => {}
                 }
             }
         }
@@ -219,12 +247,22 @@ mod tests {
     #[test]
     fn data_frames_are_found_in_any_parts() {
         let mut stream = vec![b'P'; PREFACE as usize];
-        for (kind, len) in [(4, 0), (0, 300), (1, 7), (0, 0), (0, 1)] {
+        for (kind, flags, len) in [
+            (4, 0, 0),
+            (0, 0, 300),
+            (1, 0, 7),
+            (0, 0, 0),
+            (0, 0, 1),
+            (0, PADDED, 50),
+            (0, PADDED, 8),
+        ] {
             let len: u16 = len;
             let [high, low] = len.to_be_bytes();
-            stream.extend([0, high, low, kind, 0, 0, 0, 0, 1]);
-            // Payloads look like headers.
-            stream.resize(stream.len() + usize::from(len), 0);
+            stream.extend([0, high, low, kind, flags, 0, 0, 0, 1]);
+            // Payloads look like headers, and 7 bytes of padding.
+            let first = u8::from(flags == PADDED) * 7;
+            let payload = std::iter::once(first).chain(std::iter::repeat(0));
+            stream.extend(payload.take(usize::from(len)));
         }
         for size in 1..stream.len() {
             let mut position = Position::new();
@@ -232,7 +270,7 @@ mod tests {
             for part in stream.chunks(size) {
                 position.follow(part, |len| found.push(len));
             }
-            assert_eq!(found, [300, 0, 1], "in parts of {size}");
+            assert_eq!(found, [300, 0, 1, 42, 0], "in parts of {size}");
         }
     }
 
@@ -249,5 +287,15 @@ mod tests {
         assert_eq!(inflow.unread(), 0);
         inflow.on_arrived(1);
         assert_eq!(inflow.unread(), BUFFER);
+    }
+
+    /// Data of streams that were reset reaches no body, however much comes.
+    #[test]
+    fn no_more_counts_than_the_windows_allow() {
+        let inflow = Inflow::default();
+        for _ in 0..=MOST / BUFFER {
+            inflow.on_arrived(1);
+        }
+        assert_eq!(inflow.unread(), MOST);
     }
 }

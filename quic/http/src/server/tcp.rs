@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
-    inflow::{Followed, Incoming},
+    inflow::{self, Followed, Incoming},
 };
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
@@ -52,9 +52,8 @@ pub(super) const STREAMS: u32 = 100;
 /// Streams of a connection of HTTP/2 that the server may have to reset for errors of the client.
 const LOCAL_RESETS: usize = 1024;
 
-/// Bytes that a client of HTTP/2 may send on a stream, and on a connection, before they are read.
-const STREAM_WINDOW: u32 = 1 << 20;
-pub(super) const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Bytes that a client of HTTP/2 may send on a stream before they are read: all that it may on the connection.
+const STREAM_WINDOW: u32 = inflow::WINDOW;
 
 /// Bytes of a response that HTTP/2 takes beyond the client's credit.
 pub(super) const SEND_BUFFER: usize = 400 << 10;
@@ -256,7 +255,7 @@ fn builder(
         .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
         .max_local_error_reset_streams(LOCAL_RESETS)
         .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_connection_window_size(inflow::WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         .max_frame_size(FRAME)
         .keep_alive_interval(limits.stall_time)

@@ -3,7 +3,7 @@
 use hybriq::{Direction, ServerConfig};
 
 use super::{Features, tcp};
-use crate::{Limits, webtransport};
+use crate::{Limits, inflow, webtransport};
 
 /// Bytes of a field that cannot be saved: its name, and what each counts for besides (RFC 9114 §4.2.2).
 const LEAST_FIELD: u64 = 33;
@@ -40,15 +40,6 @@ const HTTP2: u64 = 32 << 10;
 
 /// Bytes of a request over HTTP/2, without its fields.
 const HTTP2_REQUEST: u64 = 8 << 10;
-
-/// Bytes of a buffer that frames of HTTP/2 are read into. A part of a body keeps it whole.
-const READ_BUFFER: u64 = 8 << 10;
-
-/// Bytes of a frame of HTTP/2 that waits to be read, besides its data.
-const FRAME: u64 = 512;
-
-/// Length from which on a DATA frame is not held against the client.
-const GOOD_FRAME: u64 = 256;
 
 /// Bytes of a frame of HTTP/2 that waits to be sent, besides its data.
 const SENT_FRAME: u64 = 640;
@@ -125,8 +116,6 @@ impl WorstCaseMemory {
         let streams = config.most_peer_streams(Direction::Uni);
         let sessions = features.webtransport;
         let buffer = list.max(tcp::LEAST_BUFFER as u64);
-        let window = u64::from(tcp::CONNECTION_WINDOW);
-        let frames = window / GOOD_FRAME + window / 2 / (GOOD_FRAME - 1);
         let parts = tcp::SEND_BUFFER as u64 / PART + 1;
         let at_once = u64::from(tcp::STREAMS);
         Self {
@@ -139,8 +128,8 @@ impl WorstCaseMemory {
             http1: HTTP1_REQUEST + 2 * buffer + HTTP1_FIELDS + HTTP1_BODY,
             http1_response: buffer + PART,
             http2: HTTP2,
-            http2_requests: at_once * (HTTP2_REQUEST + 2 * (fields + READ_BUFFER)),
-            http2_bodies: frames * (READ_BUFFER + FRAME),
+            http2_requests: at_once * (HTTP2_REQUEST + 2 * (fields + inflow::BUFFER)),
+            http2_bodies: inflow::MOST,
             http2_responses: at_once * parts * (PART + SENT_FRAME),
         }
     }
@@ -167,7 +156,7 @@ impl WorstCaseMemory {
         }
     }
 
-    /// Returns the bytes of a server with so many workers of QUIC, and connections of both kinds.
+    /// Returns the bytes of a server with these numbers of workers of QUIC and of connections of both kinds.
     pub const fn total(&self, workers: u64, quic_connections: u64, tcp_connections: u64) -> u64 {
         let quic = self.per_quic_connection().saturating_mul(quic_connections);
         let tcp = self.per_tcp_connection().saturating_mul(tcp_connections);

@@ -98,7 +98,7 @@ impl Client {
         self.send_with(path, 0).await
     }
 
-    /// Sends a GET with so many fields `accept` besides, each of 38 to 41 bytes (RFC 9114 §4.2.2).
+    /// Sends a GET with this number of additional `accept` fields, each of 38 to 41 bytes (RFC 9114 §4.2.2).
     pub(crate) async fn send_with(&mut self, path: &str, fields: usize) -> Option<Asked> {
         Some(Asked(match self {
             Self::Http1(stream) => {
@@ -174,7 +174,7 @@ impl Client {
     }
 }
 
-/// Waits until the server has so many connections.
+/// Waits until the server has this number of connections.
 pub(crate) async fn connections(handle: &Handle, count: usize) {
     soon(async {
         while handle.connections() != count {

@@ -23,7 +23,7 @@ async fn is_refused(version: Version, address: SocketAddr) -> bool {
     }
 }
 
-/// A server with so many connections refuses others, and takes them again once one has left.
+/// A server at its limit of connections refuses others, and accepts them again once one has closed.
 #[tokio::test]
 async fn connections_beyond_the_limit_are_refused() {
     for version in VERSIONS {

@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use hybriq::tls::Side;
 use hybriq_proto::{
     endpoint::Setup,
-    packet::{Cid, PacketNumber},
+    wire::packet::{Cid, PacketNumber},
 };
 use hybriq_sim::{Datagram, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join};
 

@@ -1,6 +1,6 @@
 //! Every frame decoder, on a payload that starts with a type it knows.
 
-use hybriq_proto::{frame::Frame, packet::Kind, wire::Reader};
+use hybriq_proto::wire::{Reader, frame::Frame, packet::Kind};
 
 /// Proves: security 1 arbitrary-bytes-are-errors-or-frames
 #[test]

@@ -1,6 +1,6 @@
 //! Datagrams up to the point where their packets fail authentication.
 
-use hybriq_proto::packet::{
+use hybriq_proto::wire::packet::{
     Cid, Decoded, PacketNumber, Packets, Version, decode, initial_direction,
 };
 use hybriq_tls::Side;

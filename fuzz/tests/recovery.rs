@@ -15,10 +15,13 @@ use hybriq::{
     tls::Side,
 };
 use hybriq_proto::{
-    frame::EcnCounts,
-    packet::{PacketNumber, Space},
-    recovery::{Ack, Amplification, Config, Context, Outcome, Pacing, Progress, Recovery},
-    recovery::{Held, SentPacket},
+    owners::recovery::{
+        Ack, Amplification, Config, Context, Held, Outcome, Pacing, Progress, Recovery, SentPacket,
+    },
+    wire::{
+        frame::EcnCounts,
+        packet::{PacketNumber, Space},
+    },
 };
 
 const SIZE: u16 = 1200;

@@ -7,7 +7,7 @@ mod support;
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use hybriq::tls::{Level, Secret, Side, Suite};
-use hybriq_proto::{
+use hybriq_proto::wire::{
     frame::FrameWriter,
     packet::{
         Cid, DirectionKeys, Header, KeyPhase, Kind, PacketNumber, SpinValue, Version,

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use hybriq_proto::{
-    packet::Cid,
-    token::{Binding, Ring},
+    remembered::token::{Binding, Ring},
+    wire::packet::Cid,
 };
 
 fn bindings() -> [Binding; 2] {

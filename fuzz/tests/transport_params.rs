@@ -1,6 +1,6 @@
 //! Transport parameters: as bytes, and as a list of the parameters of RFC 9000.
 
-use hybriq_proto::params::Params;
+use hybriq_proto::wire::params::Params;
 use hybriq_tls::Side;
 
 /// Checks that accepted parameters are accepted again, with the same meaning, after we encoded

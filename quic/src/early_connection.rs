@@ -18,12 +18,10 @@ use crate::{
     worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
 };
 use hybriq_proto::{
-    agreement::EarlyData,
-    error::ConnectionError,
-    limits,
-    packet::Cid as ConnectionId,
+    events::agreement::EarlyData,
+    owners::streams::{Direction, StreamId},
     stats::ConnectionStats,
-    streams::{Direction, StreamId},
+    wire::{error::ConnectionError, limits, packet::Cid as ConnectionId},
 };
 
 /// A connection that carries data before its handshake is complete: on a client in 0-RTT packets

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use hybriq_proto::error::ConnectionError;
+use hybriq_proto::wire::error::ConnectionError;
 
 /// Largest application error code that fits on the wire (RFC 9000 §16).
 #[cfg(feature = "tokio")]

@@ -275,28 +275,35 @@ pub use error::{
 /// The sans-IO core, for drivers other than tokio.
 pub use hybriq_proto as proto;
 pub use hybriq_proto::{
-    agreement::{EarlyData, Handshake, KeyExchangeInfo},
-    census::{Census, Holding},
-    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     config::{
         AckFrequency, AddressValidation, ApplicationCodes, DatagramConfig, TokenStore,
         TransportConfig, WhenFull,
     },
-    congestion::{self, Congestion},
-    ecn::EcnState,
     endpoint::{AddressProof, FirstFlight, FlightLimit, WorstCaseMemory},
-    error::{By, Code, ConnectionError, MigrateError, SystemError},
-    events,
-    frame::{EcnCounts, FrameType},
-    origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
-    packet::{Cid as ConnectionId, PacketNumber, Version},
-    printable::Printable,
-    saved_path::{InvalidSavedPath, SavedPath},
+    events::{
+        self,
+        agreement::{EarlyData, Handshake, KeyExchangeInfo},
+    },
+    owners::{
+        cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
+        congestion::{self, Congestion},
+        streams::{Blocked, Chunk, Direction, Priority, StreamId},
+    },
+    remembered::{
+        origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
+        saved_path::{InvalidSavedPath, SavedPath},
+    },
     stats::{
         ConnectionStats, DatagramDrops, DatagramStats, EndpointStats, MemoryHeld, PacketDrops,
         PathStats,
+        census::{Census, Holding},
     },
-    streams::{Blocked, Chunk, Direction, Priority, StreamId},
+    wire::{
+        error::{By, Code, ConnectionError, MigrateError, SystemError, printable::Printable},
+        frame::{EcnCounts, FrameType},
+        packet::{Cid as ConnectionId, PacketNumber, Version},
+        udp::EcnState,
+    },
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{

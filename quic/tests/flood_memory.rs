@@ -18,7 +18,7 @@ use hybriq::{
 use hybriq_proto::{
     connection::Connection,
     endpoint::{Arrival, Endpoint, Routed, Setup, Slot},
-    packet::{Cid, PacketNumber},
+    wire::packet::{Cid, PacketNumber},
 };
 use hybriq_sim::{InitialFrame, SeededRandom, build_initial, heap, join, open_initials};
 

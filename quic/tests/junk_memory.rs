@@ -14,7 +14,7 @@ use hybriq::{
 };
 use hybriq_proto::{
     endpoint::Setup,
-    packet::{Cid, PacketNumber},
+    wire::packet::{Cid, PacketNumber},
 };
 use hybriq_sim::{
     Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, heap, ms,

@@ -19,7 +19,7 @@ use hybriq::{
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,
-    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 use hybriq_sim::{App, Bandwidth, Network, Progress, Rng, World, heap, ms, one_in, per_mille};
 

@@ -12,11 +12,13 @@ use std::{
 
 use hybriq::{AddressValidation, tls::Side};
 use hybriq_proto::{
-    cids::ResetKey,
     endpoint::{Incoming, Setup},
-    limits,
-    packet::{Cid, PacketNumber, Space, Version, initial_direction},
-    token::Ring,
+    owners::cids::ResetKey,
+    remembered::token::Ring,
+    wire::{
+        limits,
+        packet::{Cid, PacketNumber, Space, Version, initial_direction},
+    },
 };
 use hybriq_sim::{
     Answer, Ask, Datagram, Echo, Forge, Host, Network, Progress, Raw, SERVER_ADDRESS, World,

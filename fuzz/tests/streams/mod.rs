@@ -7,9 +7,11 @@ use std::{
 
 use hybriq::{Direction, Priority, Side, StreamId};
 use hybriq_proto::{
-    frame::{Frame, FrameWriter, Owner as _},
-    streams::{Limits, PeerLimits, ReadError, Sent, Streams, Timing, WriteError},
-    wire::Reader,
+    owners::streams::{Limits, PeerLimits, ReadError, Sent, Streams, Timing, WriteError},
+    wire::{
+        Reader,
+        frame::{Frame, FrameWriter, Owner as _},
+    },
 };
 
 /// Number of streams of a pair.

@@ -18,7 +18,7 @@ use hybriq::{
     AddressValidation,
     tls::{Backend, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions},
 };
-use hybriq_proto::{TransportConfig, endpoint::Setup, token::Ring};
+use hybriq_proto::{TransportConfig, endpoint::Setup, remembered::token::Ring};
 use hybriq_sim::{Answer, Datagram, Echo, Hop, Network, Node, Rng, SERVER_ADDRESS, World};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,

@@ -2,7 +2,7 @@
 
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 
 use crate::{REQUEST, Result};

@@ -7,7 +7,7 @@ use hybriq::{
     qlog::Qlog,
     tls::{ClientOptions, Group, Identity, PrivateKeyDer, ServerOptions, Side, Trust},
 };
-use hybriq_proto::{endpoint::Setup, streams::Direction};
+use hybriq_proto::{endpoint::Setup, owners::streams::Direction};
 
 use crate::{
     Logs, Options, REQUEST, Result,

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use hybriq::proto::census::Census;
+use hybriq::proto::stats::census::Census;
 
 use crate::{protocols::Protocols, settings::Arrival, transport::Transport};
 

@@ -16,7 +16,7 @@ use h3::{
     server::{RequestResolver, RequestStream},
 };
 use http::Request;
-use hybriq::proto::census::Census;
+use hybriq::proto::stats::census::Census;
 
 use crate::{common::Counts, refusal::Resolving};
 

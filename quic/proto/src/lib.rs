@@ -158,7 +158,7 @@
 //! ([`streams`], [`recovery`], [`space`], [`cids`], …) never import each other nor
 //! [`connection`]; they get what they need as arguments. What connections share and what needs a lock
 //! is a trait that the driver implements: [`config::TokenStore`], [`config::PathMemory`],
-//! [`config::VersionMemory`], [`token::Keys`].
+//! [`config::VersionMemory`], [`remembered::token::Keys`].
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -171,52 +171,28 @@
 )]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-pub mod ack_frequency;
-pub mod agreement;
 mod buffer;
-pub mod census;
-pub mod cids;
 pub mod config;
-pub mod congestion;
 pub mod connection;
-pub mod datagrams;
-pub mod delivery;
-pub mod ecn;
 pub mod endpoint;
-pub mod error;
 pub mod events;
-pub mod frame;
-mod handshake;
-pub mod header_bits;
-pub mod known_path;
-pub mod limits;
-pub mod origin;
-pub mod packet;
-pub mod params;
-pub mod path;
-pub mod prf;
-pub mod printable;
+pub mod owners;
 pub mod random;
-pub mod recovery;
-pub mod saved_path;
-pub mod space;
+pub mod remembered;
 pub mod stats;
-pub mod streams;
 #[cfg(test)]
 mod testing;
-pub mod token;
-pub mod udp;
 pub mod wire;
 
-pub use agreement::Handshake;
 pub use config::TransportConfig;
 pub use connection::{Connection, Event, Setup};
 pub use endpoint::{Endpoint, Incoming, Routed, Slot};
-pub use error::{Code, ConnectionError, TransportError};
-pub use packet::PacketNumber;
+pub use events::agreement::Handshake;
+pub use owners::streams::{Direction, StreamId};
 pub use random::Random;
-pub use streams::{Direction, StreamId};
-pub use udp::{Arrival, Local, SocketId, Transmit};
+pub use wire::error::{Code, ConnectionError, TransportError};
+pub use wire::packet::PacketNumber;
+pub use wire::udp::{Arrival, Local, SocketId, Transmit};
 
 // Unit tests are built with types of their own, which hybriq-sim does not know: they include what
 // they need of it.

@@ -12,10 +12,12 @@ use bytes::Bytes;
 
 use crate::{
     config::{TokenStore, VersionMemory},
-    frame::{FrameWriter, Owner, Timing},
-    packet::{PacketNumber, Version},
     random::Random,
-    token::{Keys, Ring},
+    remembered::token::{Keys, Ring},
+    wire::{
+        frame::{FrameWriter, Owner, Timing},
+        packet::{PacketNumber, Version},
+    },
 };
 
 /// Returns the packet number `number`.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,
-    streams::{Direction, StreamEvent},
+    owners::streams::{Direction, StreamEvent},
 };
 use hybriq_sim::{App, Network, Progress, World, ms, one_in};
 

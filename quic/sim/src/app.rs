@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::Rng;
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 
 const CHUNK: usize = 8 * 1024;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 use hybriq_tls::Side;
 
 use super::{

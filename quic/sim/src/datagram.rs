@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 use crate::forge::{Header, packets};
 

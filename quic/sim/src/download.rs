@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{App, Progress, app::pattern};
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 
 const CHUNK: usize = 8 * 1024;

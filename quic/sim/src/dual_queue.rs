@@ -7,7 +7,7 @@ use hybriq_tls::Side;
 use super::{
     Datagram, Hop, LinkReport, LinkStats, Node, Rng, link::Rates, link_stats::Verdict, node::Both,
 };
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 /// Target for the queue delay of classic traffic (RFC 9332 §A.1).
 const TARGET: f64 = 0.015;

@@ -10,12 +10,11 @@ use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use hybriq_proto::{
-    agreement::Handshake,
-    census::Census,
     config::AddressValidation,
-    error::ConnectionError,
-    stats::{ConnectionStats, EndpointStats},
-    token::Keys,
+    events::agreement::Handshake,
+    remembered::token::Keys,
+    stats::{ConnectionStats, EndpointStats, census::Census},
+    wire::error::ConnectionError,
 };
 use hybriq_proto::{
     connection::{Connection, Event, PathChange},

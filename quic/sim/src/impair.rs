@@ -10,7 +10,7 @@ use super::{
     node::Both,
     one_in,
 };
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 /// Loses datagrams in bursts, by the model of Gilbert and Elliott, independently in each direction.
 #[derive(Clone, Copy, Debug)]

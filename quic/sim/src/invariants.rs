@@ -1,13 +1,13 @@
 //! Invariants that hold for an end whatever its peer does: bounds on everything held and sent.
 //!
 //! A [`Ledger`] is told what one end received and sent. [`Ledger::check`] compares it, and the
-//! tables of the connection, with [`Bounds`] and with the constants of [`hybriq_proto::limits`]. An
+//! tables of the connection, with [`Bounds`] and with the constants of [`hybriq_proto::wire::limits`]. An
 //! [`Attack`](super::adversary::Attack) does this after every step; a harness of your own can use it
 //! in the same way.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 
-use hybriq_proto::{connection::Connection, limits, stats::EndpointStats};
+use hybriq_proto::{connection::Connection, stats::EndpointStats, wire::limits};
 
 /// Promises of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use std::{
 use hybriq_tls::Side;
 
 use super::{Datagram, PacketKind};
-use hybriq_proto::packet::Cid;
+use hybriq_proto::wire::packet::Cid;
 
 /// Amplification limit of RFC 9000 §8.1, as a constant separate from the core's, because it checks
 /// the core.

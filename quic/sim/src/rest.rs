@@ -1,7 +1,7 @@
 //! What hosts hold once nothing happens any more: no more than when everything was fresh.
 
 use super::{Host, Peer, Progress};
-use hybriq_proto::{census::Census, connection::Connection};
+use hybriq_proto::{connection::Connection, stats::census::Census};
 
 /// Checks hosts of a world in which nothing happens for a while.
 pub(super) fn check<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Result<(), String> {

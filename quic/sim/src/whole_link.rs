@@ -1,6 +1,6 @@
 //! A whole link as a node.
 
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 use super::{
     Datagram, Hop, Node,

@@ -17,11 +17,11 @@ use super::{
     rest,
     trace::Stage,
 };
-use hybriq_proto::error::MigrateError;
+use hybriq_proto::wire::error::MigrateError;
 use hybriq_proto::{
-    cids::CidGenerator,
     connection::Connection,
     endpoint::{Local, Setup},
+    owners::cids::CidGenerator,
 };
 
 /// Address of the server in every world.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::ServerConfig;
 use crate::{SystemRandom, error::EndpointError};
 use hybriq_proto::{
-    cids::{CidGenerator, RandomCids, ResetKey, Steering, ZeroLength},
     endpoint::{Endpoint, StatelessReset},
-    limits,
+    owners::cids::{CidGenerator, RandomCids, ResetKey, Steering, ZeroLength},
+    wire::limits,
 };
 
 /// Generator of an endpoint's connection ids, and its settings for stateless resets.

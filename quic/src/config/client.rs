@@ -13,7 +13,7 @@ use hybriq_tls::{
 use super::{KnownVersions, MemoryOrigins, MemoryTokenStore, check_profile, check_provider};
 use hybriq_proto::config::{TokenStore, TransportConfig};
 use hybriq_proto::endpoint::Setup;
-use hybriq_proto::origin::{Continuity, OriginStore, Origins, Prediction};
+use hybriq_proto::remembered::origin::{Continuity, OriginStore, Origins, Prediction};
 
 /// Configuration of a client. Start from [`ClientConfig::new`].
 ///

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use hybriq_proto::{config::VersionMemory, packet::Version};
+use hybriq_proto::{config::VersionMemory, wire::packet::Version};
 
 /// Number of servers that are remembered; a new one replaces the oldest.
 const SERVERS: usize = 256;
@@ -56,7 +56,7 @@ impl VersionMemory for KnownVersions {
 #[cfg(test)]
 mod tests {
     use super::{KnownVersions, SERVERS};
-    use hybriq_proto::{config::VersionMemory, packet::Version};
+    use hybriq_proto::{config::VersionMemory, wire::packet::Version};
 
     #[test]
     fn the_last_version_of_a_server_is_known_and_old_servers_are_forgotten() {

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use hybriq_proto::{
     random::Random as _,
-    token::{Keys, Ring},
+    remembered::token::{Keys, Ring},
 };
 
 use crate::SystemRandom;
@@ -104,7 +104,7 @@ impl fmt::Debug for TokenKeys {
 #[cfg(test)]
 mod tests {
     use super::{Keys as _, TokenKeys};
-    use hybriq_proto::token::Binding;
+    use hybriq_proto::remembered::token::Binding;
 
     #[test]
     fn clones_rotate_together_and_old_secrets_still_open() {
@@ -113,7 +113,12 @@ mod tests {
         let binding = Binding::new_token([192, 0, 2, 1].into(), 1);
         let seal = |keys: &TokenKeys| {
             let ring = keys.ring();
-            ring.seal(&binding, [7; 16], 0, &hybriq_proto::packet::Cid::EMPTY)
+            ring.seal(
+                &binding,
+                [7; 16],
+                0,
+                &hybriq_proto::wire::packet::Cid::EMPTY,
+            )
         };
         let opens = |keys: &TokenKeys, token: &[u8]| keys.ring().open(&binding, token).is_some();
         let (first, next) = (seal(&keys).unwrap(), TokenKeys::from_secret([2; 32]));

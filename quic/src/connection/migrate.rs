@@ -4,7 +4,7 @@ use std::{net::SocketAddr, task::Poll};
 
 use super::Connection;
 use crate::worker::{State, WaitFor, wake};
-use hybriq_proto::error::MigrateError;
+use hybriq_proto::wire::error::MigrateError;
 
 impl Connection {
     /// Moves a client to another local address without losing data in flight (RFC 9000 §9). Returns

@@ -22,14 +22,15 @@ use crate::{
     worker::{Handle, Polling, State, WaitFor},
 };
 use hybriq_proto::{
-    agreement::Handshake,
-    census::Census,
-    error::ConnectionError,
-    limits,
-    packet::{Cid as ConnectionId, Version},
-    saved_path::SavedPath,
-    stats::{ConnectionStats, MemoryHeld, PathStats},
-    streams::{Blocked, Direction, Priority, StreamId, Streams},
+    events::agreement::Handshake,
+    owners::streams::{Blocked, Direction, Priority, StreamId, Streams},
+    remembered::saved_path::SavedPath,
+    stats::{ConnectionStats, MemoryHeld, PathStats, census::Census},
+    wire::{
+        error::ConnectionError,
+        limits,
+        packet::{Cid as ConnectionId, Version},
+    },
 };
 
 /// A connection whose handshake is complete.

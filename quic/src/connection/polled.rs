@@ -10,8 +10,8 @@ use crate::{
     worker::{Handle, State, WaitFor},
 };
 use hybriq_proto::{
-    error::ConnectionError,
-    streams::{Direction, StreamId},
+    owners::streams::{Direction, StreamId},
+    wire::error::ConnectionError,
 };
 
 /// Each method wakes the task of its last call with this handle. Clones wait independently, and

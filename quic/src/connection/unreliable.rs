@@ -9,8 +9,8 @@ use crate::{
     error::SendDatagramError,
     worker::{Handle, State, WaitFor},
 };
-use hybriq_proto::datagrams::SendError;
-use hybriq_proto::error::ConnectionError;
+use hybriq_proto::owners::datagrams::SendError;
+use hybriq_proto::wire::error::ConnectionError;
 
 /// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
 /// and may overtake each other.

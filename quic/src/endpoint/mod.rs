@@ -26,9 +26,9 @@ use crate::{
     worker::{Blueprint, HandshakeCount, Shared},
 };
 use hybriq_proto::{
-    census::Census,
     endpoint::Setup,
-    error::{ConnectionError, SystemError},
+    stats::census::Census,
+    wire::error::{ConnectionError, SystemError},
 };
 
 pub use builder::EndpointBuilder;

@@ -1,8 +1,8 @@
 //! States of a connection, and the reason of its end.
 
 use hybriq_proto::{
-    error::{By, Code, ConnectionError},
     events::{Change, ConnectionState},
+    wire::error::{By, Code, ConnectionError},
 };
 use hybriq_tls::Alert;
 

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use hybriq_proto::{
-    error::Code,
     events::{FramesIter, KeyLevel},
-    frame::{Ack, ConnectionClose, Direction, Frame, FrameType, NewConnectionId, ResetStreamAt},
+    wire::{
+        error::Code,
+        frame::{
+            Ack, ConnectionClose, Direction, Frame, FrameType, NewConnectionId, ResetStreamAt,
+        },
+    },
 };
 
 use super::{

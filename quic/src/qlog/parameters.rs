@@ -1,6 +1,6 @@
 //! Transport parameters in qlog.
 
-use hybriq_proto::params::Params;
+use hybriq_proto::wire::params::Params;
 
 use super::{json::Object, schema::Schema};
 

@@ -7,14 +7,13 @@ use std::{
 };
 
 use hybriq_proto::{
-    agreement::{EarlyData, Handshake},
-    ecn::Ecn,
-    error::By,
     events::{
         Change, Cid, DropTrigger, Event, KeyLevel, Meta, Packet, PacketDropped, PacketKind,
         Parameters, PathAddresses,
+        agreement::{EarlyData, Handshake},
     },
     stats::PathStats,
+    wire::{error::By, udp::Ecn},
 };
 use hybriq_tls::Side;
 

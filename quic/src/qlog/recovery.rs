@@ -1,11 +1,11 @@
 //! Loss detection, congestion control and ECN.
 
 use hybriq_proto::{
-    ecn::EcnState,
     events::{
         AckFrequencyUpdated, Change, LossTimer, LossTrigger, PacketLost, Phase, Space, TimerKind,
     },
     stats::PathStats,
+    wire::udp::EcnState,
 };
 
 use super::{

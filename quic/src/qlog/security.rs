@@ -1,6 +1,6 @@
 //! The outcome of the key exchange.
 
-use hybriq_proto::agreement::{EarlyData, Handshake};
+use hybriq_proto::events::agreement::{EarlyData, Handshake};
 use hybriq_tls::{GroupKind, Lineage};
 
 use super::json::Object;

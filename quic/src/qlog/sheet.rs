@@ -6,8 +6,8 @@ use std::{
 };
 
 use hybriq_proto::{
-    error::By,
     events::{Cid, PacketKind},
+    wire::error::By,
 };
 
 use super::{

@@ -5,7 +5,7 @@ mod cddl;
 
 use std::time::Duration;
 
-use hybriq_proto::{error::Code, events::Frames};
+use hybriq_proto::{events::Frames, wire::error::Code};
 use serde_json::{Value, json};
 
 use super::{

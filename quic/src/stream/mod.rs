@@ -4,7 +4,7 @@ mod io;
 mod recv;
 mod send;
 
-use hybriq_proto::streams::StreamId;
+use hybriq_proto::owners::streams::StreamId;
 
 use crate::worker::Handle;
 

@@ -12,7 +12,7 @@ use crate::{
     error::{ReadError, wire_code},
     worker::{Handle, Rejected, State, set_waker},
 };
-use hybriq_proto::streams::{self, Chunk, RecvEnd, StreamId, Streams};
+use hybriq_proto::owners::streams::{self, Chunk, RecvEnd, StreamId, Streams};
 
 /// Number of bytes that [`RecvStream::read_to_end`] asks for at once.
 const CHUNK: usize = 64 * 1024;

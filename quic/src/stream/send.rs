@@ -12,7 +12,7 @@ use crate::{
     error::{ResetAtError, WriteError, wire_code},
     worker::{Handle, Rejected, set_waker},
 };
-use hybriq_proto::streams::{self, ClosedStream, Priority, StreamId, Streams};
+use hybriq_proto::owners::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
 /// Maximum number of bytes that are copied into the connection under one lock.
 const COPY: usize = 256 * 1024;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use hybriq_proto::census::Census;
+use hybriq_proto::stats::census::Census;
 use hybriq_tls::{CertificateDer, Identity, PrivateKeyDer, Trust};
 use shuttle::{
     Config, FailurePersistence, MaxSteps, Runner,

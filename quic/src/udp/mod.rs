@@ -25,7 +25,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use quinn_udp::EcnCodepoint;
 
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 pub(crate) use bind::{check, is_shared};
 pub(crate) use buffers::Buffers;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hybriq_proto::error::SystemError;
+use hybriq_proto::wire::error::SystemError;
 
 /// A report that a datagram did not arrive. There is none.
 #[derive(Clone, Copy, Debug)]

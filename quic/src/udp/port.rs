@@ -12,7 +12,7 @@ use quinn_udp::RecvMeta;
 
 use super::{Buffers, Handle, Opened, Options, Report, Watched, codepoint, socket};
 use crate::error::EndpointError;
-use hybriq_proto::{endpoint::Transmit, space::Ecn};
+use hybriq_proto::{endpoint::Transmit, owners::acks::Ecn};
 
 /// A socket of the system, or a port of a [`Network`].
 pub(crate) enum Socket {

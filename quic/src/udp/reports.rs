@@ -7,7 +7,7 @@ use std::{io, mem, net::SocketAddr, os::fd::AsRawFd as _, ptr};
 use socket2::{SockAddr, SockRef};
 
 use super::canonical;
-use hybriq_proto::error::SystemError;
+use hybriq_proto::wire::error::SystemError;
 
 /// Number of bytes of the datagram that are read: enough for the connection ids of a client's first one.
 const QUOTED: usize = 64;

@@ -16,7 +16,7 @@ use super::{
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use super::{message, registered::Awaited, reports};
 use crate::error::EndpointError;
-use hybriq_proto::{cids::Steering, endpoint::Transmit};
+use hybriq_proto::{endpoint::Transmit, owners::cids::Steering};
 
 /// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
 /// socket, and telling the runtime saves the system call that would find out.

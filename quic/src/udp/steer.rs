@@ -1,6 +1,6 @@
 //! The program with which Linux finds the worker of a datagram by its connection id.
 
-use hybriq_proto::cids::Steering;
+use hybriq_proto::owners::cids::Steering;
 
 /// An instruction of the packet filter (classic BPF).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

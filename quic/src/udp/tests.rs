@@ -8,7 +8,7 @@ use super::{Buffers, Options, can_reach, canonical, cause_of, socket::Socket};
 use hybriq_proto::{
     connection::RefusalCause,
     endpoint::{Arrival, Local, Transmit},
-    space::Ecn,
+    owners::acks::Ecn,
 };
 
 fn socket(address: &str) -> Socket {

@@ -11,7 +11,7 @@ use hybriq_proto::{
     config::AddressValidation,
     endpoint::{Endpoint, Setup, SpentTokens, TokenRecord},
     events::Sampler,
-    token::{Kind, SEED_LEN},
+    remembered::token::{Kind, SEED_LEN},
 };
 
 use super::{inheritance::Inheritance, waiters::lock};

@@ -4,7 +4,7 @@ use std::{io, mem};
 
 use super::{Advice, Standing, Worker, batch::SendBatch, mailbox::Command, waiters};
 use crate::udp::Socket;
-use hybriq_proto::{endpoint::SocketId, error::SystemError};
+use hybriq_proto::{endpoint::SocketId, wire::error::SystemError};
 
 impl Worker {
     /// Handles an error of the system while receiving: lets the socket rest, and gives it up once that

@@ -10,7 +10,7 @@ use super::{
     sockets::Sockets,
     timers::Timers,
 };
-use hybriq_proto::{census::Census, endpoint::Slot};
+use hybriq_proto::{endpoint::Slot, stats::census::Census};
 
 impl Worker {
     /// Returns what the worker and its connections hold, table by table.

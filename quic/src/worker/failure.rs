@@ -1,7 +1,7 @@
 //! Errors of connections whose worker ended or failed.
 
 use bytes::Bytes;
-use hybriq_proto::error::{By, Code, ConnectionError};
+use hybriq_proto::wire::error::{By, Code, ConnectionError};
 
 /// Reason of connections whose worker was started again after a panic.
 pub(super) const PANIC: &str = "the worker of the connection failed";

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_proto::prf::Prf;
+use hybriq_proto::random::prf::Prf;
 
 use crate::config::{Limits, NetworkRate, Prefixes};
 

@@ -1,8 +1,8 @@
 //! Handshakes of an endpoint, counted by their outcome.
 
 use hybriq_proto::{
-    agreement::{EarlyData, Handshake},
-    error::{By, ConnectionError},
+    events::agreement::{EarlyData, Handshake},
+    wire::error::{By, ConnectionError},
 };
 use hybriq_tls::{Alert, Group, Lineage, Side};
 

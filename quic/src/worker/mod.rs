@@ -72,7 +72,7 @@ use crate::{
 };
 use hybriq_proto::{
     endpoint::{Endpoint, Slot},
-    error::ConnectionError,
+    wire::error::ConnectionError,
 };
 use hybriq_tls::Provider;
 

@@ -8,7 +8,7 @@ use super::{
     meter::{Life, Meter},
     trace,
 };
-use hybriq_proto::{agreement::Handshake, connection::PathChange};
+use hybriq_proto::{connection::PathChange, events::agreement::Handshake};
 
 /// Events of a connection, taken while it was serviced.
 #[derive(Debug, Default)]

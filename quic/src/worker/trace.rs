@@ -6,9 +6,9 @@
 use tracing::{Span, debug, info_span, warn};
 
 use hybriq_proto::{
-    agreement::Handshake,
     connection::{Connection, PathChange},
-    error::ConnectionError,
+    events::agreement::Handshake,
+    wire::error::ConnectionError,
 };
 use hybriq_tls::Side;
 

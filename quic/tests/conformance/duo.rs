@@ -10,7 +10,10 @@ use hybriq::{
         ServerOptions, Side, Trust,
     },
 };
-use hybriq_proto::{endpoint::Setup, frame::FrameWriter, packet::Space};
+use hybriq_proto::{
+    endpoint::Setup,
+    wire::{frame::FrameWriter, packet::Space},
+};
 use hybriq_sim::{Datagram, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
 
 fn certificate() -> &'static (Identity, CertificateDer<'static>) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hybriq::{TransportConfig, tls::Side};
 use hybriq_proto::{
     endpoint::Setup,
-    packet::{Cid, PacketNumber, Version, initial_direction},
+    wire::packet::{Cid, PacketNumber, Version, initial_direction},
 };
 use hybriq_sim::{
     Datagram, Idle, InitialFrame, Network, Raw, SERVER_ADDRESS, World, build_initial,

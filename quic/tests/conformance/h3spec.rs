@@ -34,8 +34,10 @@ use hybriq::{
 };
 use hybriq_proto::{
     endpoint::Setup,
-    frame::FrameWriter,
-    packet::{PacketNumber, Space},
+    wire::{
+        frame::FrameWriter,
+        packet::{PacketNumber, Space},
+    },
 };
 use hybriq_sim::{
     Ask, Datagram, DropNth, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms, seal_packet,

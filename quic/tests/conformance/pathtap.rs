@@ -10,9 +10,9 @@ use hybriq::{
     Side, TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
 };
-use hybriq_proto::{
+use hybriq_proto::wire::{
+    Reader,
     frame::{Frame, FrameType},
-    wire::Reader,
 };
 use hybriq_sim::{self, World};
 

@@ -17,7 +17,7 @@ use hybriq::{
     TransportConfig,
     tls::{Backend, KeyExchange, Side},
 };
-use hybriq_proto::{endpoint::Setup, packet::Space};
+use hybriq_proto::{endpoint::Setup, wire::packet::Space};
 use hybriq_sim::{
     Answer, Ask, Datagram, Echo, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms,
 };

@@ -1,7 +1,7 @@
 //! RFC 9000 §3: what may follow what on a stream.
 
 use hybriq::{Direction, tls::Side};
-use hybriq_proto::frame::StopSending;
+use hybriq_proto::wire::frame::StopSending;
 
 use crate::{
     duo::Duo,

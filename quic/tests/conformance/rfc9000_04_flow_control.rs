@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hybriq::{Direction, StreamId, tls::Side};
-use hybriq_proto::frame::{FrameWriter, MaxData, MaxStreams, ResetStream, StreamHeader};
+use hybriq_proto::wire::frame::{FrameWriter, MaxData, MaxStreams, ResetStream, StreamHeader};
 use hybriq_sim::{Network, one_in};
 
 use crate::{

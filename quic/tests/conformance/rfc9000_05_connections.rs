@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::{Header, Space, Version};
+use hybriq_proto::wire::packet::{Header, Space, Version};
 use hybriq_sim::{Forge, ms};
 
 use crate::{

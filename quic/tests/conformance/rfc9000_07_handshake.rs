@@ -6,7 +6,7 @@ use hybriq::{
     ConnectionError, TransportConfig,
     tls::{Backend, ClientOptions, Side, Trust},
 };
-use hybriq_proto::packet::{Cid, Header, PacketNumber, Space};
+use hybriq_proto::wire::packet::{Cid, Header, PacketNumber, Space};
 use hybriq_sim::{Forge, Idle, InitialFrame, Network, World, build_initial, ms};
 
 use crate::{

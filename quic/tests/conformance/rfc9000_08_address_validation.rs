@@ -1,7 +1,7 @@
 //! RFC 9000 §8.1: before the client's address is known to be its own.
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::{PacketNumber, Space};
+use hybriq_proto::wire::packet::{PacketNumber, Space};
 use hybriq_sim::{Forge, PacketKind, ms};
 
 use crate::stalled::{give, heard_initials_only, heard_nothing, ping};

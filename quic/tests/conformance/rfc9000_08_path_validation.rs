@@ -3,7 +3,7 @@
 use std::{collections::HashSet, net::SocketAddr, time::Duration};
 
 use hybriq::tls::Side;
-use hybriq_proto::frame::PathChallenge;
+use hybriq_proto::wire::frame::PathChallenge;
 use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::{

@@ -56,7 +56,7 @@ fn what_does_not_open_is_dropped_where_the_connection_is_known() {
     for from in [Side::Client, Side::Server] {
         let mut duo = Duo::new();
         let mut packet = duo.connection(from).forge(
-            hybriq_proto::packet::Space::Data,
+            hybriq_proto::wire::packet::Space::Data,
             |_| (),
             200,
             |out| assert!(out.ping()),

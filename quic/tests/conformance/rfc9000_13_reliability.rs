@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::Space;
+use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{Forge, Network, ms, one_in};
 
 use crate::{

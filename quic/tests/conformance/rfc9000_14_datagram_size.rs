@@ -1,7 +1,7 @@
 //! RFC 9000 §14: datagrams that are too small or too large.
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::Space;
+use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{Forge, InitialFrame, Network, PacketKind, one_in};
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hybriq::{TransportConfig, tls::Side};
-use hybriq_proto::packet::Space;
+use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{Ask, Forge, InitialFrame, Network, World, ms, one_in};
 
 use crate::duo::{Duo, client, server};

@@ -1,7 +1,7 @@
 //! RFC 9000 §17: what headers say.
 
 use hybriq::{By, ConnectionError, tls::Side};
-use hybriq_proto::packet::{Decoded, Header, Space, decode};
+use hybriq_proto::wire::packet::{Decoded, Header, Space, decode};
 use hybriq_sim::{Datagram, Forge, InitialFrame, Network, PacketKind, SERVER_ADDRESS, World, ms};
 
 use crate::{

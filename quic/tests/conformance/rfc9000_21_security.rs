@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hybriq::{Direction, events::PacketKind, tls::Side};
-use hybriq_proto::packet::PacketNumber;
+use hybriq_proto::wire::packet::PacketNumber;
 use hybriq_sim::ms;
 
 use crate::{

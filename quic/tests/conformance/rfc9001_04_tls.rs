@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hybriq::{events::PacketKind, tls::Side};
-use hybriq_proto::packet::Space;
+use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{
     Datagram, DropNth, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, join, ms, one_in,
 };

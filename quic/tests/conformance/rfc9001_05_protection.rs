@@ -1,7 +1,7 @@
 //! RFC 9001 §5: packets that do not open.
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::Space;
+use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{Forge, Raw};
 
 use crate::duo::Duo;

@@ -1,7 +1,7 @@
 //! RFC 9001 §9: what an attacker may learn from what we do.
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::{Header, KeyPhase, Space};
+use hybriq_proto::wire::packet::{Header, KeyPhase, Space};
 use hybriq_sim::{Forge, Raw};
 
 use crate::duo::Duo;

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use hybriq::{DatagramConfig, EarlyData, Side, TransportConfig, events::PacketKind};
 use hybriq_proto::connection::{Connection, Event};
-use hybriq_proto::frame::FrameType;
+use hybriq_proto::wire::frame::FrameType;
 use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms};
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hybriq::{Side, TransportConfig};
-use hybriq_proto::packet::Space;
+use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{Ask, Forge, Network, World, ms};
 
 use crate::duo::{Duo, client, server};

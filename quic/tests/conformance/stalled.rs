@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use hybriq::{TransportConfig, tls::Side};
-use hybriq_proto::frame::FrameWriter;
+use hybriq_proto::wire::frame::FrameWriter;
 use hybriq_sim::{
     Datagram, Hop, Idle, Network, Node, PacketKind, SERVER_ADDRESS, World, ms, packets,
 };

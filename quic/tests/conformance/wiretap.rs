@@ -6,7 +6,7 @@ use hybriq::{
     Side, TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
 };
-use hybriq_proto::{frame::Frame, packet::PacketNumber, wire::Reader};
+use hybriq_proto::wire::{Reader, frame::Frame, packet::PacketNumber};
 use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::duo::{client, server};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hybriq::{AckFrequency, TransportConfig, tls::Side};
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, StreamEvent, StreamId},
+    owners::streams::{Direction, StreamEvent, StreamId},
 };
 use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 

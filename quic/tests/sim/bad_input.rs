@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use hybriq::{ConnectionError, tls::Side};
-use hybriq_proto::packet::Cid;
+use hybriq_proto::wire::packet::Cid;
 use hybriq_sim::{
     Ask, Datagram, Idle, PacketKind, Progress, Record, Rng, SERVER_ADDRESS, World, adversary, ms,
     one_in, packets,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 use hybriq_sim::{Answer, App, Network, Progress, World, ms};
 

@@ -9,11 +9,13 @@ use hybriq::{
     CarefulResume, Congestion, Direction, SavedPath, StreamId, TransportConfig, tls::Backend,
 };
 use hybriq_proto::{
-    congestion::careful_resume::Stage,
     connection::{Connection, Event},
     endpoint::Setup,
-    known_path::KnownPath,
-    streams::{StreamEvent, Streams},
+    owners::{
+        congestion::careful_resume::Stage,
+        streams::{StreamEvent, Streams},
+    },
+    remembered::known_path::KnownPath,
 };
 use hybriq_sim::{Answer, App, Network, Peer, Progress, SERVER_ADDRESS, World, ms};
 

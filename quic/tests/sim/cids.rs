@@ -1,7 +1,7 @@
 //! Connection ids of every length and origin, changed and used up (RFC 9000 §5.1).
 
 use hybriq::{Direction, QuicLb, RandomCids, SystemRandom};
-use hybriq_proto::cids::ZeroLength;
+use hybriq_proto::owners::cids::ZeroLength;
 use hybriq_sim::{Ask, Idle, Network, World, ms, one_in};
 
 use crate::support::{LIMIT, RTT, check, pair, plain};

@@ -12,7 +12,7 @@ use hybriq::{EarlyData, MigrateError, TransportConfig, Version};
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,
-    udp::Local,
+    wire::udp::Local,
 };
 use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms, per_mille};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hybriq::tls::Side;
-use hybriq_proto::{congestion::Congestion, recovery::Pacing};
+use hybriq_proto::owners::{congestion::Congestion, recovery::Pacing};
 use hybriq_sim::{
     Bandwidth, DualQueue, LinkReport, LinkStats, Loss, Marking, Network, OrderedJitter, Overtake,
     flow::{FlowReport, FlowSetup, Flows},

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use hybriq::{TransportConfig, tls::Side};
 use hybriq_proto::{
     connection::{Connection, Event},
-    datagrams::DatagramEvent,
-    streams::{Direction, StreamEvent, StreamId},
+    owners::{
+        datagrams::DatagramEvent,
+        streams::{Direction, StreamEvent, StreamId},
+    },
 };
 use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 

@@ -13,7 +13,7 @@ use hybriq::{
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,
-    streams::StreamEvent,
+    owners::streams::StreamEvent,
 };
 use hybriq_sim::{
     Answer, App, Ask, Datagram, DelayNth, DropNth, Echo, Hop, Network, Node, PacketKind, Progress,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use hybriq::{EcnState, TransportConfig, tls::Side};
-use hybriq_proto::ecn::Ecn;
+use hybriq_proto::wire::udp::Ecn;
 use hybriq_sim::{Ask, Bandwidth, Mangle, Marking, Network, Overtake, Progress, World, ms, one_in};
 
 use crate::support::{

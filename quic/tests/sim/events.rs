@@ -13,7 +13,7 @@ use hybriq::{
         PacketKind, PathAddresses, Sampler, Subscriber, TimerKind,
     },
 };
-use hybriq_proto::packet::Cid;
+use hybriq_proto::wire::packet::Cid;
 use hybriq_sim::{Ask, Network, ms, one_in};
 
 use crate::support::{LIMIT, check, client_with, plain, server_with, transport, world};

@@ -6,7 +6,7 @@ use hybriq::{
     ConnectionError,
     tls::{Group, Side},
 };
-use hybriq_proto::{
+use hybriq_proto::wire::{
     error::Code,
     limits::{PARTIAL_HELLO_LIFETIME, PARTIAL_HELLOS},
     packet::{Cid, PacketNumber},

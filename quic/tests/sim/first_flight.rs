@@ -1,7 +1,7 @@
 //! The first datagrams of a post-quantum handshake on the wire.
 
 use hybriq::tls::{Backend, Group, KeyExchange, Side};
-use hybriq_proto::packet::{Cid, PacketNumber};
+use hybriq_proto::wire::packet::{Cid, PacketNumber};
 use hybriq_sim::{
     Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join, ms,
 };

@@ -16,7 +16,7 @@ use hybriq::{
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,
-    error::Code,
+    wire::error::Code,
 };
 use hybriq_sim::{Answer, App, Ask, DropNth, Idle, Network, Progress, World, ms};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hybriq::{ConnectionStats, PathStats, TransportConfig, tls::Side};
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, StreamEvent, StreamId, Streams},
+    owners::streams::{Direction, StreamEvent, StreamId, Streams},
 };
 use hybriq_sim::{Answer, App, Ask, Network, PacketKind, Progress, World, ms, one_in};
 

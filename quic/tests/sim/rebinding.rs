@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use hybriq::{ConnectionError, tls::Side};
-use hybriq_proto::streams::Direction;
+use hybriq_proto::owners::streams::Direction;
 use hybriq_sim::{Answer, Ask, Idle, Network, Progress, World, ms, one_in};
 
 use crate::{

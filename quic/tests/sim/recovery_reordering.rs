@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use hybriq::ConnectionStats;
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, StreamEvent},
+    owners::streams::{Direction, StreamEvent},
 };
 use hybriq_sim::{Answer, App, Ask, Network, Overtake, Progress, World, one_in};
 

@@ -8,8 +8,10 @@ use hybriq::{
 };
 use hybriq_proto::{
     endpoint::Setup,
-    limits,
-    packet::{Cid, PacketNumber, Version},
+    wire::{
+        limits,
+        packet::{Cid, PacketNumber, Version},
+    },
 };
 use hybriq_sim::{
     Answer, Ask, Datagram, DropNth, Echo, InitialFrame, Network, PacketKind, Progress, Record,

@@ -9,7 +9,7 @@ use std::{
 use hybriq::Priority;
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
 };
 use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 

@@ -8,7 +8,7 @@ use std::{
 
 use hybriq_proto::{
     connection::{Connection, Event},
-    streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
+    owners::streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
 };
 use hybriq_sim::{Answer, App, Ask, Idle, Network, Progress, World, ms, one_in};
 

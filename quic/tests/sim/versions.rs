@@ -8,7 +8,7 @@ use hybriq::{
 };
 use hybriq_proto::{
     endpoint::Setup,
-    packet::{Cid, Decoded, Header, Kind, PacketBuilder, decode, initial_direction},
+    wire::packet::{Cid, Decoded, Header, Kind, PacketBuilder, decode, initial_direction},
 };
 use hybriq_sim::{
     Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node, PacketKind,

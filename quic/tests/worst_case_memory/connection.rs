@@ -15,10 +15,12 @@ use hybriq::{
 };
 use hybriq_proto::{
     endpoint::Setup,
-    frame::{Stream, StreamId},
-    limits,
-    packet::Space,
-    streams::Direction,
+    owners::streams::Direction,
+    wire::{
+        frame::{Stream, StreamId},
+        limits,
+        packet::Space,
+    },
 };
 use hybriq_sim::{Answer, Datagram, Forge, Idle, Network, SERVER_ADDRESS, World, ms};
 use hybriq_tls::Side;
@@ -82,7 +84,7 @@ impl Peer {
         (peer, worst)
     }
 
-    fn send(&mut self, fill: impl FnOnce(&mut hybriq_proto::frame::FrameWriter<'_>)) {
+    fn send(&mut self, fill: impl FnOnce(&mut hybriq_proto::wire::frame::FrameWriter<'_>)) {
         let client = self.world.client_connection(0);
         let payload = client.forge(Space::Data, |_| (), 0, fill);
         let from = SocketAddr::from(([10, 0, 0, 0], 50_000));

@@ -9,8 +9,10 @@ use hybriq::{
 use hybriq_proto::{
     connection::Connection,
     endpoint::{Endpoint, Routed, Setup, Slot},
-    limits,
-    packet::{Cid, PacketNumber},
+    wire::{
+        limits,
+        packet::{Cid, PacketNumber},
+    },
 };
 use hybriq_sim::{InitialFrame, SeededRandom, build_initial, join, open_initials};
 use hybriq_tls::Side;

@@ -6,9 +6,11 @@ use hybriq::{Identity, ServerConfig, TransportConfig, WorstCaseMemory, tls::Priv
 use hybriq_proto::{
     config::AddressValidation,
     endpoint::{Arrival, Endpoint, Incoming, Local, Routed, SpentTokens, TokenRecord as _},
-    limits,
-    packet::{Cid, PacketNumber, Version},
-    token::{Binding, Kind, Ring, SEED_LEN},
+    remembered::token::{Binding, Kind, Ring, SEED_LEN},
+    wire::{
+        limits,
+        packet::{Cid, PacketNumber, Version},
+    },
 };
 use hybriq_sim::{InitialFrame, SeededRandom, build_initial_with_token};
 

@@ -11,7 +11,7 @@ use hybriq::{
     CertificateCompression,
     events::{Event, Meta, PacketKind, Sampler, Subscriber},
 };
-use hybriq_proto::frame::Frame;
+use hybriq_proto::wire::frame::Frame;
 
 /// Types of messages (RFC 8446 §4, RFC 8879 §4).
 const CERTIFICATE: u8 = 11;

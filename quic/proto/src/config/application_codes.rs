@@ -1,6 +1,6 @@
 //! Codes of the application protocol that the transport sends by itself.
 
-use crate::error::{Code, ConnectionError};
+use crate::wire::error::{Code, ConnectionError};
 
 /// Largest code that a frame can carry (RFC 9000 §16).
 const LARGEST: u64 = (1 << 62) - 1;
@@ -98,7 +98,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::error::By;
+    use crate::wire::error::By;
 
     #[test]
     fn codes_fit_a_frame() {

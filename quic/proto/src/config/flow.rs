@@ -1,7 +1,7 @@
 //! Setters of windows, buffers, streams and datagrams.
 
 use super::{DatagramConfig, TransportConfig};
-use crate::streams::Direction;
+use crate::owners::streams::Direction;
 
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;

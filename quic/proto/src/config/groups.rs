@@ -10,11 +10,17 @@ use hybriq_tls::Side;
 
 use super::PathMemory;
 use crate::{
-    congestion::{self, Congestion},
-    ecn::EcnState,
-    header_bits::{Grease, SpinBit},
-    packet::{Version, Versions},
-    recovery::{self, Pacing},
+    owners::{
+        congestion::{self, Congestion},
+        recovery::{self, Pacing},
+    },
+    wire::{
+        packet::{
+            Version, Versions,
+            header_bits::{Grease, SpinBit},
+        },
+        udp::EcnState,
+    },
 };
 
 /// Timeouts of a connection.

@@ -7,9 +7,11 @@ use bytes::Bytes;
 use hybriq_tls::EarlyDataPolicy;
 
 use crate::{
-    known_path::{KnownPath, PathKey},
-    origin::Origins,
-    packet::Version,
+    remembered::{
+        known_path::{KnownPath, PathKey},
+        origin::Origins,
+    },
+    wire::packet::Version,
 };
 
 /// A store in which a client keeps the tokens that servers give it for later connections

@@ -7,7 +7,7 @@ mod groups;
 mod memory;
 mod transport;
 
-pub use crate::datagrams::{DatagramConfig, WhenFull};
+pub use crate::owners::datagrams::{DatagramConfig, WhenFull};
 pub use address_validation::AddressValidation;
 pub use application_codes::ApplicationCodes;
 pub use groups::AckFrequency;

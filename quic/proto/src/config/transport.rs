@@ -16,15 +16,18 @@ use super::{
     memory::ClientMemory,
 };
 use crate::{
-    congestion::Congestion,
-    datagrams::DatagramConfig,
-    ecn::EcnState,
     events::{Sampler, Sampling, Subscriber, Subscription},
-    header_bits::{Grease, SpinBit},
-    origin::Origins,
-    packet::{Version, Versions},
-    recovery::Pacing,
-    streams::Limits,
+    owners::{
+        congestion::Congestion, datagrams::DatagramConfig, recovery::Pacing, streams::Limits,
+    },
+    remembered::origin::Origins,
+    wire::{
+        packet::{
+            Version, Versions,
+            header_bits::{Grease, SpinBit},
+        },
+        udp::EcnState,
+    },
 };
 
 const MIB: u64 = 1024 * 1024;

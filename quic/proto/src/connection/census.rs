@@ -1,7 +1,7 @@
 //! What a connection holds, table by table.
 
 use super::{Acks, Agreed, Agreement, Cids, Connection, Event, KeptPacket, Memory, Params};
-use crate::{census::Census, connection::owners::Carried, recovery::Settled};
+use crate::{connection::owners::Carried, owners::recovery::Settled, stats::census::Census};
 
 impl Connection {
     /// Returns what the connection holds, table by table.

@@ -10,19 +10,23 @@ use super::{
     seal::{Payload, Tracking},
 };
 use crate::{
-    error::{By, Code, ConnectionError, TransportError},
-    frame::{ConnectionClose, Frame, FrameType, FrameWriter},
-    handshake::{
-        Handshake,
-        refusal::{self, Refusal},
+    owners::{
+        acks::Received,
+        handshake::{
+            Handshake,
+            refusal::{self, Refusal},
+        },
+        recovery::Outcome,
     },
-    limits,
-    packet::{Decoded, Kind, PacketBuilder, PacketNumber, Packets, Space},
-    params::ACK_DELAY_EXPONENT,
-    recovery::Outcome,
-    space::Received,
-    udp::Transmit,
-    wire::Reader,
+    wire::{
+        Reader,
+        error::{By, Code, ConnectionError, TransportError},
+        frame::{ConnectionClose, Frame, FrameType, FrameWriter},
+        limits,
+        packet::{Decoded, Kind, PacketBuilder, PacketNumber, Packets, Space},
+        params::ACK_DELAY_EXPONENT,
+        udp::Transmit,
+    },
 };
 
 /// Maximum number of ranges in the ACK frame that accompanies CONNECTION_CLOSE.

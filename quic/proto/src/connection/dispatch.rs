@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 use hybriq_tls::Side;
 
 use super::Connection;
-use crate::error::By;
+use crate::wire::error::By;
 use crate::{
-    ack_frequency,
-    error::{Code, TransportError},
-    frame::{self, Ack, Frame, FrameType},
-    handshake,
-    packet::{Cid, Space},
-    recovery,
-    space::AckPolicy,
+    owners::{
+        acks::{AckPolicy, frequency},
+        handshake, recovery,
+    },
+    wire::{
+        error::{Code, TransportError},
+        frame::{self, Ack, Frame, FrameType},
+        packet::{Cid, Space},
+    },
 };
 
 impl Connection {
@@ -138,7 +140,7 @@ impl Connection {
     /// before, the congestion window says little.
     fn consider_ack_frequency(&mut self) {
         if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
-            self.acks.frequency.on_path(&ack_frequency::Path {
+            self.acks.frequency.on_path(&frequency::Path {
                 window: self.recovery.window() / u64::from(self.paths.active().datagram_size()),
                 rtt: self.recovery.rtt().smoothed(),
                 packet_threshold: self.recovery.packet_threshold(),

@@ -22,24 +22,32 @@ use super::{
     zero_rtt,
 };
 use crate::{
-    ack_frequency::AckFrequency,
-    agreement::{Circumstances, Handshake as Agreement},
-    cids, config,
-    datagrams::Datagrams,
-    error::{By, Code, ConnectionError, TransportError},
-    events,
-    frame::Crypto,
-    handshake::{Failure, Handshake, Terms},
-    header_bits::{Grease, HeaderBits},
-    limits,
-    packet::{self, Cid, KeyPair, PacketNumber, Space, Spaces, Version},
-    params::{ACK_DELAY_EXPONENT, Params},
-    path::{Address, Path, Paths},
-    prf::Prf,
-    recovery::{self, Outcome, PathState, Recovery},
-    space::Received,
-    streams::Streams,
-    udp::Local,
+    config,
+    events::{
+        self,
+        agreement::{Circumstances, Handshake as Agreement},
+    },
+    owners::{
+        acks::{Received, frequency::AckFrequency},
+        cids,
+        datagrams::Datagrams,
+        handshake::{Failure, Handshake, Terms},
+        path::{Address, Path, Paths},
+        recovery::{self, Outcome, PathState, Recovery},
+        streams::Streams,
+    },
+    random::prf::Prf,
+    wire::{
+        error::{By, Code, ConnectionError, TransportError},
+        frame::Crypto,
+        limits,
+        packet::{
+            self, Cid, KeyPair, PacketNumber, Space, Spaces, Version,
+            header_bits::{Grease, HeaderBits},
+        },
+        params::{ACK_DELAY_EXPONENT, Params},
+        udp::Local,
+    },
 };
 
 impl Connection {

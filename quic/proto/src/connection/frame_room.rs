@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    datagrams::{Datagrams, SendError},
-    packet::{self, Space},
+    owners::datagrams::{Datagrams, SendError},
+    wire::packet::{self, Space},
 };
 
 /// Number of bytes of the longest packet number.

@@ -4,9 +4,11 @@ use std::time::Instant;
 
 use super::Connection;
 use crate::{
-    error::{Code, TransportError},
-    handshake::OneRtt,
-    packet::{PacketNumber, Space},
+    owners::handshake::OneRtt,
+    wire::{
+        error::{Code, TransportError},
+        packet::{PacketNumber, Space},
+    },
 };
 
 impl Connection {

@@ -53,27 +53,29 @@ use self::{
     close::Close, new_token::NewTokens, observer::Observer, opening::Opening, origins::Remembered,
     owners::Carried, resume::PathKeys, state::State, timers::Timers,
 };
-use super::{
-    ack_frequency::AckFrequency,
-    cids::{self, CidEvent},
-    datagrams::{DatagramEvent, Datagrams},
-    frame::EcnCounts,
-    handshake::{self, Handshake},
-    header_bits::HeaderBits,
-    packet::{Cid, PacketNumber, Space, Spaces, Version},
-    params::Params,
-    path::{Address, Paths},
-    recovery::{Outcome, PathState, Recovery},
-    space::Received,
-    streams::{StreamEvent, Streams},
-    udp::{Local, SocketId},
-};
 use crate::wire::ResetToken;
 use crate::{
-    agreement::Handshake as Agreement,
     config::{ApplicationCodes, TransportConfig},
-    error::{Code, ConnectionError, TransportError},
+    events::agreement::Handshake as Agreement,
     stats::{ConnectionStats, PathStats},
+    wire::error::{Code, ConnectionError, TransportError},
+};
+use crate::{
+    owners::{
+        acks::{Received, frequency::AckFrequency},
+        cids::{self, CidEvent},
+        datagrams::{DatagramEvent, Datagrams},
+        handshake::{self, Handshake},
+        path::{Address, Paths},
+        recovery::{Outcome, PathState, Recovery},
+        streams::{StreamEvent, Streams},
+    },
+    wire::{
+        frame::EcnCounts,
+        packet::{Cid, PacketNumber, Space, Spaces, Version, header_bits::HeaderBits},
+        params::Params,
+        udp::{Local, SocketId},
+    },
 };
 
 /// Event for the application.

@@ -7,12 +7,14 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    census::Census,
     config::TokenStore,
-    frame::{FrameWriter, NewToken, Owner, Timing},
-    limits,
-    packet::{Space, Version},
-    token::Token,
+    remembered::token::Token,
+    stats::census::Census,
+    wire::{
+        frame::{FrameWriter, NewToken, Owner, Timing},
+        limits,
+        packet::{Space, Version},
+    },
 };
 
 /// Tokens of one connection.

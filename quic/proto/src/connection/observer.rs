@@ -7,21 +7,25 @@ use smallvec::SmallVec;
 
 use super::{Connection, owners::Carried};
 use crate::{
-    ack_frequency::Request,
     config::TransportConfig,
-    ecn::Ecn,
-    error::By,
     events::{
         AckFrequencyUpdated, Change, ConnectionState, DropTrigger, Event, KeyLevel, LossTimer,
         LossTrigger, Meta, Packet, PacketBuffered, PacketDropped, PacketLost, Parameters,
         PathAddresses, Subscriber, TimerKind,
     },
-    handshake::Keys,
-    packet::{Cid, Kind, PacketNumber},
-    params::Params,
-    path::Address,
-    recovery::{Settled, Timeout},
+    owners::{
+        acks::frequency::Request,
+        handshake::Keys,
+        path::Address,
+        recovery::{Settled, Timeout},
+    },
     stats::{ConnectionStats, PathStats},
+    wire::{
+        error::By,
+        packet::{Cid, Kind, PacketNumber},
+        params::Params,
+        udp::Ecn,
+    },
 };
 
 /// Subscribers of a connection, if there are any, and the states last reported to them.

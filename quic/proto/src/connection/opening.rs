@@ -5,7 +5,10 @@ use super::{
     retry::Retried,
     versions::Negotiation,
 };
-use crate::{handshake::Handshake, limits, packet::Protected, params::Params};
+use crate::{
+    owners::handshake::Handshake,
+    wire::{limits, packet::Protected, params::Params},
+};
 
 /// State that is needed only until the handshake is confirmed; it is dropped then.
 pub(super) struct Opening(pub(super) Option<Box<Parts>>);

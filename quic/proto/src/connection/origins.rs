@@ -11,9 +11,11 @@ use hybriq_tls::{CertificateAlgorithms, Group, Lineage};
 
 use super::{Connection, start::ClientStart};
 use crate::{
-    agreement::Handshake as Agreement,
-    origin::{Certificates, Continuity, Downgrade, OriginRecord, Origins, Seen, origin},
-    packet::Version,
+    events::agreement::Handshake as Agreement,
+    remembered::origin::{
+        Certificates, Continuity, Downgrade, OriginRecord, Origins, Seen, origin,
+    },
+    wire::packet::Version,
 };
 
 /// Last byte of the context of sessions that began with post-quantum certificates.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::{
-    ack_frequency::AckFrequency,
-    cids,
     config::{PeerMigration, TransportConfig},
-    header_bits::Grease,
-    limits,
-    packet::{Cid, Version},
-    params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
+    owners::{acks::frequency::AckFrequency, cids},
+    wire::{
+        limits,
+        packet::{Cid, Version, header_bits::Grease},
+        params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
+    },
 };
 
 /// Returns our transport parameters.

@@ -5,9 +5,9 @@
 //! for its frames, writes them, and learns their fate.
 //!
 //! Two more learn the fate of packets, in `deliver`, but are not owners, because their interest is
-//! not in frames. [`Received`](crate::space::Received) writes the ACK frames, which come before all
+//! not in frames. [`Received`](crate::owners::acks::Received) writes the ACK frames, which come before all
 //! owners, are never repaired, and matter only by the largest number that was acknowledged; loss
-//! detection keeps that number. [`Mtu`](crate::path::Mtu) learns from the size and the number of a
+//! detection keeps that number. [`Mtu`](crate::owners::path::Mtu) learns from the size and the number of a
 //! packet, whatever it carries.
 
 use super::{
@@ -16,15 +16,19 @@ use super::{
     timers::Timers,
 };
 use crate::{
-    ack_frequency::{self, AckFrequency},
-    cids,
-    datagrams::{self, Datagrams, Rival},
-    frame::{FrameWriter, Owner, Timing},
-    handshake::{self, Handshake},
-    packet::{Kind, Space},
-    path::Paths,
-    recovery::{Outcome, PathState, Recovery, SentPacket, Settled},
-    streams::{self, Streams},
+    owners::{
+        acks::frequency::{self, AckFrequency},
+        cids,
+        datagrams::{self, Datagrams, Rival},
+        handshake::{self, Handshake},
+        path::Paths,
+        recovery::{Outcome, PathState, Recovery, SentPacket, Settled},
+        streams::{self, Streams},
+    },
+    wire::{
+        frame::{FrameWriter, Owner, Timing},
+        packet::{Kind, Space},
+    },
 };
 
 /// Contents of one packet. Most carry only data; the rest is boxed to keep a record small.
@@ -68,7 +72,7 @@ impl Carried {
 #[derive(Debug)]
 pub(super) struct Control {
     handshake: handshake::Sent,
-    pub(super) ack_frequency: ack_frequency::Sent,
+    pub(super) ack_frequency: frequency::Sent,
     new_token: new_token::Sent,
     local_cids: cids::Sent,
     peer_cids: cids::Sent,
@@ -78,7 +82,7 @@ impl Control {
     fn new(space: Space) -> Self {
         Self {
             handshake: handshake::Sent::new(space),
-            ack_frequency: ack_frequency::Sent::default(),
+            ack_frequency: frequency::Sent::default(),
             new_token: new_token::Sent::default(),
             local_cids: cids::Sent::default(),
             peer_cids: cids::Sent::default(),

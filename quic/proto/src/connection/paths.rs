@@ -8,19 +8,23 @@ use std::{
 
 use super::{Connection, Event, PathChange};
 use crate::{
-    cids,
     config::PeerMigration,
-    error::{ConnectionError, MigrateError, SystemError},
-    frame::PathResponse,
-    limits,
-    packet::{self, Cid, Space},
-    params::PreferredAddress,
-    path::{
-        Address, Consequence, Facts, Moves, MtuRange, PathEvent, Paths, PeerCids, Preferred,
-        Standing, Switch, Waits,
+    owners::{
+        cids,
+        path::{
+            Address, Consequence, Facts, Moves, MtuRange, PathEvent, Paths, PeerCids, Preferred,
+            Standing, Switch, Waits,
+        },
+        recovery::PathState,
     },
-    recovery::PathState,
-    udp::Local,
+    wire::{
+        error::{ConnectionError, MigrateError, SystemError},
+        frame::PathResponse,
+        limits,
+        packet::{self, Cid, Space},
+        params::PreferredAddress,
+        udp::Local,
+    },
 };
 
 /// Datagrams that the system refused to send.

@@ -14,11 +14,13 @@ use super::{
     transmit::Padding,
 };
 use crate::{
-    frame::{FrameWriter, Owner as _},
-    limits,
-    packet::{Header, PacketBuilder, PacketNumber, Space},
-    path::{Expanded, Probe, Window, Wrote},
-    udp::Transmit,
+    owners::path::{Expanded, Probe, Window, Wrote},
+    wire::{
+        frame::{FrameWriter, Owner as _},
+        limits,
+        packet::{Header, PacketBuilder, PacketNumber, Space},
+        udp::Transmit,
+    },
 };
 
 impl Connection {

@@ -7,16 +7,18 @@ use hybriq_tls::Side;
 use super::Connection;
 use crate::events::{self, DropTrigger};
 use crate::{
-    error::{Code, ConnectionError, TransportError},
-    frame::{EcnCounts, Frame},
-    handshake,
-    header_bits::Grease,
-    limits,
-    packet::{self, Decoded, Kept, Kind, Packets, Protected, Space},
-    recovery,
-    space::{AckEliciting, Ecn},
-    udp::Arrival,
-    wire::Reader,
+    owners::{
+        acks::{AckEliciting, Ecn},
+        handshake, recovery,
+    },
+    wire::{
+        Reader,
+        error::{Code, ConnectionError, TransportError},
+        frame::{EcnCounts, Frame},
+        limits,
+        packet::{self, Decoded, Kept, Kind, Packets, Protected, Space, header_bits::Grease},
+        udp::Arrival,
+    },
 };
 
 /// Time at which a packet arrived, which its acknowledgement reports even if it had to wait for

@@ -8,8 +8,8 @@ use super::{
     start::{ClientStart, ServerStart},
 };
 use crate::{
-    congestion::careful_resume::Stage,
-    known_path::{KnownPath, PathKey},
+    owners::congestion::careful_resume::Stage,
+    remembered::known_path::{KnownPath, PathKey},
 };
 
 /// Keys under which the path is remembered.

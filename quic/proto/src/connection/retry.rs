@@ -6,7 +6,7 @@ use std::time::Instant;
 use hybriq_tls::Side;
 
 use super::Connection;
-use crate::packet::{self, Cid, Space};
+use crate::wire::packet::{self, Cid, Space};
 
 /// Contents of a Retry.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{Connection, owners::Carried};
-use crate::{
+use crate::wire::{
     error::By,
     frame::{FrameWriter, Timing},
     packet::{Kind, Space},

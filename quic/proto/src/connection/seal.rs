@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use super::{Connection, owners::Carried};
 use crate::{
-    ecn::Ecn,
-    packet::{PacketBuilder, PacketNumber, Space},
-    recovery::{Held, SentPacket},
-    udp::Transmit,
+    owners::recovery::{Held, SentPacket},
+    wire::{
+        packet::{PacketBuilder, PacketNumber, Space},
+        udp::Ecn,
+        udp::Transmit,
+    },
 };
 
 /// Memory of a sealed packet.

@@ -7,12 +7,13 @@ use hybriq_tls::{ClientHello, Provider};
 
 use crate::wire::ResetToken;
 use crate::{
-    cids,
     config::TransportConfig,
-    limits,
-    packet::{Cid, Version},
-    space::Received,
-    udp::Local,
+    owners::{acks::Received, cids},
+    wire::{
+        limits,
+        packet::{Cid, Version},
+        udp::Local,
+    },
 };
 
 /// TLS provider and transport configuration that connections share.

@@ -2,8 +2,8 @@
 
 use super::{Connection, Recovery, owners::Carried};
 use crate::{
-    limits,
     stats::{MemoryHeld, Tables},
+    wire::limits,
 };
 
 impl Connection {

@@ -7,12 +7,16 @@ use hybriq_tls::Side;
 use super::Connection;
 use crate::{
     config::TransportConfig,
-    frame::{FrameWriter, Owner, Timing},
-    limits,
-    packet::Space,
-    recovery::Timeout,
-    space::{AckEliciting, Received},
-    streams::Awaited,
+    owners::{
+        acks::{AckEliciting, Received},
+        recovery::Timeout,
+        streams::Awaited,
+    },
+    wire::{
+        frame::{FrameWriter, Owner, Timing},
+        limits,
+        packet::Space,
+    },
 };
 
 /// Largest number of times that the silence of a client doubles between two of its PINGs.

@@ -9,7 +9,7 @@ use super::{
     schedule::Due,
     seal::{Payload, Tracking},
 };
-use crate::{
+use crate::wire::{
     limits,
     packet::{Header, Kind, PacketBuilder, PacketNumber, PerSpace, Space},
     udp::Transmit,
@@ -195,7 +195,7 @@ impl Connection {
                 .handshake
                 .keys()
                 .one_rtt()
-                .map(crate::handshake::OneRtt::phase);
+                .map(crate::owners::handshake::OneRtt::phase);
             return Header::Short {
                 dcid,
                 spin: self.header_bits.spin(),
@@ -207,7 +207,7 @@ impl Connection {
             .local
             .active()
             .next()
-            .unwrap_or(crate::packet::Cid::EMPTY);
+            .unwrap_or(crate::wire::packet::Cid::EMPTY);
         let version = match kind {
             Kind::ZeroRtt => self.original_version(),
             _ => self.version(),
@@ -229,7 +229,11 @@ impl Connection {
     pub fn forge_parts(
         &mut self,
         space: Space,
-    ) -> Option<(PacketNumber, Header<'_>, &crate::packet::DirectionKeys)> {
+    ) -> Option<(
+        PacketNumber,
+        Header<'_>,
+        &crate::wire::packet::DirectionKeys,
+    )> {
         let pn = self.recovery.next_number(space);
         self.recovery.on_number_used(space, pn);
         Some((pn, self.header(space), self.handshake.sealing_keys(space)?))

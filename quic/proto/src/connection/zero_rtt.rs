@@ -15,10 +15,12 @@ use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
 use super::{Connection, Event, receive::KeptPacket, start::ClientStart};
 use crate::{
-    error::{Code, TransportError},
-    packet::{Space, Version},
-    params::Params,
-    streams::PeerLimits,
+    owners::streams::PeerLimits,
+    wire::{
+        error::{Code, TransportError},
+        packet::{Space, Version},
+        params::Params,
+    },
 };
 
 /// Returns the name under which a client remembers the version of its server, if it does.

@@ -12,11 +12,10 @@ use super::{
 };
 use crate::{
     config::AddressValidation,
-    limits,
-    packet::Cid,
     random::Random,
+    remembered::token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
     stats::EndpointStats,
-    token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
+    wire::{limits, packet::Cid},
 };
 
 /// Proof that a client gave before its handshake.

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, time::Instant};
 use hybriq_tls::Side;
 
 use super::{Arrival, Transmit, hello_table::Hello};
-use crate::{
+use crate::wire::{
     error::TransportError,
     frame::{ConnectionClose, FrameWriter},
     limits,

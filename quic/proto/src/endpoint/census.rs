@@ -11,13 +11,13 @@ use super::{
     resets::Resets,
     routing::{Routing, Target},
 };
-use crate::census::Census;
+use crate::stats::census::Census;
 
 impl Endpoint {
     /// Returns what the endpoint holds beside its connections, table by table.
     ///
     /// For tests and for diagnosis. Once all connections are drained and nobody connects, it is that of a
-    /// new endpoint, except for what [may grow](crate::census::MAY_GROW).
+    /// new endpoint, except for what [may grow](crate::stats::census::MAY_GROW).
     pub fn census(&self) -> Census {
         // A new field does not compile until somebody says what it holds.
         let Self {

@@ -8,8 +8,8 @@ use hashbrown::HashMap;
 
 use super::{Endpoint, Place, Routed, ids::Owner, routing::Target};
 use crate::{
-    packet::{Cid, Kind, Packets},
-    prf::KeyedHash,
+    random::prf::KeyedHash,
+    wire::packet::{Cid, Kind, Packets},
 };
 
 /// A connection id in use by a client that has not finished its handshake with a process.

@@ -8,10 +8,12 @@ use hashbrown::HashMap;
 use super::{Arrival, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
-    limits,
-    packet::{self, Cid, Decoded, Kind, Packets, Protected},
-    prf::KeyedHash,
+    random::prf::KeyedHash,
     stats::DropReason,
+    wire::{
+        limits,
+        packet::{self, Cid, Decoded, Kind, Packets, Protected},
+    },
 };
 
 /// Bytes that a packet counts for besides its data.

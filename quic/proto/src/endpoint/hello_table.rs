@@ -10,10 +10,12 @@ use super::admission::Proof;
 use crate::{
     buffer::Reassembler,
     connection::{AddressProof, FirstFlight, Setup, Situation},
-    limits,
-    packet::{Cid, DirectionKeys, PacketNumber, Version},
-    space::Received,
-    udp::Local,
+    owners::acks::Received,
+    wire::{
+        limits,
+        packet::{Cid, DirectionKeys, PacketNumber, Version},
+        udp::Local,
+    },
 };
 
 /// A ClientHello, complete or partial.

@@ -15,13 +15,17 @@ use super::{
 };
 use crate::stats::DropReason;
 use crate::{
-    error::{Code, TransportError},
-    frame::{Frame, FrameType},
-    handshake::reserved_bits,
-    limits,
-    packet::{self, Decoded, Kind, OpenError, PacketNumber, Packets, Protected},
-    space::{AckEliciting, Received},
-    wire::Reader,
+    owners::{
+        acks::{AckEliciting, Received},
+        handshake::reserved_bits,
+    },
+    wire::{
+        Reader,
+        error::{Code, TransportError},
+        frame::{Frame, FrameType},
+        limits,
+        packet::{self, Decoded, Kind, OpenError, PacketNumber, Packets, Protected},
+    },
 };
 
 /// 0-RTT packets of a datagram with Initial packets.

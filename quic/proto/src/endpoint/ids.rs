@@ -6,9 +6,8 @@ use super::{Endpoint, Generations, Place};
 use crate::config::TransportConfig;
 use crate::wire::ResetToken;
 use crate::{
-    cids::{CidGenerator, Issued, RandomCids, ResetKey},
-    limits,
-    packet::Cid,
+    owners::cids::{CidGenerator, Issued, RandomCids, ResetKey},
+    wire::{limits, packet::Cid},
 };
 
 /// Attempts to draw an unused id before the generator counts as broken.

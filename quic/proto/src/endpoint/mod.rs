@@ -49,19 +49,20 @@ pub use self::{
     types::Slot,
     worst_case::WorstCaseMemory,
 };
+pub use super::connection::{AddressProof, FirstFlight, FlightLimit, Setup};
 use super::{
-    cids::ResetKey,
     connection::{Connection, Need},
-    error::ConnectionError,
-    header_bits::Grease,
-    limits,
-    packet::{Cid, Kind, Packets, Version},
     random::Random,
     stats::{DropReason, EndpointStats},
 };
-pub use super::{
-    connection::{AddressProof, FirstFlight, FlightLimit, Setup},
-    udp::{Arrival, Local, SocketId, Transmit},
+pub use crate::wire::udp::{Arrival, Local, SocketId, Transmit};
+use crate::{
+    owners::cids::ResetKey,
+    wire::{
+        error::ConnectionError,
+        limits,
+        packet::{Cid, Kind, Packets, Version, header_bits::Grease},
+    },
 };
 
 /// Outcome of a datagram.

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::{Arrival, Endpoint, Routed};
 use crate::{
-    limits,
-    packet::{Cid, Packets},
     stats::DropReason,
+    wire::{
+        limits,
+        packet::{Cid, Packets},
+    },
 };
 
 /// Size in bytes up to which a packet is answered by a reset that is one byte shorter (RFC 9000

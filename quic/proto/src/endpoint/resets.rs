@@ -5,8 +5,8 @@ use aws_lc_rs::hmac;
 use hashbrown::DefaultHashBuilder;
 
 use super::{Slot, parts::Parts};
-use crate::limits;
 use crate::wire::ResetToken;
+use crate::wire::limits;
 
 /// Reset tokens of the peer's ids that one connection uses.
 type Tokens = ArrayVec<ResetToken, { limits::PEER_CIDS }>;

@@ -10,9 +10,11 @@ use super::{
 };
 use crate::{
     config::AddressValidation,
-    error::{Code, TransportError},
-    packet::{Cid, Packets, Retry, Version},
-    token::{Binding, Keys},
+    remembered::token::{Binding, Keys},
+    wire::{
+        error::{Code, TransportError},
+        packet::{Cid, Packets, Retry, Version},
+    },
 };
 
 /// Fields of an Initial that a Retry answers.

@@ -7,11 +7,13 @@ use hybriq_tls::GroupMismatch;
 use super::{AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, routing::Target};
 use crate::{
     connection::{Attempt, ClientStart, Connection, ServerStart},
-    error::{By, Code, ConnectionError, TransportError},
-    frame::FrameType,
-    handshake::refusal,
-    limits,
-    packet::{Cid, quoted_ids},
+    owners::handshake::refusal,
+    wire::{
+        error::{By, Code, ConnectionError, TransportError},
+        frame::FrameType,
+        limits,
+        packet::{Cid, quoted_ids},
+    },
 };
 
 impl Endpoint {

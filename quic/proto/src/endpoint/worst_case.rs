@@ -1,6 +1,6 @@
 //! Memory that peers can make a server hold, as a function of its configuration.
 
-use crate::{config::TransportConfig, connection::Connection, limits, streams};
+use crate::{config::TransportConfig, connection::Connection, owners::streams, wire::limits};
 
 /// Bytes of a piece of a stream behind a gap, besides its data: its share of a node of the tree that
 /// holds it.

@@ -28,6 +28,8 @@
 //! let config = TransportConfig::new().subscriber(Arc::new(Losses));
 //! ```
 
+pub mod agreement;
+
 mod packet;
 
 use std::{
@@ -41,16 +43,20 @@ use hybriq_tls::Side;
 
 pub use self::packet::{FrameInfo, Frames, FramesIter, Packet};
 use crate::{
-    agreement::Handshake,
-    error::{By, ConnectionError},
-    params::Params,
-    path::Address,
+    events::agreement::Handshake,
+    owners::path::Address,
     stats::PathStats,
+    wire::{
+        error::{By, ConnectionError},
+        params::Params,
+    },
 };
 pub use crate::{
-    congestion::Phase,
-    ecn::{Ecn, EcnState},
-    packet::{Cid, Kind as PacketKind, PacketNumber, Space, Version},
+    owners::congestion::Phase,
+    wire::{
+        packet::{Cid, Kind as PacketKind, PacketNumber, Space, Version},
+        udp::{Ecn, EcnState},
+    },
 };
 
 /// A receiver of events.

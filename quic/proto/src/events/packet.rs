@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::{
-    ecn::Ecn,
+use crate::wire::{
+    Reader,
     frame::{Frame, FrameType},
     packet::{Kind as PacketKind, PacketNumber},
-    wire::Reader,
+    udp::Ecn,
 };
 
 /// A packet that was sent or received.

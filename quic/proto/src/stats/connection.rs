@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::declare::{by_label, counters};
-use crate::frame::EcnCounts;
+use crate::wire::frame::EcnCounts;
 
 counters! {
     /// Counters of a connection. Bytes are UDP payload bytes.

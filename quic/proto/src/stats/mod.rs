@@ -4,6 +4,7 @@
 //! [`EndpointStats`] or [`ConnectionStats`]. Whatever publishes or adds up counters goes through
 //! [`EndpointStats::metrics`] and [`ConnectionStats::metrics`].
 
+pub mod census;
 mod connection;
 mod declare;
 mod endpoint;
@@ -12,4 +13,4 @@ mod path;
 pub use connection::{ConnectionStats, DatagramStats, MemoryHeld, PacketDrops, Tables};
 pub use declare::{Kind, Label, Metric};
 pub use endpoint::{DatagramDrops, DropReason, EndpointStats};
-pub use path::PathStats;
+pub use path::{PathStats, Phase};

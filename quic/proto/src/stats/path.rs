@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{congestion::Phase, ecn::EcnState};
+use crate::wire::udp::EcnState;
 
 /// Measurements of the path that a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,4 +41,15 @@ pub struct PathStats {
     pub datagram_size: u16,
     /// State of ECN validation on the path.
     pub ecn: EcnState,
+}
+
+/// Phase of a congestion controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Searching for the capacity, fast (RFC 9002 §7.3.1).
+    SlowStart,
+    /// Responding to congestion (§7.3.2).
+    Recovery,
+    /// Growing slowly from the capacity that was found (§7.3.3).
+    Avoidance,
 }

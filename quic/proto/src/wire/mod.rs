@@ -1,25 +1,19 @@
-//! Bounds-checked cursors over bytes, integers of the wire (RFC 9000 §16), and basic types of the
-//! protocol.
+//! What crosses the network: bytes and integers (RFC 9000 §16), frames (§19), packets (§17), transport
+//! parameters (§18), errors (§20), and the datagrams that carry them.
 
-mod cid;
-mod frame_type;
-mod kind;
-mod packet_number;
-mod reader;
-mod reset_token;
-mod spaces;
-mod varint;
-mod writer;
-
+mod codec;
+pub mod error;
+pub mod frame;
+pub mod limits;
+pub mod packet;
+pub mod params;
 #[cfg(test)]
 mod tests;
+mod types;
+pub mod udp;
 
-pub use cid::Cid;
-pub use frame_type::FrameType;
-pub use kind::{KeyPhase, Kind, PerSpace, Space, SpinValue};
-pub use packet_number::PacketNumber;
-pub use reader::{Eof, Reader};
-pub use reset_token::ResetToken;
-pub use spaces::{Spaces, Vacant};
-pub use varint::VarInt;
-pub use writer::Writer;
+pub use codec::{Eof, Reader, VarInt, Writer};
+pub use types::{
+    Cid, FrameType, KeyPhase, Kind, PacketNumber, PerSpace, ResetToken, Space, Spaces, SpinValue,
+    Vacant,
+};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq_proto::params::Params;
+use hybriq_proto::wire::params::Params;
 
 use crate::{Chance, Rng, one_in, per_mille};
 

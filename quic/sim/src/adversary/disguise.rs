@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use hybriq_proto::params::Params;
+use hybriq_proto::wire::params::Params;
 use hybriq_tls::{
     CertificateDer, ConfigError, Error, Flight, KeyExchange, Level, Negotiated, PerLevel, Provider,
     Secret, Session, Side, Start, Status,

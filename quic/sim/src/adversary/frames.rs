@@ -3,16 +3,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use hybriq_proto::{
-    frame::{
-        AckFrequency, DataBlocked, Frame, FrameWriter, MaxData, MaxStreamData, MaxStreams,
-        NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, ResetStreamAt,
-        RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamHeader, StreamId,
-        StreamsBlocked,
+    owners::streams::Direction,
+    wire::{
+        ResetToken,
+        frame::{
+            AckFrequency, DataBlocked, Frame, FrameWriter, MaxData, MaxStreamData, MaxStreams,
+            NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, ResetStreamAt,
+            RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamHeader, StreamId,
+            StreamsBlocked,
+        },
+        packet::Cid,
+        params::Params,
     },
-    packet::Cid,
-    params::Params,
-    streams::Direction,
-    wire::ResetToken,
 };
 use hybriq_tls::Side;
 

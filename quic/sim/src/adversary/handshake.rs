@@ -6,11 +6,13 @@ use hybriq_proto::{
     TransportConfig,
     connection::{Connection, Event},
     endpoint::{Arrival, Endpoint, Local, Routed, Setup, Slot, StartError},
-    frame::Frame,
-    limits,
-    packet::{Cid, Decoded, Kind, Packets, Version},
-    params::Params,
-    wire::Reader,
+    wire::{
+        Reader,
+        frame::Frame,
+        limits,
+        packet::{Cid, Decoded, Kind, Packets, Version},
+        params::Params,
+    },
 };
 use hybriq_tls::{Provider, Side};
 

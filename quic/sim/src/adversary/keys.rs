@@ -1,6 +1,6 @@
 //! The 1-RTT keys of a hostile peer and of its victim, through key updates.
 
-use hybriq_proto::packet::{
+use hybriq_proto::wire::packet::{
     Decoded, DirectionKeys, KeyPhase, Kind, PacketNumber, Packets, Version, next_packet_key,
 };
 use hybriq_tls::Secret;

@@ -6,11 +6,11 @@ use std::{
     ops::RangeInclusive,
 };
 
-use hybriq_proto::{
+use hybriq_proto::wire::{
+    Reader,
     frame::{Frame, FrameWriter, PathResponse},
     limits::MIN_DATAGRAM,
     packet::{Cid, Header, PacketNumber, SpinValue},
-    wire::Reader,
 };
 
 use super::{Addresses, Character, Move, frames::Frames, keys::Keys};

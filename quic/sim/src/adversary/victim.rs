@@ -5,8 +5,8 @@ use std::{net::SocketAddr, time::Instant};
 use hybriq_proto::{
     connection::Connection,
     endpoint::{Arrival, Endpoint, Local, Routed, Setup, Slot, StartError},
-    limits,
-    streams::{Direction, ReadError, StreamId},
+    owners::streams::{Direction, ReadError, StreamId},
+    wire::limits,
 };
 
 use crate::{

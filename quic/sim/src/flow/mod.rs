@@ -18,7 +18,10 @@ use hybriq_tls::Side;
 
 use self::{receiver::Receiver, sender::Sender};
 use super::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, host::Clock, ms};
-use hybriq_proto::{congestion::Congestion, ecn::EcnState, recovery::Pacing};
+use hybriq_proto::{
+    owners::{congestion::Congestion, recovery::Pacing},
+    wire::udp::EcnState,
+};
 
 /// Maximum number of turns without time passing.
 const TURNS_AT_ONCE: usize = 100_000;

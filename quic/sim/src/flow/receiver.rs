@@ -8,9 +8,8 @@ use std::{
 use super::{FlowReport, FlowSetup, NOTHING, PACKET_OVERHEAD, PING_EVERY, stand_in};
 use crate::{Datagram, StandIn, host::Clock};
 use hybriq_proto::{
-    frame::FrameWriter,
-    packet::PacketNumber,
-    space::{AckEliciting, Received},
+    owners::acks::{AckEliciting, Received},
+    wire::{frame::FrameWriter, packet::PacketNumber},
 };
 
 /// The end of a flow that receives data and acknowledges it.

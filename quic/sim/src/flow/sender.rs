@@ -10,14 +10,14 @@ use hybriq_tls::Side;
 use super::{FlowReport, FlowSetup, NOTHING, PING_EVERY, stand_in};
 use crate::{Datagram, StandIn, host::Clock};
 use hybriq_proto::{
-    congestion,
-    ecn::Ecn,
-    frame::Frame,
-    packet::Space,
-    recovery::{
-        Ack, Amplification, Config, Context, Held, Outcome, Progress, Recovery, SentPacket, Timeout,
+    owners::{
+        congestion,
+        recovery::{
+            Ack, Amplification, Config, Context, Held, Outcome, Progress, Recovery, SentPacket,
+            Timeout,
+        },
     },
-    wire::Reader,
+    wire::{Reader, frame::Frame, packet::Space, udp::Ecn},
 };
 
 /// Maximum number of timers due at one instant.

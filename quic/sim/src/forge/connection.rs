@@ -2,9 +2,11 @@
 
 use hybriq_proto::{
     connection::Connection,
-    frame::FrameWriter,
-    limits::MIN_DATAGRAM,
-    packet::{Header, PacketBuilder, Space},
+    wire::{
+        frame::FrameWriter,
+        limits::MIN_DATAGRAM,
+        packet::{Header, PacketBuilder, Space},
+    },
 };
 
 /// The reserved bits of a short header (RFC 9000 §17.3.1).

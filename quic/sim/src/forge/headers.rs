@@ -2,10 +2,7 @@
 
 use std::{fmt, ops::Range};
 
-use hybriq_proto::{
-    packet::Cid,
-    wire::{Eof, Reader},
-};
+use hybriq_proto::wire::{Eof, Reader, packet::Cid};
 
 /// Version number of QUIC version 2 (RFC 9369 §3.1).
 const VERSION_2: u32 = 0x6b33_43cf;

@@ -5,14 +5,14 @@ use std::ops::RangeInclusive;
 use hybriq_tls::Side;
 
 use super::{PacketKind, packets};
-use hybriq_proto::{
+use hybriq_proto::wire::{
+    Reader, Writer,
     frame::{ConnectionClose, Encode, Frame, FrameType, FrameWriter},
     limits::MIN_DATAGRAM,
     packet::{
         Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, PacketNumber, Version, decode,
         initial_direction,
     },
-    wire::{Reader, Writer},
 };
 
 /// A frame of an Initial packet.

@@ -13,7 +13,7 @@ use super::{
     flow::{FlowSetup, Flows},
     ms, one_in, per_mille,
 };
-use hybriq_proto::congestion::Congestion;
+use hybriq_proto::owners::congestion::Congestion;
 
 /// Controllers of the matrix, in the order of its columns.
 pub const CONTROLLERS: [(&str, Congestion); 4] = [

@@ -6,7 +6,7 @@ use hybriq_tls::Side;
 
 use super::{Datagram, deliver, numbered};
 use crate::{DualQueue, LinkReport, LinkStats, Network, ms};
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 /// Rate of 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
 const RATE: u64 = 8_000_000;

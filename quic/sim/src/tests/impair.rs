@@ -4,7 +4,7 @@ use hybriq_tls::Side;
 
 use super::{Datagram, deliver, numbered, numbers, run};
 use crate::{Bursts, Mangle, Network, ms, one_in, per_mille};
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 #[test]
 fn bursts_have_their_frequency_and_length() {

@@ -6,7 +6,7 @@ use hybriq_tls::Side;
 
 use super::{Datagram, deliver, numbered, run};
 use crate::{Bandwidth, LinkStats, Marking, Network, ms, node::Node};
-use hybriq_proto::space::Ecn;
+use hybriq_proto::owners::acks::Ecn;
 
 /// Returns datagrams of 1,000 bytes, all at the same time.
 fn burst(at: Duration, count: u32, ecn: Option<Ecn>) -> impl Iterator<Item = (Duration, Datagram)> {

@@ -11,8 +11,10 @@ use hashbrown::HashMap;
 
 use hybriq_proto::{
     config::PathMemory,
-    known_path::{KnownPath, PathKey},
-    saved_path::SavedPath,
+    remembered::{
+        known_path::{KnownPath, PathKey},
+        saved_path::SavedPath,
+    },
 };
 
 #[cfg(test)]

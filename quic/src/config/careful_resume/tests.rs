@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use hybriq_proto::congestion::careful_resume::Observed;
+use hybriq_proto::owners::congestion::careful_resume::Observed;
 
 const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 

@@ -3,7 +3,7 @@
 use std::{fmt, io, path::Path};
 
 use aws_lc_rs::hkdf;
-use hybriq_proto::cids::ResetKey;
+use hybriq_proto::owners::cids::ResetKey;
 use hybriq_tls::Tickets;
 use zeroize::Zeroizing;
 

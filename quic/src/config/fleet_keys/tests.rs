@@ -1,8 +1,8 @@
 //! One secret gives the same keys everywhere, and a different one for each purpose.
 
 use hybriq_proto::{
-    packet::Cid,
-    token::{Binding, Keys as _, Token},
+    remembered::token::{Binding, Keys as _, Token},
+    wire::packet::Cid,
 };
 
 use super::{FleetKeys, FleetKeysError, Purpose, Root};

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hashbrown::HashMap;
-use hybriq_proto::origin::{OriginRecord, OriginStore};
+use hybriq_proto::remembered::origin::{OriginRecord, OriginStore};
 
 #[cfg(test)]
 mod tests;
@@ -116,7 +116,7 @@ impl MemoryOrigins {
 
     /// Forgets a server, for example after its operator said that it may be classical from now on.
     pub fn forget(&self, server_name: &str, port: u16) {
-        let origin = hybriq_proto::origin::origin(server_name, port);
+        let origin = hybriq_proto::remembered::origin::origin(server_name, port);
         self.with(|memory| memory.origins.remove(&*origin));
     }
 

@@ -19,7 +19,7 @@ use crate::{
     udp::{self, Opened, Sharing},
     worker::{self, Blueprint, Inheritance, Mailbox, Shared},
 };
-use hybriq_proto::{endpoint::Setup, limits};
+use hybriq_proto::{endpoint::Setup, wire::limits};
 
 /// Largest number of sockets that an endpoint is made with. Connections that migrate need more.
 const ADDRESSES: usize = limits::SOCKETS / 2;

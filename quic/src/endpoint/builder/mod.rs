@@ -13,10 +13,10 @@ use crate::{
     worker::Watcher,
 };
 use hybriq_proto::{
-    cids::{CidGenerator, ResetKey},
     config::AddressValidation,
     endpoint::StatelessReset,
-    limits,
+    owners::cids::{CidGenerator, ResetKey},
+    wire::limits,
 };
 
 #[cfg(test)]

@@ -18,11 +18,10 @@ use std::{
 };
 
 use hybriq_proto::{
-    cids::ResetKey,
     endpoint::{Claim, Place},
-    packet::Cid,
-    token::Keys as _,
-    wire::Reader,
+    owners::cids::ResetKey,
+    remembered::token::Keys as _,
+    wire::{Reader, packet::Cid},
 };
 
 use crate::{

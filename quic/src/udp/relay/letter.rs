@@ -7,7 +7,7 @@ use hybriq_proto::endpoint::Arrival;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use hybriq_proto::{
     endpoint::{Local, SocketId},
-    space::Ecn,
+    owners::acks::Ecn,
 };
 
 /// Reason why a datagram is passed on.

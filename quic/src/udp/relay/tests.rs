@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hybriq_proto::{
     endpoint::{Arrival, Local, Place, SocketId},
-    space::Ecn,
+    owners::acks::Ecn,
 };
 
 use super::{Inlet, Letter, Reason, Relays, Unsent, pair};

@@ -13,7 +13,7 @@ use super::{
     waiters::{lock, set_waker},
 };
 use crate::{error::ConnectError, sync::Mutex};
-use hybriq_proto::agreement::Handshake;
+use hybriq_proto::events::agreement::Handshake;
 
 /// A connection that a task waits for, from the request to the end of its handshake.
 pub(crate) struct Attempt(Mutex<Waiting>);

@@ -2,7 +2,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::Attempt;
 use crate::error::ConnectError;
-use hybriq_proto::error::ConnectionError;
+use hybriq_proto::wire::error::ConnectionError;
 
 #[test]
 fn a_promise_that_is_dropped_says_that_the_endpoint_is_closed() {

@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering, task::Waker};
 
 use super::{SendSide, SharedConnection, State, StreamId, WaitFor, moves::Move};
-use hybriq_proto::{census::Census, streams::Direction};
+use hybriq_proto::{owners::streams::Direction, stats::census::Census};
 
 impl SharedConnection {
     /// Returns what the connection holds, table by table.

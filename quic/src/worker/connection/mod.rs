@@ -25,10 +25,12 @@ use super::{
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
     connection::{Connection, Event},
-    datagrams::DatagramEvent,
     endpoint::Slot,
-    error::{By, ConnectionError},
-    streams::{Direction, StreamEvent, StreamId},
+    owners::{
+        datagrams::DatagramEvent,
+        streams::{Direction, StreamEvent, StreamId},
+    },
+    wire::error::{By, ConnectionError},
 };
 
 pub(crate) use handle::{Handle, Polling, Rejected};

@@ -7,7 +7,7 @@ use crate::worker::waiters::Waited as _;
 use hybriq_proto::{
     connection::PathChange,
     endpoint::{Local, SocketId},
-    error::MigrateError,
+    wire::error::MigrateError,
 };
 
 /// The application's request to move a connection. A later request replaces an earlier one.

@@ -25,9 +25,9 @@ use crate::{
     udp::{Handle, Opened, Reason},
 };
 use hybriq_proto::{
-    census::Census,
     endpoint::{Arrival, Incoming, Setup},
-    error::SystemError,
+    stats::census::Census,
+    wire::error::SystemError,
 };
 use hybriq_tls::{Provider, Side};
 

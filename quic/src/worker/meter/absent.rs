@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Instant};
 
 use hybriq_proto::{
-    agreement::Handshake,
     connection::Connection,
-    error::ConnectionError,
+    events::agreement::Handshake,
     stats::{EndpointStats, MemoryHeld},
+    wire::error::ConnectionError,
 };
 use hybriq_tls::Side;
 

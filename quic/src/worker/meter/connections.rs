@@ -3,10 +3,10 @@
 use std::{mem, time::Instant};
 
 use hybriq_proto::{
-    agreement::{EarlyData, Handshake},
-    error::{By, Code, ConnectionError},
-    origin::Downgrade,
+    events::agreement::{EarlyData, Handshake},
+    remembered::origin::Downgrade,
     stats::{ConnectionStats, Metric},
+    wire::error::{By, Code, ConnectionError},
 };
 use hybriq_tls::{Alert, Group, Lineage, Side};
 use metrics::SharedString;

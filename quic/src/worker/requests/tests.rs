@@ -2,9 +2,9 @@ use std::{net::SocketAddr, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use hybriq_proto::{
-    cids::CidGenerator,
     config::AddressValidation,
     endpoint::{Arrival, Local, Setup},
+    owners::cids::CidGenerator,
 };
 use hybriq_tls::Trust;
 

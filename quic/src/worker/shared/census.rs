@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{Activity, Arrivals, Command, Shared, lock};
 use crate::sync::AtomicUsize;
-use hybriq_proto::{census::Census, endpoint::Incoming};
+use hybriq_proto::{endpoint::Incoming, stats::census::Census};
 
 impl Shared {
     /// Asks every worker what it holds, and adds what they share. Workers that have ended hold nothing.

@@ -34,10 +34,8 @@ use crate::{
 };
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
-    error::SystemError,
-    limits::WAITING_INCOMING,
-    prf::Prf,
-    random::Random as _,
+    random::{Random as _, prf::Prf},
+    wire::{error::SystemError, limits::WAITING_INCOMING},
 };
 
 /// State that the handles and all workers of an endpoint share.

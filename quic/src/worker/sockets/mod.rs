@@ -14,8 +14,7 @@ use self::trouble::Trouble;
 use crate::udp::{self, Buffers, Handle, Socket, Watched};
 use hybriq_proto::{
     endpoint::{Local, SocketId, Transmit},
-    error::MigrateError,
-    limits,
+    wire::{error::MigrateError, limits},
 };
 
 /// The sockets of a worker: those it was made with, and those that connections moved to.

@@ -7,7 +7,7 @@ use hybriq::{
     events::PacketKind,
     tls::{Backend, KeyExchange, Side},
 };
-use hybriq_proto::packet::{
+use hybriq_proto::wire::packet::{
     Cid, Header, Kind, PacketBuilder, PacketNumber, Retry, Space, Version, initial_direction,
 };
 use hybriq_sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms, seal_packet};

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use crate::{
     buffer::{Exceeded, Reassembler},
-    limits,
+    wire::limits,
 };
 
 /// The byte of the test stream at an offset.

@@ -10,13 +10,13 @@ use super::{
     start::{ServerStart, Setup},
 };
 use crate::{
-    cids,
-    congestion::initial_window,
-    ecn::EcnState,
-    limits,
-    packet::{Cid, Version},
-    params::Params,
-    wire::ResetToken,
+    owners::{cids, congestion::initial_window},
+    wire::{
+        ResetToken, limits,
+        packet::{Cid, Version},
+        params::Params,
+        udp::EcnState,
+    },
 };
 use model::{Bounds, Crypto, Model};
 

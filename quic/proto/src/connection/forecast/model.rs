@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::FlightLimit;
-use crate::{limits, packet::TAG_LEN, wire::VarInt};
+use crate::wire::{VarInt, limits, packet::TAG_LEN};
 
 /// Data of the handshake at each level, by its offsets in the CRYPTO streams.
 pub(super) struct Crypto {

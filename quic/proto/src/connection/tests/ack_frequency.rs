@@ -1,7 +1,7 @@
 //! Tests of a peer's requests for other acknowledgements (draft-ietf-quic-ack-frequency), sensible
 //! and abusive.
 
-use crate::frame::FrameType;
+use crate::wire::frame::FrameType;
 use std::time::Duration;
 
 use super::{
@@ -10,13 +10,14 @@ use super::{
     server_address,
 };
 use crate::{
-    ack_frequency::AckFrequency,
-    error::{By, Code, ConnectionError},
-    frame::{self, FrameWriter},
-    limits,
-    packet::Space,
-    streams::Direction,
-    wire::VarInt,
+    owners::{acks::frequency::AckFrequency, streams::Direction},
+    wire::{
+        VarInt,
+        error::{By, Code, ConnectionError},
+        frame::{self, FrameWriter},
+        limits,
+        packet::Space,
+    },
 };
 
 const MS: Duration = Duration::from_millis(1);

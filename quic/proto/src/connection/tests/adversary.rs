@@ -22,12 +22,14 @@ use crate::{
     connection::Connection,
     endpoint::{Arrival, Local},
     forge::Raw,
-    frame::{FrameWriter, PathChallenge},
-    limits,
-    packet::Space,
+    owners::streams::Direction,
     rng::Rng,
-    streams::Direction,
-    wire::Writer,
+    wire::{
+        Writer,
+        frame::{FrameWriter, PathChallenge},
+        limits,
+        packet::Space,
+    },
 };
 
 /// Steps of each adversary.
@@ -137,7 +139,9 @@ fn an_adversary_that_acknowledges_nothing_stays_within_every_bound() {
             if rng.below(3) == 0 {
                 let paths = &mut pair.server.connection().paths;
                 paths.active_mut().on_validated();
-                paths.others_mut().for_each(crate::path::Path::on_validated);
+                paths
+                    .others_mut()
+                    .for_each(crate::owners::path::Path::on_validated);
             }
             for sent in pair.server.transmit(pair.now) {
                 ledger.sent += sent.len() as u64;

@@ -1,6 +1,6 @@
 //! Tests of ACK frames that are false, contradictory, or expensive (RFC 9000 §13.1, §21.4).
 
-use crate::frame::FrameType;
+use crate::wire::frame::FrameType;
 use std::{
     ops::RangeInclusive,
     time::{Duration, Instant},
@@ -13,15 +13,18 @@ use super::{
 use crate::forge::Raw;
 use crate::{
     connection::Connection,
-    ecn::Ecn,
-    ecn::EcnState,
-    error::{By, Code, ConnectionError},
-    frame::{EcnCounts, FrameWriter},
-    packet::Space,
-    path::Mtu,
-    streams::{Direction, StreamId},
+    owners::{
+        path::Mtu,
+        streams::{Direction, StreamId},
+    },
     testing::pns,
-    wire::{VarInt, Writer},
+    wire::{
+        VarInt, Writer,
+        error::{By, Code, ConnectionError},
+        frame::{EcnCounts, FrameWriter},
+        packet::Space,
+        udp::{Ecn, EcnState},
+    },
 };
 
 /// Returns a pair with a complete handshake, and a stream that the server writes to. Tests count

@@ -1,7 +1,7 @@
 //! Tests of a peer's errors with connection ids, and of their reports (RFC 9000 §5.1, §19.15,
 //! §19.16).
 
-use crate::frame::FrameType;
+use crate::wire::frame::FrameType;
 use std::time::Duration;
 
 use super::{
@@ -10,11 +10,13 @@ use super::{
     server_address,
 };
 use crate::{
-    error::{By, Code, ConnectionError},
     forge::Forge,
-    frame::{FrameWriter, NewConnectionId, RetireConnectionId},
-    limits,
-    packet::{Cid, Space},
+    wire::{
+        error::{By, Code, ConnectionError},
+        frame::{FrameWriter, NewConnectionId, RetireConnectionId},
+        limits,
+        packet::{Cid, Space},
+    },
 };
 
 /// Returns the server's close after the client sent these frames.
@@ -213,7 +215,7 @@ fn a_client_that_retires_ids_in_a_hurry_gets_others_at_a_bounded_rate() {
 fn ends_without_ids_neither_issue_nor_retire_any() {
     let without_ids = || {
         let mut pair = Pair::with_client(|endpoint| {
-            endpoint.set_cid_generator(std::sync::Arc::new(crate::cids::ZeroLength));
+            endpoint.set_cid_generator(std::sync::Arc::new(crate::owners::cids::ZeroLength));
         });
         pair.run();
         pair.server.events();
@@ -249,7 +251,7 @@ fn ends_without_ids_neither_issue_nor_retire_any() {
 /// Proves: rfc9287 3 greased-packets-are-taken
 #[test]
 fn packets_without_the_quic_bit_are_taken_by_who_announced_it() {
-    use crate::{config::TransportConfig, header_bits::Grease};
+    use crate::{config::TransportConfig, wire::packet::header_bits::Grease};
     for grease in [Grease::On, Grease::Off] {
         let transport = match grease {
             Grease::On => TransportConfig::new(),

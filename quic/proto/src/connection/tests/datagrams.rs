@@ -1,16 +1,20 @@
 //! Tests of DATAGRAM frames (RFC 9221) between two connections.
 
-use crate::frame::FrameType;
+use crate::wire::frame::FrameType;
 use bytes::Bytes;
 
 use super::{Event, Pair, client_address, forged::forge};
 use crate::{
     config::{DatagramConfig, TransportConfig},
-    datagrams::{DatagramEvent, SendError},
-    error::{By, Code, ConnectionError},
-    frame::Datagram,
-    packet::Space,
-    streams::Direction,
+    owners::{
+        datagrams::{DatagramEvent, SendError},
+        streams::Direction,
+    },
+    wire::{
+        error::{By, Code, ConnectionError},
+        frame::Datagram,
+        packet::Space,
+    },
 };
 
 fn pair() -> Pair {

@@ -1,6 +1,6 @@
 //! Tests of 0-RTT between two connections (RFC 9001 §4.6).
 
-use crate::frame::FrameType;
+use crate::wire::frame::FrameType;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -11,14 +11,18 @@ use super::{
 };
 use crate::{
     config::{DatagramConfig, TransportConfig},
-    datagrams::{DatagramEvent, SendError},
-    error::{By, Code, ConnectionError},
     forge::Forge,
-    frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
-    packet::{Cid, Header, Kind, Space},
-    params::Params,
-    streams::{Direction, ReadError, StreamEvent, StreamId},
+    owners::{
+        datagrams::{DatagramEvent, SendError},
+        streams::{Direction, ReadError, StreamEvent, StreamId},
+    },
     testing::{KnownVersions, pn, pns},
+    wire::{
+        error::{By, Code, ConnectionError},
+        frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
+        packet::{Cid, Header, Kind, Space},
+        params::Params,
+    },
 };
 
 fn server() -> Setup {

@@ -5,10 +5,11 @@ use crate::{
     connection::Connection,
     endpoint::Arrival,
     forge::Forge,
-    frame::{FrameWriter, PathChallenge},
-    limits,
-    packet::PacketNumber,
-    packet::{Header, Space},
+    wire::{
+        frame::{FrameWriter, PathChallenge},
+        limits,
+        packet::{Header, PacketNumber, Space},
+    },
 };
 
 /// Returns a datagram with one packet of `from` and the test's frames, padded to `pad_to` bytes.
@@ -82,7 +83,7 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
     });
     let arrival = Arrival {
         peer: client_address(),
-        local: crate::udp::Local::default(),
+        local: crate::wire::udp::Local::default(),
         ecn: None,
     };
     let endpoint = &mut pair.server.endpoint;

@@ -1,7 +1,7 @@
 //! The header of each packet is read once, by the endpoint or by the connection.
 
 use super::{Pair, client_address, forged::pair, server_address};
-use crate::packet::{READS, decode};
+use crate::wire::packet::{READS, decode};
 
 /// Number of packets in a datagram.
 fn count(datagram: &[u8]) -> usize {

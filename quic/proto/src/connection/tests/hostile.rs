@@ -11,15 +11,17 @@ use super::{
 };
 use crate::{forge::Raw, rng::Rng};
 use crate::{
-    frame::{
-        AckFrequency, FrameWriter, MaxData, MaxStreamData, MaxStreams, NewConnectionId,
-        PathChallenge, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
-        StreamDataBlocked, StreamHeader,
-    },
-    packet::{Cid, Space},
-    streams::{Direction, StreamId},
+    owners::streams::{Direction, StreamId},
     testing::pns,
-    wire::{VarInt, Writer},
+    wire::{
+        VarInt, Writer,
+        frame::{
+            AckFrequency, FrameWriter, MaxData, MaxStreamData, MaxStreams, NewConnectionId,
+            PathChallenge, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
+            StreamDataBlocked, StreamHeader,
+        },
+        packet::{Cid, Space},
+    },
 };
 
 /// Returns a number as an attacker picks it: mostly small, sometimes near the limit.

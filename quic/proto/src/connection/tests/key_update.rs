@@ -1,15 +1,16 @@
 use std::time::Duration;
 
 use super::{Pair, client_address, forged::forge, forged::pair, server_address};
-use crate::error::{By, ConnectionError};
+use crate::wire::error::{By, ConnectionError};
 use crate::{
     connection::Connection,
-    error::Code,
-    frame::{FrameWriter, PathChallenge},
-    handshake::OneRtt,
-    packet::{PacketBuilder, PacketNumber, Space},
-    streams::Direction,
+    owners::{handshake::OneRtt, streams::Direction},
     testing::pns,
+    wire::{
+        error::Code,
+        frame::{FrameWriter, PathChallenge},
+        packet::{PacketBuilder, PacketNumber, Space},
+    },
 };
 
 fn keys(connection: &mut Connection) -> &mut OneRtt {

@@ -7,7 +7,7 @@ use super::{
     forged::{forge, pair},
     server_address,
 };
-use crate::{frame::Owner as _, packet::Space};
+use crate::wire::{frame::Owner as _, packet::Space};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 

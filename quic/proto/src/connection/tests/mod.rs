@@ -39,11 +39,13 @@ use super::{Connection, Event};
 use crate::{
     config::TransportConfig,
     endpoint::{Arrival, Endpoint, Routed, Setup, Slot, Transmit},
-    error::{By, ConnectionError},
-    limits,
-    params::Params,
-    streams::{Direction, ReadError, StreamEvent},
+    owners::streams::{Direction, ReadError, StreamEvent},
     testing::SystemRandom,
+    wire::{
+        error::{By, ConnectionError},
+        limits,
+        params::Params,
+    },
 };
 
 impl super::opening::Opening {
@@ -121,7 +123,7 @@ impl Side {
     fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let arrival = Arrival {
             peer: from,
-            local: crate::udp::Local::default(),
+            local: crate::wire::udp::Local::default(),
             ecn: None,
         };
         match self.endpoint.on_datagram(now, &arrival, datagram) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Pair, forged::pair};
-use crate::{path::Mtu, streams::Direction};
+use crate::owners::{path::Mtu, streams::Direction};
 
 /// Returns a pair with a complete handshake, and a server that fills datagrams.
 fn filling() -> Pair {

@@ -8,12 +8,13 @@ use super::{Pair, client_address, client_setup, forged::pair, server_address};
 use crate::{
     config::{AddressValidation, TokenStore as _, TransportConfig},
     endpoint::Setup,
-    frame::{NewToken, Owner as _},
-    limits,
-    packet::{Header, Space, Version},
-    testing::write_frames,
-    testing::{MemoryTokenStore, TokenKeys},
-    token::Kind,
+    remembered::token::Kind,
+    testing::{MemoryTokenStore, TokenKeys, write_frames},
+    wire::{
+        frame::{NewToken, Owner as _},
+        limits,
+        packet::{Header, Space, Version},
+    },
 };
 
 /// Returns a client that stores tokens, and a server that issues some.
@@ -232,7 +233,7 @@ fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
     let mut buffer = [0; 200];
     let mut issue = |connection: &mut super::Connection| {
         connection.issue_token(ip, token());
-        let mut out = crate::frame::FrameWriter::new(&mut buffer);
+        let mut out = crate::wire::frame::FrameWriter::new(&mut buffer);
         write_frames(&mut connection.memory.tokens, &mut out)
     };
     let connection = server.connection();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Pair, forged::pair};
-use crate::{connection::Connection, packet::Kind, streams::Direction};
+use crate::{connection::Connection, owners::streams::Direction, wire::packet::Kind};
 
 /// Asserts that `change` makes a server want to send, and that one datagram satisfies it.
 fn satisfied(pair: &mut Pair, change: impl FnOnce(&mut Connection)) {

@@ -8,9 +8,8 @@ use super::{
 };
 use crate::{
     endpoint::{Arrival, Local},
-    error::ConnectionError,
-    packet::Space,
-    path::State,
+    owners::path::State,
+    wire::{error::ConnectionError, packet::Space},
 };
 
 /// Returns a server that follows its client to an address where nobody answers.

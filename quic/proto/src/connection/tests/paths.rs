@@ -12,15 +12,19 @@ use super::{
 };
 use crate::config::TransportConfig;
 use crate::{
-    cids::{CidEvent, CidGenerator},
     connection::{Connection, Event},
     endpoint::{Arrival, Local, Transmit},
     forge::Forge,
-    frame::{FrameWriter, Owner as _, PathChallenge, PathResponse},
-    limits,
-    packet::{Cid, Header, Space},
-    path::Path,
-    udp::SocketId,
+    owners::{
+        cids::{CidEvent, CidGenerator},
+        path::Path,
+    },
+    wire::{
+        frame::{FrameWriter, Owner as _, PathChallenge, PathResponse},
+        limits,
+        packet::{Cid, Header, Space},
+        udp::SocketId,
+    },
 };
 
 fn port(number: u16) -> SocketAddr {
@@ -343,7 +347,7 @@ fn a_flood_of_challenges_gets_few_answers() {
             receive(&mut pair.server, pair.now, address, &flood);
             let server = pair.server.connection();
             let waiting = server.paths.others().chain([server.paths.active()]);
-            let waiting: usize = waiting.map(crate::path::Path::responses).sum();
+            let waiting: usize = waiting.map(crate::owners::path::Path::responses).sum();
             assert!(waiting <= 2 * limits::PATH_RESPONSES, "round {round}");
         }
     }
@@ -436,7 +440,9 @@ fn another_address_starts_afresh_and_another_port_goes_on() {
         // A packet is in flight on the old path when the peer moves.
         let server = pair.server.connection();
         assert!(server.recovery.rtt().first_sample().is_some());
-        let id = server.streams().open(crate::streams::Direction::Uni);
+        let id = server
+            .streams()
+            .open(crate::owners::streams::Direction::Uni);
         server.streams().write(id.unwrap(), b"data").unwrap();
         let data = sent(&mut pair.server, pair.now);
         let moves = forge(pair.client.connection(), Space::Data, 1200, ping);
@@ -548,7 +554,9 @@ fn a_client_that_waits_for_an_answer_makes_itself_heard_ever_more_rarely() {
     let next = pair.client.connection().next_ping();
     assert_eq!(next, None, "nothing is awaited");
     let streams = pair.client.connection().streams();
-    let id = streams.open(crate::streams::Direction::Bidi).unwrap();
+    let id = streams
+        .open(crate::owners::streams::Direction::Bidi)
+        .unwrap();
     streams.write(id, b"request").unwrap();
     pair.run();
     for doublings in 0..4 {
@@ -574,7 +582,9 @@ fn a_client_that_waits_for_an_answer_makes_itself_heard_ever_more_rarely() {
 fn a_client_that_waits_for_news_makes_itself_heard_once() {
     let mut pair = quiet();
     let streams = pair.server.connection().streams();
-    let id = streams.open(crate::streams::Direction::Uni).unwrap();
+    let id = streams
+        .open(crate::owners::streams::Direction::Uni)
+        .unwrap();
     streams.write(id, b"news").unwrap();
     pair.run();
     assert!(silence_of_client(&mut pair).unwrap() <= limits::SILENCE);

@@ -6,8 +6,8 @@ use super::{Pair, Side, client_address, forged::quiet, server_address};
 use crate::{
     connection::{Event, RefusalCause, Refused},
     endpoint::{Arrival, Local},
-    error::{ConnectionError, SystemError},
-    streams::Direction,
+    owners::streams::Direction,
+    wire::error::{ConnectionError, SystemError},
 };
 
 fn refused(side: &mut Side, cause: RefusalCause) -> Refused {
@@ -45,7 +45,7 @@ fn learn(from: &mut Side, to: &mut Side, now: std::time::Instant) {
 }
 
 /// Returns the id of the server's that the client sends to.
-fn used_cid(pair: &mut Pair) -> crate::packet::Cid {
+fn used_cid(pair: &mut Pair) -> crate::wire::packet::Cid {
     *pair.client.connection().cids.peer.active()
 }
 

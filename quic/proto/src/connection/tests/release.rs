@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::{BACKENDS, Pair, client_address, forged::pair, server_address};
-use crate::{packet::Space, streams::Direction};
+use crate::{owners::streams::Direction, wire::packet::Space};
 
 #[test]
 fn a_closed_connection_holds_nothing_it_would_send() {

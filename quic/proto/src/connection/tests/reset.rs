@@ -2,11 +2,10 @@
 
 use super::{Event, Pair, forged::pair, server_address};
 use crate::{
-    cids::ResetKey,
     endpoint::{Arrival, Endpoint, Routed},
-    error::ConnectionError,
-    streams::Direction,
+    owners::{cids::ResetKey, streams::Direction},
     testing::SystemRandom,
+    wire::error::ConnectionError,
 };
 
 /// Returns a pair whose client uses an id of the server and knows its token, and that token.
@@ -34,7 +33,7 @@ fn reset(len: usize, token: [u8; 16]) -> Vec<u8> {
 fn receive(pair: &mut Pair, peer: std::net::SocketAddr, datagram: &[u8]) -> bool {
     let arrival = Arrival {
         peer,
-        local: crate::udp::Local::default(),
+        local: crate::wire::udp::Local::default(),
         ecn: None,
     };
     let mut datagram = datagram.to_vec();
@@ -80,7 +79,7 @@ fn a_client_that_is_not_confirmed_learns_that_the_server_lost_the_connection() {
     let mut out = vec![0; 2048];
     let arrival = Arrival {
         peer: super::client_address(),
-        local: crate::udp::Local::default(),
+        local: crate::wire::udp::Local::default(),
         ecn: None,
     };
     while !pair.client.connection().is_closed() {

@@ -1,7 +1,10 @@
 //! Tests of restarts after Version Negotiation (RFC 9000 §6.2).
 
 use super::Pair;
-use crate::{config::TransportConfig, packet::Version, udp::SocketId};
+use crate::{
+    config::TransportConfig,
+    wire::{packet::Version, udp::SocketId},
+};
 
 #[test]
 fn a_client_that_begins_again_leaves_from_the_same_socket() {

@@ -4,7 +4,7 @@ use hybriq_tls::Side;
 
 use super::{Pair, forged::pair, server_address};
 use crate::forge::{join, open_initials};
-use crate::{
+use crate::wire::{
     error::{Code, ConnectionError},
     limits,
     packet::{Cid, Header, Retry, Space, Version},

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::forged::pair;
-use crate::streams::Direction;
+use crate::owners::streams::Direction;
 
 #[test]
 fn a_train_is_a_millisecond_of_the_rate_or_two_datagrams() {

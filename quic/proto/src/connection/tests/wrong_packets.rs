@@ -6,13 +6,15 @@ use super::{
     server_address,
 };
 use crate::forge::Raw;
-use crate::frame::FrameType;
+use crate::wire::frame::FrameType;
 use crate::{
     connection::Connection,
-    error::{By, Code, ConnectionError},
-    frame::FrameWriter,
-    packet::{Kind, Space},
-    streams::Direction,
+    owners::streams::Direction,
+    wire::{
+        error::{By, Code, ConnectionError},
+        frame::FrameWriter,
+        packet::{Kind, Space},
+    },
 };
 
 /// Frames that only the application space allows, each complete, with their types.

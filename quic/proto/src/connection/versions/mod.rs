@@ -18,13 +18,15 @@ use super::{
     start::{Attempt, ClientStart, Setup},
 };
 use crate::{
-    error::{Code, TransportError},
     events,
-    packet::{
-        self, Cid, KeyPair, Kind, OpenError, PacketNumber, Protected, Version, VersionNegotiation,
-        Versions, initial_direction, initial_keys,
+    wire::{
+        error::{Code, TransportError},
+        packet::{
+            self, Cid, KeyPair, Kind, OpenError, PacketNumber, Protected, Version,
+            VersionNegotiation, Versions, initial_direction, initial_keys,
+        },
+        params::{Params, VersionInformation},
     },
-    params::{Params, VersionInformation},
 };
 
 #[cfg(test)]

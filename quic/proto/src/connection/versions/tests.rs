@@ -1,7 +1,7 @@
 use hybriq_tls::Side;
 
 use super::{Negotiation, Stage};
-use crate::{
+use crate::wire::{
     packet::{Version, Versions},
     params::VersionInformation,
 };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::limits;
+use crate::wire::limits;
 
 /// Time over which the share of handshakes is measured.
 const WINDOW: Duration = Duration::from_millis(100);

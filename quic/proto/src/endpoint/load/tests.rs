@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use super::{LONGEST, Load, SHORTEST, WINDOW};
-use crate::limits::{RETRY_AT, RETRY_UNTIL_BELOW};
+use crate::wire::limits::{RETRY_AT, RETRY_UNTIL_BELOW};
 
 /// Lets handshakes take this many thousandths of the time for a while.
 fn work(load: &mut Load, now: &mut Instant, share: u32, windows: u32) -> bool {

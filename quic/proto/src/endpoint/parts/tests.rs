@@ -2,9 +2,11 @@ use hashbrown::HashTable;
 
 use super::{LARGE, PARTS, Parts};
 use crate::{
-    packet::Cid,
-    prf::{KeyedHash, PlainHash},
-    random::SplitMix,
+    random::{
+        SplitMix,
+        prf::{KeyedHash, PlainHash},
+    },
+    wire::packet::Cid,
 };
 
 fn parts() -> Parts<u64, u64, KeyedHash> {

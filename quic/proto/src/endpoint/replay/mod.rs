@@ -1,8 +1,8 @@
 //! Record of spent tokens, so that each counts once.
 
 use crate::{
-    limits,
-    token::{Kind, SEED_LEN},
+    remembered::token::{Kind, SEED_LEN},
+    wire::limits,
 };
 
 /// Bits of one filter.

@@ -1,6 +1,6 @@
 use super::Spent;
 use crate::rng::SeededRandom;
-use crate::{limits, random::Random as _, token::SEED_LEN};
+use crate::{random::Random as _, remembered::token::SEED_LEN, wire::limits};
 
 fn seeds(seed: u64) -> impl FnMut() -> [u8; SEED_LEN] {
     let mut random = SeededRandom::new(seed);

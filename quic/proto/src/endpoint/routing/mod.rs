@@ -6,8 +6,8 @@ use hashbrown::HashMap;
 
 use super::{Slot, parts::Parts};
 use crate::{
-    packet::Cid,
-    prf::{KeyedHash, PlainHash},
+    random::prf::{KeyedHash, PlainHash},
+    wire::packet::Cid,
 };
 
 /// Destination of a connection id.

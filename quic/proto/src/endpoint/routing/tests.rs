@@ -1,6 +1,6 @@
 use std::hash::BuildHasher;
 
-use crate::{packet::Cid, prf::KeyedHash};
+use crate::{random::prf::KeyedHash, wire::packet::Cid};
 
 /// Proves: security 3 cid-hash-is-keyed
 #[test]

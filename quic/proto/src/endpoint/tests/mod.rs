@@ -16,12 +16,11 @@ use hybriq_tls::{
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::forge::{InitialFrame, build_initial, join, open_initials};
 use crate::{
-    cids::{CidGenerator as _, RandomCids, ResetKey, TOKENS},
     config::TransportConfig,
-    limits,
-    packet::Cid,
+    owners::cids::{CidGenerator as _, RandomCids, ResetKey, TOKENS},
     stats::DropReason,
     testing::{SystemRandom, pn},
+    wire::{limits, packet::Cid},
 };
 
 fn arrival(port: u16) -> Arrival {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    cids::QuicLb,
     endpoint::{Claim, Generations, Newcomers, Place, claims::is_first_flight, ids::Ids},
-    packet::Kind,
+    owners::cids::QuicLb,
+    wire::packet::Kind,
 };
 
 const LIFETIME: Duration = Duration::from_secs(60);

@@ -12,12 +12,14 @@ use super::{Arrival, Endpoint, Local, Routed, arrival, client_hello, server};
 use crate::forge::{InitialFrame, open_initials, seal_packet};
 use crate::{
     config::AddressValidation,
-    error::Code,
-    frame::{Crypto, FrameWriter},
-    limits,
-    packet::{self, Cid, Decoded, Header, Kind, Version, initial_direction},
+    remembered::token,
     testing::{TokenKeys, pn},
-    token,
+    wire::{
+        error::Code,
+        frame::{Crypto, FrameWriter},
+        limits,
+        packet::{self, Cid, Decoded, Header, Kind, Version, initial_direction},
+    },
 };
 
 const SECRET: [u8; 32] = [5; 32];

@@ -6,10 +6,10 @@ use std::{
 };
 
 use hybriq_proto::{
-    agreement::Handshake,
     connection::Connection,
-    error::ConnectionError,
+    events::agreement::Handshake,
     stats::{ConnectionStats, EndpointStats, MemoryHeld},
+    wire::error::ConnectionError,
 };
 use hybriq_tls::Side;
 use metrics::with_recorder;

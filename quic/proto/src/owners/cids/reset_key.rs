@@ -1,0 +1,104 @@
+//! The key of stateless reset tokens.
+
+use std::fmt;
+
+use aws_lc_rs::hmac;
+
+use crate::wire::ResetToken;
+use crate::{random::Random, wire::packet::Cid};
+
+/// Key of stateless reset tokens (RFC 9000 §10.3.2). Its holder, and nobody else, can end the
+/// connections whose ids it made tokens for.
+///
+/// With the same key, a server that lost its connections in a restart, or another machine that
+/// packets reach after a routing change, can tell the clients. Without it they wait for their idle
+/// timeout.
+///
+/// # Security
+/// Machines that share a key must not use the same ids for different connections, and a packet must
+/// not be routed to a machine that does not hold its connection while another does: the wrong one
+/// would end it.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{Endpoint, Identity, ResetKey, ServerConfig};
+///
+/// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let server = Endpoint::builder()
+///     .server(ServerConfig::new(identity).alpn(["echo"]))
+///     .reset_key(ResetKey::from_secret(secret)) // the same on every machine, and after a restart
+///     .bind("[::]:4433")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ResetKey(hmac::Key);
+
+#[cfg(test)]
+thread_local! {
+    /// Number of tokens that this thread computed.
+    pub(crate) static TOKENS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+impl ResetKey {
+    /// Generates a random key, as an endpoint does by default.
+    pub fn generate(random: &mut dyn Random) -> Self {
+        let mut secret = [0; 32];
+        random.fill(&mut secret);
+        Self::from_secret(secret)
+    }
+
+    /// Creates a key from a secret that serves no other purpose.
+    pub fn from_secret(secret: [u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+    }
+
+    /// Derives a key for one worker from a secret that also serves another purpose.
+    pub(crate) fn derived(secret: [u8; 16]) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let secret = hmac::sign(&key, b"stateless reset");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
+    }
+
+    /// Returns the reset token of an id.
+    pub(crate) fn token(&self, cid: &Cid) -> ResetToken {
+        #[cfg(test)]
+        TOKENS.set(TOKENS.get() + 1);
+        let tag = hmac::sign(&self.0, cid.as_bytes());
+        ResetToken::new(tag.as_ref().first_chunk().copied().unwrap_or_default())
+    }
+}
+
+impl ResetKey {
+    /// Returns a value by which two processes find out that they have the same key. It reveals nothing
+    /// else, and no token: the signed text is longer than any id.
+    #[doc(hidden)]
+    pub fn fingerprint(&self) -> [u8; 16] {
+        let tag = hmac::sign(&self.0, b"by this two processes know the same key");
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Returns a key derived from this one, for the mask of [`super::QuicLb`].
+    pub(super) fn mask(&self) -> [u8; 16] {
+        let tag = hmac::sign(&self.0, b"how the worker of an unencrypted id is hidden");
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Returns words derived from the key, for [`super::Steering`]. The signed text is longer than
+    /// any id, so no token reveals them.
+    pub(super) fn words(&self) -> [u32; 2] {
+        let tag = hmac::sign(&self.0, b"how the system finds the worker of an id");
+        let mut words = tag.as_ref().chunks_exact(4).map(|word| {
+            word.iter()
+                .fold(0, |value, byte| value << 8 | u32::from(*byte))
+        });
+        [words.next(), words.next()].map(Option::unwrap_or_default)
+    }
+}
+
+impl fmt::Debug for ResetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetKey(..)")
+    }
+}

@@ -1,0 +1,443 @@
+//! DATAGRAM frames (RFC 9221): two bounded queues, and their share of a packet.
+
+mod config;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::stats::DatagramStats;
+use crate::{
+    stats::census::Census,
+    wire::{
+        Space, VarInt,
+        error::{Code, TransportError},
+        frame::{Datagram, FrameWriter, Owner, Timing},
+        limits,
+    },
+};
+
+pub use config::{DatagramConfig, WhenFull};
+
+#[cfg(test)]
+mod tests;
+
+/// Bytes by which streams or datagrams may be ahead of each other.
+const MAX_LEAD: usize = 16 * 1024;
+
+/// Event of the datagram queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatagramEvent {
+    /// A datagram arrived while none was waiting.
+    Readable,
+    /// The queue has room again after a datagram was refused.
+    Writable,
+}
+
+/// Reason why a datagram was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// The peer accepts no datagrams.
+    Unsupported,
+    /// The datagram has more bytes than this.
+    TooLarge(usize),
+    /// The queue is full.
+    Full,
+}
+
+/// Number of datagrams that a packet carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent(u16);
+
+impl Sent {
+    /// Returns true if the packet carried none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Need of streams for a share of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rival {
+    /// Streams have data to send.
+    Waiting,
+    /// Streams have nothing to send.
+    Idle,
+}
+
+/// Room in the queue for another datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// No sender waits for room.
+    Enough,
+    /// A sender waits for room.
+    Wanted,
+    /// Room was made for a waiting sender, who must be told.
+    Made,
+}
+
+/// The datagrams of a connection.
+///
+/// They are sent in order, subject to congestion control and pacing, and not repeated when lost.
+/// While streams wait as well, both get the same number of bytes: the one behind goes first in a
+/// packet, and the other fills it up. If only one waits, it gets everything, which is not balanced
+/// later.
+#[derive(Debug)]
+pub struct Datagrams {
+    config: DatagramConfig,
+    /// The peer's `max_datagram_frame_size`.
+    peer_limit: u64,
+    outbox: Queue,
+    inbox: Queue,
+    /// Bytes by which datagrams are ahead of streams while both wait.
+    lead: Lead,
+    /// True if the oldest datagram was due, and did not fit beside the frames before it.
+    crowded_out: bool,
+    room: Room,
+    readable: bool,
+    stats: DatagramStats,
+}
+
+impl Datagrams {
+    /// Creates empty queues. Nothing may be sent before [`Datagrams::set_peer_limit`].
+    pub fn new(config: DatagramConfig) -> Self {
+        Self {
+            config,
+            peer_limit: 0,
+            outbox: Queue::default(),
+            inbox: Queue::default(),
+            lead: Lead::default(),
+            crowded_out: false,
+            room: Room::Enough,
+            readable: false,
+            stats: DatagramStats::default(),
+        }
+    }
+
+    /// Takes the peer's `max_datagram_frame_size` from its transport parameters, or the remembered
+    /// one for 0-RTT (RFC 9221 §3).
+    pub const fn set_peer_limit(&mut self, frame_size: u64) {
+        self.peer_limit = frame_size;
+    }
+
+    /// Returns the largest datagram whose frame fits `room` bytes of a packet, or `None` if the
+    /// peer accepts none.
+    pub fn max_size(&self, room: usize) -> Option<usize> {
+        // The peer's limit holds for the frame with its length, which it has unless it fills the
+        // packet.
+        let peer_limit = VarInt::saturating(self.peer_limit);
+        let fields = 1 + peer_limit.size() as u64;
+        let most = peer_limit.get().checked_sub(fields)?;
+        Some(
+            room.saturating_sub(1)
+                .min(usize::try_from(most).unwrap_or(usize::MAX)),
+        )
+    }
+
+    /// Queues a datagram; `room` is the space for frames in a packet. The configuration decides
+    /// what happens if the queue is full.
+    ///
+    /// # Errors
+    /// Fails if the datagram was refused.
+    pub fn send(&mut self, data: Bytes, room: usize) -> Result<(), SendError> {
+        self.check(&data, room)?;
+        if !self.outbox.takes(data.len(), self.config.send_queue) {
+            match self.config.when_full {
+                WhenFull::Refuse => return Err(SendError::Full),
+                WhenFull::DropOldest => {
+                    let bound = self.config.send_queue;
+                    let dropped = self.outbox.make_room(data.len(), bound);
+                    self.stats.dropped_unsent += dropped;
+                }
+            }
+        }
+        self.outbox.push(data);
+        Ok(())
+    }
+
+    /// Queues a datagram if there is room. [`SendError::Full`] is followed by
+    /// [`DatagramEvent::Writable`].
+    ///
+    /// # Errors
+    /// Fails if the datagram was refused.
+    pub fn send_within(&mut self, data: &Bytes, room: usize) -> Result<(), SendError> {
+        self.check(data, room)?;
+        if !self.outbox.takes(data.len(), self.config.send_queue) {
+            self.room = Room::Wanted;
+            return Err(SendError::Full);
+        }
+        self.outbox.push(data.clone());
+        Ok(())
+    }
+
+    fn check(&self, data: &Bytes, room: usize) -> Result<(), SendError> {
+        let most = self.max_size(room).ok_or(SendError::Unsupported)?;
+        if data.len() > most {
+            return Err(SendError::TooLarge(most));
+        }
+        Ok(())
+    }
+
+    /// Returns the oldest unread datagram.
+    pub fn recv(&mut self) -> Option<Bytes> {
+        self.inbox.pop()
+    }
+
+    /// Handles a received datagram.
+    ///
+    /// # Errors
+    /// `PROTOCOL_VIOLATION` if we allowed the peer none, or none so large (RFC 9221 §3).
+    pub fn on_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
+        let limit = self.config.max_frame_size();
+        let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+        if limit == 0 {
+            return violation("DATAGRAM, which we take none of");
+        }
+        if frame.least_size() > limit {
+            return violation("DATAGRAM is larger than max_datagram_frame_size");
+        }
+        let (len, bound) = (frame.data.len(), self.config.receive_buffer);
+        self.stats.received += 1;
+        self.stats.dropped_unread += self.inbox.make_room(len, bound);
+        self.readable |= self.inbox.is_empty();
+        self.inbox.push(Bytes::copy_from_slice(frame.data));
+        Ok(())
+    }
+
+    /// Returns the next event for the application.
+    pub fn poll_event(&mut self) -> Option<DatagramEvent> {
+        if std::mem::take(&mut self.readable) {
+            Some(DatagramEvent::Readable)
+        } else if self.room == Room::Made {
+            self.room = Room::Enough;
+            Some(DatagramEvent::Writable)
+        } else {
+            None
+        }
+    }
+
+    /// Returns true if a datagram waits to be sent.
+    pub fn has_pending(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Returns the bytes that wait, in both directions.
+    pub(crate) const fn held(&self) -> u64 {
+        (self.outbox.held + self.inbox.held) as u64
+    }
+
+    /// Counts every table. A new field does not compile until somebody says what it holds.
+    pub(crate) fn census(&self, census: &mut Census) {
+        let Self {
+            config: _,
+            peer_limit: _,
+            outbox,
+            inbox,
+            lead: _,
+            crowded_out: _,
+            room: _,
+            readable: _,
+            stats: _,
+        } = self;
+        census.add("datagrams to send", outbox.datagrams.len(), outbox.held);
+        census.add("datagrams to read", inbox.datagrams.len(), inbox.held);
+    }
+
+    /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.
+    pub fn drop_larger(&mut self, most: usize) {
+        self.stats.dropped_unsent += self.outbox.drop_larger(most);
+        self.note_room();
+    }
+
+    /// Writes datagrams that are due before streams.
+    pub fn write_first(&mut self, streams: Rival, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        if streams == Rival::Idle {
+            self.lead = Lead::default();
+        }
+        let begun = out.len();
+        while !self.lead.is_ahead() {
+            let before = out.len();
+            if !self.write_one(out, sent) {
+                break;
+            }
+            if streams == Rival::Waiting {
+                self.lead.on_datagrams(out.len() - before);
+            }
+        }
+        self.crowded_out =
+            begun > 0 && sent.is_empty() && !self.lead.is_ahead() && self.has_pending();
+        self.note_room();
+    }
+
+    /// Counts the bytes that streams wrote.
+    pub fn on_streams_sent(&mut self, bytes: usize) {
+        self.lead.on_streams(bytes);
+    }
+
+    fn write_one(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) -> bool {
+        let written = self.outbox.front().is_some_and(|data| out.datagram(data));
+        if written {
+            self.outbox.pop();
+            self.stats.sent += 1;
+            sent.0 = sent.0.saturating_add(1);
+        }
+        written
+    }
+
+    fn note_room(&mut self) {
+        if self.room == Room::Wanted && self.outbox.held < self.config.send_queue {
+            self.room = Room::Made;
+        }
+    }
+
+    /// Returns true, once, if the next packet must omit the ACK frame because the oldest datagram
+    /// did not fit beside it: with data in both directions every packet may have one.
+    pub const fn takes_whole_packet(&mut self) -> bool {
+        std::mem::replace(&mut self.crowded_out, false)
+    }
+
+    /// Drops all datagrams after the server rejected 0-RTT data: those sent arrived nowhere, those
+    /// waiting are outdated, and the server's limit is unknown.
+    pub fn on_early_data_rejected(&mut self) {
+        self.peer_limit = 0;
+        self.lead = Lead::default();
+        self.crowded_out = false;
+        self.stats.lost = self.stats.sent;
+        self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
+        self.note_room();
+    }
+
+    /// Replaces a connection attempt that failed, and takes over its counters.
+    pub fn go_on_after(&mut self, mut before: Self) {
+        before.on_early_data_rejected();
+        self.stats = before.stats;
+        self.room = before.room;
+    }
+
+    /// Drops waiting datagrams when the connection ends. Received ones may still be read.
+    pub fn on_closed(&mut self) {
+        self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
+    }
+
+    /// Returns the counters of datagrams.
+    pub const fn stats(&self) -> DatagramStats {
+        self.stats
+    }
+}
+
+/// A lost DATAGRAM frame is counted and not sent again (RFC 9221 §5.2).
+impl Owner for Datagrams {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.has_pending()
+    }
+
+    /// Writes datagrams into the room that streams left in the packet. Those that are due before
+    /// streams are in it already: see [`Datagrams::write_first`].
+    #[inline]
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        while self.write_one(out, sent) {}
+        self.note_room();
+    }
+
+    #[inline]
+    fn on_acked(&mut self, sent: &Sent) {
+        self.stats.acknowledged += u64::from(sent.0);
+    }
+
+    #[inline]
+    fn on_lost(&mut self, sent: &Sent) {
+        self.stats.lost += u64::from(sent.0);
+    }
+}
+
+/// Datagrams in order, and the bytes they count for.
+#[derive(Debug, Default)]
+struct Queue {
+    datagrams: VecDeque<Bytes>,
+    held: usize,
+}
+
+const fn cost(len: usize) -> usize {
+    len.saturating_add(limits::DATAGRAM_OVERHEAD)
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    fn len(&self) -> u64 {
+        self.datagrams.len() as u64
+    }
+
+    fn front(&self) -> Option<&Bytes> {
+        self.datagrams.front()
+    }
+
+    /// Returns true if another datagram of this size stays within `bound`. One always does.
+    fn takes(&self, len: usize, bound: usize) -> bool {
+        self.is_empty() || self.held.saturating_add(cost(len)) <= bound
+    }
+
+    /// Drops the oldest datagrams until another fits, and returns their number.
+    fn make_room(&mut self, len: usize, bound: usize) -> u64 {
+        let mut dropped = 0;
+        while !self.takes(len, bound) && self.pop().is_some() {
+            dropped += 1;
+        }
+        dropped
+    }
+
+    fn push(&mut self, data: Bytes) {
+        self.held = self.held.saturating_add(cost(data.len()));
+        self.datagrams.push_back(data);
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let data = self.datagrams.pop_front()?;
+        self.held = self.held.saturating_sub(cost(data.len()));
+        Some(data)
+    }
+
+    /// Drops the datagrams of more than `most` bytes, and returns their number.
+    fn drop_larger(&mut self, most: usize) -> u64 {
+        let mut dropped = 0;
+        while self.front().is_some_and(|data| data.len() > most) {
+            self.pop();
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+/// Returns the side that had more bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lead {
+    datagrams: usize,
+    streams: usize,
+}
+
+impl Lead {
+    const fn is_ahead(self) -> bool {
+        self.datagrams > self.streams
+    }
+
+    fn on_datagrams(&mut self, bytes: usize) {
+        self.datagrams += bytes;
+        self.cancel_out();
+    }
+
+    fn on_streams(&mut self, bytes: usize) {
+        self.streams += bytes;
+        self.cancel_out();
+    }
+
+    fn cancel_out(&mut self) {
+        let both = self.datagrams.min(self.streams);
+        self.datagrams = (self.datagrams - both).min(MAX_LEAD);
+        self.streams = (self.streams - both).min(MAX_LEAD);
+    }
+}

@@ -1,0 +1,65 @@
+//! Detection of persistent congestion (RFC 9002 §7.6).
+
+use std::time::{Duration, Instant};
+
+use super::skip::Skipped;
+use crate::wire::packet::PacketNumber;
+
+/// Probe timeouts without an acknowledgement that make congestion persistent (RFC 9002 §7.6.1).
+pub(super) const THRESHOLD: u32 = 3;
+
+/// Detects persistent congestion in packets that are declared lost together (RFC 9002 §7.6.2).
+///
+/// Looks for a run of consecutive packet numbers, all lost, whose ack-eliciting ends were sent
+/// further apart than `duration`. Only packets sent after the first RTT sample count. A number
+/// missing from the run was acknowledged (or never recorded) and ends it, unless it was skipped.
+#[derive(Debug)]
+pub(super) struct Run {
+    duration: Duration,
+    /// Time before which sent packets do not count; `None` without an RTT sample.
+    since: Option<Instant>,
+    start: Option<Instant>,
+    last_pn: Option<PacketNumber>,
+    found: bool,
+}
+
+impl Run {
+    pub(super) const fn new(since: Option<Instant>, duration: Duration) -> Self {
+        Self {
+            duration,
+            since,
+            start: None,
+            last_pn: None,
+            found: false,
+        }
+    }
+
+    /// Takes the next lost packet, in the order of numbers; `eliciting_at` is its send time if it
+    /// was ack-eliciting.
+    pub(super) fn on_lost(
+        &mut self,
+        skipped: &Skipped,
+        pn: PacketNumber,
+        eliciting_at: Option<Instant>,
+    ) {
+        if let Some(last) = self.last_pn {
+            let next = last.next();
+            if next != pn && next.saturating_add(skipped.between(last, pn)) != pn {
+                self.start = None;
+            }
+        }
+        self.last_pn = Some(pn);
+        let (Some(since), Some(at)) = (self.since, eliciting_at) else {
+            return;
+        };
+        if at <= since {
+            return;
+        }
+        let start = *self.start.get_or_insert(at);
+        self.found |= at.saturating_duration_since(start) > self.duration;
+    }
+
+    pub(super) const fn is_persistent(&self) -> bool {
+        self.found
+    }
+}

@@ -1,0 +1,6 @@
+//! What is remembered of a peer from one connection to the next.
+
+pub mod known_path;
+pub mod origin;
+pub mod saved_path;
+pub mod token;

@@ -1,0 +1,110 @@
+//! Decoding of frames.
+
+use super::Direction::{Bidi, Uni};
+use std::borrow::Cow;
+
+use super::{
+    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, DecodeError, Frame, MaxData,
+    MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
+    ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+    stream,
+};
+use crate::wire::{
+    Eof, FrameType, Reader, VarInt,
+    error::{Code, TransportError},
+};
+
+impl<'a> Frame<'a> {
+    /// Reads the next frame of a packet. A run of PADDING is one frame.
+    ///
+    /// The reader must be at the first byte of a frame, not at the end of the packet.
+    ///
+    /// # Errors
+    /// `FRAME_ENCODING_ERROR` for an unknown type, for fields that end early and for those that break
+    /// a rule of RFC 9000 §19; `PROTOCOL_VIOLATION` for a type not in its shortest form (§12.4).
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, TransportError> {
+        let ty = frame_type(reader)?;
+        Self::decode_fields(ty, reader).map_err(|error| {
+            let reason = match error {
+                DecodeError::Eof => Cow::Owned(format!("{ty} ends before its fields do")),
+                DecodeError::Rule(reason) => Cow::Borrowed(reason),
+                DecodeError::UnknownType => {
+                    Cow::Owned(format!("frame of unknown type {:#x}", ty.0))
+                }
+            };
+            TransportError::new(Code::FRAME_ENCODING_ERROR, reason).in_frame(ty)
+        })
+    }
+
+    fn decode_fields(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match ty {
+            FrameType::PADDING => Self::Padding(1 + skip_zeros(reader)?),
+            FrameType::PING => Self::Ping,
+            FrameType::ACK | FrameType::ACK_ECN => Self::Ack(Ack::decode(ty, reader)?),
+            FrameType::RESET_STREAM => Self::ResetStream(ResetStream::decode(reader)?),
+            FrameType::STOP_SENDING => Self::StopSending(StopSending::decode(reader)?),
+            FrameType::CRYPTO => Self::Crypto(Crypto::decode(reader)?),
+            FrameType::NEW_TOKEN => Self::NewToken(NewToken::decode(reader)?),
+            FrameType(stream::FIRST..=stream::LAST) => Self::Stream(Stream::decode(ty, reader)?),
+            FrameType::MAX_DATA => Self::MaxData(MaxData::decode(reader)?),
+            FrameType::MAX_STREAM_DATA => Self::MaxStreamData(MaxStreamData::decode(reader)?),
+            FrameType::MAX_STREAMS_BIDI => Self::MaxStreams(MaxStreams::decode(Bidi, reader)?),
+            FrameType::MAX_STREAMS_UNI => Self::MaxStreams(MaxStreams::decode(Uni, reader)?),
+            FrameType::DATA_BLOCKED => Self::DataBlocked(DataBlocked::decode(reader)?),
+            FrameType::STREAM_DATA_BLOCKED => {
+                Self::StreamDataBlocked(StreamDataBlocked::decode(reader)?)
+            }
+            FrameType::STREAMS_BLOCKED_BIDI => {
+                Self::StreamsBlocked(StreamsBlocked::decode(Bidi, reader)?)
+            }
+            FrameType::STREAMS_BLOCKED_UNI => {
+                Self::StreamsBlocked(StreamsBlocked::decode(Uni, reader)?)
+            }
+            FrameType::NEW_CONNECTION_ID => Self::NewConnectionId(NewConnectionId::decode(reader)?),
+            FrameType::RETIRE_CONNECTION_ID => {
+                Self::RetireConnectionId(RetireConnectionId::decode(reader)?)
+            }
+            FrameType::PATH_CHALLENGE => Self::PathChallenge(PathChallenge::decode(reader)?),
+            FrameType::PATH_RESPONSE => Self::PathResponse(PathResponse::decode(reader)?),
+            FrameType::CONNECTION_CLOSE | FrameType::APPLICATION_CLOSE => {
+                Self::ConnectionClose(ConnectionClose::decode(ty, reader)?)
+            }
+            FrameType::HANDSHAKE_DONE => Self::HandshakeDone,
+            FrameType::IMMEDIATE_ACK => Self::ImmediateAck,
+            FrameType::ACK_FREQUENCY => Self::AckFrequency(AckFrequency::decode(reader)?),
+            FrameType::RESET_STREAM_AT => Self::ResetStreamAt(ResetStreamAt::decode(reader)?),
+            FrameType::DATAGRAM | FrameType::DATAGRAM_LEN => {
+                Self::Datagram(Datagram::decode(ty, reader)?)
+            }
+            _ => return Err(DecodeError::UnknownType),
+        })
+    }
+}
+
+/// Reads a frame type, which must be in its shortest form (RFC 9000 §12.4).
+#[inline]
+fn frame_type(reader: &mut Reader<'_>) -> Result<FrameType, TransportError> {
+    let before = reader.remaining();
+    let ty = reader
+        .varint()
+        .map_err(|Eof| TransportError::new(Code::FRAME_ENCODING_ERROR, "cut frame type"))?;
+    if before - reader.remaining() == VarInt::saturating(ty).size() {
+        Ok(FrameType(ty))
+    } else {
+        let reason = "frame type not in its shortest form";
+        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType(ty)))
+    }
+}
+
+/// Skips the rest of a run of PADDING, in wide steps because it can be most of a datagram.
+fn skip_zeros(reader: &mut Reader<'_>) -> Result<usize, Eof> {
+    let bytes = reader.rest();
+    let zero_chunks = bytes
+        .chunks_exact(16)
+        .take_while(|chunk| **chunk == [0; 16])
+        .count();
+    let tail = bytes.iter().skip(16 * zero_chunks);
+    let zeros = 16 * zero_chunks + tail.take_while(|byte| **byte == 0).count();
+    reader.bytes(zeros)?;
+    Ok(zeros)
+}

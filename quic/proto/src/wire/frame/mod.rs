@@ -1,0 +1,190 @@
+//! Frames (RFC 9000 §19): one file per family, with structs, encoding and decoding.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod ack;
+mod ack_frequency;
+mod cid;
+mod close;
+mod codec;
+mod crypto;
+mod datagram;
+mod decode;
+mod flow;
+mod names;
+mod owner;
+mod path;
+mod reset_stream_at;
+mod stream;
+mod stream_id;
+mod token;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
+pub use ack_frequency::AckFrequency;
+pub use cid::{NewConnectionId, RetireConnectionId};
+pub use close::ConnectionClose;
+pub use codec::Encode;
+pub use crypto::Crypto;
+pub use datagram::Datagram;
+pub use flow::{
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
+};
+pub use owner::{Owner, Timing};
+pub use path::{PathChallenge, PathResponse};
+pub use reset_stream_at::ResetStreamAt;
+pub use stream::{ResetStream, StopSending, Stream, StreamHeader};
+pub use stream_id::{Direction, StreamId};
+pub use token::NewToken;
+pub use writer::FrameWriter;
+
+use codec::{DecodeError, check_end, fields};
+
+pub use crate::wire::FrameType;
+use crate::wire::Kind;
+
+/// A received frame; payloads borrow the datagram.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// A run of PADDING (0x00), with its length.
+    Padding(usize),
+    /// PING (0x01).
+    Ping,
+    /// ACK (0x02, 0x03).
+    Ack(Ack<'a>),
+    /// `RESET_STREAM` (0x04).
+    ResetStream(ResetStream),
+    /// `STOP_SENDING` (0x05).
+    StopSending(StopSending),
+    /// CRYPTO (0x06).
+    Crypto(Crypto<'a>),
+    /// `NEW_TOKEN` (0x07).
+    NewToken(NewToken<'a>),
+    /// STREAM (0x08 to 0x0f).
+    Stream(Stream<'a>),
+    /// `MAX_DATA` (0x10).
+    MaxData(MaxData),
+    /// `MAX_STREAM_DATA` (0x11).
+    MaxStreamData(MaxStreamData),
+    /// `MAX_STREAMS` (0x12, 0x13).
+    MaxStreams(MaxStreams),
+    /// `DATA_BLOCKED` (0x14).
+    DataBlocked(DataBlocked),
+    /// `STREAM_DATA_BLOCKED` (0x15).
+    StreamDataBlocked(StreamDataBlocked),
+    /// `STREAMS_BLOCKED` (0x16, 0x17).
+    StreamsBlocked(StreamsBlocked),
+    /// `NEW_CONNECTION_ID` (0x18).
+    NewConnectionId(NewConnectionId),
+    /// `RETIRE_CONNECTION_ID` (0x19).
+    RetireConnectionId(RetireConnectionId),
+    /// `PATH_CHALLENGE` (0x1a).
+    PathChallenge(PathChallenge),
+    /// `PATH_RESPONSE` (0x1b).
+    PathResponse(PathResponse),
+    /// `CONNECTION_CLOSE` (0x1c, 0x1d).
+    ConnectionClose(ConnectionClose<'a>),
+    /// `HANDSHAKE_DONE` (0x1e).
+    HandshakeDone,
+    /// `IMMEDIATE_ACK` (0x1f; draft-ietf-quic-ack-frequency §5).
+    ImmediateAck,
+    /// `ACK_FREQUENCY` (0xaf; draft-ietf-quic-ack-frequency §4).
+    AckFrequency(AckFrequency),
+    /// `RESET_STREAM_AT` (0x24; draft-ietf-quic-reliable-stream-reset §4).
+    ResetStreamAt(ResetStreamAt),
+    /// DATAGRAM (0x30, 0x31; RFC 9221 §4).
+    Datagram(Datagram<'a>),
+}
+
+impl Frame<'_> {
+    /// Returns the type on the wire; for STREAM and DATAGRAM without the bit for the presence of a
+    /// length.
+    pub const fn frame_type(&self) -> FrameType {
+        match self {
+            Self::Padding(_) => FrameType::PADDING,
+            Self::Ping => FrameType::PING,
+            Self::Ack(Ack { ecn: None, .. }) => FrameType::ACK,
+            Self::Ack(_) => FrameType::ACK_ECN,
+            Self::ResetStream(_) => FrameType::RESET_STREAM,
+            Self::StopSending(_) => FrameType::STOP_SENDING,
+            Self::Crypto(_) => FrameType::CRYPTO,
+            Self::NewToken(_) => FrameType::NEW_TOKEN,
+            Self::Stream(frame) => frame.header().frame_type(),
+            Self::MaxData(_) => FrameType::MAX_DATA,
+            Self::MaxStreamData(_) => FrameType::MAX_STREAM_DATA,
+            Self::MaxStreams(frame) => frame.frame_type(),
+            Self::DataBlocked(_) => FrameType::DATA_BLOCKED,
+            Self::StreamDataBlocked(_) => FrameType::STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked(frame) => frame.frame_type(),
+            Self::NewConnectionId(_) => FrameType::NEW_CONNECTION_ID,
+            Self::RetireConnectionId(_) => FrameType::RETIRE_CONNECTION_ID,
+            Self::PathChallenge(_) => FrameType::PATH_CHALLENGE,
+            Self::PathResponse(_) => FrameType::PATH_RESPONSE,
+            Self::ConnectionClose(frame) => frame.frame_type(),
+            Self::HandshakeDone => FrameType::HANDSHAKE_DONE,
+            Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
+            Self::AckFrequency(_) => FrameType::ACK_FREQUENCY,
+            Self::ResetStreamAt(_) => FrameType::RESET_STREAM_AT,
+            Self::Datagram(_) => FrameType::DATAGRAM,
+        }
+    }
+
+    /// Returns true if a packet that carries the frame must be acknowledged (RFC 9000 §13.2).
+    pub const fn is_ack_eliciting(&self) -> bool {
+        !matches!(
+            self,
+            Self::Padding(_) | Self::Ack(_) | Self::ConnectionClose(_)
+        )
+    }
+
+    /// Returns true if the frame is a probing frame: a packet of only such frames does not move the
+    /// peer to another path (RFC 9000 §9.1).
+    #[inline]
+    pub const fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::Padding(_)
+                | Self::PathChallenge(_)
+                | Self::PathResponse(_)
+                | Self::NewConnectionId(_)
+        )
+    }
+
+    /// Returns true if packets of that kind may carry the frame (RFC 9000 §12.4, table 3, and
+    /// draft-ietf-quic-ack-frequency §3).
+    pub const fn allowed_in(&self, kind: Kind) -> bool {
+        match self {
+            Self::Padding(_)
+            | Self::Ping
+            | Self::ConnectionClose(ConnectionClose::Transport { .. }) => true,
+            Self::Ack(_) | Self::Crypto(_) => !matches!(kind, Kind::ZeroRtt),
+            // The table marks RETIRE_CONNECTION_ID for 0-RTT, but §12.5 forbids it there.
+            Self::NewToken(_)
+            | Self::RetireConnectionId(_)
+            | Self::PathResponse(_)
+            | Self::HandshakeDone
+            // The parameter that allows these two is not remembered for 0-RTT
+            // (draft-ietf-quic-ack-frequency §3).
+            | Self::ImmediateAck
+            | Self::AckFrequency(_) => matches!(kind, Kind::OneRtt),
+            Self::ConnectionClose(ConnectionClose::Application { .. })
+            | Self::ResetStream(_)
+            | Self::StopSending(_)
+            | Self::Stream(_)
+            | Self::MaxData(_)
+            | Self::MaxStreamData(_)
+            | Self::MaxStreams(_)
+            | Self::DataBlocked(_)
+            | Self::StreamDataBlocked(_)
+            | Self::StreamsBlocked(_)
+            | Self::NewConnectionId(_)
+            | Self::PathChallenge(_)
+            // draft-ietf-quic-reliable-stream-reset §3, RFC 9221 §5.
+            | Self::ResetStreamAt(_)
+            | Self::Datagram(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
+        }
+    }
+}

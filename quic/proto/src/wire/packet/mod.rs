@@ -1,0 +1,45 @@
+//! Packets (RFC 9000 §17, RFC 9001 §5): headers, numbers, protection.
+//!
+//! In: [`Packets`] splits a datagram into packets, [`Protected::unprotect`] removes header
+//! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
+//! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+pub mod header_bits;
+
+mod builder;
+mod first_byte;
+mod header;
+mod keys;
+pub mod number;
+mod packets;
+mod protected;
+mod protection;
+mod retry;
+mod version;
+mod version_negotiation;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::wire::{
+    Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space, Spaces, SpinValue, Vacant,
+};
+pub use builder::{Header, PacketBuilder};
+pub use first_byte::DropReason;
+#[cfg(test)]
+pub(crate) use header::READS;
+pub(crate) use header::quoted_ids;
+pub use header::{Decoded, decode};
+pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
+pub(crate) use packets::Kept;
+pub use packets::Packets;
+pub use protected::{OpenError, Protected, Unprotected};
+pub use protection::{
+    HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,
+    integrity_limit,
+};
+pub use retry::Retry;
+pub use version::{Version, Versions, reserved_version};
+pub use version_negotiation::VersionNegotiation;

@@ -1,0 +1,67 @@
+//! Connection ids.
+
+use std::fmt;
+
+use crate::wire::limits;
+
+/// A connection id of at most 20 bytes (RFC 9000 §5.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Cid {
+    len: u8,
+    bytes: [u8; limits::MAX_CID_LEN],
+}
+
+impl Cid {
+    /// The empty connection id.
+    pub const EMPTY: Self = Self {
+        len: 0,
+        bytes: [0; limits::MAX_CID_LEN],
+    };
+
+    /// Copies a connection id. Returns `None` if it has more than 20 bytes.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut cid = Self::EMPTY;
+        cid.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        cid.len = bytes.len() as u8;
+        Some(cid)
+    }
+
+    /// Returns the bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.split_at(usize::from(self.len)).0
+    }
+
+    /// Returns the length in bytes.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Returns true if the id is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl From<[u8; 8]> for Cid {
+    fn from(bytes: [u8; 8]) -> Self {
+        let mut cid = Self::EMPTY;
+        cid.bytes[..8].copy_from_slice(&bytes);
+        cid.len = 8;
+        cid
+    }
+}
+
+impl fmt::Debug for Cid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.as_bytes() {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Cid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

@@ -154,9 +154,9 @@
 //! ```
 //!
 //! # Rules
-//! Imports point one way: `wire ← frame ← packet ← owners ← connection ← endpoint`. Owners
-//! ([`streams`], [`recovery`], [`space`], [`cids`], …) never import each other nor
-//! [`connection`]; they get what they need as arguments. What connections share and what needs a lock
+//! Imports point one way: `wire ← owners ← connection ← endpoint`. The [`owners`] (streams, recovery,
+//! connection ids, …) never import each other nor [`connection`]; they get what they need as
+//! arguments. What connections share and what needs a lock
 //! is a trait that the driver implements: [`config::TokenStore`], [`config::PathMemory`],
 //! [`config::VersionMemory`], [`remembered::token::Keys`].
 

@@ -6,8 +6,10 @@ use bytes::Bytes;
 
 use super::{
     Connection,
-    owners::Carried,
-    seal::{Payload, Tracking},
+    transmit::{
+        owners::Carried,
+        seal::{Payload, Tracking},
+    },
 };
 use crate::{
     owners::{

@@ -4,33 +4,14 @@
 //! owners; `transmit` builds datagrams; `owners` is the one list of those who send frames, and tells
 //! them what was acknowledged and what was lost.
 
-mod census;
 mod close;
-mod dispatch;
 mod establish;
-mod forecast;
-mod frame_room;
-mod key_update;
-mod new_token;
-mod observer;
-mod opening;
-mod origins;
-mod own_params;
-mod owners;
-mod paths;
-mod probes;
+mod life;
+mod memory;
 mod receive;
-mod resume;
-mod retry;
-mod schedule;
-mod seal;
 mod start;
-mod state;
-mod tables;
-mod timers;
 mod transmit;
-mod versions;
-mod zero_rtt;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -44,23 +25,22 @@ use std::{
 
 use hybriq_tls::{CertificateDer, Side};
 
-pub(crate) use self::forecast::Situation;
-pub use self::forecast::{AddressProof, FirstFlight, FlightLimit};
-pub use self::paths::{RefusalCause, Refused};
+pub use self::life::paths::{RefusalCause, Refused};
 pub(crate) use self::receive::{KeptPacket, Seen};
+pub(crate) use self::start::forecast::Situation;
+pub use self::start::forecast::{AddressProof, FirstFlight, FlightLimit};
 pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{
-    close::Close, new_token::NewTokens, observer::Observer, opening::Opening, origins::Remembered,
-    owners::Carried, resume::PathKeys, state::State, timers::Timers,
+    close::Close,
+    establish::opening::Opening,
+    life::{state::State, timers::Timers},
+    memory::{new_token::NewTokens, origins::Remembered, resume::PathKeys},
+    transmit::owners::Carried,
+    watch::observer::Observer,
 };
-use crate::wire::ResetToken;
 use crate::{
     config::{ApplicationCodes, TransportConfig},
     events::agreement::Handshake as Agreement,
-    stats::{ConnectionStats, PathStats},
-    wire::error::{Code, ConnectionError, TransportError},
-};
-use crate::{
     owners::{
         acks::{Received, frequency::AckFrequency},
         cids::{self, CidEvent},
@@ -70,7 +50,10 @@ use crate::{
         recovery::{Outcome, PathState, Recovery},
         streams::{StreamEvent, Streams},
     },
+    stats::{ConnectionStats, PathStats},
     wire::{
+        ResetToken,
+        error::{Code, ConnectionError, TransportError},
         frame::EcnCounts,
         packet::{Cid, PacketNumber, Space, Spaces, Version, header_bits::HeaderBits},
         params::Params,

@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 
 use super::{
     Cid, Endpoint, Entry, Slot, SocketAddr,
-    answers::Answers,
-    claims::{Claim, Claims},
-    early_packets::EarlyPackets,
-    hello_table::{Hello, HelloTable},
-    resets::Resets,
-    routing::{Routing, Target},
+    answer::{answers::Answers, resets::Resets},
+    hello::{
+        early_packets::EarlyPackets,
+        table::{Hello, HelloTable},
+    },
+    route::{
+        claims::{Claim, Claims},
+        routing::{Routing, Target},
+    },
 };
 use crate::stats::census::Census;
 

@@ -1,24 +1,12 @@
 //! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
 //! assembles ClientHellos, and answers packets that need no connection.
 
-mod admission;
-mod answers;
+mod admit;
+mod answer;
 mod census;
-mod claims;
-mod early_packets;
-mod generations;
-mod hello_table;
-mod hellos;
-mod ids;
-mod load;
-mod parts;
-mod replay;
-mod reset_answers;
-mod resets;
-mod retry;
-mod routing;
+mod hello;
+mod route;
 mod start;
-mod types;
 mod worst_case;
 
 #[cfg(test)]
@@ -30,23 +18,24 @@ use hybriq_tls::ConfigError;
 use slab::Slab;
 
 use self::{
-    admission::Admission,
-    answers::Answers,
-    claims::{Claims, is_first_flight},
-    early_packets::EarlyPackets,
-    hello_table::HelloTable,
-    ids::Ids,
-    reset_answers::ResetLimit,
-    resets::Resets,
-    routing::{Routing, Target},
+    admit::admission::Admission,
+    answer::{answers::Answers, reset_answers::ResetLimit, resets::Resets},
+    hello::{early_packets::EarlyPackets, table::HelloTable},
+    route::{
+        claims::{Claims, is_first_flight},
+        ids::Ids,
+        routing::{Routing, Target},
+    },
 };
 pub use self::{
-    claims::{Claim, Newcomers},
-    generations::{Generations, Place},
-    hello_table::Incoming,
-    ids::StatelessReset,
-    replay::{SpentTokens, TokenRecord},
-    types::Slot,
+    admit::replay::{SpentTokens, TokenRecord},
+    hello::table::Incoming,
+    route::{
+        Slot,
+        claims::{Claim, Newcomers},
+        generations::{Generations, Place},
+        ids::StatelessReset,
+    },
     worst_case::WorstCaseMemory,
 };
 pub use super::connection::{AddressProof, FirstFlight, FlightLimit, Setup};

@@ -4,7 +4,9 @@ use std::{net::SocketAddr, time::Instant};
 
 use hybriq_tls::GroupMismatch;
 
-use super::{AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, routing::Target};
+use super::{
+    AcceptError, Endpoint, Entry, Incoming, Setup, Slot, StartError, route::routing::Target,
+};
 use crate::{
     connection::{Attempt, ClientStart, Connection, ServerStart},
     owners::handshake::refusal,

@@ -1,7 +1,6 @@
 //! Tests of a peer's requests for other acknowledgements (draft-ietf-quic-ack-frequency), sensible
 //! and abusive.
 
-use crate::wire::frame::FrameType;
 use std::time::Duration;
 
 use super::{
@@ -14,7 +13,7 @@ use crate::{
     wire::{
         VarInt,
         error::{By, Code, ConnectionError},
-        frame::{self, FrameWriter},
+        frame::{self, FrameType, FrameWriter},
         limits,
         packet::Space,
     },

@@ -1,6 +1,5 @@
 //! Tests of ACK frames that are false, contradictory, or expensive (RFC 9000 §13.1, §21.4).
 
-use crate::wire::frame::FrameType;
 use std::{
     ops::RangeInclusive,
     time::{Duration, Instant},
@@ -10,9 +9,9 @@ use super::{
     Pair, client_address,
     forged::{forge, pair},
 };
-use crate::forge::Raw;
 use crate::{
     connection::Connection,
+    forge::Raw,
     owners::{
         path::Mtu,
         streams::{Direction, StreamId},
@@ -21,7 +20,7 @@ use crate::{
     wire::{
         VarInt, Writer,
         error::{By, Code, ConnectionError},
-        frame::{EcnCounts, FrameWriter},
+        frame::{EcnCounts, FrameType, FrameWriter},
         packet::Space,
         udp::{Ecn, EcnState},
     },

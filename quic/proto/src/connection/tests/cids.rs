@@ -1,7 +1,6 @@
 //! Tests of a peer's errors with connection ids, and of their reports (RFC 9000 §5.1, §19.15,
 //! §19.16).
 
-use crate::wire::frame::FrameType;
 use std::time::Duration;
 
 use super::{
@@ -13,7 +12,7 @@ use crate::{
     forge::Forge,
     wire::{
         error::{By, Code, ConnectionError},
-        frame::{FrameWriter, NewConnectionId, RetireConnectionId},
+        frame::{FrameType, FrameWriter, NewConnectionId, RetireConnectionId},
         limits,
         packet::{Cid, Space},
     },

@@ -1,6 +1,5 @@
 //! Tests of DATAGRAM frames (RFC 9221) between two connections.
 
-use crate::wire::frame::FrameType;
 use bytes::Bytes;
 
 use super::{Event, Pair, client_address, forged::forge};
@@ -12,7 +11,7 @@ use crate::{
     },
     wire::{
         error::{By, Code, ConnectionError},
-        frame::Datagram,
+        frame::{Datagram, FrameType},
         packet::Space,
     },
 };

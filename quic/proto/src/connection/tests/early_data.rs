@@ -1,6 +1,5 @@
 //! Tests of 0-RTT between two connections (RFC 9001 §4.6).
 
-use crate::wire::frame::FrameType;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use crate::{
     testing::{KnownVersions, pn, pns},
     wire::{
         error::{By, Code, ConnectionError},
-        frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
+        frame::{Encode, FrameType, FrameWriter, NewToken, PathResponse, RetireConnectionId},
         packet::{Cid, Header, Kind, Space},
         params::Params,
     },

@@ -9,9 +9,10 @@ use super::{
     forged::{forge, pair},
     server_address,
 };
-use crate::{forge::Raw, rng::Rng};
 use crate::{
+    forge::Raw,
     owners::streams::{Direction, StreamId},
+    rng::Rng,
     testing::pns,
     wire::{
         VarInt, Writer,

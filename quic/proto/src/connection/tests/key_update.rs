@@ -1,13 +1,16 @@
 use std::time::Duration;
 
-use super::{Pair, client_address, forged::forge, forged::pair, server_address};
-use crate::wire::error::{By, ConnectionError};
+use super::{
+    Pair, client_address,
+    forged::{forge, pair},
+    server_address,
+};
 use crate::{
     connection::Connection,
     owners::{handshake::OneRtt, streams::Direction},
     testing::pns,
     wire::{
-        error::Code,
+        error::{By, Code, ConnectionError},
         frame::{FrameWriter, PathChallenge},
         packet::{PacketBuilder, PacketNumber, Space},
     },

@@ -48,7 +48,7 @@ use crate::{
     },
 };
 
-impl super::opening::Opening {
+impl super::establish::opening::Opening {
     const fn is_over(&self) -> bool {
         self.0.is_none()
     }

@@ -10,8 +10,8 @@ use super::{
     forged::{forge, pair, quiet},
     server_address,
 };
-use crate::config::TransportConfig;
 use crate::{
+    config::TransportConfig,
     connection::{Connection, Event},
     endpoint::{Arrival, Local, Transmit},
     forge::Forge,

@@ -3,12 +3,14 @@
 use hybriq_tls::Side;
 
 use super::{Pair, forged::pair, server_address};
-use crate::forge::{join, open_initials};
-use crate::wire::{
-    error::{Code, ConnectionError},
-    limits,
-    packet::{Cid, Header, Retry, Space, Version},
-    params::Params,
+use crate::{
+    forge::{join, open_initials},
+    wire::{
+        error::{Code, ConnectionError},
+        limits,
+        packet::{Cid, Header, Retry, Space, Version},
+        params::Params,
+    },
 };
 
 const TOKEN: &[u8] = b"come back with this";

@@ -5,14 +5,13 @@ use super::{
     forged::{forge, pair, with_client_hello},
     server_address,
 };
-use crate::forge::Raw;
-use crate::wire::frame::FrameType;
 use crate::{
     connection::Connection,
+    forge::Raw,
     owners::streams::Direction,
     wire::{
         error::{By, Code, ConnectionError},
-        frame::FrameWriter,
+        frame::{FrameType, FrameWriter},
         packet::{Kind, Space},
     },
 };

@@ -13,10 +13,10 @@ use hybriq_tls::{
     Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
 };
 
-use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
-use crate::forge::{InitialFrame, build_initial, join, open_initials};
+use super::{Arrival, Endpoint, Local, Routed, Setup, hello::table::Crypto};
 use crate::{
     config::TransportConfig,
+    forge::{InitialFrame, build_initial, join, open_initials},
     owners::cids::{CidGenerator as _, RandomCids, ResetKey, TOKENS},
     stats::DropReason,
     testing::{SystemRandom, pn},

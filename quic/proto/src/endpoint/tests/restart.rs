@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    endpoint::{Claim, Generations, Newcomers, Place, claims::is_first_flight, ids::Ids},
+    endpoint::{
+        Claim, Generations, Newcomers, Place,
+        route::{claims::is_first_flight, ids::Ids},
+    },
     owners::cids::QuicLb,
     wire::packet::Kind,
 };

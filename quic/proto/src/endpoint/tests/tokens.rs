@@ -9,9 +9,9 @@ use bytes::Bytes;
 use hybriq_tls::Side;
 
 use super::{Arrival, Endpoint, Local, Routed, arrival, client_hello, server};
-use crate::forge::{InitialFrame, open_initials, seal_packet};
 use crate::{
     config::AddressValidation,
+    forge::{InitialFrame, open_initials, seal_packet},
     remembered::token,
     testing::{TokenKeys, pn},
     wire::{

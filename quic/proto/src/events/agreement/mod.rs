@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use crate::{remembered::origin::Downgrade, wire::packet::Version};
 use hybriq_tls::{
     CertificateAlgorithms, CertificateDer, CertificateMessage, EarlyDataStatus, Group, GroupKind,
     KeyExchange, Lineage, Negotiated, Profile, Side, SignatureScheme, Suite,
 };
+
+use crate::{remembered::origin::Downgrade, wire::packet::Version};
 
 #[cfg(feature = "serde")]
 mod record;

@@ -4,8 +4,10 @@ use std::fmt;
 
 use aws_lc_rs::hmac;
 
-use crate::wire::ResetToken;
-use crate::{random::Random, wire::packet::Cid};
+use crate::{
+    random::Random,
+    wire::{ResetToken, packet::Cid},
+};
 
 /// Key of stateless reset tokens (RFC 9000 §10.3.2). Its holder, and nobody else, can end the
 /// connections whose ids it made tokens for.

@@ -7,12 +7,8 @@
 mod bbr;
 pub mod careful_resume;
 mod classic;
-mod cubic;
 pub mod delivery;
-mod hystart;
-mod new_reno;
 mod prague;
-mod prr;
 #[cfg(test)]
 mod testing;
 
@@ -24,10 +20,12 @@ use std::{
 
 pub use self::{
     bbr::Bbr,
-    classic::{Avoidance, Cause, Classic},
-    cubic::{Cubic, Curve},
+    classic::{
+        Avoidance, Cause, Classic,
+        cubic::{Cubic, Curve},
+        new_reno::{Additive, NewReno},
+    },
     delivery::{RateSample, Snapshot},
-    new_reno::{Additive, NewReno},
     prague::Prague,
 };
 pub use crate::{stats::Phase, wire::udp::Ecn};

@@ -6,9 +6,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::stats::DatagramStats;
 use crate::{
-    stats::census::Census,
+    stats::{DatagramStats, census::Census},
     wire::{
         Space, VarInt,
         error::{Code, TransportError},
@@ -16,7 +15,6 @@ use crate::{
         limits,
     },
 };
-
 pub use config::{DatagramConfig, WhenFull};
 
 #[cfg(test)]

@@ -1,40 +1,35 @@
 //! The handshake: passes CRYPTO data to and from the TLS session, and holds the keys of each level.
 
 mod census;
-mod crypto_stream;
-mod flights;
-mod key_update;
+mod crypto;
 mod keys;
 pub(crate) mod refusal;
-mod repetitions;
-mod sealing;
-mod unsealing;
 
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
-
 use hybriq_tls::{
     Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Negotiated,
     Profile, Session, Side, Status,
 };
 
-pub(crate) use key_update::{OneRtt, Violation};
-pub(crate) use keys::Keys;
-pub(crate) use unsealing::{opened_long, reserved_bits};
-
 use self::{
-    crypto_stream::{CryptoStream, Spread},
-    flights::Flights,
+    crypto::{
+        flights::Flights,
+        repetitions::Repetitions,
+        stream::{CryptoStream, Spread},
+    },
     refusal::Refusal,
-    repetitions::Repetitions,
 };
 use crate::wire::{
     error::{Code, TransportError},
     frame::{Crypto, FrameType, FrameWriter, Owner, Timing},
     packet::{KeyPair, Space, Version},
 };
+pub(crate) use keys::Keys;
+pub(crate) use keys::key_update::{OneRtt, Violation};
+pub(crate) use keys::unsealing::{opened_long, reserved_bits};
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +78,7 @@ pub(crate) const fn level(space: Space) -> Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     space: Space,
-    crypto: crypto_stream::Sent,
+    crypto: crypto::stream::Sent,
     done: bool,
 }
 
@@ -92,7 +87,7 @@ impl Sent {
     pub(crate) fn new(space: Space) -> Self {
         Self {
             space,
-            crypto: crypto_stream::Sent::default(),
+            crypto: crypto::stream::Sent::default(),
             done: false,
         }
     }
@@ -444,7 +439,7 @@ impl Handshake {
             return true;
         };
         stream.send_again();
-        let sent = &mut crypto_stream::Sent::default();
+        let sent = &mut crypto::stream::Sent::default();
         stream.write_frames(out, sent, Spread::FillFirst);
         !stream.has_pending()
     }

@@ -6,7 +6,7 @@ use hybriq_tls::{
     Side, Status,
 };
 
-use super::{Failure, Handshake, Terms, crypto_stream::CryptoStream};
+use super::{Failure, Handshake, Terms, crypto::stream::CryptoStream};
 use crate::wire::{
     error::Code,
     frame::Crypto,

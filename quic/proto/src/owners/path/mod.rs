@@ -31,24 +31,23 @@ mod migration;
 mod mtu;
 mod others;
 mod owner;
-mod preferred;
 mod probes;
 mod size;
 mod state;
-mod validation;
 
 use std::net::SocketAddr;
 
 use arrayvec::ArrayVec;
 
 pub use self::{
-    migration::Standing,
+    migration::{Standing, preferred::Preferred},
     mtu::{Learned, Mtu, MtuCounts, MtuRange},
     owner::{Consequence, Facts, Moves, PathEvent, Paths, PeerCids, Switch, Waits},
-    preferred::Preferred,
     probes::{Probe, Window, Wrote},
-    state::{Event, State},
-    validation::{Answered, Expanded, Patience, Validation},
+    state::{
+        Event, State,
+        validation::{Answered, Expanded, Patience, Validation},
+    },
 };
 use crate::wire::{
     frame::{FrameWriter, PathChallenge, PathResponse},

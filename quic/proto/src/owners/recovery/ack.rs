@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Context, Outcome, Progress, Recovery, Settled, ecn, state::Newly};
+use super::{Context, Outcome, Progress, Recovery, Settled, path::ecn, state::Newly};
 use crate::{
     owners::congestion::{Acked, Controller as _, Marked, RoundTrip, Usage, delivery::Sampling},
     wire::{

@@ -1,6 +1,6 @@
 //! What the records of sent packets hold.
 
-use super::{Recovery, SentPacket, late::LostPacket, state::SpaceState};
+use super::{Recovery, SentPacket, sent::late::LostPacket, state::SpaceState};
 use crate::{stats::census::Census, wire::packet::PacketNumber};
 
 impl<R> Recovery<R> {

@@ -1,39 +1,29 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
-mod abroad;
 mod ack;
 mod census;
-mod ecn;
-mod late;
 mod loss;
-mod outcome;
-mod pacer;
 mod path;
-mod persistent;
 mod pto;
-mod reordering;
-mod report;
-mod resume;
-mod rtt;
 mod sent;
-mod skip;
-mod spurious;
 mod state;
 
 use std::time::{Duration, Instant};
 
 use hybriq_tls::Side;
 
-use self::{
-    abroad::Abroad, ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering,
-    skip::Skipper, state::SpaceState,
-};
 pub use self::{
     ack::Ack,
-    outcome::{Outcome, Settled},
-    path::PathState,
-    rtt::Rtt,
-    sent::{Held, InFlight, SentPacket, SentPackets},
+    path::{PathState, rtt::Rtt},
+    sent::{
+        Held, InFlight, SentPacket, SentPackets,
+        outcome::{Outcome, Settled},
+    },
+};
+use self::{
+    path::{ecn::PathEcn, pacer::Pacer, reordering::Reordering},
+    sent::{late::Episode, left_paths::Abroad, skipped::Skipper},
+    state::SpaceState,
 };
 use super::congestion::{self, Controller, LostPacket, careful_resume::Resuming};
 use crate::{
@@ -394,7 +384,7 @@ impl<R: 'static> Recovery<R> {
     /// Returns the bytes of memory that they take at most, in the one space that is left after the
     /// handshake.
     pub const fn most_memory() -> usize {
-        SentPackets::<R>::most_memory() + late::LostPackets::most_memory()
+        SentPackets::<R>::most_memory() + sent::late::LostPackets::most_memory()
     }
 
     /// Returns the number of lost packets that are remembered, in all spaces.

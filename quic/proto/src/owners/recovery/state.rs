@@ -3,10 +3,13 @@
 use std::{ops::RangeInclusive, time::Instant};
 
 use super::{
-    Outcome, Settled, ecn,
-    late::{LostPacket, LostPackets},
-    sent::{InFlight, SentPacket, SentPackets},
-    skip::Skipped,
+    Outcome, Settled,
+    path::ecn,
+    sent::{
+        InFlight, SentPacket, SentPackets,
+        late::{LostPacket, LostPackets},
+        skipped::Skipped,
+    },
 };
 use crate::wire::{
     error::{Code, TransportError},

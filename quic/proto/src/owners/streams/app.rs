@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{
     Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError,
-    StreamEvent, StreamId, Streams, WriteError, marks::Mark, recv::Recv, send::Send,
+    StreamEvent, StreamId, Streams, WriteError, halves::marks::Mark, recv::Recv, send::Send,
 };
 
 /// Calls of the application.

@@ -2,9 +2,9 @@
 
 use super::{
     StreamEvent, Streams,
+    frames::schedule::{Control, Schedule},
     queue::{Member, Queue},
     recv::Recv,
-    schedule::{Control, Schedule},
     send::Send,
 };
 use crate::stats::census::Census;

@@ -8,41 +8,33 @@
 mod app;
 mod census;
 mod flow;
+mod frames;
 mod halves;
-mod incoming;
-mod marks;
-mod opening;
-mod outcome;
-mod outgoing;
-mod priority;
 mod queue;
 mod recv;
-mod reset_at;
-mod schedule;
 mod send;
-mod sent;
-mod window;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-pub use crate::wire::frame::{Direction, StreamId, Timing};
-use flow::{ReceiveCredit, SendCredit};
-use halves::Halves;
 use hybriq_tls::Side;
-use opening::{LocalStreams, PeerStreams, PerDirection};
-pub use outcome::{
+
+pub use crate::wire::frame::{Direction, StreamId, Timing};
+use flow::opening::{LocalStreams, PeerStreams, PerDirection};
+use flow::window::Window;
+use flow::{ReceiveCredit, SendCredit};
+use frames::schedule::Schedule;
+use halves::Halves;
+pub use halves::outcome::{
     Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent,
     WriteError,
 };
-pub use priority::Priority;
+pub use queue::priority::Priority;
 use recv::Recv;
-use schedule::Schedule;
+pub use send::sent::Sent;
 use send::{Send, SendRoom};
-pub use sent::Sent;
-use window::Window;
 
 /// Limits for the peer, and sizes of send buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

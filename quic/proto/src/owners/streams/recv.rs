@@ -4,9 +4,8 @@ use bytes::Bytes;
 
 use super::{
     Chunk, ClosedStream, ReadError, RecvEnd, StreamId, Timing,
-    flow::ReceiveCredit,
-    marks::{Mark, Marks},
-    window::Window,
+    flow::{ReceiveCredit, window::Window},
+    halves::marks::{Mark, Marks},
 };
 use crate::{
     buffer::{Exceeded, Reassembler},

@@ -3,48 +3,36 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod ack;
-mod ack_frequency;
-mod cid;
-mod close;
 mod codec;
-mod crypto;
-mod datagram;
+mod connection;
 mod decode;
-mod flow;
-mod names;
 mod owner;
-mod path;
-mod reset_stream_at;
 mod stream;
-mod stream_id;
-mod token;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
-pub use ack_frequency::AckFrequency;
-pub use cid::{NewConnectionId, RetireConnectionId};
-pub use close::ConnectionClose;
-pub use codec::Encode;
-pub use crypto::Crypto;
-pub use datagram::Datagram;
-pub use flow::{
-    DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
-};
-pub use owner::{Owner, Timing};
-pub use path::{PathChallenge, PathResponse};
-pub use reset_stream_at::ResetStreamAt;
-pub use stream::{ResetStream, StopSending, Stream, StreamHeader};
-pub use stream_id::{Direction, StreamId};
-pub use token::NewToken;
-pub use writer::FrameWriter;
-
-use codec::{DecodeError, check_end, fields};
-
 pub use crate::wire::FrameType;
 use crate::wire::Kind;
+pub use ack::frequency::AckFrequency;
+pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
+pub use codec::Encode;
+use codec::{DecodeError, check_end, fields};
+pub use connection::cid::{NewConnectionId, RetireConnectionId};
+pub use connection::close::ConnectionClose;
+pub use connection::crypto::Crypto;
+pub use connection::datagram::Datagram;
+pub use connection::path::{PathChallenge, PathResponse};
+pub use connection::token::NewToken;
+pub use owner::{Owner, Timing};
+pub use stream::flow::{
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
+};
+pub use stream::id::{Direction, StreamId};
+pub use stream::reset_at::ResetStreamAt;
+pub use stream::{ResetStream, StopSending, Stream, StreamHeader};
+pub use writer::FrameWriter;
 
 /// A received frame; payloads borrow the datagram.
 #[derive(Clone, Debug, PartialEq)]

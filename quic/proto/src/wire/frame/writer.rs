@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use super::{
-    AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, StreamHeader, crypto, datagram,
+    AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, StreamHeader,
+    connection::{crypto, datagram},
 };
 use crate::wire::{FrameType, PacketNumber, VarInt, Writer};
 

@@ -4,7 +4,7 @@ use super::{
     Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, SpinValue, TAG_LEN,
     first_byte::{FIXED, LONG},
     number,
-    protected::{KEY_PHASE, SPIN},
+    protection::protected::{KEY_PHASE, SPIN},
     version::{LongType, Version},
 };
 use crate::wire::{VarInt, Writer, frame::FrameWriter};

@@ -11,14 +11,10 @@ pub mod header_bits;
 mod builder;
 mod first_byte;
 mod header;
-mod keys;
 pub mod number;
-mod packets;
-mod protected;
 mod protection;
 mod retry;
 mod version;
-mod version_negotiation;
 
 #[cfg(test)]
 mod tests;
@@ -30,16 +26,18 @@ pub use builder::{Header, PacketBuilder};
 pub use first_byte::DropReason;
 #[cfg(test)]
 pub(crate) use header::READS;
+pub(crate) use header::packets::Kept;
+pub use header::packets::Packets;
 pub(crate) use header::quoted_ids;
 pub use header::{Decoded, decode};
-pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
-pub(crate) use packets::Kept;
-pub use packets::Packets;
-pub use protected::{OpenError, Protected, Unprotected};
+pub use protection::keys::{
+    DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key,
+};
+pub use protection::protected::{OpenError, Protected, Unprotected};
 pub use protection::{
     HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,
     integrity_limit,
 };
 pub use retry::Retry;
+pub use version::negotiation::VersionNegotiation;
 pub use version::{Version, Versions, reserved_version};
-pub use version_negotiation::VersionNegotiation;

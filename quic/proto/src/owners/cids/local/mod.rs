@@ -5,11 +5,11 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::Sent;
-use crate::wire::ResetToken;
 use crate::{
     buffer::Rare,
     stats::census::Census,
     wire::{
+        ResetToken,
         error::{Code, TransportError},
         frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
         limits,

@@ -1,9 +1,10 @@
-use crate::wire::frame::FrameType;
 use std::time::Duration;
 
 use super::*;
-
-use crate::{testing::write_frames, wire::packet::Space};
+use crate::{
+    testing::write_frames,
+    wire::{frame::FrameType, packet::Space},
+};
 
 const WORKER: u8 = 7;
 

@@ -3,11 +3,11 @@
 use arrayvec::ArrayVec;
 
 use super::Sent;
-use crate::wire::ResetToken;
 use crate::{
     buffer::Rare,
     stats::census::Census,
     wire::{
+        ResetToken,
         error::{Code, TransportError},
         frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
         limits,

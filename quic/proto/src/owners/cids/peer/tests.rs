@@ -1,10 +1,10 @@
-use crate::wire::ResetToken;
-use crate::wire::frame::FrameType;
 use proptest::prelude::*;
 
 use super::*;
-
-use crate::{testing::write_frames, wire::packet::Space};
+use crate::{
+    testing::write_frames,
+    wire::{ResetToken, frame::FrameType, packet::Space},
+};
 
 fn cid(sequence: u64) -> Cid {
     Cid::from((sequence ^ 0xc1d0_0000_0000_0000).to_be_bytes())

@@ -1,12 +1,18 @@
 //! State shared by the classic congestion controllers.
 
+pub(super) mod cubic;
+pub(super) mod hystart;
+pub(super) mod new_reno;
+pub(super) mod prr;
+
 use std::{fmt, time::Instant};
 
-use super::{
-    Acked, Controller, Lost, Marked, Phase, Resume, Sent, Severity, Spurious, Usage,
+use self::{
     hystart::{Growth, HyStart},
-    initial_window,
     prr::Prr,
+};
+use super::{
+    Acked, Controller, Lost, Marked, Phase, Resume, Sent, Severity, Spurious, Usage, initial_window,
 };
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! States of one path and their transitions.
 
+pub(super) mod validation;
+
 use std::time::Instant;
 
 use super::Expanded;

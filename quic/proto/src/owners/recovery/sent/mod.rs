@@ -1,5 +1,10 @@
 //! Sent packets waiting for their acknowledgement.
 
+pub(super) mod late;
+pub(super) mod left_paths;
+pub(super) mod outcome;
+pub(super) mod skipped;
+
 use std::{collections::VecDeque, time::Instant};
 
 use crate::{

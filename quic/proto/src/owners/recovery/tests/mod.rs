@@ -6,14 +6,16 @@ mod recorder;
 mod spurious;
 mod window;
 
-use crate::wire::frame::FrameType;
 use std::ops::RangeInclusive;
 
 use super::*;
 use crate::{
     owners::congestion::{Acked, Marked, NewReno},
     testing::{pn, pns},
-    wire::{error::TransportError, frame::EcnCounts},
+    wire::{
+        error::TransportError,
+        frame::{EcnCounts, FrameType},
+    },
 };
 
 impl<R> Recovery<R> {

@@ -4,9 +4,8 @@ use super::StreamId;
 use crate::{
     owners::streams::{
         ClosedStream, ReadError,
-        flow::ReceiveCredit,
+        flow::{ReceiveCredit, window::Window},
         recv::{Recv, RecvState},
-        window::Window,
     },
     wire::{
         error::{Code, TransportError},

@@ -4,8 +4,7 @@ use super::{Sent, StreamId};
 use crate::{
     owners::streams::{
         ClosedStream, WriteError,
-        send::{Send, SendRoom, SendState},
-        sent::End,
+        send::{Send, SendRoom, SendState, sent::End},
     },
     wire::frame::FrameWriter,
 };

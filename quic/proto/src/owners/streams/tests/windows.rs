@@ -13,7 +13,10 @@ use super::{
     packet_at, pair_with, receive, stream,
 };
 use crate::{
-    owners::streams::{ReadError, WriteError, flow::ReceiveCredit, window::Window},
+    owners::streams::{
+        ReadError, WriteError,
+        flow::{ReceiveCredit, window::Window},
+    },
     wire::frame::{Frame, Owner as _, ResetStream},
 };
 

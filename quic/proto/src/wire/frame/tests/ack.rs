@@ -1,4 +1,3 @@
-use crate::wire::frame::FrameType;
 use std::ops::RangeInclusive;
 
 use proptest::{collection::vec, prelude::*};
@@ -9,7 +8,7 @@ use crate::{
     wire::{
         PacketNumber,
         error::Code,
-        frame::{Ack, AckEncoder, EcnCounts, Encode, Frame, FrameWriter},
+        frame::{Ack, AckEncoder, EcnCounts, Encode, Frame, FrameType, FrameWriter},
     },
 };
 

@@ -1,8 +1,7 @@
 use super::decoded;
-use crate::wire::frame::FrameType;
 use crate::wire::{
     error::Code,
-    frame::{Datagram, Frame},
+    frame::{Datagram, Frame, FrameType},
     packet::Kind,
 };
 

@@ -1,4 +1,3 @@
-use crate::wire::frame::FrameType;
 use proptest::{collection::vec, prelude::*};
 
 use super::{decoded, encoded};
@@ -6,9 +5,9 @@ use crate::wire::{
     Reader, VarInt,
     frame::{
         AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Direction, Encode, Frame,
-        MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse,
-        ResetStream, ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked,
-        StreamId, StreamsBlocked,
+        FrameType, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge,
+        PathResponse, ResetStream, ResetStreamAt, RetireConnectionId, StopSending, Stream,
+        StreamDataBlocked, StreamId, StreamsBlocked,
     },
     packet::{Cid, Kind},
 };
@@ -90,7 +89,7 @@ proptest! {
         let reason = &data[..data.len().min(256)];
         let frame = (b > 0).then_some(FrameType(b));
         let frame = ConnectionClose::Transport { code: a, frame, reason };
-        if reason == super::super::close::cut(&data, 256) {
+        if reason == crate::wire::frame::connection::close::cut(&data, 256) {
             check(frame, &Frame::ConnectionClose(frame));
             let frame = ConnectionClose::Application { code: a, reason };
             check(frame, &Frame::ConnectionClose(frame));

@@ -1,9 +1,10 @@
 use super::{decoded, encoded};
-use crate::wire::frame::FrameType;
 use crate::wire::{
     VarInt,
     error::Code,
-    frame::{ConnectionClose, Crypto, Direction, MaxStreams, Stream, StreamId, StreamsBlocked},
+    frame::{
+        ConnectionClose, Crypto, Direction, FrameType, MaxStreams, Stream, StreamId, StreamsBlocked,
+    },
     limits,
 };
 

@@ -1,7 +1,6 @@
 use super::{decoded, decoded_all};
-use crate::wire::frame::FrameType;
 use crate::wire::frame::{
-    ConnectionClose, Crypto, Frame, FrameWriter, MaxData, Stream, StreamHeader, StreamId,
+    ConnectionClose, Crypto, Frame, FrameType, FrameWriter, MaxData, Stream, StreamHeader, StreamId,
 };
 
 const ID: StreamId = StreamId(4);

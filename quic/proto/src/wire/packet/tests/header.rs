@@ -1,3 +1,4 @@
+use hybriq_tls::Suite;
 use proptest::{collection::vec, prelude::*};
 
 use super::keys;
@@ -8,7 +9,6 @@ use crate::{
         VersionNegotiation, Versions, decode,
     },
 };
-use hybriq_tls::Suite;
 
 /// A version 1 long header up to the connection ids.
 fn long(first: u8, dcid: &[u8], scid: &[u8]) -> Vec<u8> {

@@ -4,9 +4,8 @@ mod property;
 mod scenarios;
 mod states;
 
-use link::{Link, Source, World, mbit, ms, secs};
-
 use super::*;
+use link::{Link, Source, World, mbit, ms, secs};
 
 /// 10 Mbit/s over 30 ms, with room for as much again.
 fn world() -> World {

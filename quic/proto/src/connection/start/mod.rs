@@ -1,0 +1,174 @@
+//! Input of a new connection: what connections share, a client's attempt, a server's ClientHello.
+
+pub(super) mod forecast;
+pub(super) mod own_params;
+pub(super) mod versions;
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use hybriq_tls::{ClientHello, Provider};
+
+use crate::{
+    config::TransportConfig,
+    owners::{acks::Received, cids},
+    wire::{
+        ResetToken, limits,
+        packet::{Cid, Version},
+        udp::Local,
+    },
+};
+
+/// TLS provider and transport configuration that connections share.
+#[derive(Clone)]
+pub struct Setup {
+    /// Maker of TLS sessions.
+    pub provider: Arc<dyn Provider>,
+    /// Configuration of the transport.
+    pub transport: Arc<TransportConfig>,
+}
+
+impl Setup {
+    /// Returns the version that a server last used, or that of a session of an earlier process.
+    fn known_version(&self, server_name: &str) -> Option<Version> {
+        let of_session = || {
+            let context = self.provider.session_context(server_name)?;
+            let version = Version::of_resumption_context(&context)?;
+            self.transport.speaks(version).then_some(version)
+        };
+        self.transport
+            .known_version(server_name)
+            .or_else(of_session)
+    }
+
+    /// Takes a token that an earlier connection of this version to the same server left, if there
+    /// is one.
+    fn take_token(&self, server_name: &str, version: Version) -> Option<Bytes> {
+        let store = self.transport.memory.tokens.as_ref()?;
+        let token = store.take(server_name, version.number())?;
+        (token.len() <= limits::TOKEN_LEN).then_some(token)
+    }
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("provider", &self.provider.name())
+            .field("transport", &self.transport)
+            .finish()
+    }
+}
+
+/// Version and token with which a client begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    version: Version,
+    /// Token for the first Initials, valid in this version only (RFC 9369 §5).
+    token: Bytes,
+    /// True if a Version Negotiation packet led to this attempt.
+    reacts: bool,
+}
+
+impl Attempt {
+    /// Returns the first attempt of a client. Unless configured, its version is that of the
+    /// server's session tickets or of a token from it, because the server means to keep speaking
+    /// that version (RFC 9369 §6).
+    pub fn first(setup: &Setup, server_name: &str) -> Self {
+        let transport = &setup.transport;
+        let given = match transport.spoken.first_version {
+            Some(_) => Some(transport.first_flight_version()),
+            None => setup.known_version(server_name),
+        };
+        let of_token = transport
+            .spoken
+            .versions
+            .iter()
+            .filter(|version| given.is_none_or(|given| given == *version))
+            .find_map(|version| Some((version, setup.take_token(server_name, version)?)));
+        let usual = || given.unwrap_or_else(|| transport.first_flight_version());
+        let (version, token) = of_token.unwrap_or_else(|| (usual(), Bytes::new()));
+        Self {
+            version,
+            token,
+            reacts: false,
+        }
+    }
+
+    /// Returns the attempt that follows a Version Negotiation packet, in the version it led to.
+    pub(super) fn again(setup: &Setup, server_name: &str, version: Version) -> Self {
+        Self {
+            version,
+            token: setup.take_token(server_name, version).unwrap_or_default(),
+            reacts: true,
+        }
+    }
+
+    /// Returns true if a Version Negotiation packet led to this attempt.
+    pub const fn reacts(&self) -> bool {
+        self.reacts
+    }
+
+    /// Returns the version of the first flight.
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Returns the token for Initial packets; empty if there is none.
+    pub(super) fn token(&self) -> Bytes {
+        self.token.clone()
+    }
+}
+
+/// Input of a client connection.
+pub struct ClientStart<'a> {
+    /// Current time.
+    pub now: Instant,
+    /// TLS provider and configuration.
+    pub setup: &'a Setup,
+    /// Address of the server.
+    pub peer: SocketAddr,
+    /// Name that the server's certificate must have.
+    pub server_name: &'a str,
+    /// Version and token of this attempt.
+    pub attempt: Attempt,
+    /// Our first connection id.
+    pub local_cid: Cid,
+    /// Destination connection id until the server's own is known: at least 8 random bytes.
+    pub initial_dcid: Cid,
+    /// Random secret of this connection.
+    pub seed: u64,
+}
+
+/// Input of a server connection: a whole ClientHello, and the state of its assembly.
+pub struct ServerStart<'a> {
+    /// Current time.
+    pub now: Instant,
+    /// TLS provider and configuration.
+    pub setup: &'a Setup,
+    /// ClientHello.
+    pub client_hello: &'a ClientHello,
+    /// CRYPTO data behind the ClientHello.
+    pub behind: &'a [u8],
+    /// Initial packets that brought it.
+    pub received: Received,
+    /// Number of Initial packets sent so far, which are acknowledgements.
+    pub packets_sent: u64,
+    /// Number of bytes of all datagrams received and sent.
+    pub credit: (u64, u64),
+    /// Address of the client, and our own if known.
+    pub addresses: (SocketAddr, Local),
+    /// Version of the client's first flight.
+    pub version: Version,
+    /// Destination connection id of the client's Initial, the client's own id, and ours.
+    pub cids: [Cid; 3],
+    /// Destination connection id of the client's first Initial, if a Retry replaced it.
+    pub original_dcid: Option<Cid>,
+    /// True if a token proved the client's address.
+    pub validated: bool,
+    /// Stateless reset token for our id.
+    pub reset_token: Option<ResetToken>,
+    /// Another id of ours with its token, for a preferred address.
+    pub preferred: Option<cids::Issued>,
+    /// Random secret of this connection.
+    pub seed: u64,
+}

@@ -1,0 +1,122 @@
+//! What a connection holds, table by table.
+
+use crate::{
+    connection::{
+        Acks, Agreed, Agreement, Cids, Connection, Event, KeptPacket, Memory, Params,
+        transmit::owners::Carried,
+    },
+    owners::recovery::Settled,
+    stats::census::Census,
+};
+
+impl Connection {
+    /// Returns what the connection holds, table by table.
+    ///
+    /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all
+    /// streams are over and everything was acknowledged, it has [not grown](Census::grown_since) since the
+    /// handshake was confirmed.
+    pub fn census(&self) -> Census {
+        // A new field does not compile until somebody says what it holds.
+        let Self {
+            side: _,
+            config: _,
+            state: _,
+            paths,
+            acks,
+            recovery,
+            handshake,
+            agreed,
+            cids,
+            opening,
+            memory,
+            streams,
+            datagrams,
+            close,
+            timers: _,
+            header_bits: _,
+            events,
+            observer: _,
+        } = self;
+        let mut census = Census::default().with("connections", 1, size_of::<Self>());
+        streams.census(&mut census);
+        datagrams.census(&mut census);
+        recovery.census(&mut census);
+        acks.census(&mut census);
+        paths.census(&mut census);
+        cids.census(&mut census);
+        handshake.census(&mut census);
+        agreed.census(&mut census);
+        memory.census(&mut census);
+        let kept = opening.0.as_ref();
+        census.add("openings", usize::from(kept.is_some()), 0);
+        let kept = kept.map_or(0, |parts| parts.kept.len());
+        census.add_of::<KeptPacket>("packets without keys", kept);
+        let close = usize::from(close.error().is_some());
+        census.add("reasons of the end", close, 0);
+        census.add_of::<Event>("events of the connection", events.len());
+        census
+    }
+}
+
+impl Acks {
+    fn census(&self, census: &mut Census) {
+        let Self {
+            received,
+            frequency: _,
+            settled,
+        } = self;
+        let ranges = received.iter().map(|space| space.ranges().count());
+        census.add("ranges of received packets", ranges.sum(), 0);
+        let pending = received.iter().filter(|space| space.is_ack_pending());
+        census.add("acknowledgements to send", pending.count(), 0);
+        let settled = settled.acked.len() + settled.lost.len();
+        census.add_of::<Settled<Carried>>("packets whose fate is known", settled);
+    }
+}
+
+impl Cids {
+    fn census(&self, census: &mut Census) {
+        let Self {
+            local,
+            peer,
+            initial: _,
+            original: _,
+        } = self;
+        local.census(census);
+        peer.census(census);
+    }
+}
+
+impl Agreed {
+    fn census(&self, census: &mut Census) {
+        let Self {
+            original_version: _,
+            early_data_refused: _,
+            params,
+            ack_delay_exponent: _,
+            disable_active_migration: _,
+            outcome,
+        } = self;
+        census.add_of::<Params>("parameters of the peer", usize::from(params.is_some()));
+        census.add_of::<Agreement>("outcomes of the handshake", usize::from(outcome.is_some()));
+    }
+}
+
+impl Memory {
+    fn census(&self, census: &mut Census) {
+        let Self {
+            tokens,
+            path_keys: _,
+            server_name,
+            origin,
+        } = self;
+        tokens.census(census);
+        let bytes = server_name.as_ref().map_or(0, |name| name.len());
+        census.add(
+            "names of the server",
+            usize::from(server_name.is_some()),
+            bytes,
+        );
+        census.add("records of the server", usize::from(origin.is_some()), 0);
+    }
+}

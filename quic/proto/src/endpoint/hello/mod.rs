@@ -1,0 +1,6 @@
+//! ClientHellos in parts, the packets that came with them, and clients that must return.
+
+pub(super) mod assembly;
+pub(super) mod early_packets;
+pub(super) mod retry;
+pub(super) mod table;

@@ -1,0 +1,130 @@
+//! Received packets: the keys that open them, and the errors found on opening.
+
+use std::time::Instant;
+
+use crate::{
+    owners::handshake::{Handshake, Violation},
+    wire::{
+        error::{Code, TransportError},
+        packet::{DirectionKeys, Kind, OpenError, PacketNumber, Protected, Space, Version},
+    },
+};
+
+impl Handshake {
+    /// Returns true if keys for such packets are still to come. 1-RTT packets wait for the end of
+    /// the handshake (RFC 9001 §5.7).
+    pub(crate) fn waits_for_keys(&self, kind: Kind) -> bool {
+        let keys = &self.keys;
+        match kind {
+            // A server has 0-RTT keys from the ClientHello on, or never.
+            Kind::Initial | Kind::ZeroRtt => false,
+            Kind::Handshake => keys.handshake().is_none() && !keys.handshake_discarded(),
+            Kind::OneRtt => keys.one_rtt().is_none() || !self.complete,
+        }
+    }
+
+    /// Opens a packet with a long header; `None` drops it.
+    pub(crate) fn open_long<'p>(
+        &mut self,
+        packet: Protected<'p>,
+        largest: Option<PacketNumber>,
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
+        let keys = &self.keys;
+        let keys = match packet.kind {
+            Kind::Initial => self.initial_opening_keys(packet.version?),
+            Kind::Handshake => keys.handshake().map(|keys| &keys.peer),
+            Kind::ZeroRtt => keys.zero_rtt(),
+            Kind::OneRtt => None,
+        }?;
+        let packet = packet.unprotect(&keys.header, largest).ok()?;
+        let pn = packet.pn;
+        let opened = packet.open(&keys.packet).map(|payload| (pn, payload));
+        let failed = matches!(opened, Err(OpenError::Undecryptable));
+        if failed && self.keys.on_failed() {
+            return Some(Err(too_many_failures()));
+        }
+        opened_long(Some(opened))
+    }
+
+    /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6). The keys before
+    /// an update are kept until `keep_until`.
+    pub(crate) fn open_one_rtt<'p>(
+        &mut self,
+        now: Instant,
+        keep_until: impl FnOnce() -> Instant,
+        packet: Protected<'p>,
+        largest: Option<PacketNumber>,
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
+        let keys = self.keys.one_rtt_mut()?;
+        keys.expire(now);
+        let packet = packet.unprotect(keys.peer_header(), largest).ok()?;
+        let pn = packet.pn;
+        let which = keys.choose(packet.key_phase, pn);
+        match packet.open(keys.opening(which)) {
+            Ok(payload) => {
+                let followed = keys.on_opened(which, pn, keep_until);
+                Some(match followed {
+                    Ok(()) => Ok((pn, payload)),
+                    Err(violation) => Err(key_update_error(violation)),
+                })
+            }
+            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+            Err(OpenError::Undecryptable) => keys.on_failed().then(|| Err(too_many_failures())),
+        }
+    }
+
+    /// Returns the keys that open an Initial packet of this version.
+    fn initial_opening_keys(&self, version: Version) -> Option<&DirectionKeys> {
+        let keys = &self.keys;
+        if version == keys.version() {
+            keys.initial().map(|keys| &keys.peer)
+        } else {
+            keys.original()
+        }
+    }
+
+    /// Checks that a peer that acknowledges a packet under new keys uses these keys itself (RFC
+    /// 9001 §6.2).
+    pub(crate) fn check_ack_keys(
+        &self,
+        space: Space,
+        largest: PacketNumber,
+    ) -> Result<(), TransportError> {
+        let keys = self.keys.one_rtt();
+        if space != Space::Data || keys.is_none_or(|keys| keys.may_acknowledge(largest)) {
+            return Ok(());
+        }
+        let violation = "a packet under old keys acknowledges one under new keys";
+        Err(key_update_error(Violation(violation)))
+    }
+}
+
+/// Drops a packet that is not authentic; set reserved bits are an error of the peer.
+pub(crate) fn opened_long<T>(
+    opened: Option<Result<T, OpenError>>,
+) -> Option<Result<T, TransportError>> {
+    match opened? {
+        Ok(opened) => Some(Ok(opened)),
+        Err(OpenError::Undecryptable) => None,
+        Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+    }
+}
+
+fn key_update_error(Violation(reason): Violation) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
+}
+
+fn too_many_failures() -> TransportError {
+    TransportError::new(
+        Code::AEAD_LIMIT_REACHED,
+        "too many packets failed authentication",
+    )
+}
+
+/// Returns the error of a peer that sets reserved bits of a header.
+pub(crate) fn reserved_bits() -> TransportError {
+    TransportError::new(
+        Code::PROTOCOL_VIOLATION,
+        "reserved bits of a packet header are set",
+    )
+}

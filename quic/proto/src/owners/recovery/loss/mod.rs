@@ -1,0 +1,120 @@
+//! Detection of lost packets (RFC 9002 §6.1).
+
+pub(super) mod persistent;
+pub(super) mod spurious;
+
+use std::time::Instant;
+
+use super::{Context, Outcome, Recovery, Settled};
+use crate::{
+    owners::congestion::{Controller, Lost, LostPacket, Severity},
+    wire::packet::Space,
+};
+
+impl<R: 'static> Recovery<R> {
+    /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1),
+    /// and sets the timer for the others.
+    ///
+    /// A packet larger than a full datagram of the path was a probe for its MTU, or proved too
+    /// large: its loss is no sign of congestion (RFC 9000 §14.4).
+    pub(super) fn detect_lost(
+        &mut self,
+        now: Instant,
+        space: Space,
+        context: &Context,
+        outcome: &mut Outcome<R>,
+    ) {
+        let delay = self.reordering.delay(self.rtt.larger());
+        let duration = self.rtt.pto().saturating_add(context.peer_max_ack_delay);
+        let mut run = persistent::Run::new(
+            self.rtt.first_sample(),
+            duration.saturating_mul(persistent::THRESHOLD),
+        );
+        let state = self.spaces.at(space);
+        let Some(largest_acked) = state.largest_acked else {
+            return;
+        };
+        let overtaken = state
+            .skipped
+            .overtaken_by(self.reordering.packets(), largest_acked);
+        let first_pn = state.first_pn;
+        let mut loss_time = None;
+        let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
+        let (datagram_size, mut oversize_bytes, mut abroad) = (self.datagram_size, 0, 0);
+        let lost_before = outcome.lost.len();
+        let lost = &mut self.lost;
+        state.sent.take_lost(
+            largest_acked,
+            |pn, packet| {
+                if overtaken.is_some_and(|last| pn <= last)
+                    || now.saturating_duration_since(packet.time_sent) >= delay
+                {
+                    return true;
+                }
+                loss_time = Some(packet.time_sent + delay);
+                false
+            },
+            |pn, packet| {
+                let oversize = packet.size > datagram_size;
+                let counts = packet.ack_eliciting && !oversize && pn >= first_pn;
+                run.on_lost(&state.skipped, pn, counts.then_some(packet.time_sent));
+                marked += u64::from(packet.ecn.is_some());
+                eliciting += u32::from(packet.ack_eliciting);
+                abroad += packet.bytes_abroad();
+                if oversize {
+                    oversize_bytes += packet.bytes_in_flight();
+                    outcome.lost.push(Settled { pn, packet });
+                    return;
+                }
+                count += 1;
+                if let Some(snapshot) = packet.snapshot {
+                    bytes += packet.bytes_in_flight();
+                    lost.push(LostPacket {
+                        bytes: packet.size.into(),
+                        time_sent: packet.time_sent,
+                        snapshot,
+                    });
+                }
+                outcome.lost.push(Settled { pn, packet });
+            },
+        );
+        state.sent.compact();
+        state.loss_time = loss_time;
+        state.eliciting_in_flight -= eliciting;
+        self.totals.packets_lost += count;
+        self.ecn.on_lost(marked);
+        self.bytes_in_flight -= oversize_bytes;
+        self.abroad.on_settled(abroad);
+        let prior_in_flight = self.bytes_in_flight;
+        self.bytes_in_flight -= bytes;
+        self.delivery.on_lost(bytes);
+        let Some(newest) = self.lost.last() else {
+            return;
+        };
+        let fresh = outcome.lost.get(lost_before..).unwrap_or_default();
+        let episode = self
+            .episode
+            .on_lost(now, newest.time_sent, self.lost.len() as u64);
+        state.remember(now, (episode, datagram_size), fresh);
+        let severity = if run.is_persistent() {
+            outcome.persistent_congestion = true;
+            self.rtt.on_persistent_congestion();
+            Severity::PersistentCongestion
+        } else {
+            Severity::Congestion
+        };
+        self.controller.on_lost(&Lost {
+            now,
+            packets: &self.lost,
+            bytes,
+            newest_sent: newest.time_sent,
+            prior_in_flight,
+            bytes_in_flight: self.bytes_in_flight,
+            delivered: self.delivery.delivered(),
+            lost: self.delivery.lost(),
+            severity,
+        });
+        self.lost.clear();
+        self.update_pace(now);
+    }
+}

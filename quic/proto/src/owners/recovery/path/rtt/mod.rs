@@ -1,0 +1,100 @@
+//! Estimation of the round-trip time.
+
+use std::time::{Duration, Instant};
+
+#[cfg(test)]
+mod tests;
+
+/// Finest resolution expected of timers (RFC 9002 §6.1.2).
+pub(in crate::owners::recovery) const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// Estimated round trip of a path (RFC 9002 §5).
+#[derive(Clone, Debug)]
+pub struct Rtt {
+    latest: Duration,
+    smoothed: Duration,
+    variance: Duration,
+    min: Duration,
+    first_sample: Option<Instant>,
+}
+
+impl Rtt {
+    /// Creates an estimate from an initial guess (RFC 9002 §6.2.2), of at most a minute.
+    pub fn new(initial: Duration) -> Self {
+        let initial = initial.min(Duration::from_secs(60));
+        Self {
+            latest: initial,
+            smoothed: initial,
+            variance: initial / 2,
+            min: initial,
+            first_sample: None,
+        }
+    }
+
+    /// Takes a sample, from sending to acknowledgement, and the peer's reported delay, which is
+    /// limited so that the result is no less than the smallest round trip (§5.3).
+    pub(in crate::owners::recovery) fn on_sample(
+        &mut self,
+        now: Instant,
+        sample: Duration,
+        ack_delay: Duration,
+    ) {
+        self.latest = sample;
+        if self.first_sample.is_none() {
+            self.first_sample = Some(now);
+            self.min = sample;
+            self.smoothed = sample;
+            self.variance = sample / 2;
+            return;
+        }
+        self.min = self.min.min(sample);
+        let adjusted = match sample.checked_sub(ack_delay) {
+            Some(adjusted) if adjusted >= self.min => adjusted,
+            _ => sample,
+        };
+        let deviation = self.smoothed.abs_diff(adjusted);
+        self.variance = self.variance.saturating_mul(3) / 4 + deviation / 4;
+        self.smoothed = self.smoothed.saturating_mul(7) / 8 + adjusted / 8;
+    }
+
+    /// Forgets the minimum, because after persistent congestion the path may be another one (§5.2).
+    pub(in crate::owners::recovery) fn on_persistent_congestion(&mut self) {
+        self.min = self.latest;
+    }
+
+    /// Returns the last sample.
+    pub const fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// Returns the moving average.
+    pub const fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// Returns the mean deviation.
+    pub const fn variance(&self) -> Duration {
+        self.variance
+    }
+
+    /// Returns the smallest sample.
+    pub const fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// Returns the time of the first sample, or `None` until there is one.
+    pub const fn first_sample(&self) -> Option<Instant> {
+        self.first_sample
+    }
+
+    /// Returns the probe timeout without the peer's delay and without backoff (§6.2.1).
+    pub fn pto(&self) -> Duration {
+        self.smoothed
+            .saturating_add(self.variance.saturating_mul(4).max(GRANULARITY))
+    }
+
+    /// Returns the round trip of which the time threshold of loss detection is a multiple (§6.1.2).
+    pub fn larger(&self) -> Duration {
+        self.latest.max(self.smoothed)
+    }
+}

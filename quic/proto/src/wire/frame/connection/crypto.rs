@@ -1,0 +1,48 @@
+//! The CRYPTO frame.
+
+use crate::wire::{
+    FrameType, Reader, VarInt, Writer,
+    frame::{DecodeError, Encode, check_end},
+};
+
+/// CRYPTO (RFC 9000 §19.6).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crypto<'a> {
+    /// Offset of the data.
+    pub offset: u64,
+    /// The data.
+    pub data: &'a [u8],
+}
+
+impl<'a> Crypto<'a> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let offset = reader.varint()?;
+        let data = reader.prefixed()?;
+        check_end(offset, data, "CRYPTO data reaches beyond offset 2^62 - 1")?;
+        Ok(Self { offset, data })
+    }
+}
+
+impl Encode for Crypto<'_> {
+    fn size(&self) -> usize {
+        let len = self.data.len();
+        header_size(self.offset) + VarInt::saturating(len as u64).size() + len
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        write_header(writer, self.offset, self.data.len());
+        writer.put(self.data);
+    }
+}
+
+/// Returns the bytes of the fields before the length.
+pub(in crate::wire::frame) const fn header_size(offset: u64) -> usize {
+    1 + VarInt::saturating(offset).size()
+}
+
+/// Writes everything but the data.
+pub(in crate::wire::frame) fn write_header(writer: &mut Writer<'_>, offset: u64, len: usize) {
+    writer.varint(FrameType::CRYPTO.0);
+    writer.varint(offset);
+    writer.varint(len as u64);
+}

@@ -1,0 +1,34 @@
+//! The `NEW_TOKEN` frame.
+
+use crate::wire::{
+    FrameType, Reader, VarInt, Writer,
+    frame::{DecodeError, Encode},
+};
+
+/// `NEW_TOKEN` (RFC 9000 §19.7).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NewToken<'a> {
+    /// The token, never empty.
+    pub token: &'a [u8],
+}
+
+impl<'a> NewToken<'a> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let token = reader.prefixed()?;
+        if token.is_empty() {
+            return Err(DecodeError::Rule("NEW_TOKEN with an empty token"));
+        }
+        Ok(Self { token })
+    }
+}
+
+impl Encode for NewToken<'_> {
+    fn size(&self) -> usize {
+        1 + VarInt::saturating(self.token.len() as u64).size() + self.token.len()
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.varint(FrameType::NEW_TOKEN.0);
+        writer.prefixed(self.token);
+    }
+}

@@ -1,0 +1,169 @@
+//! Frames of flow control.
+
+use crate::wire::{
+    FrameType, Reader, VarInt, Writer,
+    frame::{DecodeError, Direction, Encode, StreamId, fields},
+};
+
+/// Largest number of streams of one kind: the id of a further one would not fit 62 bits.
+const MAX_STREAM_COUNT: u64 = 1 << 60;
+
+/// `MAX_DATA` (RFC 9000 §19.9).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MaxData {
+    /// Bytes the peer may send on all streams together.
+    pub max: u64,
+}
+
+impl MaxData {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            max: reader.varint()?,
+        })
+    }
+
+    const fn fields(self) -> [u64; 2] {
+        [FrameType::MAX_DATA.0, self.max]
+    }
+}
+
+/// `MAX_STREAM_DATA` (RFC 9000 §19.10).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MaxStreamData {
+    /// The stream.
+    pub id: StreamId,
+    /// Bytes the peer may send on it.
+    pub max: u64,
+}
+
+impl MaxStreamData {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            id: StreamId(reader.varint()?),
+            max: reader.varint()?,
+        })
+    }
+
+    const fn fields(self) -> [u64; 3] {
+        [FrameType::MAX_STREAM_DATA.0, self.id.0, self.max]
+    }
+}
+
+/// `MAX_STREAMS` (RFC 9000 §19.11).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MaxStreams {
+    /// Direction of the streams.
+    pub direction: Direction,
+    /// Streams the peer may open, at most 2^60.
+    pub max: u64,
+}
+
+impl MaxStreams {
+    pub(in crate::wire::frame) fn decode(
+        direction: Direction,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DecodeError> {
+        let max = stream_count(reader, "MAX_STREAMS above 2^60")?;
+        Ok(Self { direction, max })
+    }
+
+    pub(in crate::wire::frame) const fn frame_type(&self) -> FrameType {
+        match self.direction {
+            Direction::Bidi => FrameType::MAX_STREAMS_BIDI,
+            Direction::Uni => FrameType::MAX_STREAMS_UNI,
+        }
+    }
+
+    const fn fields(self) -> [u64; 2] {
+        [self.frame_type().0, self.max]
+    }
+}
+
+/// `DATA_BLOCKED` (RFC 9000 §19.12).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DataBlocked {
+    /// Limit that blocks the sender.
+    pub limit: u64,
+}
+
+impl DataBlocked {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            limit: reader.varint()?,
+        })
+    }
+
+    const fn fields(self) -> [u64; 2] {
+        [FrameType::DATA_BLOCKED.0, self.limit]
+    }
+}
+
+/// `STREAM_DATA_BLOCKED` (RFC 9000 §19.13).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamDataBlocked {
+    /// The stream.
+    pub id: StreamId,
+    /// Limit that blocks the sender.
+    pub limit: u64,
+}
+
+impl StreamDataBlocked {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            id: StreamId(reader.varint()?),
+            limit: reader.varint()?,
+        })
+    }
+
+    const fn fields(self) -> [u64; 3] {
+        [FrameType::STREAM_DATA_BLOCKED.0, self.id.0, self.limit]
+    }
+}
+
+/// `STREAMS_BLOCKED` (RFC 9000 §19.14).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamsBlocked {
+    /// Direction of the streams.
+    pub direction: Direction,
+    /// Limit that blocks the sender.
+    pub limit: u64,
+}
+
+impl StreamsBlocked {
+    pub(in crate::wire::frame) fn decode(
+        direction: Direction,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DecodeError> {
+        let limit = stream_count(reader, "STREAMS_BLOCKED above 2^60")?;
+        Ok(Self { direction, limit })
+    }
+
+    pub(in crate::wire::frame) const fn frame_type(&self) -> FrameType {
+        match self.direction {
+            Direction::Bidi => FrameType::STREAMS_BLOCKED_BIDI,
+            Direction::Uni => FrameType::STREAMS_BLOCKED_UNI,
+        }
+    }
+
+    const fn fields(self) -> [u64; 2] {
+        [self.frame_type().0, self.limit]
+    }
+}
+
+fn stream_count(reader: &mut Reader<'_>, reason: &'static str) -> Result<u64, DecodeError> {
+    let count = reader.varint()?;
+    if count > MAX_STREAM_COUNT {
+        Err(DecodeError::Rule(reason))
+    } else {
+        Ok(count)
+    }
+}
+
+fields!(
+    MaxData,
+    MaxStreamData,
+    MaxStreams,
+    DataBlocked,
+    StreamDataBlocked,
+    StreamsBlocked
+);

@@ -13,11 +13,11 @@
 //!
 //! ```text
 //!          datagram in                                                   datagram out
-//! socket ─► endpoint ─► connection::receive ─► packet ─► frame    frame ─► packet ─► connection::transmit ─► socket
+//! socket ─► endpoint ─► api::connection::receive ─► packet ─► frame    frame ─► packet ─► api::connection::transmit ─► socket
 //!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
 //!           CID)                                  │                  ▲
 //!                                                 ▼                  │
-//!                            connection::dispatch: one match    connection::owners: one ordered list
+//!                            api::connection::dispatch: one match    api::connection::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
 //!                        owners: handshake · space · recovery · paths · cids · streams · datagrams · close
@@ -222,27 +222,18 @@
     )
 )]
 
+#[cfg(feature = "tokio")]
+mod api;
 mod config;
-#[cfg(feature = "tokio")]
-mod connecting;
-#[cfg(feature = "tokio")]
-mod connection;
-#[cfg(feature = "tokio")]
-mod early_connection;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
 #[cfg(all(feature = "tokio", feature = "rustls"))]
 pub mod guide;
-#[cfg(feature = "tokio")]
-mod incoming;
-#[cfg(feature = "tokio")]
-mod post_quantum;
 #[cfg(feature = "qlog")]
 pub mod qlog;
-mod random;
 #[cfg(feature = "tokio")]
-mod stream;
+mod restart;
 #[cfg(feature = "tokio")]
 mod sync;
 #[cfg(all(test, feature = "tokio"))]
@@ -252,18 +243,25 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
+#[cfg(feature = "tokio")]
+pub use api::connecting::Connecting;
+#[cfg(feature = "tokio")]
+pub use api::connection::Connection;
+#[cfg(feature = "tokio")]
+pub use api::early_connection::EarlyConnection;
+#[cfg(feature = "tokio")]
+pub use api::incoming::Incoming;
+#[cfg(feature = "tokio")]
+pub use api::post_quantum::{NotPostQuantum, PostQuantum};
+#[cfg(feature = "tokio")]
+pub use api::stream::{RecvStream, SendStream};
 #[doc(hidden)]
 pub use config::KnownVersions;
+pub use config::random::SystemRandom;
 pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
 pub use config::{FleetKeys, FleetKeysError, InvalidOrigins, MemoryOrigins};
 #[cfg(feature = "tokio")]
 pub use config::{Placement, Workers};
-#[cfg(feature = "tokio")]
-pub use connecting::Connecting;
-#[cfg(feature = "tokio")]
-pub use connection::Connection;
-#[cfg(feature = "tokio")]
-pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 #[cfg(all(feature = "tokio", unix))]
@@ -314,12 +312,5 @@ pub use hybriq_tls::{
     PrivateKeyDer, Profile, SessionStore, Side, SignError, SignatureAlgorithm, SignatureScheme,
     Signer, Suite, SupportedGroups, Tickets, Trust, Verifier,
 };
-#[cfg(feature = "tokio")]
-pub use incoming::Incoming;
-#[cfg(feature = "tokio")]
-pub use post_quantum::{NotPostQuantum, PostQuantum};
-pub use random::SystemRandom;
-#[cfg(feature = "tokio")]
-pub use stream::{RecvStream, SendStream};
 #[cfg(feature = "tokio")]
 pub use worker::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};

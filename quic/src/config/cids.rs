@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::ServerConfig;
-use crate::{SystemRandom, error::EndpointError};
 use hybriq_proto::{
     endpoint::{Endpoint, StatelessReset},
     owners::cids::{CidGenerator, RandomCids, ResetKey, Steering, ZeroLength},
     wire::limits,
 };
+
+use super::ServerConfig;
+use crate::{SystemRandom, error::EndpointError};
 
 /// Generator of an endpoint's connection ids, and its settings for stateless resets.
 #[derive(Clone, Debug)]

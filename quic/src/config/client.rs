@@ -5,15 +5,15 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use hybriq_proto::config::{TokenStore, TransportConfig};
+use hybriq_proto::endpoint::Setup;
+use hybriq_proto::remembered::origin::{Continuity, OriginStore, Origins, Prediction};
 use hybriq_tls::{
     Backend, CertificateCompression, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy,
     Group, Identity, KeyExchange, KeyLog, Profile, Provider, Side, Suite, SupportedGroups, Trust,
 };
 
 use super::{KnownVersions, MemoryOrigins, MemoryTokenStore, check_profile, check_provider};
-use hybriq_proto::config::{TokenStore, TransportConfig};
-use hybriq_proto::endpoint::Setup;
-use hybriq_proto::remembered::origin::{Continuity, OriginStore, Origins, Prediction};
 
 /// Configuration of a client. Start from [`ClientConfig::new`].
 ///

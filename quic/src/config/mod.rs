@@ -1,34 +1,32 @@
 //! Configuration of servers and clients: plain owned values with setters by value.
 
-mod careful_resume;
+mod memory;
+pub(crate) mod random;
+
 #[cfg(feature = "tokio")]
 mod cids;
 mod client;
 mod fleet_keys;
-mod known_versions;
 #[cfg(feature = "tokio")]
 mod limits;
-mod origins;
 mod server;
-mod token_keys;
-mod token_store;
 #[cfg(feature = "tokio")]
 mod workers;
 
 use hybriq_tls::{ConfigError, ConfigErrors, Profile, Provider, Side, Start};
 
-pub use careful_resume::CarefulResume;
 #[cfg(feature = "tokio")]
 pub(crate) use cids::Ids;
 pub use client::ClientConfig;
+pub use fleet_keys::token_keys::TokenKeys;
 pub use fleet_keys::{FleetKeys, FleetKeysError};
-pub use known_versions::KnownVersions;
 #[cfg(feature = "tokio")]
 pub(crate) use limits::{Limits, NetworkRate, Prefixes};
-pub use origins::{InvalidOrigins, MemoryOrigins};
+pub use memory::careful_resume::CarefulResume;
+pub use memory::known_versions::KnownVersions;
+pub use memory::origins::{InvalidOrigins, MemoryOrigins};
+pub use memory::token_store::MemoryTokenStore;
 pub use server::ServerConfig;
-pub use token_keys::TokenKeys;
-pub use token_store::MemoryTokenStore;
 #[cfg(feature = "tokio")]
 pub use workers::{Placement, Workers};
 

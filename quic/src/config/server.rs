@@ -5,6 +5,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use hybriq_proto::Direction;
+use hybriq_proto::config::TransportConfig;
+use hybriq_proto::endpoint::{AddressProof, FirstFlight, Setup, WorstCaseMemory};
 use hybriq_tls::{
     Backend, CertificateCompression, ChainChoice, ClientAuth, ConfigError, ConfigErrors,
     EarlyDataPolicy, Identity, KeyExchange, KeyLog, Profile, Provider, ServerOptions, Side, Suite,
@@ -12,9 +15,6 @@ use hybriq_tls::{
 };
 
 use super::{ClientConfig, check_profile, check_provider};
-use hybriq_proto::Direction;
-use hybriq_proto::config::TransportConfig;
-use hybriq_proto::endpoint::{AddressProof, FirstFlight, Setup, WorstCaseMemory};
 
 /// Configuration of a server. Start from [`ServerConfig::new`].
 ///

@@ -1,12 +1,11 @@
 //! Endpoints.
 
 mod builder;
+mod handover;
 #[cfg(unix)]
 mod listen_fds;
-mod restart;
 pub(crate) mod sockets;
 
-use hybriq_proto::stats::EndpointStats;
 use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
@@ -15,22 +14,27 @@ use std::{
 };
 
 use bytes::Bytes;
-
-use self::sockets::Ports;
-use crate::{
-    config::{ClientConfig, ServerConfig},
-    connecting::{Connecting, check_server_name},
-    error::{ConnectError, EndpointError, wire_code},
-    incoming::Incoming,
-    udp,
-    worker::{Blueprint, HandshakeCount, Shared},
-};
+use hybriq_proto::stats::EndpointStats;
 use hybriq_proto::{
     endpoint::Setup,
     stats::census::Census,
-    wire::error::{ConnectionError, SystemError},
+    wire::{
+        error::{ConnectionError, SystemError},
+        udp::canonical,
+    },
 };
 
+use self::sockets::Ports;
+use crate::{
+    api::{
+        connecting::{Connecting, check_server_name},
+        incoming::Incoming,
+    },
+    config::{ClientConfig, ServerConfig},
+    error::{ConnectError, EndpointError, wire_code},
+    udp,
+    worker::{Blueprint, HandshakeCount, Shared},
+};
 pub use builder::EndpointBuilder;
 #[cfg(test)]
 pub(crate) use builder::Setups;
@@ -229,7 +233,7 @@ impl Endpoint {
         });
         match checked {
             Ok(setup) => {
-                let peer = udp::canonical(address);
+                let peer = canonical(address);
                 Connecting::start(|promise| {
                     self.shared
                         .connect(setup, peer, server_name.to_owned(), promise);

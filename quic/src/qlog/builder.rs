@@ -1,8 +1,8 @@
 //! Settings of a qlog.
 
 use std::{
-    fmt, io,
-    io::Write,
+    fmt,
+    io::{self, Write},
     net::SocketAddr,
     path::PathBuf,
     sync::{

@@ -5,6 +5,7 @@ mod cddl;
 
 use std::time::Duration;
 
+use cddl::Rules;
 use hybriq_proto::{events::Frames, wire::error::Code};
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use super::{
     schema::Schema,
     stats::Counters,
 };
-use cddl::Rules;
 
 fn written(fill: impl FnOnce(&mut Object<'_>)) -> Value {
     let mut out = Vec::new();

@@ -3,6 +3,12 @@
 //! They are the standard library's. In unit tests they can belong to a model, whose scheduler
 //! decides at each of them which task goes on: see `crate::tests`.
 
+pub(super) mod clock;
+pub(super) mod drain;
+pub(super) mod tasks;
+pub(super) mod timers;
+pub(super) mod waiters;
+
 #[cfg(test)]
 mod modelled;
 #[cfg(test)]

@@ -1,44 +1,28 @@
 //! The UDP socket of a worker: batches, GSO, GRO, ECN and local addresses through `quinn-udp`.
 
-mod bind;
-mod buffers;
-mod control;
-#[cfg(unix)]
-mod inherited;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod message;
 mod offload;
 #[cfg(test)]
 mod port;
-mod refusal;
 mod registered;
-mod relay;
-#[cfg(any(target_os = "linux", target_os = "android"))]
 mod reports;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-#[path = "no_reports.rs"]
-mod reports;
+mod setup;
 mod socket;
-mod steer;
 
 use std::net::{IpAddr, SocketAddr};
 
+use hybriq_proto::wire::udp::{Ecn, canonical};
 use quinn_udp::EcnCodepoint;
 
-use hybriq_proto::owners::acks::Ecn;
-
-pub(crate) use bind::{check, is_shared};
-pub(crate) use buffers::Buffers;
-#[cfg(unix)]
-pub(crate) use inherited::passed;
 pub(crate) use offload::refuses_train;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
-pub(crate) use refusal::cause_of;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use relay::pair;
-pub(crate) use relay::{Handle, Inlet, Letter, Reason, Relays, Unsent};
-pub(crate) use reports::Report;
+pub(crate) use reports::{Report, cause_of};
+pub(crate) use setup::bind::{check, is_shared};
+pub(crate) use setup::buffers::Buffers;
+#[cfg(unix)]
+pub(crate) use setup::inherited::passed;
 pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;
@@ -91,14 +75,6 @@ pub(crate) fn can_reach(local: SocketAddr, peer: SocketAddr) -> bool {
     match local.ip() {
         IpAddr::V4(_) => peer.is_ipv4(),
         IpAddr::V6(ip) => peer.is_ipv6() || ip.is_unspecified(),
-    }
-}
-
-/// Converts an IPv4-mapped IPv6 address to IPv4; returns other addresses unchanged.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
-        IpAddr::V6(_) => address,
     }
 }
 

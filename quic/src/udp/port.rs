@@ -8,11 +8,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use hybriq_proto::{endpoint::Transmit, owners::acks::Ecn};
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Handle, Opened, Options, Report, Watched, codepoint, socket};
-use crate::error::EndpointError;
-use hybriq_proto::{endpoint::Transmit, owners::acks::Ecn};
+use super::{Buffers, Opened, Options, Report, Watched, codepoint, socket};
+use crate::{error::EndpointError, restart::relay::Handle};
 
 /// A socket of the system, or a port of a [`Network`].
 pub(crate) enum Socket {

@@ -10,13 +10,16 @@ use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 
 use super::{
-    Buffers, Handle, Options, Report, Watched, bind, canonical, codepoint, control,
-    offload::Offload, registered::Registered, steer,
+    Buffers, Options, Report, Watched, codepoint,
+    offload::Offload,
+    registered::Registered,
+    setup::{bind, control, steer},
 };
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use super::{message, registered::Awaited, reports};
 use crate::error::EndpointError;
-use hybriq_proto::{endpoint::Transmit, owners::cids::Steering};
+use crate::restart::relay::Handle;
+use hybriq_proto::{endpoint::Transmit, owners::cids::Steering, wire::udp::canonical};
 
 /// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
 /// socket, and telling the runtime saves the system call that would find out.

@@ -4,12 +4,13 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
-use super::{Buffers, Options, can_reach, canonical, cause_of, socket::Socket};
 use hybriq_proto::{
     connection::RefusalCause,
     endpoint::{Arrival, Local, Transmit},
-    owners::acks::Ecn,
+    wire::udp::{Ecn, canonical},
 };
+
+use super::{Buffers, Options, can_reach, cause_of, socket::Socket};
 
 fn socket(address: &str) -> Socket {
     Socket::bind(address.parse().unwrap(), Options::default()).unwrap()

@@ -2,11 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{
-    SystemRandom,
-    config::{Ids, TokenKeys},
-    sync::Mutex,
-};
 use hybriq_proto::{
     config::AddressValidation,
     endpoint::{Endpoint, Setup, SpentTokens, TokenRecord},
@@ -14,7 +9,12 @@ use hybriq_proto::{
     remembered::token::{Kind, SEED_LEN},
 };
 
-use super::{inheritance::Inheritance, waiters::lock};
+use crate::{
+    SystemRandom,
+    config::{Ids, TokenKeys},
+    restart::earlier::Inheritance,
+    sync::{Mutex, waiters::lock},
+};
 
 /// Everything that the workers of an endpoint are made with, and made with again after a failure.
 pub(crate) struct Blueprint {

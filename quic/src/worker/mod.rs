@@ -4,45 +4,16 @@
 //! One turn: receive a batch → due timers → what the application did → service every connection
 //! that was touched → wake applications → let them run → fill and send.
 
-mod attempt;
-mod batch;
+pub(crate) mod admit;
 mod blueprint;
-mod broken;
-mod census;
-mod clock;
-mod closing;
 mod connection;
-mod connections;
-mod drain;
 mod failure;
-mod gate;
-mod handshakes;
-mod held;
-mod here;
-mod inbox;
-mod inheritance;
-mod input;
-mod mailbox;
+mod life;
 mod meter;
-mod migrate;
-mod news;
-mod output;
-mod queues;
-mod recovery;
-pub(crate) mod refusal;
-mod reports;
-mod requests;
 mod shared;
 mod sockets;
-mod start;
-mod succession;
-mod tasks;
-mod timers;
-mod trace;
-mod trim;
-mod waiters;
+mod turn;
 
-use hybriq_proto::stats::EndpointStats;
 use std::{
     future::poll_fn,
     sync::Arc,
@@ -50,44 +21,39 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::watch;
-
-use self::{
-    batch::SendBatch,
-    closing::Closing,
-    connections::Connections,
-    inbox::Inbox,
-    meter::Meter,
-    migrate::Rebinding,
-    queues::Queues,
-    reports::Reports,
-    sockets::{Advice, Sockets},
-    succession::Succession,
-    timers::Timers,
-    trim::Trim,
-};
-use crate::{
-    error::ConnectError,
-    udp::{self, Buffers, Socket},
-};
+use hybriq_proto::stats::EndpointStats;
 use hybriq_proto::{
     endpoint::{Endpoint, Slot},
     wire::error::ConnectionError,
 };
 use hybriq_tls::Provider;
+use tokio::sync::watch;
 
-pub(crate) use attempt::{Attempt, Promise};
-pub(crate) use blueprint::{Blueprint, Spent, Watcher};
-pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
-pub(crate) use drain::Drain;
-pub use handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
+use self::{
+    connection::{migrate::Rebinding, table::Connections},
+    life::succession::Succession,
+    meter::Meter,
+    sockets::{Advice, Sockets, batch::SendBatch, reports::Reports},
+    turn::{closing::Closing, inbox::Inbox, queues::Queues, trim::Trim},
+};
+use crate::{
+    error::ConnectError,
+    sync::timers::Timers,
+    udp::{self, Buffers, Socket},
+};
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use inheritance::Claimed;
-pub(crate) use inheritance::Inheritance;
-pub(crate) use mailbox::{Command, Mailbox};
+pub(crate) use crate::restart::earlier::Claimed;
+pub(crate) use crate::restart::earlier::Inheritance;
+pub(crate) use crate::sync::drain::Drain;
+pub(crate) use crate::sync::waiters::{set_waker, wake};
+pub use admit::handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
+pub(crate) use blueprint::{Blueprint, Spent, Watcher};
+pub(crate) use connection::attempt::{Attempt, Promise};
+pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
+pub(crate) use life::start::{Start, first_core};
 pub(crate) use shared::Shared;
-pub(crate) use start::{Start, first_core};
-pub(crate) use waiters::{set_waker, wake};
+pub(crate) use shared::mailbox::{Command, Mailbox};
 
 /// Number of times in one turn that applications may run before anything is sent. Their data then
 /// shares datagrams with frames of the protocol: a reply with the acknowledgement and
@@ -204,7 +170,7 @@ impl Worker {
             blueprint,
             connections: Connections::default(),
             timers: Timers::default(),
-            now: clock::now(),
+            now: crate::sync::clock::now(),
             queues: Queues::default(),
             wakes: Vec::new(),
             standing: Standing::Open,
@@ -220,7 +186,7 @@ impl Worker {
     /// Runs until the endpoint is closed or forgotten and all its connections are drained.
     pub(crate) async fn run(mut self) {
         loop {
-            if recovery::caught(self.turn()).await.is_err() {
+            if life::recovery::caught(self.turn()).await.is_err() {
                 self.recover();
             }
             if self.is_done() && self.inbox.try_end() {
@@ -231,7 +197,7 @@ impl Worker {
     }
 
     async fn turn(&mut self) {
-        self.now = clock::now();
+        self.now = crate::sync::clock::now();
         self.meter.begin_turn(self.now);
         self.inbox.begin_turn();
         self.set_clock();
@@ -253,10 +219,10 @@ impl Worker {
             if self.wakes.is_empty() {
                 break;
             }
-            waiters::wake(&mut self.wakes);
+            crate::sync::waiters::wake(&mut self.wakes);
             self.meter.pause();
             tokio::task::yield_now().await;
-            self.now = clock::now();
+            self.now = crate::sync::clock::now();
             self.meter.resume(self.now);
         }
         self.take_requests();
@@ -268,10 +234,10 @@ impl Worker {
         } = self;
         meter.take_census(self.now, |from| connections.memory_held(from));
         self.publish();
-        waiters::wake(&mut self.wakes);
+        crate::sync::waiters::wake(&mut self.wakes);
         self.meter.end_turn();
         if self.chores.trim.is_due(self.now, self.connections.len()) {
-            trim::give_back();
+            turn::trim::give_back();
         }
     }
 
@@ -279,7 +245,8 @@ impl Worker {
         let due = |set: Instant| self.now.saturating_duration_since(set) >= CLOCK_INTERVAL;
         if self.chores.clock_set.is_none_or(due) {
             self.chores.clock_set = Some(self.now);
-            self.endpoint.set_clock(self.now, clock::time_of_day());
+            self.endpoint
+                .set_clock(self.now, crate::sync::clock::time_of_day());
         }
     }
 
@@ -474,7 +441,7 @@ impl Worker {
         }
         if let Some(error) = error.as_ref().filter(|_| !entry.told_end) {
             entry.told_end = true;
-            trace::on_closed(span, error);
+            meter::trace::on_closed(span, error);
         }
         let outcome = match (news.handshake.take(), error) {
             (Some(handshake), _) => Some(Ok((Handle::new(connection), handshake))),
@@ -508,6 +475,6 @@ impl Drop for Worker {
         self.meter.finish(&self.all_stats());
         self.shared.on_ended(self.published.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);
-        waiters::wake(&mut wakes);
+        crate::sync::waiters::wake(&mut wakes);
     }
 }

@@ -74,6 +74,15 @@ impl Transmit {
     }
 }
 
+/// Converts an IPv4-mapped IPv6 address to IPv4; returns other addresses unchanged.
+#[must_use]
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
 /// The ECN mark of a datagram; "not ECT" is its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {

@@ -1,5 +1,7 @@
 //! Keys that the processes and machines of one service share, all derived from one secret.
 
+pub(super) mod token_keys;
+
 use std::{fmt, io, path::Path};
 
 use aws_lc_rs::hkdf;

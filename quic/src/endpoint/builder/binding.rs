@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use hybriq_proto::{endpoint::Setup, wire::limits};
 use tokio::runtime::Handle;
 
 use super::{EndpointBuilder, Steered};
@@ -19,7 +20,6 @@ use crate::{
     udp::{self, Opened, Sharing},
     worker::{self, Blueprint, Inheritance, Mailbox, Shared},
 };
-use hybriq_proto::{endpoint::Setup, wire::limits};
 
 /// Largest number of sockets that an endpoint is made with. Connections that migrate need more.
 const ADDRESSES: usize = limits::SOCKETS / 2;

@@ -4,6 +4,13 @@ mod binding;
 
 use std::{net::SocketAddr, sync::Arc};
 
+use hybriq_proto::{
+    config::AddressValidation,
+    endpoint::StatelessReset,
+    owners::cids::{CidGenerator, ResetKey},
+    wire::limits,
+};
+
 use crate::{
     config::{
         ClientConfig, FleetKeys, Ids, Limits, NetworkRate, Placement, Prefixes, ServerConfig,
@@ -11,12 +18,6 @@ use crate::{
     },
     udp,
     worker::Watcher,
-};
-use hybriq_proto::{
-    config::AddressValidation,
-    endpoint::StatelessReset,
-    owners::cids::{CidGenerator, ResetKey},
-    wire::limits,
 };
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::{sync::atomic::Ordering, task::Waker};
 
-use super::{SendSide, SharedConnection, State, StreamId, WaitFor, moves::Move};
 use hybriq_proto::{owners::streams::Direction, stats::census::Census};
+
+use super::{SendSide, SharedConnection, State, StreamId, WaitFor, moves::Move};
 
 impl SharedConnection {
     /// Returns what the connection holds, table by table.

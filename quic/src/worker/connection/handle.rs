@@ -7,12 +7,12 @@ use std::{
 
 use super::{SharedConnection, State, WaitFor};
 use crate::{
-    sync::MutexGuard,
-    worker::{
-        Drain,
+    sync::{
+        MutexGuard,
         tasks::Tasks,
         waiters::{Place, leave, poll_newcomer, poll_waiting, wait_until},
     },
+    worker::Drain,
 };
 
 /// The stream of the handle does not exist, because the server refused 0-RTT data.

@@ -1,5 +1,10 @@
 //! Connections, shared by their worker and the application's handles.
 
+pub(super) mod attempt;
+pub(super) mod migrate;
+pub(super) mod news;
+pub(super) mod table;
+
 mod census;
 mod handle;
 mod leaving;
@@ -13,16 +18,6 @@ use std::{
 
 use bytes::Bytes;
 use hashbrown::HashMap;
-use tracing::Span;
-
-use self::{leaving::Leaving, moves::Move};
-use super::{
-    drain::Drain,
-    news::{News, PathNews},
-    tasks::Tasks,
-    waiters::{Waited, Waiters, lock, wake},
-};
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, MutexGuard};
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Slot,
@@ -32,7 +27,19 @@ use hybriq_proto::{
     },
     wire::error::{By, ConnectionError},
 };
+use tracing::Span;
 
+use self::{
+    leaving::Leaving,
+    moves::Move,
+    news::{News, PathNews},
+};
+use crate::sync::{
+    AtomicBool, AtomicUsize, Mutex, MutexGuard,
+    drain::Drain,
+    tasks::Tasks,
+    waiters::{Waited, Waiters, lock, wake},
+};
 pub(crate) use handle::{Handle, Polling, Rejected};
 
 /// Calls of a connection to its worker.
@@ -180,7 +187,7 @@ impl SharedConnection {
         lock(&self.state)
     }
 
-    /// Returns the lock itself, for [`wait_until`](crate::worker::waiters::wait_until).
+    /// Returns the lock itself, for [`wait_until`](crate::sync::waiters::wait_until).
     pub(crate) fn state(&self) -> &Mutex<State> {
         &self.state
     }

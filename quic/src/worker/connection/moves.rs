@@ -2,13 +2,14 @@
 
 use std::{net::SocketAddr, task::Waker, time::Instant};
 
-use super::{State, WaitFor};
-use crate::worker::waiters::Waited as _;
 use hybriq_proto::{
     connection::PathChange,
     endpoint::{Local, SocketId},
     wire::error::MigrateError,
 };
+
+use super::{State, WaitFor};
+use crate::sync::waiters::Waited as _;
 
 /// The application's request to move a connection. A later request replaces an earlier one.
 #[derive(Default)]

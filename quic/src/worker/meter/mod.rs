@@ -3,6 +3,8 @@
 //! The worker counts in memory of its own. It reports what changed at most once a second, so that no
 //! packet pays for it. Without the feature `metrics` nothing of this is compiled.
 
+pub(super) mod trace;
+
 #[cfg(not(feature = "metrics"))]
 mod absent;
 #[cfg(feature = "metrics")]

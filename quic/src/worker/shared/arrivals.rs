@@ -7,14 +7,16 @@ use std::{
     time::Instant,
 };
 
-use super::Shared;
-use crate::worker::{
-    gate::{Address, Gate, Limit, Present, TurnAway},
-    mailbox::Command,
-    refusal,
-    waiters::{Waited, Waiters, lock, wait_until},
-};
 use hybriq_proto::endpoint::Incoming;
+
+use super::{Shared, mailbox::Command};
+use crate::{
+    sync::waiters::{Waited, Waiters, lock, wait_until},
+    worker::admit::{
+        gate::{Address, Gate, Limit, Present, TurnAway},
+        refusal,
+    },
+};
 
 /// Reason why a ClientHello is not queued for the application.
 pub(in crate::worker) enum Turned {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use hybriq_proto::{endpoint::Incoming, stats::census::Census};
 use tokio::sync::oneshot;
 
 use super::{Activity, Arrivals, Command, Shared, lock};
 use crate::sync::AtomicUsize;
-use hybriq_proto::{endpoint::Incoming, stats::census::Census};
 
 impl Shared {
     /// Asks every worker what it holds, and adds what they share. Workers that have ended hold nothing.

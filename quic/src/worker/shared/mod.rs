@@ -1,9 +1,11 @@
 //! State that the handles and all workers of an endpoint share.
 
+pub(super) mod here;
+pub(super) mod mailbox;
+
 mod arrivals;
 mod census;
 
-use hybriq_proto::stats::EndpointStats;
 use std::{
     future::poll_fn,
     net::SocketAddr,
@@ -13,29 +15,35 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::{sync::watch, task::JoinHandle};
-
-use self::arrivals::Arrivals;
-pub(super) use self::arrivals::Turned;
-use super::{
-    attempt::Promise,
-    drain::Drain,
-    gate::Gate,
-    handshakes::{HandshakeCount, Handshakes},
-    here,
-    mailbox::{Command, Mailbox},
-    waiters::{Waited, Waiters, lock, wait_until, wake},
-};
-use crate::{
-    SystemRandom,
-    config::Limits,
-    sync::{AtomicBool, AtomicUsize, Mutex},
-    udp::Opened,
-};
+use hybriq_proto::stats::EndpointStats;
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
     random::{Random as _, prf::Prf},
     wire::{error::SystemError, limits::WAITING_INCOMING},
+};
+use tokio::{sync::watch, task::JoinHandle};
+
+pub(super) use self::arrivals::Turned;
+use self::{
+    arrivals::Arrivals,
+    mailbox::{Command, Mailbox},
+};
+use super::{
+    admit::{
+        gate::Gate,
+        handshakes::{HandshakeCount, Handshakes},
+    },
+    connection::attempt::Promise,
+};
+use crate::{
+    SystemRandom,
+    config::Limits,
+    sync::{
+        AtomicBool, AtomicUsize, Mutex,
+        drain::Drain,
+        waiters::{Waited, Waiters, lock, wait_until, wake},
+    },
+    udp::Opened,
 };
 
 /// State that the handles and all workers of an endpoint share.

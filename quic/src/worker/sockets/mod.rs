@@ -1,5 +1,9 @@
 //! The sockets of a worker.
 
+pub(super) mod batch;
+pub(super) mod output;
+pub(super) mod reports;
+
 mod trouble;
 
 use std::{
@@ -8,13 +12,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(super) use self::trouble::Advice;
-use self::trouble::Trouble;
-
-use crate::udp::{self, Buffers, Handle, Socket, Watched};
 use hybriq_proto::{
     endpoint::{Local, SocketId, Transmit},
     wire::{error::MigrateError, limits},
+};
+
+pub(super) use self::trouble::Advice;
+use self::trouble::Trouble;
+use crate::{
+    restart::relay::Handle,
+    udp::{self, Buffers, Socket, Watched},
 };
 
 /// The sockets of a worker: those it was made with, and those that connections moved to.

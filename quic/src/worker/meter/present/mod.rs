@@ -22,7 +22,7 @@ use super::{
     published::Published,
     report::Common,
 };
-use crate::worker::clock;
+use crate::sync::clock;
 
 /// Shortest time between two publications of a worker.
 const INTERVAL: Duration = Duration::from_secs(1);

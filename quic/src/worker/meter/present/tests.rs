@@ -1,8 +1,9 @@
 use std::time::{Duration, Instant};
 
-use super::{INTERVAL, Meter};
 use hybriq_proto::stats::{EndpointStats, MemoryHeld};
 use hybriq_tls::Side;
+
+use super::{INTERVAL, Meter};
 
 fn stats(datagrams: u64) -> EndpointStats {
     let mut stats = EndpointStats::default();

@@ -1,0 +1,537 @@
+//! The handle of a connection.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    net::{Ipv6Addr, SocketAddr},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant, SystemTime},
+};
+
+use bytes::Bytes;
+use hybriq_tls::{CertificateDer, Side};
+
+mod migrate;
+mod polled;
+pub(crate) mod unreliable;
+
+use super::stream::{self, RecvStream, SendStream};
+use crate::{
+    error::{ExportError, WriteError, wire_code},
+    worker::{Handle, Polling, State, WaitFor},
+};
+use hybriq_proto::{
+    events::agreement::Handshake,
+    owners::streams::{Blocked, Direction, Priority, StreamId, Streams},
+    remembered::saved_path::SavedPath,
+    stats::{ConnectionStats, MemoryHeld, PathStats, census::Census},
+    wire::{
+        error::ConnectionError,
+        limits,
+        packet::{Cid as ConnectionId, Version},
+    },
+};
+
+/// A connection whose handshake is complete.
+///
+/// Clones are handles of the same connection. When the last handle and the last stream are dropped,
+/// the connection is closed with code 0, unless [`ApplicationCodes`](crate::ApplicationCodes) says
+/// otherwise, but not before all streams that were [finished](SendStream::finish) have arrived, unless the peer takes less than 16 KiB of them in 30
+/// seconds. [`Connection::close`] does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
+///
+/// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
+#[derive(Clone)]
+pub struct Connection {
+    handle: Polling,
+    handshake: Arc<Handshake>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("peer_address", &self.peer_address())
+            .field("side", &self.side())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Returns the handle behind this one.
+    #[cfg(test)]
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Makes a handle of a connection whose handshake is complete.
+    pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
+        Self {
+            handle: Polling::new(handle),
+            handshake,
+        }
+    }
+
+    /// Opens a bidirectional stream; waits while the peer's limit allows none.
+    ///
+    /// The peer learns of the stream with its first byte.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Opens nothing if the future is dropped before it is ready.
+    pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = self.open(Direction::Bidi).await?;
+        Ok(stream::bidi(&self.handle, id))
+    }
+
+    /// Opens a unidirectional stream; waits while the peer's limit allows none.
+    ///
+    /// The peer learns of the stream with its first byte.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Opens nothing if the future is dropped before it is ready.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        let id = self.open(Direction::Uni).await?;
+        Ok(stream::send(&self.handle, id))
+    }
+
+    /// Opens a bidirectional stream; `None` if the peer's limit allows none now.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn try_open_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
+        let id = self.try_open(Direction::Bidi)?;
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
+    }
+
+    /// Opens a unidirectional stream; `None` if the peer's limit allows none now.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn try_open_uni(&self) -> Result<Option<SendStream>, ConnectionError> {
+        let id = self.try_open(Direction::Uni)?;
+        Ok(id.map(|id| stream::send(&self.handle, id)))
+    }
+
+    fn try_open(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
+        match self.handle.lock().poll_open(direction) {
+            Poll::Ready(opened) => opened.map(Some),
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    /// Returns the number of bidirectional streams that the peer's limit allows to open now (RFC 9000
+    /// §4.6).
+    pub fn openable_bidi(&self) -> u64 {
+        self.handle.lock().core.streams().openable(Direction::Bidi)
+    }
+
+    /// Returns the number of unidirectional streams that the peer's limit allows to open now (RFC
+    /// 9000 §4.6).
+    pub fn openable_uni(&self) -> u64 {
+        self.handle.lock().core.streams().openable(Direction::Uni)
+    }
+
+    /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
+    /// closed cleanly, with [the code for it](crate::ApplicationCodes::no_error) or without an error.
+    ///
+    /// # Errors
+    /// The connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Takes no stream if the future is dropped before it is ready.
+    pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
+        let id = self.accept(Direction::Bidi).await?;
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
+    }
+
+    /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
+    /// closed cleanly, with [the code for it](crate::ApplicationCodes::no_error) or without an error.
+    ///
+    /// # Errors
+    /// The connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Takes no stream if the future is dropped before it is ready.
+    pub async fn accept_uni(&self) -> Result<Option<RecvStream>, ConnectionError> {
+        let id = self.accept(Direction::Uni).await?;
+        Ok(id.map(|id| stream::recv(&self.handle, id)))
+    }
+
+    async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+        let open = |state: &mut State| state.poll_open(direction);
+        self.handle.wait(WaitFor::Open(direction), open).await
+    }
+
+    async fn accept(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
+        let accept = |state: &mut State| state.poll_accept(direction);
+        self.handle.wait(WaitFor::Accept(direction), accept).await
+    }
+
+    /// Sets the number of bidirectional streams that the peer may have open at once. Streams that
+    /// it was already allowed stay allowed (RFC 9000 §4.6).
+    ///
+    /// A server may start with none
+    /// ([`max_bidi_streams(0)`](crate::TransportConfig::max_bidi_streams)) and raise the limit once
+    /// it has identified its client.
+    pub fn set_max_bidi_streams(&self, count: u64) {
+        self.steer(|streams| streams.set_max_streams(Direction::Bidi, count));
+    }
+
+    /// Sets the number of unidirectional streams that the peer may have open at once. Streams that
+    /// it was already allowed stay allowed (RFC 9000 §4.6).
+    pub fn set_max_uni_streams(&self, count: u64) {
+        self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
+    }
+
+    /// Sets the number of bytes that the peer may have in flight or unread on all streams together,
+    /// and stops the automatic growth of the window. Bytes that the peer was already allowed stay
+    /// allowed (RFC 9000 §4.1).
+    pub fn set_receive_window(&self, bytes: u64) {
+        self.steer(|streams| streams.set_receive_window(bytes));
+    }
+
+    /// Sets the priority of a stream that this end sends on, if it is still open, for code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as that above another crate's
+    /// streams: see [`SendStream::set_priority`](crate::SendStream::set_priority).
+    pub fn set_stream_priority(&self, stream: StreamId, priority: Priority) {
+        self.steer(|streams| {
+            // A closed stream has nothing left to send.
+            let _ = streams.set_priority(stream, priority);
+        });
+    }
+
+    /// Waits until the peer needs nothing more of a stream that this end sends on, for code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream): see
+    /// [`SendStream::stopped`](crate::SendStream::stopped), of which one wait at a time is possible
+    /// for each stream.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn stream_stopped(&self, stream: StreamId) -> Result<Option<u64>, WriteError> {
+        poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
+    }
+
+    /// Returns the number of bytes that the [send buffer](crate::TransportConfig::send_buffer) of a stream
+    /// takes at once, when it takes at least so many, or is empty: for code that writes frames, of which no
+    /// part may stay behind, and that has the stream's id but not its
+    /// [`SendStream`](crate::SendStream). Wakes the task of its last call, or of the last write.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it has ended, or the connection is over.
+    pub fn poll_stream_room(
+        &self,
+        stream: StreamId,
+        least: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, WriteError>> {
+        stream::poll_room(&self.handle, (stream, least), cx)
+    }
+
+    /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not
+    /// acknowledged everything. Closing the connection loses what is left of these.
+    ///
+    /// The call looks at every open stream: use it at the end of a connection.
+    pub fn undelivered_streams(&self) -> usize {
+        self.handle.lock().core.streams().undelivered_bidi()
+    }
+
+    /// Returns true if the peer has acknowledged everything that this end sent on a stream, or its reset. A stream
+    /// that has not ended is not delivered, even if nothing of it is under way.
+    pub fn is_delivered(&self, stream: StreamId) -> bool {
+        let mut state = self.handle.lock();
+        state.core.streams().is_send_acknowledged(stream)
+    }
+
+    /// Returns the streams with data that waits for nothing but the peer: for its acknowledgement, or for more
+    /// credit of flow control. A stream whose [`progress`](Blocked::progress) is the same for long belongs
+    /// to a peer that does not take it.
+    ///
+    /// The call looks at every open stream.
+    pub fn blocked_streams(&self) -> Vec<Blocked> {
+        self.handle.lock().core.streams().blocked().collect()
+    }
+
+    /// Returns the memory that the connection holds, by what holds it.
+    pub fn memory_held(&self) -> MemoryHeld {
+        self.handle.lock().core.memory_held()
+    }
+
+    /// Resets the sending part of a stream with the application's code, if it is still open, but
+    /// delivers its first `reliable_size` bytes if the peer supports that: for code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as that of a session which ends
+    /// with all its streams. See [`SendStream::reset_at`](crate::SendStream::reset_at).
+    pub fn reset_stream(&self, stream: StreamId, code: u64, reliable_size: u64) {
+        let code = wire_code(code);
+        let mut state = self.handle.lock();
+        let streams = state.core.streams();
+        if reliable_size == 0 || streams.reset_at(stream, code, reliable_size).is_err() {
+            // A closed stream has nothing left to reset.
+            let _ = streams.reset(stream, code);
+        }
+        let writer = state.sends.get_mut(&stream);
+        let writer = writer.and_then(|side| side.writer.take());
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+        self.handle.touch();
+    }
+
+    /// Asks the peer to stop sending on a stream, with the application's code, and drops unread data:
+    /// for code that has the stream's id but not its [`RecvStream`](crate::RecvStream). See
+    /// [`RecvStream::stop`](crate::RecvStream::stop).
+    pub fn stop_stream(&self, stream: StreamId, code: u64) {
+        let mut state = self.handle.lock();
+        // A stream that has ended has nothing left to stop.
+        let _ = state.core.streams().stop(stream, wire_code(code));
+        let reader = state.recvs.get_mut(&stream).and_then(Option::take);
+        drop(state);
+        reader.into_iter().for_each(Waker::wake);
+        self.handle.touch();
+    }
+
+    fn steer(&self, act: impl FnOnce(&mut Streams)) {
+        let mut state = self.handle.lock();
+        act(state.core.streams());
+        drop(state);
+        self.handle.touch();
+    }
+
+    /// Returns what the connection holds, table by table: streams, buffers, records of packets, handles and
+    /// those who wait. Names and numbers of tables may change in any version.
+    ///
+    /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all streams
+    /// are over and everything was acknowledged, it has [not grown](crate::Census::grown_since) since
+    /// the handshake was confirmed.
+    pub fn census(&self) -> Census {
+        self.handle.census()
+    }
+
+    /// Returns the negotiated key exchange, cipher suite and application protocol.
+    pub fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    /// Returns the peer's certificates, its own first. Empty if the session was resumed or the peer
+    /// showed none.
+    pub fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        self.handle.lock().core.peer_certificates().to_vec()
+    }
+
+    /// Fills `out` with keying material that both ends of this connection share and nobody else knows
+    /// (RFC 8446 §7.5): the peer gets the same bytes for the same label, context and length.
+    ///
+    /// Register the label with IANA, or begin it with `EXPERIMENTAL`.
+    ///
+    /// # Errors
+    /// [`ExportError`](crate::ExportError): the label is empty or too long, too many bytes are
+    /// asked for, or the TLS provider delivers no exporter secret. `out` is unchanged then.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn example(connection: hybriq::Connection) -> Result<(), hybriq::ExportError> {
+    /// let mut key = [0; 32];
+    /// connection.export_keying_material(b"EXPERIMENTAL my protocol", b"", &mut key)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn export_keying_material(
+        &self,
+        label: &[u8],
+        context: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), ExportError> {
+        let exporter = self.handle.lock().core.exporter().cloned();
+        let exporter = exporter.ok_or(ExportError::Unavailable)?;
+        Ok(exporter.export(label, context, out)?)
+    }
+
+    /// Returns the counters of the connection.
+    pub fn stats(&self) -> ConnectionStats {
+        self.handle.lock().core.stats()
+    }
+
+    /// Returns what this connection measured on its path, for later connections to start from (see
+    /// [`CarefulResume`](crate::CarefulResume)). `None` if that is switched off, if less than some
+    /// round trips of data were sent, or if the path carries too little to gain anything.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what outlives the process is dated by the wall clock"
+    )]
+    pub fn saved_path(&self) -> Option<SavedPath> {
+        let known = self.handle.lock().core.known_path()?;
+        Some(SavedPath::new(known, SystemTime::now()))
+    }
+
+    /// Updates the packet protection keys (RFC 9001 §6) as soon as that is allowed: the handshake
+    /// is confirmed, the peer has followed the last update, and three probe timeouts have passed
+    /// since. [`ConnectionStats::key_updates`] counts the updates.
+    ///
+    /// Applications need not call this: both ends update keys long before a limit is reached.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) {
+    /// connection.update_keys();
+    /// # }
+    /// ```
+    pub fn update_keys(&self) {
+        self.handle.lock().core.request_key_update();
+        self.handle.touch();
+    }
+
+    /// Returns the state of the path in use.
+    pub fn path_stats(&self) -> PathStats {
+        self.handle.lock().core.path_stats()
+    }
+
+    /// Returns the peer's address.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
+    }
+
+    /// Returns the local address of the path in use. The IP address is the one to which the peer's
+    /// last datagram came, or unspecified if the system does not tell.
+    pub fn local_address(&self) -> SocketAddr {
+        let unknown = (Ipv6Addr::UNSPECIFIED, 0).into();
+        self.handle.lock().local_address.unwrap_or(unknown)
+    }
+
+    /// Returns the id that names this connection in [events](crate::events::Meta), logs and traces:
+    /// the destination connection id of the client's first packet. Both ends know it and it never
+    /// changes; no packet after the handshake contains it.
+    pub fn id(&self) -> ConnectionId {
+        self.handle.lock().core.id()
+    }
+
+    /// Returns the span in which the connection's events are traced: `hybriq.connection`, with its
+    /// [`id`](Self::id), peer and role. Enter it with tasks of the application, so that their events
+    /// carry the id. It is disabled if the process has no subscriber for it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(connection: hybriq::Connection) {
+    /// use tracing::Instrument as _;
+    ///
+    /// let span = connection.span().clone();
+    /// connection.clone().spawn(async move {
+    ///     tracing::info!("a client");
+    ///     connection.closed().await
+    /// }.instrument(span));
+    /// # }
+    /// ```
+    pub fn span(&self) -> &tracing::Span {
+        &self.handle.span
+    }
+
+    /// Returns the version of QUIC that the connection speaks.
+    pub fn version(&self) -> Version {
+        self.handshake.version
+    }
+
+    /// Returns which end this is.
+    pub fn side(&self) -> Side {
+        self.handle.lock().core.side()
+    }
+
+    /// Returns the smoothed round-trip time.
+    pub fn rtt(&self) -> Duration {
+        self.stats().rtt
+    }
+
+    /// Changes the connection ids of both directions, so that an observer cannot link the packets
+    /// before and after (RFC 9000 §9.5). A migration does this by itself.
+    ///
+    /// Returns false if the peer has not retired the ids of the last change or has supplied no new
+    /// ones; ids that can be changed are changed. Both take a round trip after the handshake and
+    /// after each change.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(connection: hybriq::Connection) {
+    /// // After a long sleep, possibly with another address:
+    /// let is_new = connection.rotate_cids();
+    /// # }
+    /// ```
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the handle is outside of the core"
+    )]
+    pub fn rotate_cids(&self) -> bool {
+        let rotated = self.handle.lock().core.rotate_cids(Instant::now());
+        self.handle.touch();
+        rotated
+    }
+
+    /// Waits until the endpoint asks its connections to finish
+    /// ([`Endpoint::drain`](crate::Endpoint::drain)). Finish what is under way, start nothing new, and
+    /// close the connection.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn draining(&self) {
+        self.handle.drain().begun().await;
+    }
+
+    /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its own
+    /// ([`Placement::Threads`](crate::Placement::Threads)) the task runs on that thread, beside the
+    /// worker: data need not pass from one core to another. Such tasks must not block.
+    ///
+    /// The thread of a worker ends after the last connection of the endpoint, once its tasks have
+    /// ended; a task that starts later is cancelled.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(server: hybriq::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// while let Some(incoming) = server.accept().await {
+    ///     let connection = incoming.accept().await?;
+    ///     connection.clone().spawn(async move {
+    ///         while let Ok(Some((mut send, mut recv))) = connection.accept_bidi().await {
+    ///             if tokio::io::copy(&mut recv, &mut send).await.is_ok() {
+    ///                 send.finish();
+    ///             }
+    ///         }
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spawn<F>(&self, task: F) -> tokio::task::JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.handle.tasks().spawn(task)
+    }
+
+    /// Closes the connection at once with the application's code (RFC 9000 §10.2): data in flight
+    /// may be lost. Every later operation of this end fails.
+    ///
+    /// A `code` above 2^62 - 1 is lowered to that. The first 256 bytes of `reason` are sent. To be
+    /// sure that the peer receives them, wait for [`Endpoint::idle`] before the runtime ends.
+    ///
+    /// [`Endpoint::idle`]: crate::Endpoint::idle
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        let reason = reason.get(..limits::CLOSE_REASON).unwrap_or(reason);
+        self.handle
+            .close(wire_code(code), Bytes::copy_from_slice(reason));
+    }
+
+    /// Waits until the connection is over and returns the reason.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn closed(&self) -> ConnectionError {
+        self.handle.wait(WaitFor::End, State::poll_closed).await
+    }
+
+    /// Returns the reason why the connection is over; `None` while it is open.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.handle.lock().closed.clone()
+    }
+}

@@ -1,0 +1,105 @@
+//! The `poll` twins of a connection's waiting operations.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hybriq_proto::{
+    owners::streams::{Direction, StreamId},
+    wire::error::ConnectionError,
+};
+
+use super::Connection;
+use crate::{
+    api::stream::{self, RecvStream, SendStream},
+    worker::{Handle, State, WaitFor},
+};
+
+/// Each method wakes the task of its last call with this handle. Clones wait independently, and
+/// dropping a handle ends its waits.
+impl Connection {
+    /// Opens a bidirectional stream; the twin of [`open_bidi`](Self::open_bidi).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_open_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let id = self.poll_open(Direction::Bidi, cx);
+        id.map_ok(|id| stream::bidi(&self.handle, id))
+    }
+
+    /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_open_uni(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<SendStream, ConnectionError>> {
+        let id = self.poll_open(Direction::Uni, cx);
+        id.map_ok(|id| stream::send(&self.handle, id))
+    }
+
+    /// Returns the next bidirectional stream of the peer; the twin of
+    /// [`accept_bidi`](Self::accept_bidi).
+    ///
+    /// # Errors
+    /// As [`accept_bidi`](Self::accept_bidi).
+    pub fn poll_accept_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<(SendStream, RecvStream)>, ConnectionError>> {
+        let id = self.poll_accept(Direction::Bidi, cx);
+        id.map_ok(|id| id.map(|id| stream::bidi(&self.handle, id)))
+    }
+
+    /// Returns the next unidirectional stream of the peer; the twin of
+    /// [`accept_uni`](Self::accept_uni).
+    ///
+    /// # Errors
+    /// As [`accept_uni`](Self::accept_uni).
+    pub fn poll_accept_uni(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<RecvStream>, ConnectionError>> {
+        let id = self.poll_accept(Direction::Uni, cx);
+        id.map_ok(|id| id.map(|id| stream::recv(&self.handle, id)))
+    }
+
+    fn poll_open(
+        &mut self,
+        direction: Direction,
+        cx: &Context<'_>,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
+        let open = |_: &Handle, state: &mut State| state.poll_open(direction);
+        self.handle.poll(WaitFor::Open(direction), cx, open)
+    }
+
+    fn poll_accept(
+        &mut self,
+        direction: Direction,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Option<StreamId>, ConnectionError>> {
+        let accept = |_: &Handle, state: &mut State| state.poll_accept(direction);
+        self.handle.poll(WaitFor::Accept(direction), cx, accept)
+    }
+
+    /// Returns the next datagram of the peer; the twin of [`recv_datagram`](Self::recv_datagram).
+    ///
+    /// # Errors
+    /// As [`recv_datagram`](Self::recv_datagram).
+    pub fn poll_recv_datagram(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ConnectionError>> {
+        let recv = |_: &Handle, state: &mut State| state.poll_recv_datagram();
+        self.handle.poll(WaitFor::Datagram, cx, recv)
+    }
+
+    /// Returns the reason once the connection is over; the twin of [`closed`](Self::closed).
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
+        let closed = |_: &Handle, state: &mut State| state.poll_closed();
+        self.handle.poll(WaitFor::End, cx, closed)
+    }
+}

@@ -1,0 +1,117 @@
+//! Datagrams: messages that are not sent again when they are lost.
+
+use std::task::Poll;
+
+use bytes::Bytes;
+use hybriq_proto::owners::datagrams::SendError;
+use hybriq_proto::wire::error::ConnectionError;
+
+use super::Connection;
+use crate::{
+    error::SendDatagramError,
+    worker::{Handle, State, WaitFor},
+};
+
+/// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
+/// and may overtake each other.
+///
+/// Congestion control and pacing apply as for streams. While streams and datagrams both have data
+/// to send, they get the same number of bytes.
+impl Connection {
+    /// Returns the largest size of a datagram now; `None` if the peer takes no datagrams. It grows
+    /// as path MTU discovery succeeds, and may shrink when the path changes.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.handle.lock().core.max_datagram_size()
+    }
+
+    /// Sends a datagram. When the queue is full, the oldest datagram is dropped, unless the
+    /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
+    ///
+    /// # Errors
+    /// The peer takes none, it is too large for the path, the queue is full, or the connection is
+    /// over.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// connection.send_datagram("where I am".into())?;
+    /// while let Some(datagram) = connection.recv_datagram().await? {
+    ///     println!("{} bytes", datagram.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        send(&self.handle, data)
+    }
+
+    /// Sends a datagram once there is room for it in the queue, whatever the
+    /// [configuration](crate::DatagramConfig::when_full) says.
+    ///
+    /// # Errors
+    /// The peer takes none, it is too large for the path, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Sends nothing if the future is dropped before it is ready.
+    pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        let send = |state: &mut State| {
+            if let Some(error) = &state.closed {
+                return Poll::Ready(Err(error.clone().into()));
+            }
+            match state.core.send_datagram_within(&data) {
+                Ok(()) => Poll::Ready(Ok(())),
+                Err(SendError::Full) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(public(error, data.len()))),
+            }
+        };
+        self.handle.wait(WaitFor::DatagramRoom, send).await?;
+        self.handle.touch();
+        Ok(())
+    }
+
+    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
+    /// [the code for it](crate::ApplicationCodes::no_error) or without an error. Datagrams that came
+    /// before the end are still handed out.
+    ///
+    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first
+    /// datagrams may come from 0-RTT packets and thus be replayed, unless
+    /// [`EarlyConnection::recv_datagram`](crate::EarlyConnection::recv_datagram) took them.
+    ///
+    /// Unread datagrams are dropped, oldest first, once more than
+    /// [`receive_buffer`](crate::DatagramConfig::receive_buffer) bytes wait.
+    ///
+    /// # Errors
+    /// The connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Takes no datagram if the future is dropped before it is ready.
+    pub async fn recv_datagram(&self) -> Result<Option<Bytes>, ConnectionError> {
+        let recv = State::poll_recv_datagram;
+        self.handle.wait(WaitFor::Datagram, recv).await
+    }
+}
+
+/// Sends a datagram, unless the handle belongs to 0-RTT data that was refused.
+pub(crate) fn send(handle: &Handle, data: Bytes) -> Result<(), SendDatagramError> {
+    let len = data.len();
+    let mut state = handle.lock();
+    if let Some(error) = &state.closed {
+        return Err(error.clone().into());
+    }
+    if handle.check(&state).is_err() {
+        return Err(SendDatagramError::ZeroRttRejected);
+    }
+    let taken = state.core.send_datagram(data);
+    drop(state);
+    taken.map_err(|error| public(error, len))?;
+    handle.touch();
+    Ok(())
+}
+
+fn public(error: SendError, len: usize) -> SendDatagramError {
+    match error {
+        SendError::Unsupported => SendDatagramError::Unsupported,
+        SendError::TooLarge(max) => SendDatagramError::TooLarge { len, max },
+        SendError::Full => SendDatagramError::Full,
+    }
+}

@@ -1,0 +1,14 @@
+//! What applications hold: connections, streams, and those that are still to come.
+
+#[cfg(feature = "tokio")]
+pub(crate) mod connecting;
+#[cfg(feature = "tokio")]
+pub(crate) mod connection;
+#[cfg(feature = "tokio")]
+pub(crate) mod early_connection;
+#[cfg(feature = "tokio")]
+pub(crate) mod incoming;
+#[cfg(feature = "tokio")]
+pub(crate) mod post_quantum;
+#[cfg(feature = "tokio")]
+pub(crate) mod stream;

@@ -1,0 +1,159 @@
+//! Hot restart: an endpoint that goes from one process to the next.
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod predecessor;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod successor;
+
+use std::{io, net::ToSocketAddrs, path::Path, time::Duration};
+
+use super::{Endpoint, EndpointBuilder};
+use crate::error::{EndpointError, RestartError};
+
+/// Number of times that an endpoint is asked for while its process goes away, and the time between
+/// them.
+const TRIES: u32 = 20;
+const INTERVAL: Duration = Duration::from_millis(100);
+
+impl Endpoint {
+    /// Waits for a successor, a newer process of the same service, and hands the endpoint over to it.
+    /// The successor calls [`EndpointBuilder::take_over`] with the same path.
+    ///
+    /// The successor receives from then on, on the same sockets: new clients are its own. Connections
+    /// stay with this process until they end, and so do clients whose handshake has begun: keep
+    /// calling [`accept`](Self::accept) until it returns `None`, and [`drain`](Self::drain) then. The
+    /// successor forwards their datagrams. See the chapter on [restarts](crate::guide::restart).
+    ///
+    /// A process that cannot succeed, for example because it has other keys, is refused, told the
+    /// reason, and this process waits for the next. If the successor ends before this process does,
+    /// this process receives the datagrams of its connections again; call this function again to wait
+    /// for another successor.
+    ///
+    /// Linux and Android only.
+    ///
+    /// # Errors
+    /// The path cannot be used, the endpoint cannot be handed over, or the successor ended before it
+    /// was ready. Each [`RestartError`] says what to do. The endpoint goes on as before.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped waits no more; the endpoint is with this process or with the
+    /// successor.
+    ///
+    /// # Security
+    /// Whoever can connect to the path can take over the endpoint. It is readable and writable by the
+    /// user of this process alone, and processes of other users are refused.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// # async fn run(server: hybriq::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// let waiting = server.clone();
+    /// tokio::spawn(async move { waiting.hand_over("/run/echo/restart").await });
+    /// while let Some(incoming) = server.accept().await {
+    ///     // Serve the client.
+    /// }
+    /// // There is a successor, or the endpoint was closed: finish with the connections.
+    /// server.drain(Duration::from_secs(3600), 0, b"").await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn hand_over(&self, path: impl AsRef<Path>) -> Result<(), RestartError> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        return Box::pin(predecessor::hand_over(self, path.as_ref())).await;
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        {
+            let _ = path;
+            Err(RestartError::Unsupported)
+        }
+    }
+
+    /// Returns the generation of this process among those that took over this endpoint one after
+    /// another. The first is 0; numbers of processes that ended are used again.
+    pub fn generation(&self) -> u8 {
+        self.blueprint.inheritance.generation
+    }
+}
+
+impl EndpointBuilder {
+    /// Takes over the endpoint of an earlier process, which waits for a successor with
+    /// [`Endpoint::hand_over`] at this path.
+    ///
+    /// The sockets are those of the earlier process: [`also_bind`](Self::also_bind),
+    /// [`socket_buffers`](Self::socket_buffers) and [`without_steering`](Self::without_steering) do
+    /// not apply. Both processes must have the same [`fleet_keys`](Self::fleet_keys) or keys of
+    /// tokens and resets, the same generator of connection ids, and the same number of
+    /// [`workers`](Self::workers). Everything else may differ.
+    ///
+    /// Linux and Android only.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind); and [`EndpointError::Restart`] if nobody waits at the path, or the
+    /// endpoint cannot be taken over. The earlier process then goes on as before.
+    ///
+    /// # Cancel safety
+    /// A future that is dropped takes nothing over, and the earlier process goes on as before.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, FleetKeys, Identity, ServerConfig};
+    ///
+    /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let keys = FleetKeys::from_file("/run/secrets/fleet")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]).tickets(keys.tickets()))
+    ///     .fleet_keys(&keys)
+    ///     .take_over("/run/echo/restart")
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn take_over(self, path: impl AsRef<Path>) -> Result<Endpoint, EndpointError> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        return Box::pin(successor::take_over(self, path.as_ref())).await;
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        {
+            let _ = path;
+            Err(RestartError::Unsupported.into())
+        }
+    }
+
+    /// [Takes over](Self::take_over) the endpoint of the process that waits at the path, or
+    /// [binds](Self::bind) the address if there is no such process. For servers that are started in
+    /// the same way the first time and at each restart.
+    ///
+    /// # Errors
+    /// As for both.
+    ///
+    /// # Cancel safety
+    /// As for [`take_over`](Self::take_over).
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub async fn take_over_or_bind(
+        self,
+        path: impl AsRef<Path>,
+        address: impl ToSocketAddrs,
+    ) -> Result<Endpoint, EndpointError> {
+        for _ in 0..TRIES {
+            match Box::pin(self.clone().take_over(&path)).await {
+                Err(EndpointError::Restart(
+                    RestartError::NoPredecessor(_) | RestartError::Unsupported,
+                )) => return self.bind(address),
+                // Another process was faster, or the earlier one has just ended.
+                Err(EndpointError::Restart(RestartError::Lost(error)))
+                    if error.kind() != io::ErrorKind::TimedOut =>
+                {
+                    tracing::debug!(%error, "the endpoint is asked for again");
+                    tokio::time::sleep(INTERVAL).await;
+                }
+                result => return result,
+            }
+        }
+        Box::pin(self.take_over(path)).await
+    }
+}

@@ -1,0 +1,141 @@
+//! The process that takes an endpoint over.
+
+use std::{io, os::fd::OwnedFd, path::Path};
+
+use tokio::{net::UnixStream, time::timeout};
+
+use super::predecessor::PATIENCE;
+use crate::{
+    config::{Ids, TokenKeys},
+    endpoint::{Endpoint, EndpointBuilder, sockets::Ports},
+    error::{EndpointError, RestartError},
+    restart::{
+        link::Link,
+        records::{Answer, Hello, Offer, Record},
+        relay::Relays,
+    },
+    udp::Opened,
+    worker::{Claimed, Inheritance},
+};
+
+/// Takes over the endpoint of the process that waits at the path.
+pub(super) async fn take_over(
+    builder: EndpointBuilder,
+    path: &Path,
+) -> Result<Endpoint, EndpointError> {
+    let (count, ports) = builder.check()?;
+    if !ports.has_ids {
+        return Err(RestartError::ZeroLengthCids.into());
+    }
+    let setups = builder.setups()?;
+    let connected = UnixStream::connect(path).await;
+    let stream = connected.map_err(|error| match error.kind() {
+        // No process can ever wait there: the path is too long, for example.
+        io::ErrorKind::InvalidInput => RestartError::Path(error),
+        _ => RestartError::NoPredecessor(error),
+    })?;
+    let mut link = Link::new(stream);
+    if !link.is_trusted().map_err(RestartError::Lost)? {
+        return Err(RestartError::User.into());
+    }
+    let asked = within(ask(&mut link, &builder, count as u8)).await?;
+    let (offer, sockets, mut relays) = asked;
+    let sockets = adopt(sockets, &offer, ports)?;
+    let ready = Record::Ready.to_bytes();
+    let sent = link.send(&ready, &[]).await;
+    sent.map_err(RestartError::Lost)?;
+    let (claims, own) = within(inherit(&mut link, count)).await?;
+    relays.add(offer.generation, own);
+    let inheritance = Inheritance {
+        generation: offer.next,
+        relays,
+        claims,
+    };
+    let endpoint = builder.start(sockets, setups, (ports, inheritance))?;
+    // If the predecessor has ended meanwhile, there is nobody to tell.
+    let _ = link.send(&Record::Done.to_bytes(), &[]).await;
+    Ok(endpoint)
+}
+
+/// Runs a step that must not take long.
+async fn within<T>(step: impl Future<Output = Result<T, RestartError>>) -> Result<T, RestartError> {
+    let outcome = timeout(PATIENCE, step).await;
+    outcome.unwrap_or_else(|_| Err(RestartError::Lost(io::ErrorKind::TimedOut.into())))
+}
+
+/// Asks for the endpoint. Returns the offer, all sockets, and the relays to earlier processes.
+async fn ask(
+    link: &mut Link,
+    builder: &EndpointBuilder,
+    workers: u8,
+) -> Result<(Offer, Vec<OwnedFd>, Relays), RestartError> {
+    let mut ids: Ids = builder.ids.clone();
+    ids.draw_reset_key();
+    let tokens = builder.token_keys.clone();
+    let tokens = tokens.unwrap_or_else(TokenKeys::random);
+    let hello = Hello::new(workers, &ids, &tokens);
+    let asked = async {
+        link.send(&hello.to_bytes(), &[]).await?;
+        let (record, _) = link.receive().await?;
+        Answer::read(&record, workers)
+    };
+    let offer = match asked.await.map_err(RestartError::Lost)? {
+        Answer::Offer(offer) => offer,
+        Answer::Refusal(error) => return Err(error),
+    };
+    let understood = |(number, cid): &(u8, Vec<u8>)| ids.number(cid) == Some(*number);
+    if offer.samples.is_empty() || !offer.samples.iter().all(understood) {
+        return Err(RestartError::Ids);
+    }
+    let workers = usize::from(workers);
+    let count = workers * usize::from(offer.sockets);
+    let mut files = Vec::new();
+    let wanted = count + workers * offer.earlier.len();
+    while files.len() < wanted {
+        let (record, more) = link.receive().await.map_err(RestartError::Lost)?;
+        match Record::read(&record) {
+            Ok(Record::Files) if !more.is_empty() => files.extend(more),
+            _ => return Err(RestartError::Release),
+        }
+    }
+    let mut earlier = files.split_off(count).into_iter();
+    let mut relays = Relays::default();
+    for &generation in &offer.earlier {
+        relays.add(generation, earlier.by_ref().take(workers).collect());
+    }
+    Ok((offer, files, relays))
+}
+
+/// Prepares the sockets: of each address, one for each worker.
+fn adopt(
+    files: Vec<OwnedFd>,
+    offer: &Offer,
+    ports: Ports,
+) -> Result<Vec<Vec<Opened>>, EndpointError> {
+    let per_worker = usize::from(offer.sockets).max(1);
+    let mut sockets: Vec<Vec<Opened>> = (0..per_worker).map(|_| Vec::new()).collect();
+    for (place, file) in files.into_iter().enumerate() {
+        let socket = Opened::adopt(file.into(), ports.options)?;
+        if let Some(group) = sockets.get_mut(place % per_worker) {
+            group.push(socket);
+        }
+    }
+    Ok(sockets)
+}
+
+/// Receives what the predecessor leaves, until it says that its workers receive no more.
+async fn inherit(
+    link: &mut Link,
+    workers: usize,
+) -> Result<(Vec<Claimed>, Vec<OwnedFd>), RestartError> {
+    let (mut claims, mut relays) = (Vec::new(), Vec::new());
+    loop {
+        let (record, files) = link.receive().await.map_err(RestartError::Lost)?;
+        match Record::read(&record).map_err(RestartError::Lost)? {
+            Record::Claims(more) => claims.extend(more),
+            Record::Files => relays.extend(files),
+            Record::Go if relays.len() == workers => return Ok((claims, relays)),
+            Record::Go | Record::Ready | Record::Done => return Err(RestartError::Release),
+        }
+    }
+}

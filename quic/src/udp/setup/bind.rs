@@ -1,0 +1,103 @@
+//! Opening and binding a UDP socket.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
+};
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::{error::EndpointError, udp::Sharing};
+
+/// Opens and binds a socket. `[::]` stands for `0.0.0.0` on machines without IPv6.
+pub(in crate::udp) fn open(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
+    match bind(address, sharing) {
+        Err(error) if address.is_ipv6() && address.ip().is_unspecified() => match error.kind() {
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+            _ => {
+                let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port());
+                bind(address, sharing)
+            }
+        },
+        result => result,
+    }
+}
+
+fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    if sharing == Sharing::Shared {
+        share(&socket)?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+/// Allows other sockets of the same user on the address, all of which set this option.
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd"
+))]
+fn share(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+
+/// Fails: elsewhere the system would not spread datagrams over the sockets.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd"
+)))]
+fn share(_: &Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns true if other sockets of the same user may have the address of a socket.
+#[cfg(unix)]
+pub(crate) fn is_shared(socket: &UdpSocket) -> bool {
+    SockRef::from(socket).reuse_port().unwrap_or_default()
+}
+
+/// Returns true: a system without the option is asked when the sockets are bound.
+#[cfg(not(unix))]
+pub(crate) fn is_shared(_: &UdpSocket) -> bool {
+    true
+}
+
+/// Checks a socket that somebody else opened.
+///
+/// # Errors
+/// The reason why it cannot be used, and what to do.
+pub(crate) fn check(socket: &UdpSocket) -> Result<(), &'static str> {
+    let socket = SockRef::from(socket);
+    let is_internet = socket.local_addr().is_ok_and(|at| at.as_socket().is_some());
+    if !is_internet || socket.r#type().ok() != Some(Type::DGRAM) {
+        return Err("is no socket for UDP; open one with UdpSocket::bind");
+    }
+    if socket.peer_addr().is_ok() {
+        return Err("is connected, and would receive from one peer alone; do not connect it");
+    }
+    Ok(())
+}
+
+/// Converts an error of the system to one that says what to do.
+pub(in crate::udp) fn explain(address: SocketAddr, error: io::Error) -> EndpointError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => EndpointError::InUse(address),
+        io::ErrorKind::PermissionDenied => EndpointError::Permission(address),
+        io::ErrorKind::AddrNotAvailable => EndpointError::NotOurs(address),
+        _ => EndpointError::Socket {
+            address,
+            source: error,
+        },
+    }
+}

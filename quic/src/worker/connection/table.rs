@@ -1,0 +1,110 @@
+//! The table of a worker's connections.
+
+use std::sync::Arc;
+
+use hybriq_proto::{endpoint::Slot, stats::MemoryHeld};
+
+use super::{SharedConnection, attempt::Promise};
+use crate::{
+    sync::timers::Deadline,
+    worker::{meter::Life, sockets::Used},
+};
+
+/// Largest number of connections that are asked for their memory in one turn.
+const CENSUS: usize = 256;
+
+/// The connections of a worker, by slot.
+#[derive(Default)]
+pub(in crate::worker) struct Connections {
+    entries: Vec<Option<Entry>>,
+    len: usize,
+}
+
+/// A connection and the state that its worker keeps about it.
+pub(in crate::worker) struct Entry {
+    pub(in crate::worker) connection: Arc<SharedConnection>,
+    /// Promise to the task that waits for the handshake.
+    pub(in crate::worker) promise: Option<Promise>,
+    pub(in crate::worker) deadline: Deadline,
+    /// Sockets that it uses, if the worker has several.
+    pub(in crate::worker) sockets: Used,
+    /// True while the connection waits to be serviced.
+    pub(in crate::worker) touched: bool,
+    /// True while the connection waits to transmit.
+    pub(in crate::worker) sending: bool,
+    /// True once the end of the connection was traced.
+    pub(in crate::worker) told_end: bool,
+    /// Times of the connection, for metrics.
+    pub(in crate::worker) life: Life,
+}
+
+impl Connections {
+    pub(in crate::worker) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(in crate::worker) fn get(&mut self, slot: Slot) -> Option<&mut Entry> {
+        self.entries.get_mut(slot.0 as usize)?.as_mut()
+    }
+
+    pub(in crate::worker) fn insert(
+        &mut self,
+        connection: Arc<SharedConnection>,
+        promise: Promise,
+        life: Life,
+    ) {
+        let index = connection.slot.0 as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, || None);
+        }
+        let entry = Entry {
+            connection,
+            promise: Some(promise),
+            deadline: Deadline::default(),
+            sockets: Used::default(),
+            touched: false,
+            sending: false,
+            told_end: false,
+            life,
+        };
+        if self.entries[index].replace(entry).is_none() {
+            self.len += 1;
+        }
+    }
+
+    pub(in crate::worker) fn remove(&mut self, slot: Slot) -> Option<Entry> {
+        let removed = self.entries.get_mut(slot.0 as usize)?.take();
+        self.len -= usize::from(removed.is_some());
+        removed
+    }
+
+    /// Returns the memory that the connections of some slots hold, from one on, and the slot to go on
+    /// with; `None` after the last.
+    pub(in crate::worker) fn memory_held(&self, from: usize) -> (MemoryHeld, Option<usize>) {
+        let mut held = MemoryHeld::default();
+        let end = self.entries.len().min(from.saturating_add(CENSUS));
+        for entry in self.entries.get(from..end).into_iter().flatten().flatten() {
+            held += entry.connection.lock().core.memory_held();
+        }
+        (held, (end < self.entries.len()).then_some(end))
+    }
+
+    pub(in crate::worker) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the first connection at this index or behind it, with its index.
+    pub(in crate::worker) fn first_from(&mut self, index: usize) -> Option<(usize, &mut Entry)> {
+        let rest = self.entries.iter_mut().enumerate().skip(index);
+        rest.into_iter()
+            .find_map(|(index, entry)| Some((index, entry.as_mut()?)))
+    }
+
+    pub(in crate::worker) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
+    }
+
+    pub(in crate::worker) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut().flatten()
+    }
+}

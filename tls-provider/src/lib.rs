@@ -37,67 +37,44 @@
     )
 )]
 
-mod accepting;
 mod admission;
-mod alert;
-mod backend;
-mod certificate;
-mod check;
-#[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
-mod compliance;
-mod compression;
-#[cfg(feature = "serde")]
-mod configured;
 mod error;
-mod exporter;
-mod flight;
-mod group;
-mod hello;
-mod level;
-mod message;
-mod mismatch;
-mod negotiated;
+mod messages;
 mod options;
-mod profile;
-mod resumption;
-mod secret;
+mod policy;
+mod providers;
 mod session;
-mod session_store;
-mod signer;
-mod supported_groups;
-mod ticket;
 mod tickets;
-mod verifier;
+mod values;
 
-#[cfg(feature = "rustls")]
-pub mod rustls;
-#[cfg(all(unix, feature = "s2n-tls"))]
-pub mod s2n;
-
-pub use alert::Alert;
-pub use backend::Backend;
-pub use certificate::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
-pub use compression::{CertificateCompression, CertificateMessage};
 pub use error::{ConfigError, ConfigErrors, Error};
-pub use exporter::{ExportError, Exporter};
-pub use flight::ServerFlight;
-pub use group::{Group, GroupKind, KeyExchange};
-pub use hello::{ClientHello, HelloError};
-pub use level::{Level, PerLevel, Side};
-pub use mismatch::GroupMismatch;
-pub use negotiated::{Negotiated, SignatureScheme};
+pub use messages::flight::ServerFlight;
+pub use messages::hello::{ClientHello, HelloError};
+pub use messages::ticket::{issued_ticket, skip_tickets};
+pub use options::verifier::{PeerChain, Verifier};
 pub use options::{ChainChoice, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
-pub use profile::{Profile, UnknownProfile};
-pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
+pub use policy::certificate::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm};
+pub use policy::profile::{Profile, UnknownProfile};
+pub use policy::signer::{SignError, Signer};
+pub use providers::backend::Backend;
+#[cfg(feature = "rustls")]
+pub use providers::rustls;
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub use providers::s2n;
 pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};
-pub use session_store::{MemorySessions, SessionStore};
-pub use signer::{SignError, Signer};
-pub use supported_groups::{InvalidSupportedGroups, SupportedGroups};
-pub use ticket::{issued_ticket, skip_tickets};
 pub use tickets::Tickets;
-pub use verifier::{PeerChain, Verifier};
+pub use tickets::store::{MemorySessions, SessionStore};
+pub use values::alert::Alert;
+pub use values::compression::{CertificateCompression, CertificateMessage};
+pub use values::exporter::{ExportError, Exporter};
+pub use values::group::mismatch::GroupMismatch;
+pub use values::group::supported::{InvalidSupportedGroups, SupportedGroups};
+pub use values::group::{Group, GroupKind, KeyExchange};
+pub use values::level::{Level, PerLevel, Side};
+pub use values::negotiated::{Negotiated, SignatureScheme};
+pub use values::resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
+pub use values::secret::{Secret, Suite};
 
 /// Returns true if the cryptography of this build is a FIPS module of AWS-LC, whose self tests have
 /// passed. Only a build with the feature `fips` has one.

@@ -1,5 +1,9 @@
 //! Decisions of a server about a raw ClientHello, before any TLS object or public-key work.
 
+pub(crate) mod algorithms;
+#[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+pub(crate) mod compliance;
+
 use std::collections::HashMap;
 
 use crate::{

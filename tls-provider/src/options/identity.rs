@@ -1,8 +1,6 @@
 //! Certificates of this end and the keys behind them.
 
-use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
+use std::{fmt, path::Path, sync::Arc};
 
 use rustls_pki_types::pem::PemObject;
 use zeroize::Zeroize;

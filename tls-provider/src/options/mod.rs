@@ -1,7 +1,8 @@
 //! Options of clients and servers.
 
-use std::fmt;
-use std::sync::Arc;
+pub(crate) mod verifier;
+
+use std::{fmt, sync::Arc};
 
 use crate::{
     CertificateAlgorithms, CertificateCompression, ConfigError, EarlyDataPolicy, KeyExchange,

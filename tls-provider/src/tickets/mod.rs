@@ -1,5 +1,7 @@
 //! Ticket keys and sessions that servers share.
 
+pub(crate) mod store;
+
 #[cfg(feature = "rustls")]
 pub(crate) mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
@@ -12,8 +14,7 @@ pub(crate) mod secrets;
 #[cfg(feature = "rustls")]
 pub(crate) mod sessions;
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// Session tickets that several servers share: ticket keys, and the sessions behind tickets that only
 /// name them.

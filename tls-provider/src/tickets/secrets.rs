@@ -1,8 +1,10 @@
 //! Secrets from which ticket keys derive, shared by the servers of a fleet.
 
-use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, SystemTime},
+};
 
 use aws_lc_rs::hkdf;
 use zeroize::Zeroizing;

@@ -3,9 +3,11 @@
 //! There is one for each lineage and for each context that the transport binds tickets to. A ticket
 //! of s2n-tls has no room for either, so the key that opens a ticket identifies them.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
 use aws_lc_rs::{hmac, rand};
 use s2n_tls::config::Builder;

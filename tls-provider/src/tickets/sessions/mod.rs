@@ -1,9 +1,11 @@
 //! Sessions that a server keeps behind its tickets, for 0-RTT.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use zeroize::Zeroizing;
 

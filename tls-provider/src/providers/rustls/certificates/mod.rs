@@ -1,0 +1,4 @@
+//! Certificates: chosen, sent and verified.
+
+pub(super) mod identities;
+pub(super) mod verify;

@@ -1,0 +1,53 @@
+//! Checks of options one by one, so that every problem is found.
+
+use std::sync::Arc;
+
+use ::rustls::crypto::CryptoProvider;
+
+use super::crypto::compress::Compression;
+use super::{
+    certificates::verify,
+    crypto::{groups, keys, suites},
+    quic::client,
+};
+use crate::admission::algorithms::Problems;
+use crate::{ClientOptions, ServerOptions, Suite};
+
+/// Notes what is wrong with a server's options.
+pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
+    let options = &*options.resolved(problems);
+    problems.note(groups::of_policy(&options.key_exchange));
+    for (_, policy) in &options.key_exchange_for {
+        problems.note(groups::of_policy(policy));
+    }
+    problems.note(options.key_log.open());
+    problems.note(Compression::new(&options.compression, 1));
+    if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
+        problems.note_identities(&options.identities, |identity| {
+            keys::load(identity, &crypto)
+        });
+        problems.note(verify::of_clients(&options.client_auth, &crypto));
+    }
+}
+
+/// Notes what is wrong with a client's options.
+pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
+    let options = &*options.resolved(problems);
+    problems.note(client::refuse_store(options));
+    problems.note(groups::of_policy(&options.key_exchange));
+    problems.note(options.key_log.open());
+    problems.note(Compression::new(&options.compression, 1));
+    if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
+        let identity = options.identity.as_slice();
+        problems.note_identities(identity, |identity| keys::load(identity, &crypto));
+        problems.note(verify::of_servers(&options.trust, &crypto));
+    }
+}
+
+/// Returns the crypto that checks the rest, with other suites where these cannot be used.
+fn crypto(suites: Option<&[Suite]>, problems: &mut Problems) -> Option<Arc<CryptoProvider>> {
+    let crypto = problems.note(suites::crypto(suites, &[]));
+    crypto
+        .or_else(|| suites::crypto(None, &[]).ok())
+        .map(Arc::new)
+}

@@ -1,0 +1,7 @@
+//! Groups, cipher suites and keys for rustls, and what is done with them ahead of time.
+
+pub(super) mod ahead;
+pub(super) mod compress;
+pub(super) mod groups;
+pub(super) mod keys;
+pub(super) mod suites;

@@ -1,0 +1,115 @@
+//! Post-quantum groups whose first share has a classical one beside it, where a server probably
+//! wants that.
+//!
+//! rustls sends one share, and the classical half of a hybrid where that costs nothing. The classical
+//! share here takes the place of that half, so that rustls does not notice.
+
+use ::rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
+use ::rustls::ffdhe_groups::FfdheGroup;
+use ::rustls::{Error, NamedGroup, ProtocolVersion};
+
+use crate::Group;
+use crate::providers::rustls::{
+    crypto::{ahead, groups},
+    locals::chain,
+};
+
+/// Groups in the order of their code points.
+static POST_QUANTUM: [Beside; 5] = [
+    Beside(Group::MLKEM768),
+    Beside(Group::MLKEM1024),
+    Beside(Group::SECP256R1MLKEM768),
+    Beside(Group::X25519MLKEM768),
+    Beside(Group::SECP384R1MLKEM1024),
+];
+
+/// Returns a client's group, which follows the predictions of the transport.
+pub(in crate::providers::rustls) fn of_client(
+    group: &'static dyn SupportedKxGroup,
+) -> &'static dyn SupportedKxGroup {
+    let named = Group(group.name().into());
+    match POST_QUANTUM.iter().find(|known| known.0 == named) {
+        Some(known) => known,
+        None => group,
+    }
+}
+
+/// A post-quantum group.
+#[derive(Debug)]
+struct Beside(Group);
+
+impl Beside {
+    fn inner(&self) -> Result<&'static dyn SupportedKxGroup, Error> {
+        groups::implementation(self.0)
+            .ok_or_else(|| Error::General(format!("{} is not implemented", self.0)))
+    }
+}
+
+impl SupportedKxGroup for Beside {
+    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
+        let main = ahead::start(self.inner()?)?;
+        let classical = chain::shares().beside.filter(|group| {
+            let half = main.hybrid_component();
+            half.is_none_or(|(half, _)| half != NamedGroup::from(group.0))
+        });
+        match classical.and_then(groups::implementation) {
+            None => Ok(main),
+            Some(classical) => Ok(Box::new(Active {
+                main,
+                classical: classical.start()?,
+            })),
+        }
+    }
+
+    fn start_and_complete(&self, peer: &[u8]) -> Result<CompletedKeyExchange, Error> {
+        self.inner()?.start_and_complete(peer)
+    }
+
+    fn ffdhe_group(&self) -> Option<FfdheGroup<'static>> {
+        None
+    }
+
+    fn name(&self) -> NamedGroup {
+        self.0.0.into()
+    }
+
+    fn fips(&self) -> bool {
+        self.inner().is_ok_and(SupportedKxGroup::fips)
+    }
+
+    fn usable_for_version(&self, version: ProtocolVersion) -> bool {
+        version == ProtocolVersion::TLSv1_3
+    }
+}
+
+/// The shares of a first flight.
+struct Active {
+    main: Box<dyn ActiveKeyExchange>,
+    classical: Box<dyn ActiveKeyExchange>,
+}
+
+impl ActiveKeyExchange for Active {
+    fn complete(self: Box<Self>, peer: &[u8]) -> Result<SharedSecret, Error> {
+        self.main.complete(peer)
+    }
+
+    fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
+        Some((self.classical.group(), self.classical.pub_key()))
+    }
+
+    fn complete_hybrid_component(self: Box<Self>, peer: &[u8]) -> Result<SharedSecret, Error> {
+        self.classical.complete(peer)
+    }
+
+    fn pub_key(&self) -> &[u8] {
+        self.main.pub_key()
+    }
+
+    fn ffdhe_group(&self) -> Option<FfdheGroup<'static>> {
+        None
+    }
+
+    fn group(&self) -> NamedGroup {
+        self.main.group()
+    }
+}

@@ -1,0 +1,4 @@
+//! Sessions that a client remembers, and tickets that a server issues.
+
+pub(super) mod remembered;
+pub(super) mod tickets;

@@ -1,0 +1,214 @@
+//! Configurations for TLS over TCP, with the certificates and policies of QUIC.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use ::rustls::client::Resumption;
+use ::rustls::crypto::{CryptoProvider, aws_lc_rs::Ticketer};
+use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
+use ::rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig, version};
+
+use super::locals::chain::TICKETS;
+use super::quic::client;
+use super::quic::server::Parts;
+use super::{
+    crypto::{groups, suites},
+    unsupported,
+};
+use crate::admission::ByServerName;
+use crate::options::KeyLogSink;
+use crate::{ClientOptions, ConfigError, Group, KeyExchange, ServerOptions};
+
+/// Configurations of rustls for a server that offers TLS over TCP beside QUIC: the same certificates,
+/// policies of key exchange, cipher suites and client authentication, by TLS 1.3 only.
+///
+/// Tickets are separate from those of QUIC.
+pub struct TcpServer {
+    policies: ByServerName<Vec<(Group, Arc<ServerConfig>)>>,
+}
+
+impl TcpServer {
+    /// Builds the configurations, for these application protocols, first choice first.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    pub fn new(
+        options: &ServerOptions,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Self, ConfigError> {
+        let options = &*options.under_profile()?;
+        let shared = Shared::new(options, alpn)?;
+        let of_policy = |policy: &KeyExchange| {
+            let groups = groups::of_policy(policy)?.into_iter();
+            let configs = groups.map(|group| {
+                let crypto = suites::crypto(options.suites.as_deref(), &[group])?;
+                Ok((group, shared.config(options, crypto)?))
+            });
+            configs.collect::<Result<Vec<_>, _>>()
+        };
+        let policies =
+            ByServerName::build(&options.key_exchange, &options.key_exchange_for, of_policy)?;
+        Ok(Self { policies })
+    }
+
+    /// Returns the configuration for one connection of a client, whose only group is the first of the policy that the
+    /// client supports. If they have none in common, the handshake with the configuration fails with
+    /// the right alert. `None` if the policy has no groups.
+    ///
+    /// # Security
+    /// Do not use it for another connection: it looks at four tickets. Clients offer one or two; a ClientHello has
+    /// room for hundreds, each of which costs decryption before anything is known of the client.
+    pub fn config(&self, hello: &OfferedHello<'_>) -> Option<Arc<ServerConfig>> {
+        let configs = self.policies.get(hello.server_name());
+        let offered = hello.named_groups().unwrap_or_default();
+        let supports = |group: Group| offered.iter().any(|offered| u16::from(*offered) == group.0);
+        let mutual = configs.iter().find(|(group, _)| supports(*group));
+        let (_, config) = mutual.or(configs.first())?;
+        if !config.ticketer.enabled() {
+            return Some(config.clone());
+        }
+        let mut config = ServerConfig::clone(config);
+        config.ticketer = Arc::new(OfOneClient {
+            inner: config.ticketer,
+            looked_at: AtomicU32::new(0),
+        });
+        Some(Arc::new(config))
+    }
+}
+
+/// Tickets, of which a client can have a few looked at.
+#[derive(Debug)]
+struct OfOneClient {
+    inner: Arc<dyn ProducesTickets>,
+    looked_at: AtomicU32,
+}
+
+impl ProducesTickets for OfOneClient {
+    fn enabled(&self) -> bool {
+        self.inner.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.inner.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.inner.encrypt(plain)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let before = self.looked_at.load(Ordering::Relaxed);
+        if before >= TICKETS {
+            return None;
+        }
+        // One handshake at a time asks.
+        self.looked_at.store(before + 1, Ordering::Relaxed);
+        self.inner.decrypt(cipher)
+    }
+}
+
+/// A configuration of rustls for a client that uses TLS over TCP beside QUIC: the same trust, certificate,
+/// policy of key exchange and cipher suites, by TLS 1.3 only.
+///
+/// Sessions are separate from those of QUIC, and nothing is sent early.
+pub struct TcpClient(Arc<ClientConfig>);
+
+impl TcpClient {
+    /// Builds the configuration, for these application protocols, first choice first.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    pub fn new(
+        options: &ClientOptions,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Self, ConfigError> {
+        let options = &*options.under_profile()?;
+        let groups = groups::of_policy(&options.key_exchange)?;
+        let crypto = suites::crypto(options.suites.as_deref(), &groups)?;
+        let mut config = client::config(options, &Arc::new(crypto))?;
+        config.enable_early_data = false;
+        config.alpn_protocols = names(alpn);
+        config.key_log = key_log(&options.key_log)?;
+        if options.no_resumption {
+            config.resumption = Resumption::disabled();
+        }
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        self.0.clone()
+    }
+}
+
+/// Parts that all configurations of a server share.
+struct Shared {
+    parts: Parts,
+    alpn: Vec<Vec<u8>>,
+    ticketer: Arc<dyn ProducesTickets>,
+    key_log: Arc<dyn KeyLog>,
+}
+
+impl Shared {
+    fn new(
+        options: &ServerOptions,
+        alpn: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Self, ConfigError> {
+        let alpn = names(alpn);
+        Ok(Self {
+            parts: Parts::new(options, &alpn, |crypto| crypto)?,
+            alpn,
+            ticketer: Ticketer::new().map_err(|error| unsupported(error.to_string()))?,
+            key_log: key_log(&options.key_log)?,
+        })
+    }
+
+    fn config(
+        &self,
+        options: &ServerOptions,
+        crypto: CryptoProvider,
+    ) -> Result<Arc<ServerConfig>, ConfigError> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(crypto))
+            .with_protocol_versions(&[&version::TLS13])
+            .map_err(|error| unsupported(error.to_string()))?
+            .with_client_cert_verifier(self.parts.clients.clone())
+            .with_cert_resolver(self.parts.resolver.clone());
+        self.parts.compression.apply_to_server(&mut config);
+        if let Some(change) = &options.change_rustls {
+            (change.0)(&mut config);
+        }
+        config.alpn_protocols.clone_from(&self.alpn);
+        config.key_log = self.key_log.clone();
+        config.max_early_data_size = 0;
+        if options.no_tickets {
+            config.send_tls13_tickets = 0;
+        } else {
+            config.ticketer = self.ticketer.clone();
+        }
+        Ok(Arc::new(config))
+    }
+}
+
+fn names(protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>> {
+    let protocols = protocols.into_iter();
+    protocols.map(|name| name.as_ref().to_vec()).collect()
+}
+
+fn key_log(wanted: &crate::KeyLog) -> Result<Arc<dyn KeyLog>, ConfigError> {
+    Ok(match wanted.open()? {
+        Some(sink) => Arc::new(Log(sink)),
+        None => Arc::new(NoKeyLog),
+    })
+}
+
+/// A key log in the terms of rustls.
+#[derive(Debug)]
+struct Log(Arc<KeyLogSink>);
+
+impl KeyLog for Log {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        self.0.log(label, client_random, secret);
+    }
+}

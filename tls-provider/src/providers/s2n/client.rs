@@ -1,0 +1,190 @@
+//! Client sessions over s2n-tls.
+
+use std::{net::IpAddr, sync::Arc, time::SystemTime};
+
+use rustls_pki_types::ServerName;
+use s2n_tls::callbacks::VerifyHostNameCallback;
+use s2n_tls::config::Config;
+use s2n_tls::connection::Connection;
+use s2n_tls::enums::{ClientAuthType, Mode};
+use s2n_tls::error::Error as S2nError;
+
+use super::{
+    NAME,
+    config::{self, Roots},
+    keys_elsewhere, policy, reason,
+    session::{self, Common, Peer, Running},
+    tickets::Tickets,
+    unsupported,
+};
+use crate::{
+    ClientOptions, ConfigError, KeyExchange, MemorySessions, Profile, Provider, Session,
+    SessionStore, Side, Start,
+};
+
+/// A provider of client sessions over s2n-tls.
+pub struct Client {
+    key_exchange: KeyExchange,
+    profile: Profile,
+    is_fips: bool,
+    config: Config,
+    common: Common,
+    tickets: Option<Tickets>,
+}
+
+impl Client {
+    /// Builds the configuration, which all sessions share.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used.
+    pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
+        #[cfg(feature = "rustls")]
+        config::refuse_change(options.change_rustls.as_ref().map(drop))?;
+        config::refuse_shares_ahead(options.key_shares_ahead)?;
+        config::refuse_compression(&options.compression)?;
+        let options = &*options.under_profile()?;
+        super::check_module(options.profile)?;
+        let policy = policy::under(
+            options.profile,
+            &options.key_exchange,
+            options.suites.as_deref(),
+        )?;
+        let mut builder = config::builder(policy, &options.alpn)?;
+        Roots::new(&options.trust)?.apply(&mut builder)?;
+        if let Some(identity) = &options.identity {
+            let chain = if options.leaves_out_intermediates {
+                config::chain(&identity.without_intermediates())?
+            } else {
+                config::chain(identity)?
+            };
+            config::add_chain(&mut builder, &chain, policy)?;
+            keys_elsewhere::install(&mut builder, std::slice::from_ref(identity))?;
+        }
+        // A client without a certificate answers a server that asks with an empty list.
+        builder
+            .set_client_auth_type(ClientAuthType::Optional)
+            .and_then(|builder| builder.enable_session_tickets(!options.no_resumption))
+            .map_err(|error| unsupported(reason(&error)))?;
+        let config = builder
+            .build()
+            .map_err(|error| unsupported(reason(&error)))?;
+        Ok(Self {
+            key_exchange: options.key_exchange.clone(),
+            profile: options.profile,
+            is_fips: policy.is_fips(),
+            config,
+            common: Common {
+                profile: options.profile,
+                alpn: options.alpn.clone().into(),
+                key_log: options.key_log.open()?,
+                verifier: options.trust.custom().map(|custom| custom.verifier.clone()),
+                leaf: options
+                    .identity
+                    .as_ref()
+                    .and_then(|identity| identity.certificates().first().cloned()),
+            },
+            tickets: (!options.no_resumption).then(|| Tickets::new(store(options))),
+        })
+    }
+
+    fn connect(&self, name: &ServerName<'_>, params: &[u8]) -> Result<Connection, S2nError> {
+        let mut connection = session::connection(Mode::Client, self.config.clone(), params)?;
+        match name {
+            ServerName::DnsName(name) => drop(connection.set_server_name(name.as_ref())?),
+            // RFC 6066 §3: an address is no server name.
+            ServerName::IpAddress(address) => {
+                connection.set_verify_host_callback(Address(IpAddr::from(*address)))?;
+            }
+            _ => {}
+        }
+        Ok(connection)
+    }
+}
+
+impl Provider for Client {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn supports_early_data(&self) -> bool {
+        false
+    }
+
+    fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    fn is_fips(&self) -> bool {
+        self.is_fips
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        &self.key_exchange
+    }
+
+    fn session_context(&self, server_name: &str) -> Option<Vec<u8>> {
+        let tickets = self.tickets.as_ref()?;
+        let state = tickets.peek(server_name, SystemTime::now())?;
+        Some(state.scope.to_vec())
+    }
+
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        if side.is_server() {
+            return Err(unsupported(
+                "built from ClientOptions; a server session needs ServerOptions",
+            ));
+        }
+        let name = start
+            .server_name
+            .ok_or_else(|| unsupported("a client session needs the name of the server"))?;
+        let server = ServerName::try_from(name)
+            .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
+        let connect = || {
+            self.connect(&server, start.params)
+                .map_err(|error| unsupported(reason(&error)))
+        };
+        let mut connection = connect()?;
+        let tickets = self.tickets.as_ref().filter(|_| start.resume);
+        let wanted = (&self.key_exchange, start.resumption_context);
+        let ticket = tickets
+            .and_then(|tickets| tickets.get(name, wanted, SystemTime::now()))
+            .filter(|ticket| start.lineage.is_none_or(|wanted| wanted == ticket.lineage));
+        let mut lineage = None;
+        if let Some(ticket) = ticket {
+            if connection.set_session_ticket(&ticket.bytes).is_ok() {
+                lineage = Some(ticket.lineage);
+            } else {
+                // Half a ticket may have been applied.
+                connection = connect()?;
+            }
+        }
+        let peer = Peer {
+            name: name.to_owned(),
+            is_sent: matches!(server, ServerName::DnsName(_)),
+            tickets: self.tickets.clone(),
+            lineage,
+            scope: start.resumption_context.into(),
+        };
+        Ok(Box::new(Running::client(
+            connection,
+            self.common.clone(),
+            peer,
+        )))
+    }
+}
+
+fn store(options: &ClientOptions) -> Arc<dyn SessionStore> {
+    match &options.session_store {
+        Some(store) => store.0.clone(),
+        None => Arc::new(MemorySessions::new()),
+    }
+}
+
+/// Verifier that accepts a certificate for an address.
+struct Address(IpAddr);
+
+impl VerifyHostNameCallback for Address {
+    fn verify_host_name(&self, name: &str) -> bool {
+        name.parse() == Ok(self.0)
+    }
+}

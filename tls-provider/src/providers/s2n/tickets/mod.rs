@@ -1,0 +1,108 @@
+//! A client's sessions, between connections and in the store of the application.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use zeroize::Zeroizing;
+
+use crate::{KeyExchange, Lineage, SessionStore};
+
+#[cfg(test)]
+mod tests;
+
+/// Longest lifetime of a ticket (RFC 8446 §4.6.1).
+const LONGEST_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// First bytes of a stored session. Sessions with others are of another version or provider.
+const MAGIC: &[u8] = b"hybriq s2n-tls 1\n";
+const CLASSICAL: u8 = 0;
+const POST_QUANTUM: u8 = 1;
+
+/// The newest ticket of each server.
+///
+/// A ticket stays until a newer one replaces it, because a server of s2n-tls issues none on a
+/// resumed connection; with single use every other handshake would be a full one.
+#[derive(Clone)]
+pub(super) struct Tickets(Arc<dyn SessionStore>);
+
+/// A session that can be resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    pub(super) lineage: Lineage,
+    /// Context that the transport bound it to.
+    pub(super) scope: Arc<[u8]>,
+}
+
+impl Tickets {
+    pub(super) fn new(store: Arc<dyn SessionStore>) -> Self {
+        Self(store)
+    }
+
+    /// Stores a ticket in place of an older one for the same server.
+    pub(super) fn insert(&self, name: &str, state: &State, lifetime: Duration, now: SystemTime) {
+        let expires = now + lifetime.min(LONGEST_LIFETIME);
+        if let Some(session) = encode(state, expires) {
+            self.0.put(name, &session);
+        }
+    }
+
+    /// Returns a ticket of this scope that is still valid and that a policy lets resume.
+    pub(super) fn get(
+        &self,
+        name: &str,
+        (policy, scope): (&KeyExchange, &[u8]),
+        now: SystemTime,
+    ) -> Option<State> {
+        let state = self.peek(name, now)?;
+        (*state.scope == *scope && state.lineage.may_resume(policy)).then_some(state)
+    }
+
+    /// Returns the ticket for a server, of any scope, that is still valid.
+    pub(super) fn peek(&self, name: &str, now: SystemTime) -> Option<State> {
+        let session = Zeroizing::new(self.0.take(name)?);
+        let (state, expires) = decode(&session)?;
+        if expires <= now {
+            return None;
+        }
+        self.0.put(name, &session);
+        Some(state)
+    }
+}
+
+fn encode(state: &State, expires: SystemTime) -> Option<Zeroizing<Vec<u8>>> {
+    let expires = expires.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    let scope_len = u16::try_from(state.scope.len()).ok()?;
+    let len = MAGIC.len() + 11 + state.scope.len() + state.bytes.len();
+    let mut session = Zeroizing::new(Vec::with_capacity(len));
+    session.extend_from_slice(MAGIC);
+    session.push(match state.lineage {
+        Lineage::Classical => CLASSICAL,
+        Lineage::PostQuantum => POST_QUANTUM,
+    });
+    session.extend_from_slice(&expires.to_be_bytes());
+    session.extend_from_slice(&scope_len.to_be_bytes());
+    session.extend_from_slice(&state.scope);
+    session.extend_from_slice(&state.bytes);
+    Some(session)
+}
+
+fn decode(session: &[u8]) -> Option<(State, SystemTime)> {
+    let (lineage, rest) = session.strip_prefix(MAGIC)?.split_first()?;
+    let lineage = match *lineage {
+        CLASSICAL => Lineage::Classical,
+        POST_QUANTUM => Lineage::PostQuantum,
+        _ => return None,
+    };
+    let (expires, rest) = rest.split_first_chunk()?;
+    let expires = UNIX_EPOCH.checked_add(Duration::from_secs(u64::from_be_bytes(*expires)))?;
+    let (scope_len, rest) = rest.split_first_chunk()?;
+    let (scope, bytes) = rest.split_at_checked(u16::from_be_bytes(*scope_len).into())?;
+    let state = State {
+        bytes: Zeroizing::new(bytes.to_vec()),
+        lineage,
+        scope: scope.into(),
+    };
+    Some((state, expires))
+}

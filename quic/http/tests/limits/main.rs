@@ -9,11 +9,13 @@ mod client;
 mod covered;
 mod drains;
 mod early;
+mod field_blocks;
 mod fields;
 mod memory;
 mod places;
 mod requests;
 mod stalls;
+mod uploads;
 
 use axum::Router;
 use hybriq_http::{Limits, Server};

@@ -201,7 +201,13 @@ mod tests {
         bytes.extend(frame(4, 0, 0, &[]));
         bytes.extend(frame(DATA, 0, 1, &[7; 300]));
         bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, 3, &[0; 7]));
-        for (flags, len) in [(END_STREAM, 0), (0, 1), (PADDED, 50), (PADDED, 7), (PADDED, 0)] {
+        for (flags, len) in [
+            (END_STREAM, 0),
+            (0, 1),
+            (PADDED, 50),
+            (PADDED, 7),
+            (PADDED, 0),
+        ] {
             bytes.extend(frame(DATA, flags, 1, &vec![7; len]));
         }
         bytes.extend(frame(RST_STREAM, 0, 0x8000_0005, &[0, 0, 0, 8]));
@@ -213,7 +219,11 @@ mod tests {
                 frames.follow(part, |frame| found.push(frame));
             }
             let kinds: Vec<_> = found.iter().map(|frame| frame.kind).collect();
-            assert_eq!(kinds, [4, 0, 1, 0, 0, 0, 0, 0, 3, 7, 2], "in parts of {size}");
+            assert_eq!(
+                kinds,
+                [4, 0, 1, 0, 0, 0, 0, 0, 3, 7, 2],
+                "in parts of {size}"
+            );
             let data = found.iter().filter(|frame| frame.kind == DATA);
             let data: Vec<_> = data.map(Frame::data_len).collect();
             assert_eq!(data, [300, 0, 1, 42, 0, 0], "in parts of {size}");

@@ -50,6 +50,11 @@ impl Streams {
         self.open.len() + self.late
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Notes that the resets for which late frames gave cause have been sent.
     pub(super) fn on_resets_sent(&mut self) {
         self.late = 0;

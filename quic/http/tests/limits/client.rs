@@ -138,11 +138,21 @@ impl Client {
         }
     }
 
-    /// Sends a request without `:path`. `None` if the connection is over.
+    /// Sends a request without `:path`, or over HTTP/2 every second time one with two of `:method`. `None` if the
+    /// connection is over.
     pub(crate) async fn send_malformed(&mut self) -> Option<Asked> {
         Some(Asked(match self {
             Self::Http1(_) => unreachable!("it would end the connection"),
-            Self::Http2(client) => Stream::Http2(client.headers(5, &GET[..5]).await?),
+            Self::Http2(client) => {
+                // h2 finds the second before it opens the stream.
+                let twice = [&GET[..1], GET].concat();
+                let fields = if client.next % 4 == 1 {
+                    &GET[..5]
+                } else {
+                    &twice
+                };
+                Stream::Http2(client.headers(5, fields).await?)
+            }
             Self::Http3(client) => {
                 let opened = soon(client.connection.open_bidi()).await;
                 let (mut send, recv) = opened.ok()?;

@@ -11,11 +11,11 @@ mod drains;
 mod early;
 mod field_blocks;
 mod fields;
+mod late;
 mod memory;
 mod places;
 mod requests;
 mod stalls;
-mod uploads;
 
 use axum::Router;
 use hybriq_http::{Limits, Server};

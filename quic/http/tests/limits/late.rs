@@ -1,4 +1,4 @@
-//! Requests whose body nobody wants.
+//! Frames that came too late, or for nothing, over HTTP/2.
 
 use axum::{Router, routing::any};
 use http::StatusCode;
@@ -33,4 +33,18 @@ async fn over_http2_uploads_that_are_refused_keep_their_connection() {
     }
     assert!(client.bytes(&frame(1, 4, 3_001, POST)).await);
     assert_eq!(client.response(3_001).await, Outcome::Answered(404));
+}
+
+/// Frames for which there may be resets stop reading only until what there is to send has left.
+#[tokio::test]
+async fn over_http2_frames_that_h2_ignores_stop_nothing() {
+    let server = serve(Router::new(), |_| {});
+    let client = Client::connect(Version::Http2, server.address()).await;
+    let Client::Http2(mut client) = client else {
+        unreachable!("a client of HTTP/2");
+    };
+    let priority = frame(2, 0, 1, &[0, 0, 0, 0, 15]);
+    assert!(client.bytes(&priority.repeat(10_000)).await);
+    let mut client = Client::Http2(client);
+    assert_eq!(client.ask("/").await, Outcome::Answered(200));
 }

@@ -31,8 +31,9 @@ pub struct Limits {
     /// fields. Default: 64 KiB.
     pub header_list: u64,
     /// Longest time from the start of a request to its last field, and from the end of the handshake to the
-    /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end.
-    /// Default: 10 s.
+    /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end. Over HTTP/2 it
+    /// also holds for trailers, may take a quarter longer, and ends the connection: nothing else may come between
+    /// the frames of a field block (RFC 9113 §4.3). Default: 10 s.
     pub header_time: Duration,
     /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing of a
     /// response that has data for it: for want of credit of flow control, or because it does not read. The
@@ -43,7 +44,8 @@ pub struct Limits {
     /// (GOAWAY, `connection: close`), and those that follow are refused unseen. Default: 1,000,000.
     pub requests: u64,
     /// Number of requests that a client may cancel in ten seconds before their response began, beyond one for
-    /// each that was answered: work for nothing, as in CVE-2023-44487 and CVE-2025-8671. Beyond it, requests
+    /// each that was answered: work for nothing, as in CVE-2023-44487 and CVE-2025-8671. Requests that fail before
+    /// the service gets them, because they are malformed or not whole in time, count too. Beyond it, requests
     /// are refused (H3_REQUEST_REJECTED, REFUSED_STREAM) until the time has passed. A client that has as many
     /// refused is told to connect again (GOAWAY): responses under way are sent to their end, and the connection
     /// closes with H3_EXCESSIVE_LOAD, or ends over TCP. Default: 200.

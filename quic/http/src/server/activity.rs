@@ -18,6 +18,7 @@ use pin_project_lite::pin_project;
 
 use super::{
     app::BoxError,
+    http2::Observer,
     lent::Line,
     responses::{Held, Response, Sent},
     watch::{
@@ -50,6 +51,8 @@ pub(super) struct Activity {
     responses: Mutex<Responses>,
     /// Bodies of requests that are not read, of HTTP/2.
     inflow: Option<Arc<Inflow>>,
+    /// Since when the server waits for the rest of a field block, of HTTP/2.
+    field_block: Mutex<Option<Instant>>,
     /// The connection itself, while HTTP uses it.
     line: Mutex<Weak<dyn Line>>,
 }
@@ -148,6 +151,7 @@ impl Activity {
             tasks: AtomicU64::new(0),
             responses: Mutex::default(),
             inflow: (version == Over::Http2).then(Arc::default),
+            field_block: Mutex::default(),
             line: Mutex::new(Weak::<NoLine>::new()),
         })
     }
@@ -181,6 +185,11 @@ impl Activity {
     /// Leaves the connection to another protocol, which may use it in one direction alone.
     pub(super) fn leave_line(&self) {
         *self.line() = Weak::<NoLine>::new();
+    }
+
+    fn field_block(&self) -> MutexGuard<'_, Option<Instant>> {
+        let since = self.field_block.lock();
+        since.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self) -> MutexGuard<'_, Weak<dyn Line>> {
@@ -239,6 +248,28 @@ impl Activity {
     }
 }
 
+impl Observer for Activity {
+    fn requests(&self) -> u64 {
+        self.standing.requests()
+    }
+
+    fn on_failed(&self) {
+        if self.admit() != Admission::Refuse {
+            self.standing.on_cancelled(self.running(), &self.limits);
+        }
+    }
+
+    fn on_data(&self, len: u64) {
+        if let Some(inflow) = &self.inflow {
+            inflow.on_arrived(len);
+        }
+    }
+
+    fn on_field_block(&self, since: Option<Instant>) {
+        *self.field_block() = since;
+    }
+}
+
 impl Watched for Activity {
     fn standing(&self) -> &Standing {
         &self.standing
@@ -254,6 +285,15 @@ impl Watched for Activity {
         census.add("tasks of requests", count(&self.tasks), 0);
         let responses = self.responses().all.len();
         census.add_of::<Weak<Response>>("responses", responses);
+    }
+
+    fn end_slow(&self, now: Instant) {
+        let since = *self.field_block();
+        let time = since.map(|since| now.saturating_duration_since(since));
+        // No other frame may come before its end (RFC 9113 §4.3), so nothing else can go on.
+        if time.is_some_and(|time| time >= self.limits.header_time) {
+            self.standing.tell(Order::Close, Cause::Fields);
+        }
     }
 
     fn memory(&self) -> u64 {

@@ -29,6 +29,7 @@ use super::{
     connections::Kind,
     fields,
     handle::{Phase, Shared},
+    http2::Observed,
     lent::lend,
     linger::{Lingering, Place},
     responses::Sending,
@@ -37,7 +38,7 @@ use super::{
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
-    inflow::{self, Followed, Incoming},
+    inflow::{self, Incoming},
 };
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
@@ -49,14 +50,14 @@ const PING_TIME: Duration = Duration::from_secs(20);
 /// Largest number of requests at once on a connection of HTTP/2.
 pub(super) const STREAMS: u32 = 100;
 
-/// Streams of a connection of HTTP/2 that the server may have to reset for errors of the client.
-const LOCAL_RESETS: usize = 1024;
-
 /// Bytes that a client of HTTP/2 may send on a stream before they are read: all that it may on the connection.
 const STREAM_WINDOW: u32 = inflow::WINDOW;
 
 /// Bytes of a response that HTTP/2 takes beyond the client's credit.
 pub(super) const SEND_BUFFER: usize = 400 << 10;
+
+/// Bytes of responses that HTTP/2 sends before a reset that waits, at most: each stream has its turn.
+const ROUND: u64 = STREAMS as u64 * SEND_BUFFER as u64;
 
 /// Smallest size of the buffers of HTTP/1.1.
 pub(super) const LEAST_BUFFER: usize = 8 << 10;
@@ -179,7 +180,8 @@ async fn serve<A: App>(
     });
     let builder = builder(limits, version, &activity, shared.features.connect);
     let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
-    let stream = TokioIo::new(Followed::new(stream, activity.inflow().cloned()));
+    let observer = activity.is_http2().then(|| activity.clone());
+    let stream = TokioIo::new(Observed::new(stream, observer, ROUND));
     let connection = builder.serve_connection_with_upgrades(stream, service);
     let drain =
         |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
@@ -253,7 +255,9 @@ fn builder(
         .max_header_list_size(limits.most_fields() as u32)
         .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
-        .max_local_error_reset_streams(LOCAL_RESETS)
+        // Honest clients have it reset many: frames that were on their way to streams that are over. `Observed`
+        // counts those that are the client's fault, and bounds those that wait.
+        .max_local_error_reset_streams(None)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(inflow::WINDOW)
         .max_send_buf_size(SEND_BUFFER)

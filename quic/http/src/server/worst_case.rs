@@ -41,6 +41,10 @@ const HTTP2: u64 = 32 << 10;
 /// Bytes of a request over HTTP/2, without its fields.
 const HTTP2_REQUEST: u64 = 8 << 10;
 
+/// Bytes of the resets of HTTP/2 that wait to be sent: of [`RESETS`](super::http2::RESETS), and of as many as fit in
+/// a buffer, in a table that doubles.
+const HTTP2_RESETS: u64 = 4096 * 704;
+
 /// Bytes of a frame of HTTP/2 that waits to be sent, besides its data.
 const SENT_FRAME: u64 = 640;
 
@@ -95,7 +99,7 @@ pub struct WorstCaseMemory {
     /// Bytes of the state of HTTP/2, for each connection.
     pub http2: u64,
     /// Bytes of the requests that a connection of HTTP/2 may have at once: their tasks, and their fields and
-    /// trailers as maps.
+    /// trailers as maps; and resets of others, which the client does not take.
     pub http2_requests: u64,
     /// Bytes of bodies over HTTP/2 that are not read, in the frames that cost most: each keeps a whole buffer of
     /// 8 KiB.
@@ -128,7 +132,8 @@ impl WorstCaseMemory {
             http1: HTTP1_REQUEST + 2 * buffer + HTTP1_FIELDS + HTTP1_BODY,
             http1_response: buffer + PART,
             http2: HTTP2,
-            http2_requests: at_once * (HTTP2_REQUEST + 2 * (fields + inflow::BUFFER)),
+            http2_requests: at_once * (HTTP2_REQUEST + 2 * (fields + inflow::BUFFER))
+                + HTTP2_RESETS,
             http2_bodies: inflow::MOST,
             http2_responses: at_once * parts * (PART + SENT_FRAME),
         }

@@ -130,3 +130,39 @@ async fn a_client_that_cancels_every_second_request_is_served() {
         }
     }
 }
+
+/// Requests that fail before the service gets them count like cancelled ones: more are refused, and a client that
+/// goes on loses its connection, but not its download.
+#[tokio::test]
+async fn requests_that_are_malformed_count_as_cancelled() {
+    for version in VERSIONS {
+        let (server, mut downloads) = serve_downloads(20);
+        let mut client = Client::connect(version, server.address()).await;
+        let download = client.send("/download").await.unwrap();
+        let mut sender = soon(downloads.recv()).await.unwrap();
+        for _ in 0..15 {
+            let asked = client.send_malformed().await.unwrap();
+            let outcome = client.take(asked).await;
+            assert!(matches!(outcome, Outcome::Reset(_)), "{outcome:?}");
+        }
+        assert_eq!(client.ask("/").await, Outcome::Answered(200), "{version:?}");
+        for _ in 0..15 {
+            let asked = client.send_malformed().await.unwrap();
+            client.take(asked).await;
+        }
+        assert_eq!(client.ask("/").await, Outcome::Refused, "{version:?}");
+        let mut asked = Vec::new();
+        for _ in 0..20 {
+            asked.push(client.send_malformed().await);
+        }
+        sender.send(Frame::data("rest".into())).await.unwrap();
+        drop(sender);
+        assert_eq!(
+            client.take(download).await,
+            Outcome::Answered(200),
+            "{version:?}"
+        );
+        client.ended().await;
+        connections(&server.handle, 0).await;
+    }
+}

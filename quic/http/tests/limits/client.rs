@@ -119,6 +119,50 @@ impl Client {
         }))
     }
 
+    /// Sends a request whose fields do not end, on a connection that has had others.
+    pub(crate) async fn send_part(&mut self) -> Asked {
+        match self {
+            Self::Http1(stream) => {
+                let part = b"GET / HTTP/1.1\r\nhost: a\r\n";
+                stream.write_all(part).await.unwrap();
+                stream.flush().await.unwrap();
+                Asked(Stream::Http1)
+            }
+            // END_STREAM without END_HEADERS.
+            Self::Http2(client) => Asked(Stream::Http2(client.headers(1, GET).await.unwrap())),
+            Self::Http3(client) => {
+                let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+                send.write_all(&http3_get("/", 0)[..8]).await.unwrap();
+                Asked(Stream::Http3(send, recv))
+            }
+        }
+    }
+
+    /// Sends a request without `:path`, or over HTTP/2 every second time one with two of `:method`. `None` if the
+    /// connection is over.
+    pub(crate) async fn send_malformed(&mut self) -> Option<Asked> {
+        Some(Asked(match self {
+            Self::Http1(_) => unreachable!("it would end the connection"),
+            Self::Http2(client) => {
+                // h2 finds the second before it opens the stream.
+                let twice = [&GET[..1], GET].concat();
+                let fields = if client.next % 4 == 1 {
+                    &GET[..5]
+                } else {
+                    &twice
+                };
+                Stream::Http2(client.headers(5, fields).await?)
+            }
+            Self::Http3(client) => {
+                let opened = soon(client.connection.open_bidi()).await;
+                let (mut send, recv) = opened.ok()?;
+                send.write_all(&[1, 4, 0, 0, 0xd1, 0xd7]).await.ok()?;
+                send.finish();
+                Stream::Http3(send, recv)
+            }
+        }))
+    }
+
     /// Takes the response to its end. Over TCP, other responses are dropped.
     pub(crate) async fn take(&mut self, asked: Asked) -> Outcome {
         match (self, asked.0) {
@@ -157,6 +201,14 @@ impl Client {
         }
     }
 
+    /// Waits for the end of the connection, and sends nothing.
+    pub(crate) async fn closed(&mut self) {
+        match self {
+            Self::Http2(client) => soon(async { while client.read().await.is_some() {} }).await,
+            _ => drop(self.ended().await),
+        }
+    }
+
     /// Waits for the end of the connection, and keeps it busy with PINGs until then. Returns the code of the
     /// close, of HTTP/2 that of the last GOAWAY.
     pub(crate) async fn ended(&mut self) -> Option<u64> {
@@ -183,6 +235,9 @@ pub(crate) async fn connections(handle: &Handle, count: usize) {
     })
     .await;
 }
+
+/// Fields of a GET of `/` over HTTP/2, with the path at their end.
+const GET: &[u8] = &[0x82, 0x87, 0x41, 1, b'a', 0x84];
 
 fn http3_get(path: &str, more: usize) -> Vec<u8> {
     let mut fields = vec![0, 0, 0xd1, 0xd7, 0x50, 1, b'a', 0x51];
@@ -250,6 +305,16 @@ struct Frame {
     payload: Vec<u8>,
 }
 
+/// Makes a frame of HTTP/2.
+pub(crate) fn frame(ty: u8, flags: u8, id: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = len[1..].to_vec();
+    frame.extend([ty, flags]);
+    frame.extend(id.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
 impl Http2 {
     async fn connect(address: SocketAddr, manners: Manners) -> Self {
         let mut client = Self {
@@ -272,23 +337,28 @@ impl Http2 {
 
     /// Sends a frame. Returns false if the connection is over.
     async fn frame(&mut self, ty: u8, flags: u8, id: u32, payload: &[u8]) -> bool {
-        let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let mut frame = len[1..].to_vec();
-        frame.extend([ty, flags]);
-        frame.extend(id.to_be_bytes());
-        frame.extend(payload);
-        self.stream.write_all(&frame).await.is_ok() && self.stream.flush().await.is_ok()
+        self.bytes(&frame(ty, flags, id, payload)).await
+    }
+
+    /// Sends frames, or a part of one. Returns false if the connection is over.
+    pub(crate) async fn bytes(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
+    }
+
+    /// Sends a HEADERS frame on a new stream.
+    async fn headers(&mut self, flags: u8, fields: &[u8]) -> Option<u32> {
+        let id = self.next;
+        self.next += 2;
+        self.frame(1, flags, id, fields).await.then_some(id)
     }
 
     async fn get(&mut self, path: &str, more: usize) -> Option<u32> {
-        let id = self.next;
-        self.next += 2;
         let mut fields = vec![0x82, 0x87, 0x41, 1, b'a', 4];
         fields.push(u8::try_from(path.len()).unwrap());
         fields.extend(path.as_bytes());
         // Each stands for `accept` without a value.
         fields.extend(vec![0x93; more]);
-        self.frame(1, 5, id, &fields).await.then_some(id)
+        self.headers(5, &fields).await
     }
 
     /// Reads a frame, and answers PING and SETTINGS.
@@ -324,7 +394,7 @@ impl Http2 {
         })
     }
 
-    async fn response(&mut self, id: u32) -> Outcome {
+    pub(crate) async fn response(&mut self, id: u32) -> Outcome {
         while let Some(frame) = self.read().await {
             if frame.id != id {
                 continue;

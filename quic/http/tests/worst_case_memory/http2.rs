@@ -7,6 +7,8 @@ use axum::{
     routing::any,
 };
 
+use hybriq_http::Limits;
+
 use crate::{Server, fields, raw::Raw};
 
 const REQUESTS: u64 = 100;
@@ -17,6 +19,7 @@ const FIELDS: usize = 64 << 10;
 /// Types of frames (RFC 9113 §6).
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
 const SETTINGS: u8 = 4;
 const WINDOW_UPDATE: u8 = 8;
 pub(crate) const UNKNOWN: u8 = 0x21;
@@ -152,4 +155,34 @@ async fn responses_over_http2_reach_their_worst_case() {
     client.send(&bytes).await;
     let most = server.worst.http2_responses;
     server.reaches("responses of http2", 1, most).await;
+}
+
+/// A client that makes h2 reset streams, and takes nothing, is not read any more.
+#[tokio::test]
+async fn resets_that_are_not_taken_are_bounded() {
+    let mut limits = Limits::default();
+    // Those that left before nothing more did.
+    limits.cancelled = u32::MAX;
+    let builder = hybriq_http::Server::builder().limits(limits);
+    let mut server = Server::with(builder, router()).await;
+    let mut client = connect(&server, WINDOW).await;
+    server.begin().await;
+    let window = (WINDOW - 65_535).to_be_bytes();
+    let head = request("/endless", &[]);
+    let flags = END_HEADERS | END_STREAM;
+    let endless = frame(HEADERS, flags, 1, &head);
+    client
+        .send(&[frame(WINDOW_UPDATE, 0, 0, &window), endless].concat())
+        .await;
+    server.grows(server.before).await;
+    server.begin().await;
+    // Streams that depend on themselves (RFC 7540 §5.3.1).
+    for index in 1..12_000_u32 {
+        let id = 2 * index + 1;
+        let priority = [&id.to_be_bytes()[..], &[15]].concat();
+        client.send(&frame(PRIORITY, 0, id, &priority)).await;
+    }
+    let held = server.held(1).await;
+    assert!(held > 1 << 20, "only {held} bytes");
+    assert!(held < 3 << 20, "{held} bytes");
 }

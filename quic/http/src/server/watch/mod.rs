@@ -55,6 +55,9 @@ pub(super) trait Watched: Send + Sync {
     /// Ends the responses of which the client has taken nothing for this time.
     fn end_stalled(&self, now: Instant, time: Duration);
 
+    /// Ends the connection if the fields of a request take too long, where no request does that for itself.
+    fn end_slow(&self, _now: Instant) {}
+
     /// Returns the bytes that the connection takes, with its requests.
     fn memory(&self) -> u64;
 }
@@ -180,6 +183,7 @@ impl Watch {
             let standing = connection.standing();
             standing.end_if_idle(connection.running(), now, &self.limits);
             connection.end_stalled(now, self.limits.stall_time);
+            connection.end_slow(now);
             if self.memory.is_bounded() {
                 *memory = memory.saturating_add(connection.memory());
             }

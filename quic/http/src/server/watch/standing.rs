@@ -65,10 +65,15 @@ impl Standing {
         }
     }
 
+    /// Returns the number of requests that came.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
     /// Decides about a request that came. One task calls this.
     pub(crate) fn admit(&self, limits: &Limits, watch: &Watch) -> Admission {
         // Nobody else writes it.
-        let number = self.requests.load(Ordering::Relaxed) + 1;
+        let number = self.requests() + 1;
         self.requests.store(number, Ordering::Relaxed);
         if self.told.order() >= Order::Finish {
             self.on_late(limits);
@@ -109,17 +114,14 @@ impl Standing {
 
     /// Counts a request that the client cancelled before its response began.
     pub(crate) fn on_cancelled(&self, running: u64, limits: &Limits) {
-        let over = self
-            .requests
-            .load(Ordering::Relaxed)
-            .saturating_sub(running);
+        let over = self.requests().saturating_sub(running);
         self.cancels
             .on_cancelled(clock::now(), over, limits.cancelled);
     }
 
     /// Ends the connection if no request has been under way for too long.
     pub(super) fn end_if_idle(&self, running: u64, now: Instant, limits: &Limits) {
-        let requests = self.requests.load(Ordering::Relaxed);
+        let requests = self.requests();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if running > 0 || requests != seen.requests {
             *seen = Seen {

@@ -28,6 +28,8 @@ pub(crate) enum Cause {
     Shutdown,
     #[error("no request arrived in time")]
     Silent,
+    #[error("the fields of a request did not arrive in time")]
+    Fields,
     #[error("no request was in progress for too long")]
     Idle,
     #[error("the connection reached its limit of requests")]
@@ -78,9 +80,10 @@ impl Told {
     }
 
     pub(crate) fn cause(&self) -> Cause {
-        const ALL: [Cause; 9] = [
+        const ALL: [Cause; 10] = [
             Cause::Shutdown,
             Cause::Silent,
+            Cause::Fields,
             Cause::Idle,
             Cause::Requests,
             Cause::Cancelled,

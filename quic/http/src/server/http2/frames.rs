@@ -1,0 +1,253 @@
+//! Frames of one direction of a connection (RFC 9113 §4.1), whose bytes pass in any parts.
+
+/// Types of frames (RFC 9113 §6).
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const PRIORITY: u8 = 2;
+pub(super) const RST_STREAM: u8 = 3;
+pub(super) const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+
+/// Length of the preface of a client (RFC 9113 §3.4).
+const PREFACE: u32 = 24;
+
+/// Length of a frame header.
+const HEADER: usize = 9;
+
+/// Bytes of a payload that are looked at, at most.
+const START: usize = 4;
+
+/// A frame, of which the start of the payload is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    flags: u8,
+    pub(super) stream: u32,
+    len: u32,
+    start: [u8; START],
+}
+
+impl Frame {
+    fn parse(bytes: [u8; HEADER + START]) -> Self {
+        let [high, middle, low, kind, flags, a, b, c, d, start @ ..] = bytes;
+        Self {
+            kind,
+            flags,
+            // The highest bit is reserved.
+            stream: u32::from_be_bytes([a & 0x7f, b, c, d]),
+            len: u32::from_be_bytes([0, high, middle, low]),
+            start,
+        }
+    }
+
+    /// Returns the number of bytes of the payload that must be known.
+    fn needed(&self) -> usize {
+        let needed: u32 = match self.kind {
+            DATA if self.flags & PADDED != 0 => 1,
+            RST_STREAM | GOAWAY => START as u32,
+            _ => 0,
+        };
+        needed.min(self.len) as usize
+    }
+
+    /// Returns true if this is the last frame that its sender sends on the stream.
+    pub(super) fn is_end_stream(&self) -> bool {
+        matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
+    }
+
+    /// Returns the length of the data of a DATA frame, without padding.
+    pub(super) fn data_len(&self) -> u64 {
+        let [padding, ..] = self.start;
+        let less = match self.flags & PADDED {
+            0 => 0,
+            _ => 1 + u32::from(padding),
+        };
+        self.len.saturating_sub(less).into()
+    }
+
+    /// Returns the error code of a RST_STREAM frame.
+    pub(super) fn error_code(&self) -> u32 {
+        u32::from_be_bytes(self.start)
+    }
+
+    /// Returns the last stream that a GOAWAY frame leaves.
+    pub(super) fn last_stream(&self) -> u32 {
+        u32::from_be_bytes(self.start) & 0x7fff_ffff
+    }
+
+    fn is_of_field_block(&self) -> bool {
+        matches!(self.kind, HEADERS | CONTINUATION)
+    }
+}
+
+/// Position in the frames of one direction.
+#[derive(Debug)]
+pub(super) struct Frames {
+    /// Bytes to pass over until the next frame.
+    rest: u32,
+    /// Start of the next frame.
+    bytes: [u8; HEADER + START],
+    have: usize,
+    /// The bytes that pass end a field block.
+    ends_block: bool,
+    is_in_block: bool,
+    blocks: u64,
+}
+
+impl Frames {
+    const fn new(rest: u32) -> Self {
+        Self {
+            rest,
+            bytes: [0; HEADER + START],
+            have: 0,
+            ends_block: false,
+            is_in_block: false,
+            blocks: 0,
+        }
+    }
+
+    /// Returns the start of the frames of a client.
+    pub(super) const fn of_client() -> Self {
+        Self::new(PREFACE)
+    }
+
+    /// Returns the start of the frames of a server.
+    pub(super) const fn of_server() -> Self {
+        Self::new(0)
+    }
+
+    /// Returns the number of the field block (RFC 9113 §4.3) that has begun and not ended.
+    pub(super) fn field_block(&self) -> Option<u64> {
+        self.is_in_block.then_some(self.blocks)
+    }
+
+    /// Follows the next bytes. Calls `on_frame` with each frame once what is needed of it has passed.
+    pub(super) fn follow(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
+        while !bytes.is_empty() {
+            if self.rest > 0 {
+                let len = bytes.len().min(self.rest as usize);
+                self.rest -= len as u32;
+                bytes = bytes.get(len..).unwrap_or_default();
+                self.end_block();
+                continue;
+            }
+            let missing = self.needed() - self.have;
+            let (part, behind) = bytes.split_at(missing.min(bytes.len()));
+            let room = self.bytes.iter_mut().skip(self.have);
+            for (to, from) in room.zip(part) {
+                *to = *from;
+            }
+            self.have += part.len();
+            bytes = behind;
+            // The header tells how much of the payload is needed.
+            if self.have >= HEADER && self.have == self.needed() {
+                on_frame(self.next_frame());
+            }
+        }
+    }
+
+    /// Returns the number of bytes of the next frame that must be known.
+    fn needed(&self) -> usize {
+        if self.have < HEADER {
+            HEADER
+        } else {
+            HEADER + Frame::parse(self.bytes).needed()
+        }
+    }
+
+    fn next_frame(&mut self) -> Frame {
+        let frame = Frame::parse(self.bytes);
+        self.rest = frame.len - frame.needed() as u32;
+        self.bytes = [0; HEADER + START];
+        self.have = 0;
+        if frame.is_of_field_block() {
+            self.blocks += u64::from(frame.kind == HEADERS);
+            self.is_in_block = true;
+            self.ends_block = frame.flags & END_HEADERS != 0;
+            self.end_block();
+        }
+        frame
+    }
+
+    fn end_block(&mut self) {
+        if self.rest == 0 && self.ends_block {
+            self.is_in_block = false;
+            self.ends_block = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let [_, high, middle, low] = (payload.len() as u32).to_be_bytes();
+        let mut out = vec![high, middle, low, kind, flags];
+        out.extend(stream.to_be_bytes());
+        out.extend(payload);
+        out
+    }
+
+    /// Whatever the parts are in which frames come, each is found once. Payloads look like headers, and like 7
+    /// bytes of padding.
+    #[test]
+    fn frames_are_found_in_any_parts() {
+        let mut bytes = vec![b'P'; PREFACE as usize];
+        bytes.extend(frame(4, 0, 0, &[]));
+        bytes.extend(frame(DATA, 0, 1, &[7; 300]));
+        bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, 3, &[0; 7]));
+        for (flags, len) in [
+            (END_STREAM, 0),
+            (0, 1),
+            (PADDED, 50),
+            (PADDED, 7),
+            (PADDED, 0),
+        ] {
+            bytes.extend(frame(DATA, flags, 1, &vec![7; len]));
+        }
+        bytes.extend(frame(RST_STREAM, 0, 0x8000_0005, &[0, 0, 0, 8]));
+        bytes.extend(frame(GOAWAY, 0, 0, &[0, 0, 0, 9, 0, 0, 0, 0, 1, 1]));
+        bytes.extend(frame(PRIORITY, 0, 9, &[0; 5]));
+        for size in 1..bytes.len() {
+            let (mut frames, mut found) = (Frames::of_client(), Vec::new());
+            for part in bytes.chunks(size) {
+                frames.follow(part, |frame| found.push(frame));
+            }
+            let kinds: Vec<_> = found.iter().map(|frame| frame.kind).collect();
+            assert_eq!(
+                kinds,
+                [4, 0, 1, 0, 0, 0, 0, 0, 3, 7, 2],
+                "in parts of {size}"
+            );
+            let data = found.iter().filter(|frame| frame.kind == DATA);
+            let data: Vec<_> = data.map(Frame::data_len).collect();
+            assert_eq!(data, [300, 0, 1, 42, 0, 0], "in parts of {size}");
+            assert!(found[2].is_end_stream() && found[3].is_end_stream());
+            assert_eq!((found[8].stream, found[8].error_code()), (5, 8));
+            assert_eq!(found[9].last_stream(), 9);
+        }
+    }
+
+    #[test]
+    fn a_field_block_lasts_until_the_end_of_its_last_frame() {
+        let mut frames = Frames::of_server();
+        let mut step = |bytes: &[u8]| {
+            frames.follow(bytes, |_| {});
+            frames.field_block()
+        };
+        let whole = frame(HEADERS, END_HEADERS, 1, &[0; 3]);
+        assert_eq!(step(&whole), None);
+        assert_eq!(step(&whole[..11]), Some(2));
+        assert_eq!(step(&whole[11..]), None);
+        assert_eq!(step(&frame(HEADERS, 0, 3, &[0; 3])), Some(3));
+        assert_eq!(step(&frame(CONTINUATION, 0, 3, &[])), Some(3));
+        assert_eq!(step(&frame(CONTINUATION, END_HEADERS, 3, &[])), None);
+        let two = [&whole[..], &whole[..9]].concat();
+        assert_eq!(step(&two), Some(5));
+    }
+}

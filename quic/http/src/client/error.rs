@@ -65,6 +65,17 @@ pub enum ClientError {
         /// The end of the connection, or the broken rule.
         source: Arc<dyn Error + Send + Sync>,
     },
+    /// The server sent only interim responses (1xx), more of them than the client takes.
+    #[error(
+        "no response from {server} but more than {most} interim ones (1xx); the server may have processed the \
+         request: repeat it only if that does no harm"
+    )]
+    Interim {
+        /// Host and port.
+        server: String,
+        /// Largest number of interim responses to a request.
+        most: usize,
+    },
     /// A connection was lost as often as the request may be repeated.
     #[error("{server} refused the request on every connection; try again later")]
     Refused {

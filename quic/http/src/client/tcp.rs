@@ -14,6 +14,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerNam
 use super::{
     error::ClientError,
     failure::{Failure, Repeat},
+    interim,
     origin::Origin,
     outgoing::Sending,
 };
@@ -120,6 +121,7 @@ async fn http2(
         // after a thousand. Resets cost a client as little as the frames that they answer.
         .max_local_error_reset_streams(None)
         .max_header_list_size(settings.header_list.try_into().unwrap_or(u32::MAX));
+    let stream = interim::Followed::new(stream, facts.usage.clone());
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let task = drive(connection, facts.usage.clone(), settings.idle_time);
     Ok((Connection::Http2(Http2 { sender, facts }), Box::pin(task)))
@@ -224,7 +226,14 @@ impl Http1 {
         if let (Some(host), false) = (host, head.headers().contains_key(header::HOST)) {
             head.headers_mut().insert(header::HOST, host);
         }
-        let sent = self.sender.try_send_request(head.map(|()| body)).await;
+        let mut head = head.map(|()| body);
+        let too_many = interim::too_many(&mut head);
+        let sent = tokio::select! {
+            biased;
+            // Without its request, the connection ends.
+            () = too_many => return Err(Failure::interim(self.facts.server.to_string())),
+            sent = self.sender.try_send_request(head) => sent,
+        };
         let response = sent.map_err(|error| self.facts.failure(error))?;
         let response = self.facts.with_peer(response);
         tokio::spawn(async move {
@@ -257,6 +266,9 @@ impl Facts {
         let reason = error
             .source()
             .and_then(|source| source.downcast_ref::<h2::Error>());
+        if reason.is_some_and(interim::is_too_many) {
+            return Failure::interim(self.server.to_string());
+        }
         let refused = reason.is_some_and(|reason| {
             let is_over = reason.is_go_away() && reason.is_remote();
             reason.reason() == Some(h2::Reason::REFUSED_STREAM)

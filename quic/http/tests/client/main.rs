@@ -10,5 +10,7 @@ mod connections;
 mod early;
 mod failing;
 mod front;
+mod interim;
 mod paths;
+mod tcp;
 mod versions;

@@ -1,14 +1,25 @@
 //! Requests over HTTP/2 and HTTP/1.1.
 
-use std::{error::Error, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderValue, Request, Response, Uri, Version, header, request::Parts};
 use hyper::{
     body::Incoming,
     client::conn::{TrySendError, http1, http2},
+    rt::Executor,
 };
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::TcpStream,
+    sync::{oneshot, watch},
+};
 use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
 
 use super::{
@@ -27,6 +38,9 @@ use crate::{
 /// it must answer.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIME: Duration = Duration::from_secs(20);
+
+/// Longest time that a connection of HTTP/2 may take to close.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Application protocols over TCP, first choice first.
 pub(super) const ALPN: [&str; 2] = ["h2", "http/1.1"];
@@ -112,7 +126,8 @@ async fn http2(
     stream: TlsStream<TcpStream>,
     facts: Arc<Facts>,
 ) -> hyper::Result<(Connection, Task)> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let (open, tasks) = watch::channel(());
+    let mut builder = http2::Builder::new(Tasks(tasks));
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
@@ -124,7 +139,30 @@ async fn http2(
     let stream = interim::Followed::new(stream, facts.usage.clone());
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let task = drive(connection, facts.usage.clone(), settings.idle_time);
+    let usage = facts.usage.clone();
+    let task = async move {
+        task.await;
+        // hyper is through with requests that use it no more, but may still send a body, or the end.
+        usage.over(Duration::ZERO).await;
+        let _ = tokio::time::timeout(CLOSE_TIME, open.closed()).await;
+    };
     Ok((Connection::Http2(Http2 { sender, facts }), Box::pin(task)))
+}
+
+/// Runs the tasks of a connection of HTTP/2, until the sender of this is dropped.
+#[derive(Clone)]
+struct Tasks(watch::Receiver<()>);
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        let mut open = self.0.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = task => {}
+                _ = open.changed() => {}
+            }
+        });
+    }
 }
 
 async fn http1(
@@ -236,14 +274,29 @@ impl Http1 {
         };
         let response = sent.map_err(|error| self.facts.failure(error))?;
         let response = self.facts.with_peer(response);
+        let (end, ended) = oneshot::channel();
         tokio::spawn(async move {
+            let ready = {
+                let mut ready = pin!(self.sender.ready());
+                tokio::select! {
+                    biased;
+                    ready = &mut ready => {
+                        drop(exchange);
+                        ready
+                    }
+                    // The rest of the request is still sent, until the connection has been idle for too long.
+                    _ = ended => {
+                        drop(exchange);
+                        ready.await
+                    }
+                }
+            };
             // An error ends the connection.
-            if self.sender.ready().await.is_ok() {
-                drop(exchange);
+            if ready.is_ok() {
                 free(self);
             }
         });
-        Ok(response.map(Body::of_tcp))
+        Ok(response.map(|body| Body::of_http1(body, end)))
     }
 }
 

@@ -11,6 +11,7 @@ mod early;
 mod failing;
 mod front;
 mod interim;
+mod leaving;
 mod paths;
 mod tcp;
 mod versions;

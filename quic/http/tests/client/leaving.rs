@@ -144,3 +144,46 @@ async fn an_idle_connection_closes_although_its_server_reads_nothing() {
     let ended = tokio::time::timeout(Duration::from_secs(10), told.recv()).await;
     assert_eq!(ended, Ok(Some(())), "the connection is kept");
 }
+
+/// Returns what the system's timer of a client's socket waits for, and how long: `02` is keep-alive.
+#[cfg(target_os = "linux")]
+fn timer_of_client(server: SocketAddr) -> Option<(String, Duration)> {
+    let server = format!("0100007F:{:04X}", server.port());
+    let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut rows = all
+        .lines()
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row[2] == server)?;
+    let (kind, when) = row[5].split_once(':')?;
+    // In hundredths of seconds.
+    let when = u64::from_str_radix(when, 16).unwrap() * 10;
+    Some((kind.to_owned(), Duration::from_millis(when)))
+}
+
+/// Over HTTP/1.1 there is no PING. The system finds servers that are gone without a word.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_system_looks_for_servers_that_are_gone() {
+    for alpn in ["http/1.1", "h2"] {
+        let silent = async |stream| {
+            let _stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream> = stream;
+            std::future::pending::<()>().await;
+        };
+        let address = listen(alpn, silent).await;
+        let time = Duration::from_secs(1000);
+        let builder = Client::builder().http3(Http3::Off).keep_alive(time);
+        let client = client_with(builder, config());
+        let _request = tokio::spawn(client.get(uri(address, "/")));
+        // Other timers end first.
+        let timer = soon(async {
+            loop {
+                match timer_of_client(address) {
+                    Some((kind, when)) if kind == "02" => return when,
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        })
+        .await;
+        assert!((time / 2..=time).contains(&timer), "{alpn}: {timer:?}");
+    }
+}

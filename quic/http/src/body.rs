@@ -13,7 +13,10 @@ use http::{HeaderMap, header::CONTENT_LENGTH};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hybriq_h3::{Payload, RecvStream};
-use tokio::time::{Instant, Sleep};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep},
+};
 
 use crate::inflow::Incoming;
 use crate::usage::Exchange;
@@ -83,6 +86,8 @@ struct Tcp {
     stall: Option<Stall>,
     /// Use of the client's connection, until the end of the body.
     exchange: Option<Exchange>,
+    /// Dropped at the end of the body.
+    end: Option<oneshot::Sender<()>>,
 }
 
 /// A body over HTTP/3.
@@ -192,12 +197,15 @@ impl Body {
         Self(Kind::Empty)
     }
 
-    /// Returns the body of a response over TCP, whose use of the connection is counted elsewhere.
-    pub(crate) fn of_tcp(body: hyper::body::Incoming) -> Self {
+    /// Returns the body of a response over HTTP/1.1, whose use of the connection is counted elsewhere. Drops `end`
+    /// at its end.
+    pub(crate) fn of_http1(body: hyper::body::Incoming, end: oneshot::Sender<()>) -> Self {
+        let end = (!body.is_end_stream()).then_some(end);
         Self(Kind::Tcp(Tcp {
             body: Incoming::new(body, None),
             stall: None,
             exchange: None,
+            end,
         }))
     }
 
@@ -208,6 +216,7 @@ impl Body {
             body,
             stall,
             exchange: None,
+            end: None,
         }))
     }
 
@@ -223,6 +232,7 @@ impl Body {
             body: Incoming::new(body, None),
             stall: None,
             exchange,
+            end: None,
         }))
     }
 
@@ -345,6 +355,9 @@ impl Tcp {
         };
         if let Some(stall) = &mut self.stall {
             stall.on_news();
+        }
+        if !matches!(frame, Some(Ok(_))) {
+            self.end = None;
         }
         match (&frame, &mut self.exchange) {
             (None, exchange) => exchange.take().map_or((), Exchange::complete),

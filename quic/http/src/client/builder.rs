@@ -16,6 +16,9 @@ use super::{
 };
 use crate::usage::Idle;
 
+/// Bounds of the time between signs of life over TCP: systems take no fractions, and no days.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
+
 /// Settings of a [`Client`](crate::Client). Start from [`Client::builder`](crate::Client::builder).
 ///
 /// # Examples
@@ -123,16 +126,19 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the time after which a connection without requests is closed. Default: 90 s.
+    /// Sets the time after which a connection without requests is closed. A request ends with its response: the
+    /// rest of its body, if the server has answered early, is sent no longer than that. Default: 90 s.
     #[must_use]
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle_timeout = time;
         self
     }
 
-    /// Sets the silence after which a server is asked for a sign of life over QUIC, at most half the
-    /// [idle timeout of the transport](hybriq::TransportConfig::idle_timeout). A server that gives none
-    /// for that timeout is gone. Default: 10 s.
+    /// Sets the silence after which a server is asked for a sign of life: over QUIC at most half the
+    /// [idle timeout of the transport](hybriq::TransportConfig::idle_timeout), over TCP from 1 s to an
+    /// hour. A server
+    /// that gives none is gone: over QUIC after that timeout, over HTTP/2 after 20 s, over HTTP/1.1 when the
+    /// system gives it up. Default: 10 s.
     #[must_use]
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time;
@@ -229,6 +235,7 @@ impl ClientBuilder {
                 tls: TlsConnector::from(tls.config()),
                 header_list: self.header_list,
                 idle_time: self.idle_timeout,
+                keep_alive: keep_alive.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1),
                 idle: Arc::new(Idle::new(self.max_idle)),
             },
             lookup: self.lookup,

@@ -5,23 +5,23 @@ use std::{error::Error, io, sync::Arc, time::Duration};
 use http::{Method, Uri};
 use hybriq::ConnectError;
 
-/// Any error.
+/// An error of any type.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Error of a request. Its text says what to do.
+/// Reason why a request has no response. Its text says what to do next.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The URI of the request is not one of a server that speaks https.
+    /// The URI does not name a server by https.
     #[error(
         "'{0}' names no server; give a URI such as https://example.com/path, with https and without \
          user information"
     )]
     Uri(Uri),
-    /// The text is no URI.
+    /// The text is not a URI.
     #[error("{0}; give a URI such as https://example.com/path")]
     InvalidUri(String),
-    /// The client sends no requests of this method.
+    /// The client does not send requests with this method.
     #[error("this client sends no {0} requests; it is no client of proxies")]
     Method(Method),
     /// No connection could be made.
@@ -29,20 +29,20 @@ pub enum ClientError {
     Connect {
         /// Host and port.
         server: String,
-        /// Reason why there is none over QUIC, if it was tried.
+        /// Why QUIC failed, if it was tried.
         quic: Option<Arc<QuicError>>,
-        /// Reason why there is none over TCP, if it was tried.
+        /// Why TCP failed, if it was tried.
         tcp: Option<Arc<io::Error>>,
     },
     /// The body of the request returned an error.
     #[error("the body of the request could not be read: {0}")]
     Body(Arc<dyn Error + Send + Sync>),
-    /// The fields of the request are larger than the server takes.
+    /// The fields of the request are larger than the server accepts.
     #[error("the fields of the request have {size} bytes, and the server takes {most}; send fewer")]
     Fields {
         /// Size of the fields (RFC 9114 §4.2.2).
         size: u64,
-        /// Largest size that the server takes.
+        /// Largest size that the server accepts.
         most: u64,
     },
     /// The fields of the response are larger than
@@ -65,7 +65,18 @@ pub enum ClientError {
         /// The end of the connection, or the broken rule.
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// A connection was lost as often as the request may be repeated.
+    /// The server sent more interim responses (1xx) than the client accepts, and no final one.
+    #[error(
+        "no response from {server} but more than {most} interim ones (1xx); the server may have processed the \
+         request: repeat it only if that does no harm"
+    )]
+    Interim {
+        /// Host and port.
+        server: String,
+        /// Largest number of interim responses to a request.
+        most: usize,
+    },
+    /// The server refused the request on every connection that was tried.
     #[error("{server} refused the request on every connection; try again later")]
     Refused {
         /// Host and port.
@@ -73,7 +84,7 @@ pub enum ClientError {
     },
 }
 
-/// Reason why there is no connection over QUIC.
+/// Reason why a connection over QUIC could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuicError {
@@ -86,7 +97,7 @@ pub enum QuicError {
     /// The handshake failed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// HTTP/3 could not begin on the connection.
+    /// HTTP/3 could not be started on the connection.
     #[error("HTTP/3 did not begin: {0}")]
     Http3(#[from] h3::error::ConnectionError),
     /// The server did not answer in time.

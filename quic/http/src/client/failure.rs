@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::error::ClientError;
+use super::{error::ClientError, interim};
 
 /// A request without a response.
 #[derive(Debug)]
@@ -25,6 +25,12 @@ pub(super) enum Repeat {
 }
 
 impl Failure {
+    /// Returns the failure of a request to which too many interim responses came.
+    pub(super) fn interim(server: String) -> Self {
+        let most = interim::MOST;
+        Self::new(ClientError::Interim { server, most }, Repeat::Never)
+    }
+
     pub(super) fn new(error: ClientError, repeat: Repeat) -> Self {
         Self { error, repeat }
     }

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::{
     error::{BoxError, ClientError},
     failure::{Failure, Repeat},
+    interim,
     origin::Origin,
     outgoing::Sending,
 };
@@ -30,9 +31,6 @@ type Driver = h3::client::Connection<hybriq_h3::Connection, Payload>;
 type Stream = h3::client::RequestStream<BidiStream<Payload>, Payload>;
 type Upload = h3::client::RequestStream<SendStream<Payload>, Payload>;
 type Download = h3::client::RequestStream<RecvStream, Payload>;
-
-/// Largest number of interim responses to a request (RFC 9110 §15.2).
-const INTERIM: usize = 16;
 
 /// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
 const CONNECTION_FIELDS: [&str; 5] = [
@@ -293,7 +291,7 @@ impl Connection {
 
     /// Waits for the final response.
     async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
-        for _ in 0..INTERIM {
+        for _ in 0..=interim::MOST {
             let response = recv.recv_response().await;
             let response = response.map_err(|error| {
                 let refused = self.goaway.refuses(recv.id());
@@ -304,10 +302,7 @@ impl Connection {
                 return Ok(response);
             }
         }
-        let source = BoxError::from("too many interim responses").into();
-        let server = self.place.to_string();
-        let error = ClientError::Lost { server, source };
-        Err(Failure::new(error, Repeat::Never))
+        Err(Failure::interim(self.place.to_string()))
     }
 
     /// Returns the failure of a request whose connection or stream ended.

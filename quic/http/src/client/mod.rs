@@ -8,6 +8,7 @@ mod error;
 mod exchange;
 mod failure;
 mod http3;
+mod interim;
 mod origin;
 mod outgoing;
 mod policy;

@@ -38,7 +38,9 @@ pub struct Limits {
     /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing of a
     /// response that has data for it: for want of credit of flow control, or because it does not read. The
     /// stream is reset then; over HTTP/1.1, or where data is stuck below the stream, the connection ends.
-    /// A service that has nothing to send may take as long as it likes. Default: 60 s.
+    /// A service that has nothing to send may take as long as it likes. The stream of another protocol may
+    /// wait for its client, but what is left of it when the service has shut it down is bound to be taken like
+    /// a response. Default: 60 s.
     pub stall_time: Duration,
     /// Largest number of requests on a connection. With the last one the client is told to connect again
     /// (GOAWAY, `connection: close`), and those that follow are refused unseen. Default: 1,000,000.

@@ -26,7 +26,11 @@ use super::{
         Standing, Watch, Watched,
     },
 };
-use crate::{Limits, inflow::Inflow};
+use crate::{
+    Limits,
+    inflow::Inflow,
+    upgrade::{Outcome, Rest},
+};
 
 /// Longest part of a body behind which HTTP/2 gets the next part, or the end, before it has left. As long as the
 /// body is waited for, its stream can be reset alone.
@@ -214,6 +218,18 @@ impl Activity {
     pub(super) fn on_task(self: &Arc<Self>) -> Working {
         self.tasks.fetch_add(1, Ordering::Relaxed);
         Working(self.clone())
+    }
+
+    /// Runs the task of a tunnel. A client that takes nothing of what the service left is told to connect again: a
+    /// part may be stuck below the stream.
+    pub(super) async fn send_rest(self: &Arc<Self>, rest: Rest, task: impl Future) {
+        let working = self.on_task();
+        let outcome = rest.send(task, self.limits.stall_time).await;
+        drop(working);
+        if outcome == Outcome::NotTaken && self.standing.tell(Order::Finish, Cause::Stalled) {
+            let peer = self.standing.peer();
+            tracing::debug!(%peer, "the client does not read the end of a tunnel: ending its connection");
+        }
     }
 
     /// Returns once no request has been under way for a pause that begins now.

@@ -16,6 +16,8 @@ use bytes::{Buf, Bytes};
 use futures_util::task::AtomicWaker;
 use pin_project_lite::pin_project;
 
+use crate::upgrade::Rest;
+
 thread_local! {
     /// The response that the task which is being polled has begun.
     static BEGUN: RefCell<Option<Arc<Response>>> = const { RefCell::new(None) };
@@ -230,6 +232,8 @@ impl<F: Future, G> Future for Sending<F, G> {
         }
         BEGUN.take();
         let polled = this.future.poll(cx).map(drop);
+        // A response that was refused below may have left it.
+        Rest::agreed();
         *begun = BEGUN.take();
         if let Some(response) = begun {
             response.task.register(cx.waker());

@@ -39,6 +39,7 @@ use super::{
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
     inflow::{self, Incoming},
+    upgrade::Rest,
 };
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
@@ -279,7 +280,15 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        tokio::spawn(Sending::new(future, self.0.on_task()));
+        match Rest::agreed() {
+            Some(rest) => {
+                let activity = self.0.clone();
+                tokio::spawn(async move { activity.send_rest(rest, future).await });
+            }
+            None => {
+                tokio::spawn(Sending::new(future, self.0.on_task()));
+            }
+        }
     }
 }
 
@@ -353,8 +362,10 @@ async fn answer<A: App>(
     mut answering: Answering,
 ) -> Result<Response<Counted<A::Body>>, BoxError> {
     request.extensions_mut().insert(peer);
-    if let Some(upgrade) = upgrade(&request) {
+    let mut rest = None;
+    if let Some((upgrade, rest_of_it)) = upgrade(&request) {
         request.extensions_mut().insert(upgrade);
+        rest = rest_of_it;
     }
     let answered = app.answer(request).await;
     if answered.is_err() {
@@ -364,15 +375,20 @@ async fn answer<A: App>(
     if let Some(alt_svc) = alt_svc {
         response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
     }
+    if let Some(rest) = rest.filter(|_| response.status().is_success()) {
+        rest.agree();
+    }
     Ok(response.map(|body| Counted::new(body, answering)))
 }
 
 /// Returns what a request asks to upgrade to, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
-fn upgrade(request: &Request<Body>) -> Option<Upgrade> {
+fn upgrade(request: &Request<Body>) -> Option<(Upgrade, Option<Rest>)> {
     let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
-    let protocol = match request.extensions().get::<hyper::ext::Protocol>() {
-        Some(protocol) => protocol.as_str(),
-        None => request.headers().get(UPGRADE)?.to_str().ok()?,
-    };
-    Some(Upgrade::over_tcp(protocol, pending.clone()))
+    let pending = pending.clone();
+    if let Some(protocol) = request.extensions().get::<hyper::ext::Protocol>() {
+        let (upgrade, rest) = Upgrade::over_http2(protocol.as_str(), pending);
+        return Some((upgrade, Some(rest)));
+    }
+    let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;
+    Some((Upgrade::over_http1(protocol, pending), None))
 }

@@ -127,12 +127,19 @@ impl Offer {
             return Ok(());
         }
         let stream = (established.connection.clone(), self.recv.id());
-        let (tunnel, dropped) = Tunnel::new(stream, send, self.recv);
+        let id = hybriq::StreamId(self.recv.id().into_inner());
+        let (tunnel, ends) = Tunnel::new(stream, send, self.recv);
         if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
             let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
+            let used = async {
+                // The senders of these only drop them.
+                let _ = ends.shut.await;
+                // What is left is bound to be taken, as that of a response.
+                let _answer = quic.on_answer(id);
+                let _ = ends.dropped.await;
+            };
             tokio::select! {
-                // The sender of this only drops it.
-                _ = dropped => {}
+                () = used => {}
                 // A service that keeps the stream finds its end when it uses it.
                 _ = established.connection.closed() => {}
             }

@@ -1,12 +1,13 @@
 //! Requests whose streams go on as those of another protocol.
 
+mod rest;
 mod tunnel;
 
 use std::{
     fmt, io,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use hyper_util::rt::TokioIo;
@@ -15,7 +16,10 @@ use tokio::{
     sync::oneshot,
 };
 
-pub(crate) use tunnel::Tunnel;
+pub(crate) use self::{
+    rest::{Outcome, Rest, Use, tunnel},
+    tunnel::Tunnel,
+};
 
 /// A request that asks for another protocol on its stream: an extension of the request.
 ///
@@ -50,16 +54,19 @@ pub struct Upgrade {
 }
 
 enum Pending {
-    Tcp(hyper::upgrade::OnUpgrade),
+    Tcp(hyper::upgrade::OnUpgrade, Option<Use>),
     Quic(oneshot::Receiver<Upgraded>),
 }
 
 /// The stream of a request that goes on as that of another protocol. Over HTTP/2 and HTTP/3, it ends when
-/// it is shut down; when it is dropped before that, it is reset.
+/// it is shut down; when it is dropped before that, it is reset. What was written must be taken within
+/// [`Limits::stall_time`](crate::Limits::stall_time) after that, or the stream is reset, and the shutdown fails
+/// with [`TimedOut`](io::ErrorKind::TimedOut) if it still waits for that.
 pub struct Upgraded(Stream);
 
 enum Stream {
-    Tcp(TokioIo<hyper::upgrade::Upgraded>),
+    /// Over HTTP/2, with the service's end of it.
+    Tcp(TokioIo<hyper::upgrade::Upgraded>, Option<Use>),
     Quic(Box<dyn Duplex>),
 }
 
@@ -72,9 +79,18 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub(crate) type Give = oneshot::Sender<Upgraded>;
 
 impl Upgrade {
-    /// Returns an upgrade over TCP.
-    pub(crate) fn over_tcp(protocol: &str, pending: hyper::upgrade::OnUpgrade) -> Self {
-        Self::new(protocol, Pending::Tcp(pending))
+    /// Returns an upgrade over HTTP/1.1.
+    pub(crate) fn over_http1(protocol: &str, pending: hyper::upgrade::OnUpgrade) -> Self {
+        Self::new(protocol, Pending::Tcp(pending, None))
+    }
+
+    /// Returns an upgrade over HTTP/2, and the sending of what the service leaves.
+    pub(crate) fn over_http2(protocol: &str, pending: hyper::upgrade::OnUpgrade) -> (Self, Rest) {
+        let (using, rest) = tunnel();
+        (
+            Self::new(protocol, Pending::Tcp(pending, Some(using))),
+            rest,
+        )
     }
 
     /// Returns an upgrade over HTTP/3, and the end that gets its stream.
@@ -110,9 +126,9 @@ impl Upgrade {
             .take();
         let taken = || io::Error::other("the stream of the request was taken already");
         match pending.ok_or_else(taken)? {
-            Pending::Tcp(pending) => {
+            Pending::Tcp(pending, using) => {
                 let upgraded = pending.await.map_err(io::Error::other)?;
-                Ok(Upgraded(Stream::Tcp(TokioIo::new(upgraded))))
+                Ok(Upgraded(Stream::Tcp(TokioIo::new(upgraded), using)))
             }
             Pending::Quic(pending) => pending.await.map_err(|_| {
                 let reason = "the request was not answered with status 200";
@@ -147,7 +163,7 @@ impl AsyncRead for Upgraded {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Quic(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
     }
@@ -160,21 +176,31 @@ impl AsyncWrite for Upgraded {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, data),
+            Stream::Tcp(stream, None) => Pin::new(stream).poll_write(cx, data),
+            Stream::Tcp(stream, Some(using)) => {
+                let part = data.get(..rest::PART).unwrap_or(data);
+                let written = ready!(Pin::new(stream).poll_write(cx, part));
+                Poll::Ready(using.check().and(written))
+            }
             Stream::Quic(stream) => Pin::new(stream).poll_write(cx, data),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_flush(cx),
             Stream::Quic(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tcp(stream, None) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tcp(stream, Some(using)) => {
+                using.end();
+                let shut = ready!(Pin::new(stream).poll_shutdown(cx));
+                Poll::Ready(using.check().and(shut))
+            }
             Stream::Quic(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

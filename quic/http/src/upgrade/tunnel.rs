@@ -56,7 +56,17 @@ pub(crate) struct Tunnel<R, W> {
     /// Data that was received and not read.
     unread: Bytes,
     sending: Sending<W>,
+    /// Dropped when the service has shut the tunnel down.
+    open: Option<oneshot::Sender<()>>,
     _alive: oneshot::Sender<()>,
+}
+
+/// What happens to a tunnel.
+pub(crate) struct Ends {
+    /// Ready once the service writes nothing more. Its data may still wait for the peer.
+    pub(crate) shut: oneshot::Receiver<()>,
+    /// Ready once the tunnel is dropped.
+    pub(crate) dropped: oneshot::Receiver<()>,
 }
 
 /// State of the sending half.
@@ -74,12 +84,13 @@ trait Sent<W>: Future<Output = (W, Result<(), StreamError>)> + Send {}
 impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {}
 
 impl<R: body::Stream, W: Sink> Tunnel<R, W> {
-    /// Makes a tunnel on a stream of a connection, and a future that is ready once it is dropped.
+    /// Makes a tunnel on a stream of a connection.
     pub(crate) fn new(
         (connection, id): (hybriq::Connection, h3::quic::StreamId),
         send: W,
         recv: R,
-    ) -> (Self, oneshot::Receiver<()>) {
+    ) -> (Self, Ends) {
+        let (open, shut) = oneshot::channel();
         let (alive, dropped) = oneshot::channel();
         let tunnel = Self {
             connection,
@@ -87,9 +98,10 @@ impl<R: body::Stream, W: Sink> Tunnel<R, W> {
             recv,
             unread: Bytes::new(),
             sending: Sending::Idle(send),
+            open: Some(open),
             _alive: alive,
         };
-        (tunnel, dropped)
+        (tunnel, Ends { shut, dropped })
     }
 
     /// Waits until the transport takes a frame at once, and returns the largest size of its payload. What
@@ -183,6 +195,7 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
             }));
             ready!(this.poll_idle(cx))?;
             this.sending = Sending::Over;
+            this.open = None;
         }
         Poll::Ready(Ok(()))
     }

@@ -107,12 +107,12 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     };
     let id = stream.id();
     let (send, recv) = stream.split();
-    let (tunnel, dropped) = Tunnel::new((connection.clone(), id), send, recv);
+    let (tunnel, ends) = Tunnel::new((connection.clone(), id), send, recv);
     let session = Session::start(&sessions, connection.clone(), id, tunnel);
     connection.spawn(async move {
         tokio::select! {
             _ = poll_fn(|cx| driver.poll_close(cx)) => {}
-            _ = dropped => {}
+            _ = ends.dropped => {}
         }
         drop(requests);
     });

@@ -34,8 +34,6 @@ enum Fate {
     Answer,
     /// Each stream is reset with this code.
     Reset(u64),
-    /// There are so many interim responses first.
-    Interim(usize),
     /// The connection is closed after the first request.
     Close,
     /// GOAWAY refuses all requests but the first of two. The connection is closed when another has come.
@@ -80,15 +78,7 @@ async fn serve(
         let body = read(&mut stream).await;
         seen.send((number, body)).unwrap();
         match fate {
-            Fate::Answer | Fate::Interim(_) => {
-                let interim = match fate {
-                    Fate::Interim(count) => count,
-                    _ => 0,
-                };
-                for _ in 0..interim {
-                    let hint = Response::builder().status(StatusCode::EARLY_HINTS);
-                    stream.send_response(hint.body(()).unwrap()).await.unwrap();
-                }
+            Fate::Answer => {
                 stream.send_response(Response::new(())).await.unwrap();
                 stream
                     .send_data(Payload::from(number.to_string()))
@@ -346,19 +336,6 @@ async fn an_alternative_that_is_not_responsible_is_left() {
         ask().await;
     }
     assert_eq!(asked.load(Ordering::Acquire), 1);
-}
-
-/// Interim responses are passed over, but not without end.
-#[tokio::test]
-async fn interim_responses_are_passed_over() {
-    let (address, _seen) = server(&[Fate::Interim(3)]);
-    let client = client(Http3::Only);
-    let response = get(&client, address).await;
-    assert_eq!(response.status(), StatusCode::OK);
-    assert_eq!(bytes(response).await, "0");
-    let (address, _seen) = server(&[Fate::Interim(100)]);
-    let refused = soon(client.get(uri(address, "/"))).await.unwrap_err();
-    assert!(refused.to_string().contains("interim"), "{refused}");
 }
 
 /// Fields of responses are bounded, over every version.

@@ -10,5 +10,8 @@ mod connections;
 mod early;
 mod failing;
 mod front;
+mod interim;
+mod leaving;
 mod paths;
+mod tcp;
 mod versions;

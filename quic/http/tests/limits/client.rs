@@ -163,6 +163,24 @@ impl Client {
         }))
     }
 
+    /// Asks for the protocol `websocket` on `/upgrade`.
+    pub(crate) async fn upgrade(&mut self) -> Option<Asked> {
+        Some(Asked(match self {
+            Self::Http1(stream) => {
+                let head = "GET /upgrade HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+                stream.write_all(head.as_bytes()).await.ok()?;
+                stream.flush().await.ok()?;
+                Stream::Http1
+            }
+            Self::Http2(client) => Stream::Http2(client.connect_request().await?),
+            Self::Http3(client) => {
+                let (mut send, recv) = soon(client.connection.open_bidi()).await.ok()?;
+                send.write_all(&http3_connect()).await.ok()?;
+                Stream::Http3(send, recv)
+            }
+        }))
+    }
+
     /// Takes the response to its end. Over TCP, other responses are dropped.
     pub(crate) async fn take(&mut self, asked: Asked) -> Outcome {
         match (self, asked.0) {
@@ -247,6 +265,18 @@ fn http3_get(path: &str, more: usize) -> Vec<u8> {
     fields.extend(vec![0xdd; more]);
     let mut frame = vec![1];
     frame.extend((u16::try_from(fields.len()).unwrap() | 0x4000).to_be_bytes());
+    frame.extend(fields);
+    frame
+}
+
+fn http3_connect() -> Vec<u8> {
+    let mut fields = vec![0, 0, 0xcf, 0xd7, 0x50, 1, b'a', 0x51, 8];
+    fields.extend(b"/upgrade");
+    fields.extend([0x27, 2]);
+    fields.extend(b":protocol");
+    fields.push(9);
+    fields.extend(b"websocket");
+    let mut frame = vec![1, u8::try_from(fields.len()).unwrap()];
     frame.extend(fields);
     frame
 }
@@ -359,6 +389,18 @@ impl Http2 {
         // Each stands for `accept` without a value.
         fields.extend(vec![0x93; more]);
         self.headers(5, &fields).await
+    }
+
+    async fn connect_request(&mut self) -> Option<u32> {
+        let mut fields = vec![2, 7];
+        fields.extend(b"CONNECT");
+        fields.extend([0x87, 0x41, 1, b'a', 4, 8]);
+        fields.extend(b"/upgrade");
+        fields.extend([0, 9]);
+        fields.extend(b":protocol");
+        fields.push(9);
+        fields.extend(b"websocket");
+        self.headers(4, &fields).await
     }
 
     /// Reads a frame, and answers PING and SETTINGS.

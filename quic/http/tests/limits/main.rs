@@ -16,6 +16,7 @@ mod memory;
 mod places;
 mod requests;
 mod stalls;
+mod tunnels;
 
 use axum::Router;
 use hybriq_http::{Limits, Server};

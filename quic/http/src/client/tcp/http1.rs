@@ -1,0 +1,101 @@
+//! Requests over HTTP/1.1.
+
+use std::{pin::pin, sync::Arc};
+
+use http::{HeaderValue, Response, Uri, Version, header, request::Parts};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, sync::oneshot};
+use tokio_rustls::client::TlsStream;
+
+use super::{Connection, Facts, Settings, Task, drive, head};
+use crate::{
+    Body,
+    client::{failure::Failure, interim, outgoing::Sending},
+    usage::{Exchange, Usage},
+};
+
+/// A connection of HTTP/1.1, for one request at a time.
+pub(in crate::client) struct Http1 {
+    sender: http1::SendRequest<Sending>,
+    facts: Arc<Facts>,
+}
+
+/// Begins HTTP/1.1 on a connection, and returns it with its task.
+pub(super) async fn start(
+    settings: &Settings,
+    stream: TlsStream<TcpStream>,
+    facts: Arc<Facts>,
+) -> hyper::Result<(Connection, Task)> {
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size((settings.header_list as usize).max(8 << 10));
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+    let task = drive(connection, facts.usage.clone(), settings.idle_time);
+    Ok((Connection::Http1(Http1 { sender, facts }), Box::pin(task)))
+}
+
+impl Http1 {
+    /// Begins a request. Returns `None` if the connection takes no more.
+    pub(in crate::client) fn begin(&self) -> Option<Exchange> {
+        self.facts
+            .usage
+            .begin()
+            .filter(|_| !self.sender.is_closed())
+    }
+
+    pub(in crate::client) fn usage(&self) -> &Usage {
+        &self.facts.usage
+    }
+
+    /// Sends a request and returns the response. Calls `free` with the connection when it can take the next
+    /// request.
+    pub(in crate::client) async fn send(
+        mut self,
+        exchange: Exchange,
+        request: &Parts,
+        body: Sending,
+        free: impl FnOnce(Self) + Send + 'static,
+    ) -> Result<Response<Body>, Failure> {
+        let path = request.uri.path_and_query();
+        let path = path.map_or(Uri::default(), |path| Uri::from(path.clone()));
+        let mut head = head(request, Version::HTTP_11, path);
+        let authority = request.uri.authority();
+        let host = authority.and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+        if let (Some(host), false) = (host, head.headers().contains_key(header::HOST)) {
+            head.headers_mut().insert(header::HOST, host);
+        }
+        let mut head = head.map(|()| body);
+        let too_many = interim::too_many(&mut head);
+        let sent = tokio::select! {
+            biased;
+            // Without its request, the connection ends.
+            () = too_many => return Err(Failure::interim(self.facts.server.to_string())),
+            sent = self.sender.try_send_request(head) => sent,
+        };
+        let response = sent.map_err(|error| self.facts.failure(error))?;
+        let response = self.facts.with_peer(response);
+        let (end, ended) = oneshot::channel();
+        tokio::spawn(async move {
+            let ready = {
+                let mut ready = pin!(self.sender.ready());
+                tokio::select! {
+                    biased;
+                    ready = &mut ready => {
+                        drop(exchange);
+                        ready
+                    }
+                    // The rest of the request is still sent, until the connection has been idle for too long.
+                    _ = ended => {
+                        drop(exchange);
+                        ready.await
+                    }
+                }
+            };
+            // An error ends the connection.
+            if ready.is_ok() {
+                free(self);
+            }
+        });
+        Ok(response.map(|body| Body::of_http1(body, end)))
+    }
+}

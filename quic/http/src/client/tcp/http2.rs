@@ -1,0 +1,120 @@
+//! Requests over HTTP/2.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Response, Version, header, request::Parts};
+use hyper::{client::conn::http2, rt::Executor};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{net::TcpStream, sync::watch};
+use tokio_rustls::client::TlsStream;
+
+use super::{Connection, Facts, Settings, Task, drive, head};
+use crate::{
+    Body,
+    client::{
+        failure::{Failure, Repeat},
+        interim,
+        outgoing::{Sending, Upload},
+    },
+    usage::{Exchange, Usage},
+};
+
+/// Time in which a server must answer when it is asked for a sign of life.
+const PING_TIME: Duration = Duration::from_secs(20);
+
+/// Longest time that a connection of HTTP/2 may take to close.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// A connection of HTTP/2. Clones share it.
+#[derive(Clone)]
+pub(in crate::client) struct Http2 {
+    sender: http2::SendRequest<Sending>,
+    facts: Arc<Facts>,
+}
+
+/// Begins HTTP/2 on a connection, and returns it with its task.
+pub(super) async fn start(
+    settings: &Settings,
+    stream: TlsStream<TcpStream>,
+    facts: Arc<Facts>,
+) -> hyper::Result<(Connection, Task)> {
+    let (open, tasks) = watch::channel(());
+    let mut builder = http2::Builder::new(Tasks(tasks));
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(settings.keep_alive)
+        .keep_alive_timeout(PING_TIME)
+        // h2 counts late frames of cancelled streams too, over the life of the connection: a bound would end it
+        // after a thousand. Resets cost a client as little as the frames that they answer.
+        .max_local_error_reset_streams(None)
+        .max_header_list_size(settings.header_list.try_into().unwrap_or(u32::MAX));
+    let stream = interim::Followed::new(stream, facts.usage.clone());
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+    let task = drive(connection, facts.usage.clone(), settings.idle_time);
+    let usage = facts.usage.clone();
+    let task = async move {
+        task.await;
+        // hyper is through with requests that use it no more, but may still send a body, or the end.
+        usage.over(Duration::ZERO).await;
+        let _ = tokio::time::timeout(CLOSE_TIME, open.closed()).await;
+    };
+    Ok((Connection::Http2(Http2 { sender, facts }), Box::pin(task)))
+}
+
+/// Runs the tasks of a connection of HTTP/2, until the sender of this is dropped.
+#[derive(Clone)]
+struct Tasks(watch::Receiver<()>);
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        let mut open = self.0.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = task => {}
+                _ = open.changed() => {}
+            }
+        });
+    }
+}
+
+impl Http2 {
+    /// Begins a request. Returns `None` if the connection takes no more.
+    pub(in crate::client) fn begin(&self) -> Option<Exchange> {
+        self.facts
+            .usage
+            .begin()
+            .filter(|_| !self.sender.is_closed())
+    }
+
+    pub(in crate::client) fn usage(&self) -> &Usage {
+        &self.facts.usage
+    }
+
+    /// Sends a request and returns the response.
+    pub(in crate::client) async fn send(
+        mut self,
+        mut exchange: Exchange,
+        request: &Parts,
+        body: Sending,
+    ) -> Result<Response<Body>, Failure> {
+        let upload = body.upload();
+        let mut head = head(request, Version::HTTP_2, request.uri.clone());
+        // The authority says it.
+        head.headers_mut().remove(header::HOST);
+        let sent = self.sender.try_send_request(head.map(|()| body)).await;
+        let response = sent.map_err(|error| {
+            let failure = self.facts.failure(error);
+            if failure.repeat == Repeat::Any {
+                // The server takes no more.
+                self.facts.usage.end();
+            }
+            failure
+        })?;
+        let response = self.facts.with_peer(response);
+        if let Some(upload) = upload.filter(Upload::is_under_way) {
+            // The connection goes on with it when the response is dropped.
+            exchange.upload(move || upload.end());
+        }
+        Ok(response.map(|body| Body::answered(body, exchange)))
+    }
+}

@@ -1,0 +1,180 @@
+//! Requests over HTTP/2 and HTTP/1.1.
+
+mod http1;
+mod http2;
+
+use std::{error::Error, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+
+use http::{Request, Response, Uri, Version, request::Parts};
+use hyper::{body::Incoming, client::conn::TrySendError};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
+
+pub(super) use self::{http1::Http1, http2::Http2};
+use super::{
+    error::ClientError,
+    failure::{Failure, Repeat},
+    interim,
+    origin::Origin,
+    outgoing::Sending,
+};
+use crate::{
+    Peer, Tls,
+    usage::{Ending, Idle, Usage},
+};
+
+/// Application protocols over TCP, first choice first.
+pub(super) const ALPN: [&str; 2] = ["h2", "http/1.1"];
+
+/// Settings of connections.
+pub(super) struct Settings {
+    pub(super) tls: TlsConnector,
+    pub(super) header_list: u64,
+    pub(super) idle_time: Duration,
+    /// Silence after which a server with requests is asked for a sign of life.
+    pub(super) keep_alive: Duration,
+    pub(super) idle: Arc<Idle>,
+}
+
+/// A connection.
+pub(super) enum Connection {
+    Http1(Http1),
+    Http2(Http2),
+}
+
+impl Connection {
+    pub(super) fn usage(&self) -> &Usage {
+        match self {
+            Self::Http1(http1) => http1.usage(),
+            Self::Http2(http2) => http2.usage(),
+        }
+    }
+}
+
+/// Facts about a connection.
+struct Facts {
+    server: Origin,
+    address: SocketAddr,
+    local_address: SocketAddr,
+    tls: Arc<Tls>,
+    usage: Arc<Usage>,
+}
+
+/// Task of a connection, which ends with it.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Connects to an address, and returns the connection with its task.
+pub(super) async fn connect(
+    settings: &Settings,
+    server: &Origin,
+    address: SocketAddr,
+) -> io::Result<(Connection, Task)> {
+    let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    keep_alive(&stream, settings.keep_alive)?;
+    let local_address = stream.local_addr()?;
+    let stream = settings.tls.connect(name, stream).await?;
+    let tls = stream.get_ref().1;
+    let is_http2 = tls.alpn_protocol() == Some(b"h2");
+    let facts = Arc::new(Facts {
+        server: server.clone(),
+        address,
+        local_address,
+        tls: Arc::new(Tls::of_server(tls, server.host())),
+        usage: Usage::new(settings.idle.clone()),
+    });
+    let connection = if is_http2 {
+        http2::start(settings, stream, facts).await
+    } else {
+        http1::start(settings, stream, facts).await
+    };
+    connection.map_err(io::Error::other)
+}
+
+/// Lets the system find servers that are gone while nothing is sent.
+fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
+    let keep_alive = socket2::TcpKeepalive::new().with_time(time);
+    // Not every system has more than the first wait.
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_vendor = "apple",
+        windows
+    ))]
+    let keep_alive = keep_alive.with_interval(time);
+    socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
+}
+
+/// Runs a connection until it ends, or is not used any more.
+async fn drive(
+    connection: impl Future<Output = hyper::Result<()>>,
+    usage: Arc<Usage>,
+    idle: Duration,
+) {
+    let usage = Ending(usage);
+    tokio::select! {
+        ended = connection => if let Err(error) = ended {
+            tracing::debug!(%error, "a connection over TCP failed");
+        },
+        () = usage.0.over(idle) => {}
+    }
+}
+
+impl Facts {
+    fn with_peer(&self, mut response: Response<Incoming>) -> Response<Incoming> {
+        let peer = Peer {
+            address: self.address,
+            local_address: self.local_address,
+            version: response.version(),
+            tls: self.tls.clone(),
+            early: false,
+        };
+        response.extensions_mut().insert(peer);
+        response
+    }
+
+    fn failure(&self, mut error: TrySendError<Request<Sending>>) -> Failure {
+        let unsent = error.take_message().is_some();
+        let error = error.into_error();
+        let reason = error
+            .source()
+            .and_then(|source| source.downcast_ref::<h2::Error>());
+        if reason.is_some_and(interim::is_too_many) {
+            return Failure::interim(self.server.to_string());
+        }
+        let refused = reason.is_some_and(|reason| {
+            let is_over = reason.is_go_away() && reason.is_remote();
+            reason.reason() == Some(h2::Reason::REFUSED_STREAM)
+                || is_over && reason.reason() == Some(h2::Reason::NO_ERROR)
+        });
+        let repeat = if unsent || refused {
+            Repeat::Any
+        } else if error.is_user() || error.is_parse() {
+            Repeat::Never
+        } else {
+            Repeat::Idempotent
+        };
+        let source: Arc<dyn Error + Send + Sync> = Arc::new(error);
+        let error = if source
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_user)
+        {
+            ClientError::Body(source)
+        } else {
+            let server = self.server.to_string();
+            ClientError::Lost { server, source }
+        };
+        Failure::new(error, repeat)
+    }
+}
+
+/// Returns the head of a request.
+fn head(request: &Parts, version: Version, uri: Uri) -> Request<()> {
+    let mut head = Request::new(());
+    *head.method_mut() = request.method.clone();
+    *head.uri_mut() = uri;
+    *head.version_mut() = version;
+    head.headers_mut().clone_from(&request.headers);
+    head
+}

@@ -1,0 +1,189 @@
+//! Connections whose servers take nothing end even so, once nobody needs them.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use h3::server;
+use http::{Request, Response, StatusCode, Version};
+use http_body::Frame;
+use hybriq::Endpoint;
+use hybriq_http::{Client, Http3};
+use tokio::sync::mpsc;
+
+use crate::{
+    common::{client, client_with, config, get, uri},
+    support::{Certificate, soon},
+    tcp::{HEADERS, PING, frame, http1_head, http2_begin, http2_read, listen, write},
+};
+
+/// A body without an end. Tells when it is dropped.
+struct Endless(#[expect(dead_code, reason = "dropped")] mpsc::UnboundedSender<()>);
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(vec![7; 16 << 10].into()))))
+    }
+}
+
+/// A server that answers at once, without a body, and takes nothing of the request's body.
+async fn answering(version: Version) -> SocketAddr {
+    match version {
+        Version::HTTP_11 => {
+            let serve = async |mut stream| {
+                http1_head(&mut stream).await;
+                write(&mut stream, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+                std::future::pending::<()>().await;
+            };
+            listen("http/1.1", serve).await
+        }
+        Version::HTTP_2 => {
+            let serve = async |mut stream| {
+                http2_begin(&mut stream).await;
+                // It gives no credit.
+                while let Some(read) = http2_read(&mut stream).await {
+                    if read.kind == HEADERS {
+                        write(&mut stream, &frame(HEADERS, 5, read.id, b"\x88")).await;
+                    }
+                }
+            };
+            listen("h2", serve).await
+        }
+        _ => {
+            let config = Certificate::shared().config().alpn([hybriq_h3::ALPN]);
+            let endpoint = Endpoint::server("127.0.0.1:0", config).unwrap();
+            let address = endpoint.local_address();
+            tokio::spawn(async move {
+                let transport = endpoint.accept().await.unwrap().accept().await.unwrap();
+                let transport = hybriq_h3::Connection::new(transport);
+                let mut connection: server::Connection<_, Bytes> =
+                    server::Connection::new(transport).await.unwrap();
+                let mut held = Vec::new();
+                while let Ok(Some(request)) = connection.accept().await {
+                    let (_, mut stream) = request.resolve_request().await.unwrap();
+                    stream.send_response(Response::new(())).await.unwrap();
+                    stream.finish().await.unwrap();
+                    held.push(stream);
+                }
+            });
+            address
+        }
+    }
+}
+
+fn leaving(http3: Http3, idle: Duration) -> Client {
+    let builder = Client::builder().http3(http3);
+    client_with(builder.idle_timeout(idle), config())
+}
+
+/// The rest of a body that nobody takes, and for whose request there is a whole response, ends with its
+/// connection.
+#[tokio::test]
+async fn a_body_that_no_server_takes_ends_after_its_response() {
+    for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
+        let address = answering(version).await;
+        let http3 = if version == Version::HTTP_3 {
+            Http3::Only
+        } else {
+            Http3::Off
+        };
+        let client = leaving(http3, Duration::from_millis(300));
+        let (tell, mut dropped) = mpsc::unbounded_channel();
+        let request = Request::post(uri(address, "/")).body(Endless(tell));
+        let response = soon(client.request(request.unwrap())).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let all = soon(response.into_body().bytes(1)).await.unwrap();
+        assert!(all.is_empty());
+        let ended = tokio::time::timeout(Duration::from_secs(10), dropped.recv()).await;
+        assert_eq!(ended, Ok(None), "{version:?}: the body is kept");
+    }
+}
+
+/// A server of HTTP/2 that reads nothing, and so not the end of an idle connection either.
+#[tokio::test]
+async fn an_idle_connection_closes_although_its_server_reads_nothing() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let serve = move |mut stream| {
+        let tell = tell.clone();
+        async move {
+            http2_begin(&mut stream).await;
+            while let Some(read) = http2_read(&mut stream).await {
+                if read.kind == HEADERS {
+                    write(&mut stream, &frame(HEADERS, 5, read.id, b"\x88")).await;
+                    break;
+                }
+            }
+            // The client answers these until nothing has room for more.
+            let pings = frame(PING, 0, 0, &[1; 8]).repeat(1000);
+            let room = Duration::from_secs(1);
+            while tokio::time::timeout(room, write(&mut stream, &pings))
+                .await
+                .is_ok()
+            {}
+            tell.send(()).unwrap();
+            while write(&mut stream, &pings).await {}
+            tell.send(()).unwrap();
+        }
+    };
+    let address = listen("h2", serve).await;
+    let client = client(Http3::Off);
+    assert_eq!(get(&client, address).await.status(), StatusCode::OK);
+    soon(told.recv()).await.unwrap();
+    client.close_idle();
+    let ended = tokio::time::timeout(Duration::from_secs(10), told.recv()).await;
+    assert_eq!(ended, Ok(Some(())), "the connection is kept");
+}
+
+/// Returns what the system's timer of a client's socket waits for, and how long: `02` is keep-alive.
+#[cfg(target_os = "linux")]
+fn timer_of_client(server: SocketAddr) -> Option<(String, Duration)> {
+    let server = format!("0100007F:{:04X}", server.port());
+    let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut rows = all
+        .lines()
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row[2] == server)?;
+    let (kind, when) = row[5].split_once(':')?;
+    // In hundredths of seconds.
+    let when = u64::from_str_radix(when, 16).unwrap() * 10;
+    Some((kind.to_owned(), Duration::from_millis(when)))
+}
+
+/// Over HTTP/1.1 there is no PING. The system finds servers that are gone without a word.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_system_looks_for_servers_that_are_gone() {
+    for alpn in ["http/1.1", "h2"] {
+        let silent = async |stream| {
+            let _stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream> = stream;
+            std::future::pending::<()>().await;
+        };
+        let address = listen(alpn, silent).await;
+        let time = Duration::from_secs(1000);
+        let builder = Client::builder().http3(Http3::Off).keep_alive(time);
+        let client = client_with(builder, config());
+        let _request = tokio::spawn(client.get(uri(address, "/")));
+        // Other timers end first.
+        let timer = soon(async {
+            loop {
+                match timer_of_client(address) {
+                    Some((kind, when)) if kind == "02" => return when,
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        })
+        .await;
+        assert!((time / 2..=time).contains(&timer), "{alpn}: {timer:?}");
+    }
+}

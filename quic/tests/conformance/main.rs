@@ -6,6 +6,7 @@
     reason = "a scenario that cannot go on has failed"
 )]
 
+mod architecture_page;
 mod boundaries;
 mod duo;
 mod flights;

@@ -1,0 +1,88 @@
+//! The walks of `ARCHITECTURE.md` lead through files that exist, and the rooms of the lower crates are as small
+//! as it says.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+const PAGE: &str = include_str!("../../../.github/ARCHITECTURE.md");
+
+/// Most rooms at the top of a crate, and most files and rooms in a room (`mod.rs` and tests apart).
+const TOP: usize = 10;
+const ROOM: usize = 8;
+
+/// Rooms that are larger, with what is to become of them.
+const LARGER: [(&str, &str); 3] = [
+    ("quic/src/qlog", "becomes a crate of its own"),
+    ("quic/src/worker", "holds a file too many"),
+    ("quic/src/worker/meter", "holds two files too many"),
+];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the links of the page to files of this repository, each with its words.
+fn links() -> Vec<(&'static str, &'static str)> {
+    let links = PAGE.split('[').skip(1).filter_map(|link| {
+        let (words, rest) = link.split_once("](")?;
+        let (target, _) = rest.split_once(')')?;
+        Some((words, target))
+    });
+    links
+        .filter(|(_, target)| target.starts_with("../"))
+        .collect()
+}
+
+#[test]
+fn every_step_of_the_walks_exists() {
+    let github = workspace().join(".github");
+    let links = links();
+    assert!(links.len() > 20, "{} links found", links.len());
+    for (words, target) in links {
+        assert_eq!(target.strip_prefix("../"), Some(words), "a link says what it leads to");
+        assert!(github.join(target).exists(), "{target} does not exist");
+    }
+}
+
+/// Returns the rooms below a folder of sources, itself included, with the number of what each holds.
+fn rooms(folder: &Path, found: &mut Vec<(PathBuf, usize)>) {
+    let mut holds = 0;
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_test = name.starts_with("tests") || ["testing.rs", "forge", "rng.rs"].contains(&name);
+        if is_test || ["mod.rs", "lib.rs"].contains(&name) {
+            continue;
+        }
+        holds += 1;
+        if path.is_dir() {
+            rooms(&path, found);
+        }
+    }
+    found.push((folder.to_owned(), holds));
+}
+
+#[test]
+fn no_room_holds_more_than_a_reader_sees_at_a_glance() {
+    for (source, top) in [
+        ("quic/proto/src", TOP),
+        ("quic/src", TOP),
+        ("tls-provider/src", TOP),
+    ] {
+        let source = workspace().join(source);
+        let mut found = Vec::new();
+        rooms(&source, &mut found);
+        assert!(found.len() > 10, "{} has rooms", source.display());
+        for (room, holds) in found {
+            let most = if room == source { top } else { ROOM };
+            let is_known = LARGER.iter().any(|(larger, _)| room.ends_with(larger));
+            assert!(
+                holds <= most || is_known,
+                "{} holds {holds} files and rooms: at most {most}",
+                room.display(),
+            );
+        }
+    }
+}

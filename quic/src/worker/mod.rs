@@ -7,7 +7,6 @@
 pub(crate) mod admit;
 mod blueprint;
 mod connection;
-mod failure;
 mod life;
 mod meter;
 mod shared;
@@ -30,7 +29,7 @@ use hybriq_tls::Provider;
 use tokio::sync::watch;
 
 use self::{
-    connection::{migrate::Rebinding, table::Connections},
+    connection::{attempt::failure, migrate::Rebinding, table::Connections},
     life::succession::Succession,
     meter::Meter,
     sockets::{Advice, Sockets, batch::SendBatch, reports::Reports},

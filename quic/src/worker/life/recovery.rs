@@ -14,7 +14,10 @@ use crate::{
     sync::{timers::Timers, waiters},
     udp::Buffers,
     worker::{
-        Worker, connection::table::Connections, failure, meter::trace, sockets::batch::SendBatch,
+        Worker,
+        connection::{attempt::failure, table::Connections},
+        meter::trace,
+        sockets::batch::SendBatch,
     },
 };
 

@@ -18,11 +18,7 @@ mod histograms;
 #[cfg(feature = "metrics")]
 mod present;
 #[cfg(feature = "metrics")]
-mod published;
-#[cfg(feature = "metrics")]
 mod report;
-#[cfg(feature = "metrics")]
-mod sums;
 
 #[cfg(not(feature = "metrics"))]
 pub(super) use absent::{Life, Meter};

@@ -1,5 +1,7 @@
 //! Connections that a task waits for, from the request to the end of the handshake.
 
+pub(in crate::worker) mod failure;
+
 use std::{
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -15,7 +17,6 @@ use crate::{
         Mutex,
         waiters::{lock, set_waker},
     },
-    worker::failure,
 };
 
 /// A connection that a task waits for, from the request to the end of its handshake.

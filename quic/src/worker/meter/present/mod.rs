@@ -1,5 +1,8 @@
 //! The metrics of a worker.
 
+#[cfg(feature = "metrics")]
+pub(super) mod published;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -14,12 +17,12 @@ use hybriq_proto::{
 use hybriq_tls::Side;
 use metrics::with_recorder;
 
+use self::published::Published;
 use super::{
     census::Census,
     connections::{Counts, Life, Phase},
     describe::describe,
     histograms::Histograms,
-    published::Published,
     report::Common,
 };
 use crate::sync::clock;

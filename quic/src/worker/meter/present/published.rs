@@ -2,20 +2,20 @@
 
 use hybriq_proto::stats::{EndpointStats, Kind, Label, Metric};
 
-use super::report::Common;
+use crate::worker::meter::report::Common;
 
 /// Counters of a worker as they were last published.
 #[derive(Debug, Default)]
-pub(super) struct Published(EndpointStats);
+pub(in crate::worker::meter) struct Published(EndpointStats);
 
 impl Published {
-    pub(super) fn is(&self, stats: &EndpointStats) -> bool {
+    pub(in crate::worker::meter) fn is(&self, stats: &EndpointStats) -> bool {
         self.0 == *stats
     }
 
     /// Publishes what changed. Gauges change by differences too, so that endpoints without a name
     /// add up.
-    pub(super) fn update(&mut self, common: &Common, stats: &EndpointStats) {
+    pub(in crate::worker::meter) fn update(&mut self, common: &Common, stats: &EndpointStats) {
         let mut before = values(&self.0).into_iter();
         stats.metrics(|metric, label, value| {
             let (.., before) = before.next().unwrap_or((metric, label, 0));
@@ -33,7 +33,7 @@ impl Published {
     }
 
     /// Publishes the end of the worker: the last counts, and nothing left.
-    pub(super) fn end(&mut self, common: &Common, stats: &EndpointStats) {
+    pub(in crate::worker::meter) fn end(&mut self, common: &Common, stats: &EndpointStats) {
         self.update(common, &stats.without_gauges());
     }
 }

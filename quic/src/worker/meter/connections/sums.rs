@@ -4,12 +4,12 @@ use std::mem;
 
 use hybriq_proto::stats::{ConnectionStats, Label, Metric};
 
-use super::report::Common;
+use crate::worker::meter::report::Common;
 
 /// Sums over connections that ended and are not published yet, in the order in which
 /// [`ConnectionStats::metrics`] shows them.
 #[derive(Debug)]
-pub(super) struct Sums(Vec<(&'static Metric, Label, u64)>);
+pub(in crate::worker::meter) struct Sums(Vec<(&'static Metric, Label, u64)>);
 
 impl Default for Sums {
     fn default() -> Self {
@@ -21,7 +21,7 @@ impl Default for Sums {
 
 impl Sums {
     /// Adds the counters of a connection.
-    pub(super) fn add(&mut self, stats: &ConnectionStats) {
+    pub(in crate::worker::meter) fn add(&mut self, stats: &ConnectionStats) {
         let mut sums = self.0.iter_mut();
         stats.metrics(|_, _, value| {
             if let Some((.., sum)) = sums.next() {
@@ -30,7 +30,7 @@ impl Sums {
         });
     }
 
-    pub(super) fn publish(&mut self, common: &Common) {
+    pub(in crate::worker::meter) fn publish(&mut self, common: &Common) {
         for (metric, label, sum) in &mut self.0 {
             let marks = label.map(|(name, value)| (name, value.into()));
             let counter = common.counter(metric.name, marks.as_slice());

@@ -1,5 +1,8 @@
 //! Metrics of connections, counted by the worker until they are published.
 
+#[cfg(feature = "metrics")]
+pub(super) mod sums;
+
 use std::{mem, time::Instant};
 
 use hybriq_proto::{
@@ -11,10 +14,8 @@ use hybriq_proto::{
 use hybriq_tls::{Alert, Group, Lineage, Side};
 use metrics::SharedString;
 
-use super::{
-    report::{Common, Mark},
-    sums::Sums,
-};
+use self::sums::Sums;
+use super::report::{Common, Mark};
 
 const ACCEPTED: Metric = Metric::new(
     "hybriq_connections_accepted_total",

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use hybriq_proto::wire::error::{By, Code, ConnectionError};
 
 /// Reason of connections whose worker was started again after a panic.
-pub(super) const PANIC: &str = "the worker of the connection failed";
+pub(in crate::worker) const PANIC: &str = "the worker of the connection failed";
 
 /// Reason of connections whose worker ended before them, with its runtime.
-pub(super) const RUNTIME: &str = "the endpoint's task ended";
+pub(in crate::worker) const RUNTIME: &str = "the endpoint's task ended";
 
 /// Returns the error of connections that a worker left behind.
-pub(super) fn error(reason: &'static str) -> ConnectionError {
+pub(in crate::worker) fn error(reason: &'static str) -> ConnectionError {
     ConnectionError::Transport {
         by: By::Local,
         code: Code::INTERNAL_ERROR,

@@ -81,6 +81,7 @@
 
 mod bidi;
 mod bidis;
+mod budget;
 mod common;
 mod connection;
 mod datagrams;

@@ -111,8 +111,10 @@ impl Reading {
 
     fn poll_checked(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
+            ready!(self.unread.poll_turn(cx));
             match self.next() {
                 Ok(Some(data)) => return Poll::Ready(Ok(Some(data))),
+                Ok(None) if self.unread.is_turn_over() => continue,
                 Ok(None) => {}
                 Err(violation) => return Poll::Ready(Err(self.end(violation))),
             }

@@ -1,5 +1,7 @@
 //! Received data on its way to `h3`.
 
+use std::task::{Context, Poll};
+
 use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 
@@ -74,9 +76,19 @@ impl Unread {
         self.held.len()
     }
 
-    /// Takes the next data of the stream, when [`next`](Self::next) returns nothing more.
+    /// Takes the next data of the stream, when [`next`](Self::next) returns nothing more in its turn.
     pub(crate) fn push(&mut self, data: Bytes) {
         self.pieces.push(data);
+    }
+
+    /// Is ready if more may be read. Otherwise wakes the task, whose next turn begins.
+    pub(crate) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.pieces.poll_turn(cx)
+    }
+
+    /// Returns true if data waits for the next turn.
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.pieces.is_turn_over()
     }
 
     /// Returns the next data for `h3`. Calls `notice` for each whole frame of interest.

@@ -35,6 +35,8 @@ pub(crate) struct Counts {
     refusal: OnceLock<u64>,
     /// Requests that were refused so.
     refused: AtomicU64,
+    /// Messages that were malformed behind their heads, and that nobody was told of.
+    broken: AtomicU64,
 }
 
 impl Common {
@@ -93,6 +95,19 @@ impl Counts {
     /// Returns the number of requests that were refused unseen.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts a message that is malformed behind its head.
+    pub(crate) fn on_broken(&self) {
+        self.broken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of these since the last call.
+    pub(crate) fn take_broken(&self) -> u64 {
+        if self.broken.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.broken.swap(0, Ordering::Relaxed)
     }
 
     /// Updates the count of the bytes that a stream holds, given their number before.

@@ -139,6 +139,12 @@ impl Reading {
     /// Ends the stream or the connection for a fault of the peer.
     fn end(&mut self, violation: Violation) -> Fault {
         self.stream.stop(violation.code);
+        if violation.scope == Scope::Stream && self.unread.is_past_head() {
+            // The sending half has an owner of its own by now.
+            self.common.counts.on_broken();
+            let id = self.stream.id();
+            self.common.transport.reset_stream(id, violation.code);
+        }
         if violation.scope == Scope::Connection {
             let reason = violation.reason.as_bytes();
             self.common.transport.close(violation.code, reason);

@@ -126,6 +126,12 @@ impl Requests {
     pub fn refused(&self) -> u64 {
         self.0.refused()
     }
+
+    /// Returns the number of requests, since the last call, whose client broke a rule or a limit behind their
+    /// fields, by trailers that are malformed. Their streams were reset.
+    pub fn take_broken(&self) -> u64 {
+        self.0.take_broken()
+    }
 }
 
 /// A request whose fields have not come.

@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 
 use crate::{
-    fields,
     frames::{Frames, Notice, Violation},
+    message,
     pieces::{End, Pieces},
 };
 
@@ -69,6 +69,11 @@ impl Unread {
     /// Returns true if the field `:protocol` was renamed.
     pub(crate) fn has_renamed(&self) -> bool {
         self.renaming == Renaming::Done
+    }
+
+    /// Returns true once the head of the message has come.
+    pub(crate) fn is_past_head(&self) -> bool {
+        self.frames.is_past_head()
     }
 
     /// Returns the number of bytes that wait for the rest of their frame.
@@ -145,7 +150,7 @@ impl Unread {
         let copy = |data: Bytes| BytesMut::from(&data[..]);
         let mut data = data.try_into_mut().unwrap_or_else(copy);
         if let Some(first) = data.get_mut(at) {
-            fields::rename(first);
+            message::rename(first);
             self.renaming = Renaming::Done;
         }
         data.freeze()

@@ -57,9 +57,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if quic.shared.watch.memory.is_short() {
         return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
-    if fields::is_malformed(request.headers()) {
-        return send.stop_stream(Code::H3_MESSAGE_ERROR);
-    }
+    // `hybriq_h3` has checked the other fields.
+    let Ok(length) = body::length(request.headers()) else {
+        return refuse_malformed(quic, &mut send);
+    };
     let protocols = quic.protocols.as_ref();
     let protocol = protocols.and_then(|all| all.take(send.send_id(), request.headers_mut()));
     let early = quic.is_replayable(send.send_id());
@@ -93,11 +94,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
                 let answer = app.answer(request);
                 return Box::pin(tunnel(quic, established, send, offer, answer)).await;
             }
-            Err(Refusal::Malformed) => return send.stop_stream(Code::H3_MESSAGE_ERROR),
+            Err(Refusal::Malformed) => return refuse_malformed(quic, &mut send),
             Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
         }
     }
-    let length = body::length(request.headers()).unwrap_or_default();
     let body = Body::of_quic(recv, length, limits.stall_time);
     let asked = match *request.method() {
         Method::HEAD => Asked::Head,
@@ -144,6 +144,12 @@ async fn tunnel<B>(
             tracing::debug!(%error, "a response was not sent to its end");
         }
     }
+}
+
+/// Resets the stream of a request that is malformed (RFC 9114 §4.1.2), which counts as one that was cancelled.
+fn refuse_malformed(quic: &Quic, send: &mut Send) {
+    send.stop_stream(Code::H3_MESSAGE_ERROR);
+    quic.on_cancelled();
 }
 
 /// Answers with a status alone.

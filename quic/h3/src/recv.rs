@@ -14,6 +14,7 @@ use crate::{
     error,
     frames::{Frames, Notice, Scope, Violation},
     id, priority,
+    settings::MAX_FIELD_SECTION_SIZE,
     uni::Opened,
     unread::Unread,
 };
@@ -90,6 +91,12 @@ impl Reading {
                 common.transport.set_priority(stream, priority);
             }
             Notice::Settings(settings) => {
+                if let Some((_, most)) = settings
+                    .iter()
+                    .find(|(id, _)| *id == MAX_FIELD_SECTION_SIZE)
+                {
+                    common.counts.set_most_fields(*most);
+                }
                 if let Some(arrival) = &common.settings {
                     arrival.set(settings);
                 }

@@ -3,7 +3,10 @@
 use std::pin::{Pin, pin};
 
 use bytes::{Buf, Bytes};
-use h3::{error::Code, server::RequestResolver};
+use h3::{
+    error::{Code, StreamError},
+    server::RequestResolver,
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{CONTENT_LENGTH, DATE, RETRY_AFTER},
@@ -161,9 +164,29 @@ async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
         let later = HeaderValue::from_static("1");
         response.headers_mut().insert(RETRY_AFTER, later);
     }
-    // The client may be gone.
-    let _ = Box::pin(send.send_response(response)).await;
+    send_status(send, response).await;
+}
+
+/// Sends a response without a body. The client may be gone, or take no response at all.
+async fn send_status(send: &mut Send, response: Response<()>) {
+    if Box::pin(send.send_response(response)).await.is_err() {
+        return send.stop_stream(Code::H3_INTERNAL_ERROR);
+    }
     let _ = Box::pin(send.finish()).await;
+}
+
+/// Returns true for fields that are larger than the client takes: they are not sent (RFC 9114 §4.2.2).
+fn are_too_large<T>(sent: &Result<T, StreamError>) -> bool {
+    matches!(sent, Err(StreamError::HeaderTooBig { .. }))
+}
+
+/// Sends trailers. Without them the response would not be whole, so it is reset if the client does not take them.
+async fn send_trailers(send: &mut Send, trailers: HeaderMap) -> Result<(), StreamError> {
+    let sent = Box::pin(send.send_trailers(trailers)).await;
+    if are_too_large(&sent) {
+        send.stop_stream(Code::H3_INTERNAL_ERROR);
+    }
+    sent
 }
 
 /// Returns the facts about the connection, as they are for a request after the handshake.
@@ -295,6 +318,7 @@ where
     let mut head = ResponseHead::new(parts.status, &parts.headers);
     head.length = length;
     head.date = fields::date(&parts.headers);
+    head.most = to.quic.requests.most_fields();
     if let Some(payload) = Payload::response(&head, data.clone(), follows) {
         send.send_data(payload).await?;
         if follows == Follows::Nothing {
@@ -306,7 +330,13 @@ where
         fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
         fields.extend(date.map(|date| (DATE, date)));
         let head = Response::from_parts(parts, ());
-        Box::pin(send.send_response(head)).await?;
+        let sent = Box::pin(send.send_response(head)).await;
+        if are_too_large(&sent) {
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            send_status(send, response).await;
+        }
+        sent?;
         if !data.is_empty() {
             Box::pin(send.send_data(data.into())).await?;
         }
@@ -319,7 +349,7 @@ where
             }
         }
         Rest::Trailers(Some(trailers)) => {
-            Box::pin(send.send_trailers(trailers)).await?;
+            send_trailers(send, trailers).await?;
         }
     }
     Box::pin(send.finish()).await?;
@@ -424,7 +454,7 @@ where
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    send.send_trailers(trailers).await?;
+                    send_trailers(send, trailers).await?;
                 }
                 return Ok(());
             }

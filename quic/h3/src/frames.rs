@@ -138,7 +138,9 @@ enum At {
     Data(u64),
     /// The payload of a frame that is not looked into.
     Other(u64),
-    /// The payload of a frame that is looked into.
+    /// A field section of this length, with the number of bytes left. Those before are held by the caller.
+    Section { len: u64, left: u64 },
+    /// The payload of a frame of the control stream that is looked into.
     Collected {
         kind: u64,
         left: u64,
@@ -221,12 +223,14 @@ impl Frames {
         self.protocol.take()
     }
 
-    /// Follows the next bytes of the stream. Calls `notice` for each whole frame of interest.
+    /// Follows the next bytes of the stream, behind the [unfinished](Self::unfinished) ones that are held. Calls
+    /// `notice` for each whole frame of interest.
     ///
     /// # Errors
     /// The peer breaks a rule, or a frame other than DATA is longer than the limit.
     pub(crate) fn follow(
         &mut self,
+        held: &[u8],
         mut data: &[u8],
         mut notice: impl FnMut(Notice),
     ) -> Result<(), Violation> {
@@ -241,6 +245,25 @@ impl Frames {
                     *left -= passed;
                     if *left == 0 {
                         self.at = At::Type;
+                    }
+                }
+                At::Section { len, left } => {
+                    let (len, passed) = (*len, (*left).min(data.len() as u64));
+                    let (part, rest) = data.split_at(passed as usize);
+                    data = rest;
+                    *left -= passed;
+                    if *left > 0 {
+                        continue;
+                    }
+                    self.at = At::Type;
+                    self.offset = end - data.len() as u64 - len;
+                    if part.len() as u64 == len {
+                        // A section that came as a whole is read where it is.
+                        self.read_fields(part)?;
+                    } else {
+                        let before = held.len().saturating_sub(len as usize - part.len());
+                        let before = held.get(before..).unwrap_or_default();
+                        self.read_fields(&[before, part].concat())?;
                     }
                 }
                 At::Collected {
@@ -300,6 +323,10 @@ impl Frames {
                 });
             }
             At::Length(_) if value == 0 => At::Type,
+            At::Length(HEADERS) if self.is_message() => At::Section {
+                len: value,
+                left: value,
+            },
             At::Length(kind) if self.looks_into(kind, value) => At::Collected {
                 kind,
                 left: value,
@@ -307,20 +334,21 @@ impl Frames {
             },
             At::Length(DATA) => At::Data(value),
             At::Length(_) => At::Other(value),
-            At::Data(_) | At::Other(_) | At::Collected { .. } | At::Raw => At::Raw,
+            At::Data(_) | At::Other(_) | At::Section { .. } | At::Collected { .. } | At::Raw => {
+                At::Raw
+            }
         })
     }
 
     /// Returns true if a frame of this type and length is looked into.
     fn looks_into(&self, kind: u64, len: u64) -> bool {
         match self.stream {
-            Stream::Request | Stream::Response => kind == HEADERS,
             Stream::ControlOfClient => {
                 let known = [CANCEL_PUSH, SETTINGS, MAX_PUSH_ID, PRIORITY_UPDATE];
                 known.contains(&kind) && len <= LONGEST_CONTROL
             }
             Stream::ControlOfServer => [SETTINGS, GOAWAY].contains(&kind) && len <= LONGEST_CONTROL,
-            Stream::Raw => false,
+            Stream::Request | Stream::Response | Stream::Raw => false,
         }
     }
 
@@ -332,7 +360,6 @@ impl Frames {
         notice: &mut impl FnMut(Notice),
     ) -> Result<(), Violation> {
         match kind {
-            HEADERS => return self.read_fields(payload),
             // Nothing was promised (RFC 9114 §7.2.3).
             CANCEL_PUSH => {
                 let reason = "a push that was not promised is cancelled";
@@ -427,8 +454,9 @@ mod tests {
     /// Follows a stream in pieces of a size. Returns the updates.
     fn follow(frames: &mut Frames, stream: &[u8], size: usize) -> Result<usize, Violation> {
         let mut updates = 0;
+        let mut held = Vec::new();
         for piece in stream.chunks(size) {
-            frames.follow(piece, |notice| {
+            frames.follow(&held, piece, |notice| {
                 let Notice::Priority(update) = notice else {
                     return;
                 };
@@ -436,6 +464,8 @@ mod tests {
                 assert_eq!(update.field, "u=1");
                 updates += 1;
             })?;
+            held.extend(piece);
+            held.drain(..held.len() - frames.unfinished());
         }
         Ok(updates)
     }

@@ -108,7 +108,7 @@ impl Unread {
             return Ok(Some(std::mem::take(&mut self.kind)));
         }
         while let Some(piece) = self.pieces.next() {
-            self.frames.follow(&piece, &mut notice)?;
+            self.frames.follow(&self.held, &piece, &mut notice)?;
             let whole = self.whole(piece);
             if !whole.is_empty() {
                 return Ok(Some(self.rename(whole)));

@@ -1,6 +1,5 @@
 //! Responses that break the rules of RFC 9114, at the client.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::large_futures, reason = "those of the h3 crate are large")]
 
 mod support;
 

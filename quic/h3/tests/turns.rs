@@ -1,6 +1,5 @@
 //! Frames that are nothing to their reader do not keep a task from letting others run.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::large_futures, reason = "those of the h3 crate are large")]
 
 mod support;
 

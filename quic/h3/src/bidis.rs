@@ -5,7 +5,7 @@
 use std::{
     future::Future as _,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -15,6 +15,7 @@ use hybriq::{RecvStream, SendStream};
 use tokio::time::{Sleep, sleep};
 
 use crate::{
+    budget::Budget,
     openings::Openings,
     transport::Transport,
     varint,
@@ -26,8 +27,20 @@ use crate::{
 const MOST: usize = 1024;
 
 /// Streams whose first integers are not whole. The transport limits their number.
-#[derive(Default)]
-pub(crate) struct Bidis(Openings<Opening>);
+pub(crate) struct Bidis {
+    opening: Openings<Opening>,
+    /// Streams that begin in this turn.
+    budget: Budget,
+}
+
+impl Default for Bidis {
+    fn default() -> Self {
+        Self {
+            opening: Openings::default(),
+            budget: Budget::new(),
+        }
+    }
+}
 
 struct Opening {
     send: SendStream,
@@ -65,7 +78,7 @@ enum Start {
 impl Bidis {
     /// Returns the number of streams whose first integers are not whole.
     pub(crate) fn opening(&self) -> usize {
-        self.0.len()
+        self.opening.len()
     }
 
     /// Returns the next stream for `h3`. Gives streams of sessions to them.
@@ -77,6 +90,7 @@ impl Bidis {
     ) -> Poll<Result<Request, ConnectionErrorIncoming>> {
         let time = sessions.limits().header_time;
         loop {
+            ready!(self.budget.poll_turn(cx));
             let (opening, start) = match transport.poll_accept_bidi(cx) {
                 Poll::Ready(Ok((send, recv))) => {
                     let mut opening = Opening {
@@ -88,7 +102,8 @@ impl Bidis {
                     // Most streams have come with their first bytes.
                     match opening.poll_start(&mut Context::from_waker(Waker::noop())) {
                         Start::Unknown => {
-                            self.0.add(opening);
+                            self.budget.step();
+                            self.opening.add(opening);
                             continue;
                         }
                         start => (opening, start),
@@ -96,7 +111,9 @@ impl Bidis {
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
-                    let polled = self.0.poll(cx, |opening, cx| opening.poll_until(time, cx));
+                    let polled = self
+                        .opening
+                        .poll(cx, |opening, cx| opening.poll_until(time, cx));
                     let Some(polled) = polled else {
                         return Poll::Pending;
                     };
@@ -107,6 +124,7 @@ impl Bidis {
             if let Some(request) = taken.transpose() {
                 return Poll::Ready(request);
             }
+            self.budget.step();
         }
     }
 }

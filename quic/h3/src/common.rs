@@ -20,7 +20,7 @@ pub(crate) struct Common {
 }
 
 /// What is held for a connection beside what the transport holds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counts {
     /// Requests that `h3` has accepted, and whose fields have not come.
     requests: AtomicUsize,
@@ -35,6 +35,26 @@ pub(crate) struct Counts {
     refusal: OnceLock<u64>,
     /// Requests that were refused so.
     refused: AtomicU64,
+    /// Messages that were malformed behind their heads, and that nobody was told of.
+    broken: AtomicU64,
+    /// SETTINGS_MAX_FIELD_SECTION_SIZE of the peer.
+    most_fields: AtomicU64,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            requests: AtomicUsize::new(0),
+            holding: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            unis: AtomicUsize::new(0),
+            bidis: AtomicUsize::new(0),
+            refusal: OnceLock::new(),
+            refused: AtomicU64::new(0),
+            broken: AtomicU64::new(0),
+            most_fields: AtomicU64::new(u64::MAX),
+        }
+    }
 }
 
 impl Common {
@@ -93,6 +113,29 @@ impl Counts {
     /// Returns the number of requests that were refused unseen.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Notes the largest size of a field section that the peer takes.
+    pub(crate) fn set_most_fields(&self, bytes: u64) {
+        self.most_fields.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the largest size of a field section that the peer takes.
+    pub(crate) fn most_fields(&self) -> u64 {
+        self.most_fields.load(Ordering::Relaxed)
+    }
+
+    /// Counts a message that is malformed behind its head.
+    pub(crate) fn on_broken(&self) {
+        self.broken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of these since the last call.
+    pub(crate) fn take_broken(&self) -> u64 {
+        if self.broken.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.broken.swap(0, Ordering::Relaxed)
     }
 
     /// Updates the count of the bytes that a stream holds, given their number before.

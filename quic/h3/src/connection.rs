@@ -17,6 +17,7 @@ use crate::{
     H3_NO_ERROR, MAX_FRAME,
     bidi::BidiStream,
     bidis::{Bidis, Request},
+    budget::Budget,
     common::Common,
     error,
     frames::{Frames, Stream},
@@ -51,6 +52,8 @@ pub struct Connection {
     /// Tells when the unidirectional streams have news.
     watch: Watch,
     bidis: Bidis,
+    /// Requests that are refused in this turn.
+    budget: Budget,
     max_frame: u64,
     /// True if `h3` bounds the number of fields.
     bounded: bool,
@@ -93,6 +96,7 @@ impl Connection {
             unis: Unis::default(),
             watch: Watch::default(),
             bidis: Bidis::default(),
+            budget: Budget::new(),
             max_frame: MAX_FRAME,
             bounded: false,
             settings: Arc::default(),
@@ -246,9 +250,13 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
         loop {
+            ready!(self.budget.poll_turn(cx));
             let request = ready!(self.poll_request(cx))?;
             match self.common.counts.refuse() {
-                Some(code) => request.refuse(code),
+                Some(code) => {
+                    self.budget.step();
+                    request.refuse(code);
+                }
                 None => return Poll::Ready(Ok(self.bidi(request))),
             }
         }

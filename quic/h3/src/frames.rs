@@ -8,7 +8,11 @@ use std::fmt;
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 
-use crate::{fields, goaway::Goaway, varint};
+use crate::{
+    goaway::Goaway,
+    message::{self, Fault, Part},
+    varint,
+};
 
 /// Types of frames (RFC 9114 §7.2).
 const DATA: u64 = 0;
@@ -51,6 +55,14 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 impl Violation {
+    pub(crate) fn on_stream(code: Code, reason: &str) -> Self {
+        Self {
+            scope: Scope::Stream,
+            code: code.value(),
+            reason: reason.to_owned(),
+        }
+    }
+
     pub(crate) fn on_connection(code: Code, reason: &str) -> Self {
         Self {
             scope: Scope::Connection,
@@ -103,8 +115,8 @@ pub(crate) struct Frames {
     /// First bytes of an integer that is not whole yet.
     integer: [u8; 8],
     have: usize,
-    /// True once the field section of a request was seen.
-    seen_fields: bool,
+    /// Part of the message that the next field section is.
+    part: Part,
     /// Position in the stream of the name `:protocol` of the request.
     protocol: Option<u64>,
     /// Number of bytes that were followed.
@@ -126,7 +138,9 @@ enum At {
     Data(u64),
     /// The payload of a frame that is not looked into.
     Other(u64),
-    /// The payload of a frame that is looked into.
+    /// A field section of this length, with the number of bytes left. Those before are held by the caller.
+    Section { len: u64, left: u64 },
+    /// The payload of a frame of the control stream that is looked into.
     Collected {
         kind: u64,
         left: u64,
@@ -150,7 +164,11 @@ impl Frames {
             bounded: false,
             integer: [0; 8],
             have: 0,
-            seen_fields: false,
+            part: if stream == Stream::Response {
+                Part::Response
+            } else {
+                Part::Request
+            },
             protocol: None,
             offset: 0,
             start: 0,
@@ -177,6 +195,11 @@ impl Frames {
         matches!(self.stream, Stream::Request | Stream::Response)
     }
 
+    /// Returns true once the head of the message has come.
+    pub(crate) fn is_past_head(&self) -> bool {
+        self.part == Part::Trailers
+    }
+
     /// Returns true for the control stream of the peer.
     pub(crate) fn is_control(&self) -> bool {
         matches!(
@@ -200,12 +223,14 @@ impl Frames {
         self.protocol.take()
     }
 
-    /// Follows the next bytes of the stream. Calls `notice` for each whole frame of interest.
+    /// Follows the next bytes of the stream, behind the [unfinished](Self::unfinished) ones that are held. Calls
+    /// `notice` for each whole frame of interest.
     ///
     /// # Errors
     /// The peer breaks a rule, or a frame other than DATA is longer than the limit.
     pub(crate) fn follow(
         &mut self,
+        held: &[u8],
         mut data: &[u8],
         mut notice: impl FnMut(Notice),
     ) -> Result<(), Violation> {
@@ -220,6 +245,25 @@ impl Frames {
                     *left -= passed;
                     if *left == 0 {
                         self.at = At::Type;
+                    }
+                }
+                At::Section { len, left } => {
+                    let (len, passed) = (*len, (*left).min(data.len() as u64));
+                    let (part, rest) = data.split_at(passed as usize);
+                    data = rest;
+                    *left -= passed;
+                    if *left > 0 {
+                        continue;
+                    }
+                    self.at = At::Type;
+                    self.offset = end - data.len() as u64 - len;
+                    if part.len() as u64 == len {
+                        // A section that came as a whole is read where it is.
+                        self.read_fields(part)?;
+                    } else {
+                        let before = held.len().saturating_sub(len as usize - part.len());
+                        let before = held.get(before..).unwrap_or_default();
+                        self.read_fields(&[before, part].concat())?;
                     }
                 }
                 At::Collected {
@@ -279,6 +323,10 @@ impl Frames {
                 });
             }
             At::Length(_) if value == 0 => At::Type,
+            At::Length(HEADERS) if self.is_message() => At::Section {
+                len: value,
+                left: value,
+            },
             At::Length(kind) if self.looks_into(kind, value) => At::Collected {
                 kind,
                 left: value,
@@ -286,18 +334,15 @@ impl Frames {
             },
             At::Length(DATA) => At::Data(value),
             At::Length(_) => At::Other(value),
-            At::Data(_) | At::Other(_) | At::Collected { .. } | At::Raw => At::Raw,
+            At::Data(_) | At::Other(_) | At::Section { .. } | At::Collected { .. } | At::Raw => {
+                At::Raw
+            }
         })
     }
 
     /// Returns true if a frame of this type and length is looked into.
     fn looks_into(&self, kind: u64, len: u64) -> bool {
         match self.stream {
-            // A section has at most one field for each of its bytes.
-            Stream::Request | Stream::Response if kind == HEADERS => {
-                let is_head = self.stream == Stream::Request && !self.seen_fields;
-                is_head || !self.bounded && len > MOST_FIELDS as u64
-            }
             Stream::ControlOfClient => {
                 let known = [CANCEL_PUSH, SETTINGS, MAX_PUSH_ID, PRIORITY_UPDATE];
                 known.contains(&kind) && len <= LONGEST_CONTROL
@@ -315,11 +360,6 @@ impl Frames {
         notice: &mut impl FnMut(Notice),
     ) -> Result<(), Violation> {
         match kind {
-            HEADERS => {
-                let is_head = self.stream == Stream::Request && !self.seen_fields;
-                self.seen_fields = true;
-                return self.read_fields(payload, is_head);
-            }
             // Nothing was promised (RFC 9114 §7.2.3).
             CANCEL_PUSH => {
                 let reason = "a push that was not promised is cancelled";
@@ -367,36 +407,27 @@ impl Frames {
         Ok(())
     }
 
-    /// Looks into a field section, which may be the head of a request.
-    fn read_fields(&mut self, section: &[u8], is_head: bool) -> Result<(), Violation> {
-        let count = if is_head {
-            let findings = fields::inspect(section);
-            findings.map(|findings| {
-                let at = |at| self.offset + at as u64;
-                self.protocol = findings.protocol.map(at);
-                findings.count
-            })
-        } else {
-            fields::count(section)
-        };
-        match count {
-            Ok(count) if count > MOST_FIELDS && !self.bounded => Err(Violation {
-                scope: Scope::Stream,
-                code: Code::H3_EXCESSIVE_LOAD.value(),
-                reason: format!("{count} fields; at most {MOST_FIELDS} are allowed"),
-            }),
-            Ok(_) => Ok(()),
-            Err(fields::Fault::Malformed) => Err(Violation {
-                scope: Scope::Stream,
-                code: Code::H3_MESSAGE_ERROR.value(),
-                reason: "the pseudo-header fields are not those of a request".to_owned(),
-            }),
-            Err(fields::Fault::Unreadable) => {
-                let reason = "a field section that cannot be read";
+    /// Looks into a field section.
+    fn read_fields(&mut self, section: &[u8]) -> Result<(), Violation> {
+        let findings = message::inspect(section, self.part).map_err(|fault| match fault {
+            Fault::Malformed(reason) => Violation::on_stream(Code::H3_MESSAGE_ERROR, reason),
+            Fault::Unreadable(error) => {
                 let code = Code::QPACK_DECOMPRESSION_FAILED;
-                Err(Violation::on_connection(code, reason))
+                Violation::on_connection(code, &error.to_string())
             }
+        })?;
+        if findings.count > MOST_FIELDS && !self.bounded {
+            let count = findings.count;
+            let reason = format!("{count} fields; at most {MOST_FIELDS} are allowed");
+            return Err(Violation::on_stream(Code::H3_EXCESSIVE_LOAD, &reason));
         }
+        if let Some(at) = findings.protocol {
+            self.protocol = Some(self.offset + at as u64);
+        }
+        if !findings.interim {
+            self.part = Part::Trailers;
+        }
+        Ok(())
     }
 
     /// Reads a variable-length integer (RFC 9000 §16), which may come in parts.
@@ -423,8 +454,9 @@ mod tests {
     /// Follows a stream in pieces of a size. Returns the updates.
     fn follow(frames: &mut Frames, stream: &[u8], size: usize) -> Result<usize, Violation> {
         let mut updates = 0;
+        let mut held = Vec::new();
         for piece in stream.chunks(size) {
-            frames.follow(piece, |notice| {
+            frames.follow(&held, piece, |notice| {
                 let Notice::Priority(update) = notice else {
                     return;
                 };
@@ -432,6 +464,8 @@ mod tests {
                 assert_eq!(update.field, "u=1");
                 updates += 1;
             })?;
+            held.extend(piece);
+            held.drain(..held.len() - frames.unfinished());
         }
         Ok(updates)
     }
@@ -458,19 +492,20 @@ mod tests {
     /// The map of the fields that `h3` makes has a bound of its own.
     #[test]
     fn too_many_fields_end_their_stream() {
-        // `age: 0` from the static table, behind `:method`.
-        let section = |count: usize| {
-            let mut section = vec![0, 0, 0xd1];
+        // `age: 0` from the static table.
+        let section = |start: &[u8], count: usize| {
+            let mut section = [&[0, 0], start].concat();
             section.resize(count + 2, 0xc2);
             let len = section.len() as u32 | 0x8000_0000;
             [&[1][..], &len.to_be_bytes(), &section].concat()
         };
-        for stream in [Stream::Request, Stream::Response] {
+        // `:method`, `:status`.
+        for (stream, start) in [(Stream::Request, [0xd1]), (Stream::Response, [0xd9])] {
             for size in [1, 1000, usize::MAX] {
                 let frames = || Frames::new(stream, 1 << 20);
-                let most = section(MOST_FIELDS);
+                let most = section(&start, MOST_FIELDS);
                 assert_eq!(follow(&mut frames(), &most, size), Ok(0));
-                let more = section(MOST_FIELDS + 1);
+                let more = section(&start, MOST_FIELDS + 1);
                 let error = follow(&mut frames(), &more, size).unwrap_err();
                 assert_eq!((error.scope, error.code), (Scope::Stream, 0x107), "{size}");
                 let mut bounded = frames().bounded(true);
@@ -478,7 +513,27 @@ mod tests {
                 // Trailers.
                 let mut frames = frames();
                 assert_eq!(follow(&mut frames, &most, size), Ok(0));
-                assert!(follow(&mut frames, &more, size).is_err());
+                let trailers = section(&[], MOST_FIELDS + 1);
+                let error = follow(&mut frames, &trailers, size).unwrap_err();
+                assert_eq!((error.scope, error.code), (Scope::Stream, 0x107), "{size}");
+            }
+        }
+    }
+
+    /// Interim responses (RFC 9114 §4.1) have heads of their own.
+    #[test]
+    fn heads_and_trailers_are_told_apart() {
+        // `:status: 103`, `:status: 200`, `age: 0`.
+        let (early, head, trailers) = ([1, 3, 0, 0, 0xd8], [1, 3, 0, 0, 0xd9], [1, 3, 0, 0, 0xc2]);
+        let fine = [&early[..], &early, &head, &[0, 1, 7], &trailers].concat();
+        let twice = [head, head].concat();
+        let request = [&[1, 3, 0, 0, 0xd1][..], &trailers, &head].concat();
+        for size in 1..8 {
+            let mut frames = Frames::new(Stream::Response, 100);
+            assert_eq!(follow(&mut frames, &fine, size), Ok(0));
+            for (stream, bytes) in [(Stream::Response, &twice), (Stream::Request, &request)] {
+                let error = follow(&mut Frames::new(stream, 100), bytes, size).unwrap_err();
+                assert_eq!((error.scope, error.code), (Scope::Stream, 0x10e), "{size}");
             }
         }
     }

@@ -77,6 +77,9 @@ pub struct ResponseHead<'a> {
     pub length: Option<u64>,
     /// Value of another field, `date`.
     pub date: Option<HeaderValue>,
+    /// Largest size of the fields that the client takes, in bytes, counted as in RFC 9114 §4.2.2. A head that may be
+    /// larger is left to `h3`, which fails if it is.
+    pub most: u64,
 }
 
 impl<'a> ResponseHead<'a> {
@@ -87,6 +90,7 @@ impl<'a> ResponseHead<'a> {
             fields,
             length: None,
             date: None,
+            most: u64::MAX,
         }
     }
 }
@@ -101,7 +105,7 @@ pub(crate) fn encode(head: &ResponseHead<'_>, room: usize) -> Option<Vec<u8>> {
         .map(|(name, value)| size(name.as_str(), value.len()));
     let own = size(":status", 3) + size("content-length", DIGITS) + size("date", 29);
     let size = own + all.sum::<usize>();
-    if size > MOST {
+    if size > MOST || size as u64 > head.most {
         return None;
     }
     let mut out = Vec::with_capacity(1 + LENGTH + size + room);
@@ -262,6 +266,11 @@ mod tests {
         let mut fields = HeaderMap::new();
         fields.insert("x", vec![b'y'; MOST].try_into().unwrap());
         assert_eq!(encode(&ResponseHead::new(StatusCode::OK, &fields), 0), None);
+        let fields = HeaderMap::new();
+        let mut head = ResponseHead::new(StatusCode::OK, &fields);
+        assert!(encode(&head, 0).is_some());
+        head.most = 100;
+        assert_eq!(encode(&head, 0), None, "the client takes less");
     }
 
     #[test]

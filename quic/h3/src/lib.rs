@@ -55,9 +55,10 @@
 //! PRIORITY_UPDATE frame is applied before `h3` sees, and ignores, it.
 //!
 //! # Rules that `h3` does not check
-//! Before `h3` sees them, the adapter checks the streams of QPACK, pseudo-header fields that come twice,
-//! too late or in the wrong message, and the ids of pushes. Broken rules are answered with the codes of
-//! RFC 9114 §8.1 and RFC 9204 §6.
+//! Before `h3` sees them, the adapter checks the streams of QPACK, all field sections, and the ids of pushes.
+//! Malformed are pseudo-header fields that come twice, too late, in the wrong message or in trailers, fields of
+//! connections, userinfo, and several hosts. Broken rules are answered with the codes of RFC 9114 §8.1 and
+//! RFC 9204 §6.
 //!
 //! # Limits
 //! `h3` collects a frame as a whole, except for DATA, before it checks its size. A frame that says it is
@@ -81,15 +82,16 @@
 
 mod bidi;
 mod bidis;
+mod budget;
 mod common;
 mod connection;
 mod datagrams;
 mod error;
-mod fields;
 mod frames;
 mod goaway;
 mod head;
 mod id;
+mod message;
 mod openings;
 mod payload;
 mod pieces;

@@ -6,10 +6,15 @@
 //! the body; those are left out.
 //!
 //! Before each frame of the control stream, `h3` reads on as well. So each of its frames is a piece.
+//!
+//! Frames that are nothing to `h3` it skips as long as there are more. So the pieces come in turns, of as many frames
+//! as a [`Budget`] has steps.
+
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 
-use crate::varint;
+use crate::{budget::Budget, varint};
 
 /// Types of frames (RFC 9114 §7.2).
 const DATA: u64 = 0;
@@ -19,7 +24,8 @@ const WEBTRANSPORT: u64 = 0x41;
 /// Longest header of a frame, in bytes: two integers.
 const LONGEST: usize = 16;
 
-/// Pieces of a stream. Data goes in by [`Pieces::push`] when [`Pieces::next`] returns nothing more.
+/// Pieces of a stream. Data goes in by [`Pieces::push`] when [`Pieces::next`] returns nothing more, unless that is
+/// because its [turn](Pieces::poll_turn) is over.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     at: At,
@@ -30,6 +36,8 @@ pub(crate) struct Pieces {
     /// Start of a header that is not whole.
     held: [u8; LONGEST],
     have: usize,
+    /// Frames that may begin in this turn.
+    budget: Budget,
 }
 
 /// Position in the frames of a message.
@@ -82,6 +90,7 @@ impl Pieces {
             rest: Bytes::new(),
             held: [0; LONGEST],
             have: 0,
+            budget: Budget::new(),
         }
     }
 
@@ -106,10 +115,22 @@ impl Pieces {
         self.rest = data;
     }
 
-    /// Returns the next piece of the data, which is not empty.
+    /// Is ready if a frame may begin. Otherwise wakes the task, whose next turn begins.
+    pub(crate) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.budget.poll_turn(cx)
+    }
+
+    /// Returns true if data waits for the next turn.
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.budget.is_spent() && !self.rest.is_empty()
+    }
+
+    /// Returns the next piece of the data, which is not empty, unless a frame begins that is one too many for this
+    /// turn.
     pub(crate) fn next(&mut self) -> Option<Bytes> {
         while !self.rest.is_empty() {
             let piece = match self.at {
+                At::Header if self.budget.is_spent() => return None,
                 At::Raw => std::mem::take(&mut self.rest),
                 At::Data(left) => {
                     let passed = left.min(self.rest.len() as u64);
@@ -160,6 +181,9 @@ impl Pieces {
                 }
                 continue;
             }
+            if self.budget.is_spent() {
+                break;
+            }
             let held = self.have;
             let Some(header) = self.header(passed) else {
                 // All that is left belongs to the header.
@@ -167,6 +191,7 @@ impl Pieces {
                 return std::mem::take(&mut self.rest).split_to(passed);
             };
             self.have = 0;
+            self.budget.step();
             let behind = passed + header.len - held;
             if header.kind == DATA
                 && header.payload == 0
@@ -231,7 +256,10 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::budget::tests::Wakes;
 
     /// Cuts a stream that comes in chunks of a size.
     fn cut(pieces: &mut Pieces, stream: &[u8], size: usize) -> Vec<Bytes> {
@@ -293,6 +321,43 @@ mod tests {
             assert_eq!(pieces.end(), End::InData);
             cut(&mut pieces, &[6, 7, 0], size);
             assert_eq!(pieces.end(), End::InHeader(Bytes::from_static(&[0])));
+        }
+    }
+
+    /// Frames that are nothing to the caller do not keep its task from letting others run.
+    #[test]
+    fn frames_come_in_turns() {
+        const FRAMES: usize = 1000;
+        for (empty, kept) in [([0, 0], 0), ([0x21, 0], 2)] {
+            let stream = [&[1, 2, 0, 0][..], &empty.repeat(FRAMES), &[0, 1, 9]].concat();
+            for size in [1, 7, 1200, stream.len()] {
+                for mut pieces in [Pieces::of_message(), Pieces::of_control()] {
+                    let wakes = Arc::new(Wakes::default());
+                    let waker = wakes.clone().into();
+                    let mut cx = Context::from_waker(&waker);
+                    let mut passed = 0;
+                    for chunk in stream.chunks(size) {
+                        pieces.push(Bytes::copy_from_slice(chunk));
+                        loop {
+                            let pauses = wakes.count();
+                            while let Some(piece) = pieces.next() {
+                                assert!(piece.len() <= 4 + 2 * Budget::STEPS as usize);
+                                passed += piece.len();
+                            }
+                            let is_over = pieces.is_turn_over();
+                            assert_eq!(
+                                pieces.poll_turn(&mut cx).is_pending(),
+                                wakes.count() > pauses
+                            );
+                            if !is_over {
+                                break;
+                            }
+                        }
+                    }
+                    assert_eq!(wakes.count(), (FRAMES + 2) / Budget::STEPS as usize);
+                    assert_eq!(passed, 4 + kept * FRAMES + 3);
+                }
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 use h3::quic::StreamId;
 use http::{HeaderMap, HeaderValue};
 
-use crate::fields;
+use crate::message;
 
 /// The protocols that requests of extended CONNECT ask for (RFC 9220 §3).
 ///
@@ -22,7 +22,7 @@ impl Protocols {
     /// request had no `:protocol`.
     pub fn take(&self, stream: StreamId, fields: &mut HeaderMap) -> Option<HeaderValue> {
         let asked = self.lock().remove(&stream.into_inner());
-        asked.then(|| fields.remove(fields::PROTOCOL)).flatten()
+        asked.then(|| fields.remove(message::PROTOCOL)).flatten()
     }
 
     pub(crate) fn insert(&self, stream: hybriq::StreamId) {

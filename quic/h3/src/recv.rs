@@ -14,6 +14,7 @@ use crate::{
     error,
     frames::{Frames, Notice, Scope, Violation},
     id, priority,
+    settings::MAX_FIELD_SECTION_SIZE,
     uni::Opened,
     unread::Unread,
 };
@@ -90,6 +91,12 @@ impl Reading {
                 common.transport.set_priority(stream, priority);
             }
             Notice::Settings(settings) => {
+                if let Some((_, most)) = settings
+                    .iter()
+                    .find(|(id, _)| *id == MAX_FIELD_SECTION_SIZE)
+                {
+                    common.counts.set_most_fields(*most);
+                }
                 if let Some(arrival) = &common.settings {
                     arrival.set(settings);
                 }
@@ -111,8 +118,10 @@ impl Reading {
 
     fn poll_checked(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
+            ready!(self.unread.poll_turn(cx));
             match self.next() {
                 Ok(Some(data)) => return Poll::Ready(Ok(Some(data))),
+                Ok(None) if self.unread.is_turn_over() => continue,
                 Ok(None) => {}
                 Err(violation) => return Poll::Ready(Err(self.end(violation))),
             }
@@ -137,6 +146,12 @@ impl Reading {
     /// Ends the stream or the connection for a fault of the peer.
     fn end(&mut self, violation: Violation) -> Fault {
         self.stream.stop(violation.code);
+        if violation.scope == Scope::Stream && self.unread.is_past_head() {
+            // The sending half has an owner of its own by now.
+            self.common.counts.on_broken();
+            let id = self.stream.id();
+            self.common.transport.reset_stream(id, violation.code);
+        }
         if violation.scope == Scope::Connection {
             let reason = violation.reason.as_bytes();
             self.common.transport.close(violation.code, reason);

@@ -126,6 +126,18 @@ impl Requests {
     pub fn refused(&self) -> u64 {
         self.0.refused()
     }
+
+    /// Returns the largest size of a field section that the client takes, in bytes (RFC 9114 §4.2.2), for
+    /// [`ResponseHead::most`](crate::ResponseHead::most): `u64::MAX` before its settings have come, or without a limit.
+    pub fn most_fields(&self) -> u64 {
+        self.0.most_fields()
+    }
+
+    /// Returns the number of requests, since the last call, whose client broke a rule or a limit behind their
+    /// fields, by trailers that are malformed. Their streams were reset.
+    pub fn take_broken(&self) -> u64 {
+        self.0.take_broken()
+    }
 }
 
 /// A request whose fields have not come.

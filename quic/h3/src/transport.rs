@@ -99,6 +99,13 @@ impl Transport {
         }
     }
 
+    /// Resets the sending half of a stream. Streams of early data go on.
+    pub(crate) fn reset_stream(&self, stream: StreamId, code: u64) {
+        if let Self::Established(connection) = self {
+            connection.reset_stream(stream, code, 0);
+        }
+    }
+
     /// Sets the priority of a stream. Streams of early data have the default.
     pub(crate) fn set_priority(&self, stream: StreamId, priority: Priority) {
         if let Self::Established(connection) = self {

@@ -3,13 +3,14 @@
 //! `h3` never reads the streams of QPACK, and takes no notice of their end. They are read here, and the
 //! others are handed to `h3` once their type is known.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use h3::{error::Code, quic::ConnectionErrorIncoming};
 use hybriq::{RecvStream, Side};
 
 use crate::{
+    budget::Budget,
     frames::Stream,
     openings::Openings,
     transport::Transport,
@@ -26,8 +27,10 @@ const DECODER: u64 = 3;
 /// Longest header of a stream of a session, in bytes: two integers.
 const LONGEST: usize = 16;
 
+/// Largest part of a stream of QPACK that is read at once, in bytes.
+const PART: usize = 1024;
+
 /// The unidirectional streams of the peer that `h3` does not have.
-#[derive(Default)]
 pub(crate) struct Unis {
     /// Streams whose type is not whole. The transport limits their number.
     opening: Openings<Opening>,
@@ -35,6 +38,20 @@ pub(crate) struct Unis {
     decoder: Option<RecvStream>,
     /// True in the middle of a Stream Cancellation of the decoder.
     cancelling: bool,
+    /// Streams that begin, and parts of the streams of QPACK, in this turn.
+    budget: Budget,
+}
+
+impl Default for Unis {
+    fn default() -> Self {
+        Self {
+            opening: Openings::default(),
+            encoder: None,
+            decoder: None,
+            cancelling: false,
+            budget: Budget::new(),
+        }
+    }
 }
 
 /// A stream whose type is not whole.
@@ -104,6 +121,7 @@ impl Unis {
         sessions: Option<&Sessions>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Opened, ConnectionErrorIncoming>> {
+        ready!(self.budget.poll_turn(cx));
         loop {
             match transport.poll_accept_uni(cx) {
                 Poll::Ready(Ok(stream)) => self.opening.add(Opening {
@@ -143,6 +161,7 @@ impl Unis {
             let Some((Opening { stream, head }, start)) = polled else {
                 return Ok(None);
             };
+            self.budget.step();
             let mut head = head.freeze();
             match start {
                 // The end before the type is no error (RFC 9114 §6.2).
@@ -200,11 +219,15 @@ impl Unis {
 
     /// Reads the streams of QPACK.
     fn poll_qpack(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        while let Some(data) = poll_critical(&mut self.encoder, cx)? {
-            check_encoder(&data)?;
-        }
-        while let Some(data) = poll_critical(&mut self.decoder, cx)? {
-            self.check_decoder(&data)?;
+        while self.budget.poll_turn(cx).is_ready() {
+            let encoder = poll_critical(&mut self.encoder, cx)?;
+            let decoder = poll_critical(&mut self.decoder, cx)?;
+            if encoder.is_none() && decoder.is_none() {
+                break;
+            }
+            self.budget.step();
+            check_encoder(&encoder.unwrap_or_default())?;
+            self.check_decoder(&decoder.unwrap_or_default())?;
         }
         Ok(())
     }
@@ -260,7 +283,7 @@ fn poll_critical(
     let Some(open) = stream else {
         return Ok(None);
     };
-    match open.poll_read_chunk(cx, usize::MAX) {
+    match open.poll_read_chunk(cx, PART) {
         Poll::Ready(Ok(Some(data))) => Ok(Some(data)),
         Poll::Ready(Ok(None) | Err(hybriq::ReadError::Reset(_))) => {
             Err((Code::H3_CLOSED_CRITICAL_STREAM, "a QPACK stream has ended"))

@@ -1,11 +1,13 @@
 //! Received data on its way to `h3`.
 
+use std::task::{Context, Poll};
+
 use bytes::{Bytes, BytesMut};
 use h3::error::Code;
 
 use crate::{
-    fields,
     frames::{Frames, Notice, Violation},
+    message,
     pieces::{End, Pieces},
 };
 
@@ -69,14 +71,29 @@ impl Unread {
         self.renaming == Renaming::Done
     }
 
+    /// Returns true once the head of the message has come.
+    pub(crate) fn is_past_head(&self) -> bool {
+        self.frames.is_past_head()
+    }
+
     /// Returns the number of bytes that wait for the rest of their frame.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Takes the next data of the stream, when [`next`](Self::next) returns nothing more.
+    /// Takes the next data of the stream, when [`next`](Self::next) returns nothing more in its turn.
     pub(crate) fn push(&mut self, data: Bytes) {
         self.pieces.push(data);
+    }
+
+    /// Is ready if more may be read. Otherwise wakes the task, whose next turn begins.
+    pub(crate) fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.pieces.poll_turn(cx)
+    }
+
+    /// Returns true if data waits for the next turn.
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.pieces.is_turn_over()
     }
 
     /// Returns the next data for `h3`. Calls `notice` for each whole frame of interest.
@@ -91,7 +108,7 @@ impl Unread {
             return Ok(Some(std::mem::take(&mut self.kind)));
         }
         while let Some(piece) = self.pieces.next() {
-            self.frames.follow(&piece, &mut notice)?;
+            self.frames.follow(&self.held, &piece, &mut notice)?;
             let whole = self.whole(piece);
             if !whole.is_empty() {
                 return Ok(Some(self.rename(whole)));
@@ -133,7 +150,7 @@ impl Unread {
         let copy = |data: Bytes| BytesMut::from(&data[..]);
         let mut data = data.try_into_mut().unwrap_or_else(copy);
         if let Some(first) = data.get_mut(at) {
-            fields::rename(first);
+            message::rename(first);
             self.renaming = Renaming::Done;
         }
         data.freeze()

@@ -220,12 +220,25 @@ async fn endless_continuation_frames_are_cut_off() {
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
 }
 
-/// Requests that fail before their fields have come count as cancelled, however they fail.
+/// Requests that fail before their fields have come, or that are malformed, count as cancelled, however they
+/// fail.
 #[tokio::test]
-async fn a_client_whose_requests_fail_before_their_fields_is_disconnected() {
-    // Nothing; an unknown frame; a frame that is too long; `:method` twice.
+async fn a_client_whose_requests_fail_is_disconnected() {
+    // Nothing; an unknown frame; a frame that is too long; `:method` twice; a length that is no number; a field of
+    // connections; a pseudo-header field in trailers.
     let twice = [1, 9, 0, 0, 0xd1, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
-    for bytes in [&[][..], &[0x21, 0], &[1, 0x80, 0x10, 0, 0], &twice] {
+    let length = [&[1, 11], &POST[2..], b"\x54\x01x"].concat();
+    let upgrade = [&[1, 19], &POST[2..], b"\x27\x00upgrade\x01x"].concat();
+    let trailers = [POST, &[1, 3, 0, 0, 0xd1]].concat();
+    for bytes in [
+        &[][..],
+        &[0x21, 0],
+        &[1, 0x80, 0x10, 0, 0],
+        &twice,
+        &length,
+        &upgrade,
+        &trailers,
+    ] {
         let server = with_limits(|limits| limits.cancelled = 5);
         let client = Http3::connect(server.address()).await;
         // Five are looked at, and five are refused unseen.

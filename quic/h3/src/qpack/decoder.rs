@@ -57,9 +57,28 @@ pub struct Decoder {
     scratch: Vec<u8>,
 }
 
+/// A name or a value where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part<'p> {
+    /// In the static table.
+    Fixed(&'static str),
+    /// In the dynamic table.
+    Entry(&'p Bytes),
+    /// In the section.
+    Coded(Coded<'p>),
+}
+
+/// A field line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'l> {
+    pub(super) name: Part<'l>,
+    pub(super) value: Part<'l>,
+    never_indexed: bool,
+}
+
 /// Prefix of a field section.
 #[derive(Clone, Copy, Debug)]
-struct Prefix {
+pub(super) struct Prefix {
     required: u64,
     base: u64,
 }
@@ -71,10 +90,15 @@ struct Arena<'d> {
 }
 
 impl Arena<'_> {
-    fn keep(&mut self, string: Coded<'_>) -> Result<Bytes, Error> {
+    fn keep(&mut self, part: Part<'_>) -> Result<Bytes, Error> {
+        let string = match part {
+            Part::Fixed(text) => return Ok(Bytes::from_static(text.as_bytes())),
+            Part::Entry(bytes) => return Ok(bytes.clone()),
+            Part::Coded(string) => string,
+        };
         self.scratch.clear();
         let decoded = string.decode(self.scratch);
-        decoded.map_err(|_| Error::Section("a string is not in Huffman code"))?;
+        decoded.map_err(|_| Error::Section(NOT_HUFFMAN))?;
         self.all.extend_from_slice(self.scratch);
         Ok(self.all.split().freeze())
     }
@@ -167,7 +191,8 @@ impl Decoder {
                     let entry = self.relative(index)?;
                     self.table.get(entry).map(|entry| entry.name.clone())
                 } else {
-                    fixed_field(index).map(|(name, _)| name)
+                    let name = fixed_field(index).map(|(name, _)| name);
+                    name.map(|name| Bytes::from_static(name.as_bytes()))
                 };
                 let name = name.ok_or(Fault::Is("a name that is not in the table"))?;
                 let value = ahead.string(7, most)?;
@@ -216,7 +241,7 @@ impl Decoder {
     fn string(&mut self, string: Coded<'_>) -> Result<Bytes, Fault> {
         self.scratch.clear();
         let decoded = string.decode(&mut self.scratch);
-        decoded.map_err(|_| Fault::Is("a string is not in Huffman code"))?;
+        decoded.map_err(|_| Fault::Is(NOT_HUFFMAN))?;
         Ok(Bytes::copy_from_slice(&self.scratch))
     }
 
@@ -267,9 +292,12 @@ impl Decoder {
         };
         let mut size = 0_u64;
         while reader.remaining() > 0 {
-            let field = self
-                .field(&mut reader, prefix, &mut arena)
-                .map_err(in_section)?;
+            let line = self.line(&mut reader, prefix).map_err(in_section)?;
+            let field = Field {
+                name: arena.keep(line.name)?,
+                value: arena.keep(line.value)?,
+                never_indexed: line.never_indexed,
+            };
             size = size.saturating_add(size_of(&field.name, &field.value) as u64);
             if size <= self.most_fields {
                 give(field);
@@ -290,7 +318,7 @@ impl Decoder {
     }
 
     /// Takes the prefix of a section (RFC 9204 §4.5.1).
-    fn prefix(&self, reader: &mut Reader<'_>) -> Result<Prefix, Fault> {
+    pub(super) fn prefix(&self, reader: &mut Reader<'_>) -> Result<Prefix, Fault> {
         let encoded = reader.integer(8)?;
         let required = self.required(encoded)?;
         let is_negative = reader.peek().is_some_and(|byte| byte & 0x80 != 0);
@@ -329,76 +357,59 @@ impl Decoder {
         }
     }
 
-    /// Takes a field (RFC 9204 §4.5.2 to §4.5.6).
-    fn field(
-        &self,
-        reader: &mut Reader<'_>,
+    /// Takes a field line (RFC 9204 §4.5.2 to §4.5.6).
+    pub(super) fn line<'l>(
+        &'l self,
+        reader: &mut Reader<'l>,
         prefix: Prefix,
-        arena: &mut Arena<'_>,
-    ) -> Result<Field, Fault> {
+    ) -> Result<Line<'l>, Fault> {
         let first = reader.peek().ok_or(Stop::Incomplete)?;
         let most = reader.remaining();
         let before_base = |index: u64| prefix.base.checked_sub(index.checked_add(1)?);
         let behind_base = |index: u64| prefix.base.checked_add(index);
-        let (name, value, never_indexed) = match first {
-            0x80.. => {
+        // The bits that say where the index points, and whether the value may be indexed.
+        let ((name, value), never) = match first {
+            0x80.. if first & 0x40 == 0 => {
                 let index = reader.integer(6)?;
-                let (name, value) = if first & 0x40 == 0 {
-                    self.entry(before_base(index), prefix)?
-                } else {
-                    fixed_field(index).ok_or(Fault::Is(GONE))?
-                };
-                (name, value, false)
+                (self.entry(before_base(index), prefix)?, 0)
             }
-            0x40.. => {
+            0x80.. => (fixed_parts(reader.integer(6)?)?, 0),
+            0x40.. if first & 0x10 == 0 => {
                 let index = reader.integer(4)?;
-                let (name, _) = if first & 0x10 == 0 {
-                    self.entry(before_base(index), prefix)?
-                } else {
-                    fixed_field(index).ok_or(Fault::Is(GONE))?
-                };
-                (
-                    name,
-                    arena.keep(reader.string(7, most)?)?,
-                    first & 0x20 != 0,
-                )
+                (self.entry(before_base(index), prefix)?, 0x20)
             }
+            0x40.. => (fixed_parts(reader.integer(4)?)?, 0x20),
             0x20.. => {
-                let name = arena.keep(reader.string(3, most)?)?;
-                (
-                    name,
-                    arena.keep(reader.string(7, most)?)?,
-                    first & 0x10 != 0,
-                )
+                let name = Part::Coded(reader.string(3, most)?);
+                ((name, name), 0x10)
             }
             0x10.. => {
                 let index = reader.integer(4)?;
-                let (name, value) = self.entry(behind_base(index), prefix)?;
-                (name, value, false)
+                (self.entry(behind_base(index), prefix)?, 0)
             }
             _ => {
                 let index = reader.integer(3)?;
-                let (name, _) = self.entry(behind_base(index), prefix)?;
-                (
-                    name,
-                    arena.keep(reader.string(7, most)?)?,
-                    first & 0x08 != 0,
-                )
+                (self.entry(behind_base(index), prefix)?, 0x08)
             }
         };
-        Ok(Field {
+        let value = if never == 0 {
+            value
+        } else {
+            Part::Coded(reader.string(7, most)?)
+        };
+        Ok(Line {
             name,
             value,
-            never_indexed,
+            never_indexed: first & never != 0,
         })
     }
 
     /// Returns the name and value of an entry to which a section may refer.
-    fn entry(&self, index: Option<u64>, prefix: Prefix) -> Result<(Bytes, Bytes), Fault> {
+    fn entry(&self, index: Option<u64>, prefix: Prefix) -> Result<(Part<'_>, Part<'_>), Fault> {
         let index = index.filter(|&index| index < prefix.required);
         let entry = index.and_then(|index| self.table.get(index));
         let entry = entry.ok_or(Fault::Is(GONE))?;
-        Ok((entry.name.clone(), entry.value.clone()))
+        Ok((Part::Entry(&entry.name), Part::Entry(&entry.value)))
     }
 
     /// Gives up the sections of a stream that were not decoded: it was reset, or nobody reads it.
@@ -428,11 +439,13 @@ impl Decoder {
 /// Bytes of the buffer for one string that are kept between sections.
 const SCRATCH: usize = 1 << 10;
 
+pub(super) const NOT_HUFFMAN: &str = "a string is not in Huffman code";
+
 const GONE: &str = "an entry that is not in the table";
 
 /// Reason why something cannot be read.
 #[derive(Clone, Copy, Debug)]
-enum Fault {
+pub(super) enum Fault {
     Stop(Stop),
     Is(&'static str),
 }
@@ -453,7 +466,7 @@ impl From<Error> for Fault {
     }
 }
 
-fn in_section(fault: Fault) -> Error {
+pub(super) fn in_section(fault: Fault) -> Error {
     Error::Section(match fault {
         Fault::Stop(Stop::Incomplete) => "it ends inside a field",
         Fault::Stop(Stop::Malformed) => "a number or a string is too large",
@@ -461,8 +474,11 @@ fn in_section(fault: Fault) -> Error {
     })
 }
 
-fn fixed_field(index: u64) -> Option<(Bytes, Bytes)> {
-    let (name, value) = fixed::FIELDS.get(usize::try_from(index).ok()?)?;
-    let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
-    Some((bytes(name), bytes(value)))
+fn fixed_field(index: u64) -> Option<(&'static str, &'static str)> {
+    fixed::FIELDS.get(usize::try_from(index).ok()?).copied()
+}
+
+fn fixed_parts<'p>(index: u64) -> Result<(Part<'p>, Part<'p>), Fault> {
+    let (name, value) = fixed_field(index).ok_or(Fault::Is(GONE))?;
+    Ok((Part::Fixed(name), Part::Fixed(value)))
 }

@@ -36,6 +36,11 @@ impl<'b> Reader<'b> {
         self.rest.len()
     }
 
+    /// Returns the bytes that were not read.
+    pub(super) const fn rest(&self) -> &'b [u8] {
+        self.rest
+    }
+
     /// Returns the next byte, and leaves it.
     pub(super) fn peek(&self) -> Option<u8> {
         self.rest.first().copied()
@@ -118,7 +123,7 @@ pub(super) fn put_integer(out: &mut Vec<u8>, before: u8, prefix: u32, value: u64
 }
 
 /// Writes a string behind these bits, in the shorter code. The bit behind them says which.
-pub(super) fn put_string(out: &mut Vec<u8>, before: u8, prefix: u32, string: &[u8]) {
+pub(crate) fn put_string(out: &mut Vec<u8>, before: u8, prefix: u32, string: &[u8]) {
     let len = huffman::encoded_len(string);
     if len < string.len() {
         put_integer(out, before | 1 << prefix, prefix, len as u64);

@@ -10,11 +10,16 @@ mod fixed;
 mod huffman;
 mod integer;
 mod policy;
+mod stateless;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use integer::put_string;
+
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::{Encoder, FieldRef};
 pub use error::Error;
+pub(crate) use stateless::{Seen, each};

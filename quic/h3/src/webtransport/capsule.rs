@@ -5,7 +5,7 @@ use std::io;
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::varint;
+use crate::{budget::Budget, varint};
 
 /// Types of capsules (draft-ietf-webtrans-http3 §5).
 const CLOSE: u64 = 0x2843;
@@ -45,15 +45,20 @@ impl Capsule {
         out.freeze()
     }
 
-    /// Reads the next capsule, and skips unknown ones. `None` at the end of the stream.
-    pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
+    /// Reads the next capsule, and skips unknown ones. `None` at the end of the stream. Other tasks run after some
+    /// capsules, of any type, however many there are.
+    pub(super) async fn read(
+        stream: &mut (impl AsyncRead + Unpin),
+        budget: &mut Budget,
+    ) -> io::Result<Option<Self>> {
         while let Some(kind) = integer(stream).await? {
+            budget.take_step().await;
             let len = integer(stream).await?;
             let len = len.ok_or(io::ErrorKind::UnexpectedEof)?;
             match kind {
                 CLOSE => return close(stream, len).await.map(Some),
                 DRAIN if len == 0 => return Ok(Some(Self::Drain)),
-                _ => skip(stream, len).await?,
+                _ => skip(stream, len, budget).await?,
             }
         }
         Ok(None)
@@ -85,7 +90,11 @@ async fn integer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<u64
     Ok(varint::read(&mut &bytes[..]))
 }
 
-async fn skip(stream: &mut (impl AsyncRead + Unpin), mut len: u64) -> io::Result<()> {
+async fn skip(
+    stream: &mut (impl AsyncRead + Unpin),
+    mut len: u64,
+    budget: &mut Budget,
+) -> io::Result<()> {
     let mut bytes = [0; 256];
     while len > 0 {
         let most = len.min(bytes.len() as u64) as usize;
@@ -94,6 +103,7 @@ async fn skip(stream: &mut (impl AsyncRead + Unpin), mut len: u64) -> io::Result
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => len -= count as u64,
         }
+        budget.take_step().await;
     }
     Ok(())
 }
@@ -101,17 +111,20 @@ async fn skip(stream: &mut (impl AsyncRead + Unpin), mut len: u64) -> io::Result
 #[cfg(test)]
 mod tests {
     use std::{
-        pin::Pin,
+        pin::{Pin, pin},
+        sync::Arc,
         task::{Context, Poll},
     };
 
     use tokio::io::ReadBuf;
 
     use super::*;
+    use crate::budget::tests::Wakes;
 
     async fn all(mut bytes: &[u8]) -> io::Result<Vec<Capsule>> {
         let mut capsules = Vec::new();
-        while let Some(capsule) = Capsule::read(&mut bytes).await? {
+        let mut budget = Budget::new();
+        while let Some(capsule) = Capsule::read(&mut bytes, &mut budget).await? {
             capsules.push(capsule);
         }
         Ok(capsules)
@@ -177,8 +190,34 @@ mod tests {
             bytes: &bytes,
             reads: 0,
         };
-        assert_eq!(Capsule::read(&mut stream).await.unwrap(), Some(close));
+        let read = Capsule::read(&mut stream, &mut Budget::new()).await;
+        assert_eq!(read.unwrap(), Some(close));
         assert_eq!((stream.bytes.len(), stream.reads), (0, 2 * bytes.len()));
+    }
+
+    /// Capsules of any type, as many as there are, and the bytes of a long one, are skipped in turns.
+    #[test]
+    fn other_tasks_run_between_capsules() {
+        const STEPS: usize = 1000;
+        let unknown = [0x17, 0].repeat(STEPS);
+        let drain = Capsule::Drain.encode().repeat(STEPS);
+        let mut long = vec![0x17, 0x80, 3, 0xe8, 0];
+        long.resize(long.len() + 256 * STEPS, 0);
+        for stream in [unknown, drain, long] {
+            let wakes = Arc::new(Wakes::default());
+            let waker = wakes.clone().into();
+            let mut cx = Context::from_waker(&waker);
+            let (mut bytes, mut budget) = (&stream[..], Budget::new());
+            let mut read = pin!(async {
+                while let Ok(Some(_)) = Capsule::read(&mut bytes, &mut budget).await {}
+            });
+            let mut turns = 0;
+            while read.as_mut().poll(&mut cx).is_pending() {
+                turns += 1;
+                assert_eq!(wakes.count(), turns);
+            }
+            assert_eq!(turns, STEPS / Budget::STEPS as usize);
+        }
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use super::{
     capsule::{Capsule, LONGEST_REASON},
     shared::Shared,
 };
-use crate::{Datagrams, varint};
+use crate::{Datagrams, budget::Budget, varint};
 
 /// A session of WebTransport. Clones are handles of the same session; when the last is dropped, the
 /// session is closed with code 0.
@@ -283,13 +283,16 @@ async fn drive(
         () = send(&shared, &mut write, sessions.limits().header_time) => true,
     };
     sessions.remove(shared.id);
+    let mut budget = Budget::new();
     let end = async {
         // The peer may be gone.
         let _ = write.shutdown().await;
         if closed_here {
             // Nothing is kept of what comes. Without this, STOP_SENDING could overtake the capsule.
             let mut bytes = [0; 256];
-            while let Ok(1..) = read.read(&mut bytes).await {}
+            while let Ok(1..) = read.read(&mut bytes).await {
+                budget.take_step().await;
+            }
         }
     };
     // A peer that does not answer has its stream reset.
@@ -298,8 +301,9 @@ async fn drive(
 
 /// Reads capsules until the session is over.
 async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> SessionError {
+    let mut budget = Budget::new();
     loop {
-        match Capsule::read(stream).await {
+        match Capsule::read(stream, &mut budget).await {
             Ok(Some(Capsule::Drain)) => shared.on_drain(),
             Ok(Some(Capsule::Close { code, reason })) => {
                 return SessionError::Closed { code, reason };

@@ -16,7 +16,7 @@ use super::{
     inbox::Inbox,
     shared::Shared,
 };
-use crate::Datagrams;
+use crate::{Datagrams, budget::Budget};
 
 /// Number of sessions that are remembered after their end, so that their streams are refused at once.
 const REMEMBERED: usize = 64;
@@ -213,6 +213,7 @@ impl Sessions {
     async fn read_datagrams(self, connection: Connection, mut ended: oneshot::Receiver<()>) {
         let _task = self.on_task();
         let datagrams = Datagrams::new(connection);
+        let mut budget = Budget::new();
         loop {
             let received = tokio::select! {
                 biased;
@@ -223,6 +224,7 @@ impl Sessions {
                 return;
             };
             self.on_datagram(request.into_inner(), data);
+            budget.take_step().await;
         }
     }
 

@@ -6,7 +6,6 @@ use http::{
 };
 
 use super::clock;
-use crate::body;
 
 /// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
 static CONNECTION_FIELDS: [HeaderName; 5] = [
@@ -16,23 +15,6 @@ static CONNECTION_FIELDS: [HeaderName; 5] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
-
-/// Returns true if a request has fields that HTTP/3 has not (RFC 9114 §4.2), several hosts (RFC 9110
-/// §7.2), or lengths that are no numbers or differ (§8.6).
-pub(super) fn is_malformed(fields: &HeaderMap) -> bool {
-    if fields.is_empty() {
-        return false;
-    }
-    let te = fields.get_all(header::TE);
-    CONNECTION_FIELDS
-        .iter()
-        .any(|field| fields.contains_key(field))
-        || te
-            .iter()
-            .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"trailers"))
-        || fields.get_all(header::HOST).iter().nth(1).is_some()
-        || body::length(fields).is_err()
-}
 
 /// Removes the fields that responses of HTTP/3 have not.
 pub(super) fn strip(fields: &mut HeaderMap) {

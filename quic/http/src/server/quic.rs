@@ -136,7 +136,7 @@ async fn requests<A: App>(
     app: A,
 ) -> Result<(), h3::error::ConnectionError> {
     let mut answers = Answers::default();
-    let mut take = async |request: Request| match quic.admit() {
+    let mut take = async |request: Request| match admit(quic) {
         Admission::Refuse => refuse(quic, request),
         Admission::Serve | Admission::ServeLast => {
             let running = Running::new(quic.clone());
@@ -170,6 +170,14 @@ async fn requests<A: App>(
         }
     }
     finish(quic, connection).await
+}
+
+/// Decides about a request. Those before it that turned out to be malformed count as cancelled.
+fn admit(quic: &Quic) -> Admission {
+    for _ in 0..quic.requests.take_broken() {
+        quic.on_cancelled();
+    }
+    quic.admit()
 }
 
 /// Tells the client which requests are answered, refuses the others, and waits for the answers.

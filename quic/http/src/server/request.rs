@@ -3,7 +3,10 @@
 use std::pin::{Pin, pin};
 
 use bytes::{Buf, Bytes};
-use h3::{error::Code, server::RequestResolver};
+use h3::{
+    error::{Code, StreamError},
+    server::RequestResolver,
+};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version,
     header::{CONTENT_LENGTH, DATE, RETRY_AFTER},
@@ -57,9 +60,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if quic.shared.watch.memory.is_short() {
         return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
-    if fields::is_malformed(request.headers()) {
-        return send.stop_stream(Code::H3_MESSAGE_ERROR);
-    }
+    // `hybriq_h3` has checked the other fields.
+    let Ok(length) = body::length(request.headers()) else {
+        return refuse_malformed(quic, &mut send);
+    };
     let protocols = quic.protocols.as_ref();
     let protocol = protocols.and_then(|all| all.take(send.send_id(), request.headers_mut()));
     let early = quic.is_replayable(send.send_id());
@@ -93,11 +97,10 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
                 let answer = app.answer(request);
                 return Box::pin(tunnel(quic, established, send, offer, answer)).await;
             }
-            Err(Refusal::Malformed) => return send.stop_stream(Code::H3_MESSAGE_ERROR),
+            Err(Refusal::Malformed) => return refuse_malformed(quic, &mut send),
             Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
         }
     }
-    let length = body::length(request.headers()).unwrap_or_default();
     let body = Body::of_quic(recv, length, limits.stall_time);
     let asked = match *request.method() {
         Method::HEAD => Asked::Head,
@@ -146,6 +149,12 @@ async fn tunnel<B>(
     }
 }
 
+/// Resets the stream of a request that is malformed (RFC 9114 §4.1.2), which counts as one that was cancelled.
+fn refuse_malformed(quic: &Quic, send: &mut Send) {
+    send.stop_stream(Code::H3_MESSAGE_ERROR);
+    quic.on_cancelled();
+}
+
 /// Answers with a status alone.
 async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
     let _answer = quic.on_answer(hybriq::StreamId(send.send_id().into_inner()));
@@ -155,9 +164,29 @@ async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
         let later = HeaderValue::from_static("1");
         response.headers_mut().insert(RETRY_AFTER, later);
     }
-    // The client may be gone.
-    let _ = Box::pin(send.send_response(response)).await;
+    send_status(send, response).await;
+}
+
+/// Sends a response without a body. The client may be gone, or take no response at all.
+async fn send_status(send: &mut Send, response: Response<()>) {
+    if Box::pin(send.send_response(response)).await.is_err() {
+        return send.stop_stream(Code::H3_INTERNAL_ERROR);
+    }
     let _ = Box::pin(send.finish()).await;
+}
+
+/// Returns true for fields that are larger than the client takes: they are not sent (RFC 9114 §4.2.2).
+fn are_too_large<T>(sent: &Result<T, StreamError>) -> bool {
+    matches!(sent, Err(StreamError::HeaderTooBig { .. }))
+}
+
+/// Sends trailers. Without them the response would not be whole, so it is reset if the client does not take them.
+async fn send_trailers(send: &mut Send, trailers: HeaderMap) -> Result<(), StreamError> {
+    let sent = Box::pin(send.send_trailers(trailers)).await;
+    if are_too_large(&sent) {
+        send.stop_stream(Code::H3_INTERNAL_ERROR);
+    }
+    sent
 }
 
 /// Returns the facts about the connection, as they are for a request after the handshake.
@@ -289,6 +318,7 @@ where
     let mut head = ResponseHead::new(parts.status, &parts.headers);
     head.length = length;
     head.date = fields::date(&parts.headers);
+    head.most = to.quic.requests.most_fields();
     if let Some(payload) = Payload::response(&head, data.clone(), follows) {
         send.send_data(payload).await?;
         if follows == Follows::Nothing {
@@ -300,7 +330,13 @@ where
         fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
         fields.extend(date.map(|date| (DATE, date)));
         let head = Response::from_parts(parts, ());
-        Box::pin(send.send_response(head)).await?;
+        let sent = Box::pin(send.send_response(head)).await;
+        if are_too_large(&sent) {
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            send_status(send, response).await;
+        }
+        sent?;
         if !data.is_empty() {
             Box::pin(send.send_data(data.into())).await?;
         }
@@ -313,7 +349,7 @@ where
             }
         }
         Rest::Trailers(Some(trailers)) => {
-            Box::pin(send.send_trailers(trailers)).await?;
+            send_trailers(send, trailers).await?;
         }
     }
     Box::pin(send.finish()).await?;
@@ -418,7 +454,7 @@ where
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    send.send_trailers(trailers).await?;
+                    send_trailers(send, trailers).await?;
                 }
                 return Ok(());
             }

@@ -44,7 +44,7 @@ const SETTINGS_ERROR: u64 = 0x109;
 const MISSING_SETTINGS: u64 = 0x10a;
 const REQUEST_INCOMPLETE: u64 = 0x10d;
 pub(crate) const MESSAGE_ERROR: u64 = 0x10e;
-const DECOMPRESSION_FAILED: u64 = 0x200;
+pub(crate) const DECOMPRESSION_FAILED: u64 = 0x200;
 const ENCODER_STREAM_ERROR: u64 = 0x201;
 const DECODER_STREAM_ERROR: u64 = 0x202;
 
@@ -72,8 +72,8 @@ pub(crate) const CASES: &[Case] = &[
             (
                 Bidi,
                 &[
-                    1, 8, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a', 1, 7, 0, 0, 0x21, b'x', 1, b'y',
-                    0x00, 1, 2, 0, 0,
+                    1, 8, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a', 1, 6, 0, 0, 0x21, b'x', 1, b'y',
+                    1, 2, 0, 0,
                 ],
             ),
         ],

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cases;
+mod fields;
 mod h3_alone;
 #[path = "../support/mod.rs"]
 mod support;
@@ -98,7 +99,7 @@ async fn broken_rules_are_answered_with_the_code_of_the_rfc() {
     let client = Endpoint::client(client_config(&Certificate::shared())).unwrap();
     let mut other = Http3::connect(server.address()).await;
     let mut wrong = Vec::new();
-    for case in CASES {
+    for case in CASES.iter().chain(&fields::cases()) {
         let answer = answer(&client, server.address(), case).await;
         if answer != Some(case.expected) {
             wrong.push(format!(

@@ -231,7 +231,7 @@ mod error;
 #[cfg(all(feature = "tokio", feature = "rustls"))]
 pub mod guide;
 #[cfg(feature = "qlog")]
-pub mod qlog;
+pub use hybriq_qlog as qlog;
 #[cfg(feature = "tokio")]
 mod restart;
 #[cfg(feature = "tokio")]

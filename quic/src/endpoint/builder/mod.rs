@@ -343,7 +343,7 @@ impl EndpointBuilder {
     /// its own keep that one.
     #[cfg(feature = "qlog")]
     pub fn qlog(mut self, qlog: &crate::qlog::Qlog) -> Self {
-        self.watcher = Watcher(Some(qlog.sampler()));
+        self.watcher = Watcher(Some(Arc::new(qlog.clone())));
         self
     }
 }

@@ -9,14 +9,10 @@ use cddl::Rules;
 use hybriq_proto::{events::Frames, wire::error::Code};
 use serde_json::{Value, json};
 
-use super::{
-    clock::WallClock,
-    frames::{self, NumberKey},
-    json::Object,
-    output::Directory,
-    queue::{Opening, Piece},
-    schema::Schema,
-    stats::Counters,
+use super::{clock::WallClock, json::Object, output::Directory, schema::Schema, stats::Counters};
+use crate::{
+    output::queue::{Opening, Piece},
+    record::frames::{self, NumberKey},
 };
 
 fn written(fill: impl FnOnce(&mut Object<'_>)) -> Value {

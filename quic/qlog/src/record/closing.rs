@@ -8,11 +8,11 @@ use hybriq_tls::Alert;
 
 use super::{
     frames::{self, NumberKey},
-    schema::{Name, Schema},
     sheet::{Sheet, owner, sheet_owner},
 };
+use crate::schema::{Name, Schema};
 
-pub(super) fn state(sheet: &mut Sheet<'_>, change: Change<ConnectionState>) {
+pub(crate) fn state(sheet: &mut Sheet<'_>, change: Change<ConnectionState>) {
     let name = |state| match state {
         ConnectionState::Complete => "handshake_complete",
         ConnectionState::Confirmed => "handshake_confirmed",
@@ -28,7 +28,7 @@ pub(super) fn state(sheet: &mut Sheet<'_>, change: Change<ConnectionState>) {
     });
 }
 
-pub(super) fn closed(sheet: &mut Sheet<'_>, error: &ConnectionError) {
+pub(crate) fn closed(sheet: &mut Sheet<'_>, error: &ConnectionError) {
     let schema = sheet.schema;
     let (transport, application) = match schema {
         Schema::V03 => ("connection_code", "application_code"),

@@ -12,7 +12,7 @@ use hybriq_proto::{
     },
 };
 
-use super::{
+use crate::{
     json::{List, Object},
     schema::Schema,
 };
@@ -22,7 +22,7 @@ use super::{
 const MOST: usize = 64;
 
 /// Writes the frames of a packet. Returns the number of those left out.
-pub(super) fn write(
+pub(crate) fn write(
     list: &mut List<'_>,
     mut frames: FramesIter<'_>,
     schema: Schema,
@@ -45,7 +45,7 @@ pub(super) fn write(
 }
 
 /// Returns the exponent by which the delays of ACK frames in packets of this level are scaled.
-pub(super) const fn ack_delay_exponent(level: KeyLevel, announced: u8) -> u8 {
+pub(crate) const fn ack_delay_exponent(level: KeyLevel, announced: u8) -> u8 {
     match level {
         KeyLevel::OneRtt | KeyLevel::ZeroRtt => announced,
         KeyLevel::Initial | KeyLevel::Handshake => 3,
@@ -53,7 +53,7 @@ pub(super) const fn ack_delay_exponent(level: KeyLevel, announced: u8) -> u8 {
 }
 
 /// Writes the name of a transport error, and its number where the name does not say it.
-pub(super) fn write_code(object: &mut Object<'_>, key: &str, code: Code, number: NumberKey) {
+pub(crate) fn write_code(object: &mut Object<'_>, key: &str, code: Code, number: NumberKey) {
     let name = match code {
         Code::NO_ERROR => "no_error",
         Code::INTERNAL_ERROR => "internal_error",
@@ -91,7 +91,7 @@ pub(super) fn write_code(object: &mut Object<'_>, key: &str, code: Code, number:
 
 /// Field for the number of a code that has no name.
 #[derive(Clone, Copy)]
-pub(super) enum NumberKey {
+pub(crate) enum NumberKey {
     /// The field of the name.
     Same,
     /// A field of its own.
@@ -99,7 +99,7 @@ pub(super) enum NumberKey {
 }
 
 impl NumberKey {
-    pub(super) const fn of(schema: Schema) -> Self {
+    pub(crate) const fn of(schema: Schema) -> Self {
         match schema {
             Schema::V03 => Self::Same,
             Schema::Draft13 => Self::Own("error_code"),
@@ -296,7 +296,7 @@ impl Fields<'_, '_> {
 }
 
 /// Returns the beginning of a reason that the peer chose.
-pub(super) fn shortened(reason: &[u8]) -> std::borrow::Cow<'_, str> {
+pub(crate) fn shortened(reason: &[u8]) -> std::borrow::Cow<'_, str> {
     const BYTES: usize = 512;
     String::from_utf8_lossy(reason.get(..BYTES).unwrap_or(reason))
 }

@@ -1,5 +1,13 @@
 //! Events of a connection as records of a qlog.
 
+pub(crate) mod closing;
+pub(crate) mod frames;
+pub(crate) mod header;
+pub(crate) mod parameters;
+pub(crate) mod recovery;
+pub(crate) mod security;
+pub(crate) mod sheet;
+
 use std::{
     fmt,
     net::Ipv4Addr,
@@ -17,13 +25,10 @@ use hybriq_proto::{
 };
 use hybriq_tls::Side;
 
+use self::sheet::{Sheet, owner, packet_type, put_local, put_peer, sheet_owner};
 use super::{
-    closing, frames,
     json::Object,
-    parameters, recovery,
     schema::{Addresses, Name, Schema},
-    security,
-    sheet::{Sheet, owner, packet_type, put_local, put_peer, sheet_owner},
 };
 
 /// State of a connection's log that later events need.

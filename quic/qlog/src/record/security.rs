@@ -3,10 +3,10 @@
 use hybriq_proto::events::agreement::{EarlyData, Handshake};
 use hybriq_tls::{GroupKind, Lineage};
 
-use super::json::Object;
+use crate::json::Object;
 
 /// Writes the outcome of the key exchange.
-pub(super) fn key_exchange(data: &mut Object<'_>, handshake: &Handshake) {
+pub(crate) fn key_exchange(data: &mut Object<'_>, handshake: &Handshake) {
     let exchange = &handshake.key_exchange;
     data.shown("group", exchange.group);
     data.uint("group_id", exchange.group.0.into());

@@ -10,27 +10,27 @@ use hybriq_proto::{
     wire::error::By,
 };
 
-use super::{
+use crate::{
     json::Object,
     schema::{Addresses, Name, Schema},
 };
 
 /// A place for the records of one event.
-pub(super) struct Sheet<'a> {
-    pub(super) out: &'a mut Vec<u8>,
-    pub(super) time: Duration,
-    pub(super) schema: Schema,
-    pub(super) group: Option<Cid>,
-    pub(super) count: u64,
+pub(crate) struct Sheet<'a> {
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) time: Duration,
+    pub(crate) schema: Schema,
+    pub(crate) group: Option<Cid>,
+    pub(crate) count: u64,
 }
 
 impl Sheet<'_> {
-    pub(super) fn write(&mut self, name: Name, data: impl FnOnce(&mut Object<'_>)) {
+    pub(crate) fn write(&mut self, name: Name, data: impl FnOnce(&mut Object<'_>)) {
         self.write_with(name, data, |_, ()| {});
     }
 
     /// Writes a record with fields outside of its data.
-    pub(super) fn write_with<T>(
+    pub(crate) fn write_with<T>(
         &mut self,
         name: Name,
         data: impl FnOnce(&mut Object<'_>) -> T,
@@ -54,27 +54,27 @@ impl Sheet<'_> {
 }
 
 /// Writes one text of a JSON text sequence: a record separator, the text, a line feed (RFC 7464).
-pub(super) fn text_sequence(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+pub(crate) fn text_sequence(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
     out.push(0x1e);
     Object::write(out, fill);
     out.push(b'\n');
 }
 
-pub(super) const fn sheet_owner(schema: Schema) -> &'static str {
+pub(crate) const fn sheet_owner(schema: Schema) -> &'static str {
     match schema {
         Schema::V03 => "owner",
         Schema::Draft13 => "initiator",
     }
 }
 
-pub(super) const fn owner(by: By) -> &'static str {
+pub(crate) const fn owner(by: By) -> &'static str {
     match by {
         By::Local => "local",
         By::Peer => "remote",
     }
 }
 
-pub(super) const fn packet_type(kind: PacketKind) -> &'static str {
+pub(crate) const fn packet_type(kind: PacketKind) -> &'static str {
     match kind {
         PacketKind::Initial => "initial",
         PacketKind::ZeroRtt => "0RTT",
@@ -83,7 +83,7 @@ pub(super) const fn packet_type(kind: PacketKind) -> &'static str {
     }
 }
 
-pub(super) fn put_peer(object: &mut Object<'_>, peer: SocketAddr, addresses: Addresses) {
+pub(crate) fn put_peer(object: &mut Object<'_>, peer: SocketAddr, addresses: Addresses) {
     if addresses == Addresses::Written {
         let (ip, port) = match peer {
             SocketAddr::V4(_) => ("ip_v4", "port_v4"),
@@ -94,7 +94,7 @@ pub(super) fn put_peer(object: &mut Object<'_>, peer: SocketAddr, addresses: Add
     }
 }
 
-pub(super) fn put_local(object: &mut Object<'_>, local: Option<IpAddr>, addresses: Addresses) {
+pub(crate) fn put_local(object: &mut Object<'_>, local: Option<IpAddr>, addresses: Addresses) {
     if let Some(ip) = local.filter(|_| addresses == Addresses::Written) {
         let key = if ip.is_ipv4() { "ip_v4" } else { "ip_v6" };
         object.shown(key, ip);

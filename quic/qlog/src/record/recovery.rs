@@ -8,13 +8,13 @@ use hybriq_proto::{
     wire::udp::EcnState,
 };
 
-use super::{
+use super::sheet::{Sheet, owner, sheet_owner};
+use crate::{
     json::Object,
     schema::{Name, Schema},
-    sheet::{Sheet, owner, sheet_owner},
 };
 
-pub(super) fn packet_lost(sheet: &mut Sheet<'_>, lost: PacketLost) {
+pub(crate) fn packet_lost(sheet: &mut Sheet<'_>, lost: PacketLost) {
     sheet.write(Name::PacketLost, |data| {
         data.object("header", |header| {
             let kind = match lost.space {
@@ -33,7 +33,7 @@ pub(super) fn packet_lost(sheet: &mut Sheet<'_>, lost: PacketLost) {
     });
 }
 
-pub(super) fn metrics_differ(old: &PathStats, new: &PathStats) -> bool {
+pub(crate) fn metrics_differ(old: &PathStats, new: &PathStats) -> bool {
     let fields = |path: &PathStats| {
         let times = [
             path.min_rtt,
@@ -47,7 +47,7 @@ pub(super) fn metrics_differ(old: &PathStats, new: &PathStats) -> bool {
     fields(old) != fields(new)
 }
 
-pub(super) fn put_metrics(data: &mut Object<'_>, old: Option<&PathStats>, new: &PathStats) {
+pub(crate) fn put_metrics(data: &mut Object<'_>, old: Option<&PathStats>, new: &PathStats) {
     macro_rules! changed {
         ($field:ident) => {
             old.is_none_or(|old| old.$field != new.$field)
@@ -85,7 +85,7 @@ pub(super) fn put_metrics(data: &mut Object<'_>, old: Option<&PathStats>, new: &
     }
 }
 
-pub(super) fn loss_timer(sheet: &mut Sheet<'_>, timer: LossTimer) {
+pub(crate) fn loss_timer(sheet: &mut Sheet<'_>, timer: LossTimer) {
     let schema = sheet.schema;
     let kind = |kind| match (kind, schema) {
         (TimerKind::Probe, _) => "pto",
@@ -107,7 +107,7 @@ pub(super) fn loss_timer(sheet: &mut Sheet<'_>, timer: LossTimer) {
     });
 }
 
-pub(super) fn ack_frequency(sheet: &mut Sheet<'_>, update: AckFrequencyUpdated) {
+pub(crate) fn ack_frequency(sheet: &mut Sheet<'_>, update: AckFrequencyUpdated) {
     let key = sheet_owner(sheet.schema);
     sheet.write(Name::AckFrequencyUpdated, |data| {
         data.text(key, owner(update.by));
@@ -127,14 +127,14 @@ const fn ecn_name(state: EcnState) -> &'static str {
     }
 }
 
-pub(super) fn ecn_state(sheet: &mut Sheet<'_>, change: Change<EcnState>) {
+pub(crate) fn ecn_state(sheet: &mut Sheet<'_>, change: Change<EcnState>) {
     sheet.write(Name::EcnStateUpdated, |data| {
         data.text("old", ecn_name(change.old));
         data.text("new", ecn_name(change.new));
     });
 }
 
-pub(super) fn phase(sheet: &mut Sheet<'_>, change: Change<Phase>) {
+pub(crate) fn phase(sheet: &mut Sheet<'_>, change: Change<Phase>) {
     let name = |phase| match phase {
         Phase::SlowStart => "slow_start",
         Phase::Recovery => "recovery",

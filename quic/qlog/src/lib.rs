@@ -32,19 +32,11 @@
 
 mod builder;
 mod clock;
-mod closing;
-mod frames;
-mod header;
 mod json;
 mod log;
 mod output;
-mod parameters;
-mod queue;
 mod record;
-mod recovery;
 mod schema;
-mod security;
-mod sheet;
 mod stats;
 
 #[cfg(test)]
@@ -66,7 +58,6 @@ use hybriq_proto::events::{Meta, Sampler, Subscriber};
 use self::{
     builder::Sampling,
     log::Log,
-    queue::{Opening, Queue},
     record::Recorder,
     schema::Addresses,
     stats::{Counters, add},
@@ -76,11 +67,12 @@ pub use self::{
     schema::Schema,
     stats::QlogStats,
 };
+use crate::output::queue::{Opening, Queue};
 
 /// Writer of logs, for any number of endpoints. Clones write to the same place.
 ///
-/// Give it to [`EndpointBuilder::qlog`](crate::EndpointBuilder::qlog), or to
-/// [`TransportConfig::sampler`](crate::TransportConfig::sampler) for a part of the connections.
+/// Give it to `hybriq::EndpointBuilder::qlog`, or to
+/// [`TransportConfig::sampler`](hybriq_proto::TransportConfig::sampler) for a part of the connections.
 ///
 /// The last clone ends the thread that writes, after the logs of all connections. Call
 /// [`flush`](Self::flush) before the process ends.
@@ -106,7 +98,7 @@ struct Shared {
 impl Qlog {
     /// Writes a file for each connection into a directory, which is made if it does not exist:
     /// `ID_client.sqlog` or `ID_server.sqlog`, where the id is
-    /// [`Connection::id`](crate::Connection::id), the destination connection id of the client's
+    /// `hybriq::Connection::id`, the destination connection id of the client's
     /// first packet. A client may use an id again: the further files are `ID_server_NUMBER.sqlog`, with
     /// a number that no other file of this writer has.
     pub fn directory(path: impl Into<PathBuf>) -> QlogBuilder {
@@ -131,11 +123,6 @@ impl Qlog {
     /// Returns the counters.
     pub fn stats(&self) -> QlogStats {
         self.0.counters.stats()
-    }
-
-    /// Returns it as the sampler of a configuration.
-    pub(crate) fn sampler(&self) -> Arc<dyn Sampler> {
-        Arc::new(self.clone())
     }
 }
 
@@ -179,8 +166,8 @@ impl Shared {
         let mut recorder = Recorder::new(self.schema, self.addresses, epoch, meta.side);
         recorder.group = self.stream.as_ref().map(|_| meta.original_dcid);
         let opening = is_first.then(|| Opening {
-            name: format!("{}_{}", meta.original_dcid, header::role(meta.side)),
-            header: header::header(meta, self.schema, recorder.group),
+            name: format!("{}_{}", meta.original_dcid, record::header::role(meta.side)),
+            header: record::header::header(meta, self.schema, recorder.group),
         });
         (recorder, opening)
     }

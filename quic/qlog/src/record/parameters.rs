@@ -2,11 +2,11 @@
 
 use hybriq_proto::wire::params::Params;
 
-use super::{json::Object, schema::Schema};
+use crate::{json::Object, schema::Schema};
 
 /// Writes the transport parameters of one end, without its stateless reset tokens: with one of them
 /// anybody could end the connection. The preferred address has such a token in it.
-pub(super) fn write(data: &mut Object<'_>, params: &Params, schema: Schema) {
+pub(crate) fn write(data: &mut Object<'_>, params: &Params, schema: Schema) {
     let ids = [
         ("original_destination_connection_id", params.original_dcid),
         ("initial_source_connection_id", params.initial_scid),

@@ -19,10 +19,10 @@ use super::{
     Qlog, Shared,
     log::RESERVE,
     output::{Directory, Output},
-    queue::Queue,
     schema::{Addresses, Schema},
     stats::Counters,
 };
+use crate::output::queue::Queue;
 
 /// A connection that may be logged.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub struct Candidate {
     pub side: Side,
     /// Address of the peer.
     pub peer: SocketAddr,
-    /// The id that [`Connection::id`](crate::Connection::id) returns.
+    /// The id that `hybriq::Connection::id` returns.
     pub id: Cid,
 }
 

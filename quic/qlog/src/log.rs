@@ -8,12 +8,8 @@ use std::{
 
 use hybriq_proto::events::{ConnectionState, Event, Meta, Subscriber};
 
-use super::{
-    Shared,
-    queue::{Opening, Piece},
-    record::Recorder,
-    stats::add,
-};
+use super::{Shared, record::Recorder, stats::add};
+use crate::output::queue::{Opening, Piece};
 
 /// Bytes of records that are collected before the writer gets them.
 const PIECE: usize = 16 * 1024;

@@ -1,5 +1,7 @@
 //! The thread that writes logs: to files of a directory, or to one stream.
 
+pub(crate) mod queue;
+
 use std::{
     collections::{HashMap, VecDeque},
     fs::{self, File},
@@ -8,10 +10,8 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    queue::{Opening, Piece, Queue},
-    stats::{Counters, add},
-};
+use self::queue::{Opening, Piece, Queue};
+use super::stats::{Counters, add};
 
 /// Ending of the names of files (draft-ietf-quic-qlog-main-schema-14 §11.2).
 const ENDING: &str = "sqlog";

@@ -4,31 +4,31 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A piece of a log.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Number of the log.
-    pub(super) log: u64,
+    pub(crate) log: u64,
     /// Name and header of the log, with its first piece.
-    pub(super) opening: Option<Opening>,
+    pub(crate) opening: Option<Opening>,
     /// Records.
-    pub(super) records: Vec<u8>,
+    pub(crate) records: Vec<u8>,
     /// Number of records.
-    pub(super) events: u64,
+    pub(crate) events: u64,
     /// True for the last piece.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 /// Beginning of a log.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(crate) struct Opening {
     /// Name of the file, without its ending.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The first record.
-    pub(super) header: Vec<u8>,
+    pub(crate) header: Vec<u8>,
 }
 
 impl Piece {
     /// Returns the number of bytes.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let header = self.opening.as_ref();
         self.records.len() + header.map_or(0, |opening| opening.header.len())
     }
@@ -36,7 +36,7 @@ impl Piece {
 
 /// The queue. Neither end holds its lock while it works.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     /// Bytes that may wait.
@@ -53,7 +53,7 @@ struct State {
 }
 
 impl Queue {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -67,7 +67,7 @@ impl Queue {
 
     /// Adds a piece, or returns it if the queue is full. A last piece without records always has
     /// room: there are no more of them than logs.
-    pub(super) fn push(&self, piece: Piece) -> Result<(), Piece> {
+    pub(crate) fn push(&self, piece: Piece) -> Result<(), Piece> {
         let mut state = self.state();
         let bytes = state.bytes.saturating_add(piece.size());
         if bytes > self.most && !(piece.is_last && piece.events == 0) {
@@ -81,7 +81,7 @@ impl Queue {
     }
 
     /// Waits for pieces and takes them. Returns `None` once the queue is closed and empty.
-    pub(super) fn take(&self) -> Option<Vec<Piece>> {
+    pub(crate) fn take(&self) -> Option<Vec<Piece>> {
         let mut state = self.state();
         state.is_busy = false;
         self.changed.notify_all();
@@ -100,7 +100,7 @@ impl Queue {
     }
 
     /// Waits until everything that was added has been handled.
-    pub(super) fn wait_until_empty(&self) {
+    pub(crate) fn wait_until_empty(&self) {
         let mut state = self.state();
         while state.is_busy || !state.pieces.is_empty() {
             state = self
@@ -111,7 +111,7 @@ impl Queue {
     }
 
     /// Lets the writer end after what was added.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();
     }

@@ -3,14 +3,14 @@
 use hybriq_proto::events::{Cid, Meta};
 use hybriq_tls::Side;
 
-use super::{
+use super::sheet::text_sequence;
+use crate::{
     clock::WallClock,
     schema::{EVENT_SCHEMAS, Schema},
-    sheet::text_sequence,
 };
 
 /// Returns the name of an end.
-pub(super) const fn role(side: Side) -> &'static str {
+pub(crate) const fn role(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
         Side::Server => "server",
@@ -19,7 +19,7 @@ pub(super) const fn role(side: Side) -> &'static str {
 
 /// Returns the first record of a log that begins now. In a log of several connections each event has
 /// the group.
-pub(super) fn header(meta: &Meta, schema: Schema, group: Option<Cid>) -> Vec<u8> {
+pub(crate) fn header(meta: &Meta, schema: Schema, group: Option<Cid>) -> Vec<u8> {
     let clock = WallClock::now();
     let mut out = Vec::with_capacity(512);
     let title = concat!("hybriq ", env!("CARGO_PKG_VERSION"));

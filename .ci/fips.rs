@@ -21,7 +21,7 @@ async fn connect(server: Backend, client: Backend) -> Result<(), Failure> {
     let mut params = rcgen::CertificateParams::new(names)?;
     params.is_ca = rcgen::IsCa::ExplicitNoCa;
     let certificate = params.self_signed(&key)?;
-    let key_der = hybriq::PrivateKeyDer::try_from(key.serialize_der())?;
+    let key_der = hybriq::tls::PrivateKeyDer::try_from(key.serialize_der())?;
     let identity = Identity::from_der(vec![certificate.der().clone()], key_der);
     let config = ServerConfig::new(identity)
         .alpn(["fips"])

@@ -1,10 +1,16 @@
 //! The command line of a server that is one of several behind a load balancer.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use base64ct::{Base64, Encoding as _};
-use hybriq::{AddressValidation, EndpointBuilder, FleetKeys, QuicLb, SystemRandom};
+use hybriq::{
+    EndpointBuilder,
+    fleet::{AddressValidation, FleetKeys, QuicLb},
+    transport::SystemRandom,
+};
 
 use crate::Failure;
 

@@ -9,14 +9,16 @@ pub mod health;
 pub mod prometheus;
 pub mod restart;
 
-use std::error::Error;
-use std::fmt;
-use std::fs::File;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::{
+    error::Error,
+    fmt,
+    fs::File,
+    io::Write,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-use hybriq::tls::{ConfigError, Group, Identity, KeyExchange, Trust};
+use hybriq::{Group, Identity, KeyExchange, Trust, error::ConfigError};
 
 /// The command line of a server.
 #[derive(Debug, clap::Parser)]

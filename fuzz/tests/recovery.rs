@@ -10,9 +10,12 @@ use std::{
 };
 
 use hybriq::{
-    Congestion, EcnState,
-    congestion::{Ecn, Start},
+    stats::EcnState,
     tls::Side,
+    transport::{
+        Congestion,
+        congestion::{Ecn, Start},
+    },
 };
 use hybriq_proto::{
     owners::recovery::{

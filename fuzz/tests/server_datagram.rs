@@ -6,7 +6,7 @@ mod support;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use hybriq::tls::{Level, Secret, Side, Suite};
+use hybriq::tls::{Side, Suite};
 use hybriq_proto::wire::{
     frame::FrameWriter,
     packet::{
@@ -15,6 +15,7 @@ use hybriq_proto::wire::{
     },
 };
 use hybriq_sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet};
+use hybriq_tls::{Level, Secret};
 
 /// Progress of the handshake when the attack begins: half of a ClientHello is missing, the server
 /// has answered, the handshake is over.

@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
         _ => return usage(),
     };
     if let Err(error) = done {
-        eprintln!("{}", hybriq::Printable(error));
+        eprintln!("{}", hybriq::error::Printable(error));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

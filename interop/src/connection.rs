@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
-use hybriq::{By, tls::Group};
+use hybriq::{Group, error::By};
 use hybriq_netbench::stacks::Close;
 use tokio::io::{AsyncRead, AsyncWrite};
 

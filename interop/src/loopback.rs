@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hybriq::Printable;
+use hybriq::error::Printable;
 
 use crate::{
     Peer,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
-use hybriq::Printable;
+use hybriq::error::Printable;
 use hybriq_interop::{
     cases, loopback, peers,
     runner::{Refusal, Task},

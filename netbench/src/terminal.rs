@@ -5,7 +5,7 @@
 
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 
-use hybriq::Printable;
+use hybriq::error::Printable;
 
 use crate::Failure;
 

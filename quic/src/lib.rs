@@ -113,11 +113,11 @@
 //!     .key_exchange(KeyExchange::RequirePostQuantum);
 //! ```
 //!
-//! A custom provider implements [`tls::Provider`]; pass it to [`ServerConfig::provider`] or
+//! A custom provider implements [`Provider`](hybriq_tls::Provider); pass it to [`ServerConfig::provider`] or
 //! [`ClientConfig::provider`].
 //!
 //! # Priorities and windows
-//! Streams share a connection fairly, unless [`SendStream::set_priority`] says otherwise. [`Priority`]
+//! Streams share a connection fairly, unless [`SendStream::set_priority`] says otherwise. [`Priority`](transport::Priority)
 //! uses the terms of RFC 9218, for any protocol.
 //!
 //! Receive windows grow with what the path holds, from 1 MiB for a stream and 1.5 MiB for a
@@ -141,7 +141,7 @@
 //! # Datagrams
 //! [`Connection::send_datagram`] sends a message that is not sent again when it is lost (RFC 9221),
 //! for games, telephony and tunnels. Peers may send datagrams unless
-//! [`DatagramConfig::receive_buffer`] is 0. While streams and datagrams both have data to send, each
+//! [`DatagramConfig::receive_buffer`](transport::DatagramConfig::receive_buffer) is 0. While streams and datagrams both have data to send, each
 //! gets half of the bytes.
 //!
 //! ```no_run
@@ -167,32 +167,32 @@
 //! | to | there is |
 //! |---|---|
 //! | choose clients before any public-key work | [`Incoming::client_hello`], [`Incoming::accept_with`], [`Incoming::refuse`] |
-//! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`] for a fleet, [`TokenStore`] on clients |
-//! | share keys with other processes and machines | [`EndpointBuilder::fleet_keys`], [`FleetKeys`] |
+//! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`](fleet::TokenKeys) for a fleet, [`TokenStore`](memory::TokenStore) on clients |
+//! | share keys with other processes and machines | [`EndpointBuilder::fleet_keys`], [`FleetKeys`](fleet::FleetKeys) |
 //! | resume sessions, send in 0-RTT packets | [`ServerConfig::tickets`], [`EarlyConnection`], [`RecvStream::is_early`] |
 //! | speak version 2, or only version 1 | [`TransportConfig::versions`], [`Connection::version`] |
 //! | move to another address | [`Connection::migrate`], [`Endpoint::rebind`], [`TransportConfig::without_migration`]; changes by a NAT are followed |
 //! | have clients move to a server's own address | [`TransportConfig::preferred_address`] with [`EndpointBuilder::also_bind`] |
-//! | stand behind a load balancer | [`QuicLb`], or a custom [`CidGenerator`], with [`EndpointBuilder::cid_generator`] |
+//! | stand behind a load balancer | [`QuicLb`](fleet::QuicLb), or a custom [`CidGenerator`](fleet::CidGenerator), with [`EndpointBuilder::cid_generator`] |
 //! | change connection ids, or do without | [`Connection::rotate_cids`], [`EndpointBuilder::zero_length_cids`] |
 //! | end connections of an earlier process | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
 //! | update keys | [`Connection::update_keys`]; it happens by itself long before a limit |
-//! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`] |
-//! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`] |
+//! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`](stats::PathStats::datagram_size) |
+//! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`](transport::DatagramConfig) |
 //! | abandon a stream after its beginning | [`SendStream::reset_at`] |
 //! | read data behind a gap | [`RecvStream::read_unordered`] |
 //! | say which stream is urgent | [`SendStream::set_priority`] |
 //! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
 //! | keep a connection alive, or give it up sooner | [`TransportConfig::keep_alive`], [`TransportConfig::idle_timeout`] |
-//! | control congestion | [`TransportConfig::congestion`], [`Congestion`], [`TransportConfig::careful_resume`] |
+//! | control congestion | [`TransportConfig::congestion`], [`Congestion`](transport::Congestion), [`TransportConfig::careful_resume`] |
 //! | use the codes of an application protocol | [`TransportConfig::application_codes`] |
 //! | have fewer acknowledgements | [`TransportConfig::ack_frequency`] |
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
-//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`MemoryOrigins`], [`ServerConfig::post_quantum_commitment`] |
-//! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`] from the DNS |
-//! | keep keys elsewhere, check certificates by oneself | [`Signer`], [`Verifier`], [`Trust::revocation_lists`] |
+//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`MemoryOrigins`](memory::MemoryOrigins), [`ServerConfig::post_quantum_commitment`] |
+//! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
+//! | keep keys elsewhere, check certificates by oneself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
 //! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`Connection::span`], [`guide::metrics`], [`events`] |
@@ -201,7 +201,7 @@
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
 //! - The last handle of a connection, streams included, closes it with code 0, as soon as all
-//!   streams that were finished have arrived. [`ApplicationCodes`] sets other codes than 0.
+//!   streams that were finished have arrived. [`ApplicationCodes`](transport::ApplicationCodes) sets other codes than 0.
 //! - The last handle of an endpoint stops accepting; its connections live on.
 //! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
 //!
@@ -227,7 +227,7 @@ mod api;
 mod config;
 #[cfg(feature = "tokio")]
 mod endpoint;
-mod error;
+mod errors;
 #[cfg(all(feature = "tokio", feature = "rustls"))]
 pub mod guide;
 #[cfg(feature = "qlog")]
@@ -243,6 +243,93 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
+/// Errors that fewer programs match on, and what they are made of.
+pub mod error {
+    #[cfg(feature = "tokio")]
+    pub use crate::api::post_quantum::NotPostQuantum;
+    pub use crate::errors::{
+        EarlyError, ExportError, ResetAtError, RestartError, SendDatagramError,
+    };
+    pub use hybriq_proto::wire::error::{
+        By, Code, MigrateError, SystemError, printable::Printable,
+    };
+    pub use hybriq_tls::{Alert, ConfigError, ConfigErrors, Error as TlsError};
+}
+/// What the core tells a subscriber, event by event.
+pub mod events {
+    pub use hybriq_proto::events::*;
+}
+/// Servers that are more than one process: connection ids, keys that they share, sockets of a service
+/// manager, and threads.
+pub mod fleet {
+    #[cfg(feature = "tokio")]
+    pub use crate::config::Placement;
+    pub use crate::config::{FleetKeys, FleetKeysError, TokenKeys};
+    #[cfg(all(feature = "tokio", unix))]
+    pub use crate::endpoint::{ListenFds, ListenFdsError, ListenUdp};
+    pub use hybriq_proto::{
+        config::AddressValidation,
+        owners::cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
+    };
+    pub use hybriq_tls::Tickets;
+}
+/// What a client remembers of servers from one connection to the next.
+pub mod memory {
+    #[doc(hidden)]
+    pub use crate::config::KnownVersions;
+    pub use crate::config::{CarefulResume, InvalidOrigins, MemoryOrigins, MemoryTokenStore};
+    pub use hybriq_proto::{
+        config::TokenStore,
+        remembered::{
+            origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
+            saved_path::{InvalidSavedPath, SavedPath},
+        },
+    };
+    pub use hybriq_tls::{MemorySessions, SessionStore};
+}
+/// Counters, measurements, and what a connection or an endpoint holds.
+pub mod stats {
+    #[cfg(feature = "tokio")]
+    pub use crate::worker::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
+    pub use hybriq_proto::{
+        endpoint::{AddressProof, FirstFlight, FlightLimit, WorstCaseMemory},
+        stats::{
+            ConnectionStats, DatagramDrops, DatagramStats, EndpointStats, MemoryHeld, PacketDrops,
+            PathStats,
+            census::{Census, Holding, MAY_GROW},
+        },
+        wire::udp::EcnState,
+    };
+}
+/// TLS: certificates and their verification, groups, signatures, and what a handshake agreed on.
+pub mod tls {
+    pub use hybriq_proto::events::agreement::{EarlyData, KeyExchangeInfo};
+    #[cfg(feature = "rustls")]
+    pub use hybriq_tls::rustls;
+    pub use hybriq_tls::{
+        CertificateAlgorithms, CertificateCompression, CertificateDer, CertificateMessage,
+        CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello, EarlyDataPolicy,
+        GroupKind, GroupMismatch, InvalidSupportedGroups, KeyAlgorithm, KeyLog, Lineage, PeerChain,
+        PrivateKeyDer, Side, SignError, SignatureAlgorithm, SignatureScheme, Signer, Suite,
+        SupportedGroups, UnknownProfile, Verifier, is_fips,
+    };
+}
+/// Settings and terms of the transport: streams, datagrams, packets, congestion control.
+pub mod transport {
+    pub use crate::config::random::SystemRandom;
+    pub use hybriq_proto::{
+        config::{AckFrequency, ApplicationCodes, DatagramConfig, WhenFull},
+        owners::{
+            congestion::{self, Congestion},
+            streams::{Blocked, Chunk, Priority},
+        },
+        wire::{
+            frame::{EcnCounts, FrameType},
+            packet::{Cid as ConnectionId, PacketNumber, Version},
+        },
+    };
+}
+
 #[cfg(feature = "tokio")]
 pub use api::connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -252,65 +339,16 @@ pub use api::early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use api::incoming::Incoming;
 #[cfg(feature = "tokio")]
-pub use api::post_quantum::{NotPostQuantum, PostQuantum};
+pub use api::post_quantum::PostQuantum;
 #[cfg(feature = "tokio")]
 pub use api::stream::{RecvStream, SendStream};
-#[doc(hidden)]
-pub use config::KnownVersions;
-pub use config::random::SystemRandom;
-pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
-pub use config::{FleetKeys, FleetKeysError, InvalidOrigins, MemoryOrigins};
 #[cfg(feature = "tokio")]
-pub use config::{Placement, Workers};
+pub use config::Workers;
+pub use config::{ClientConfig, ServerConfig};
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-#[cfg(all(feature = "tokio", unix))]
-pub use endpoint::{ListenFds, ListenFdsError, ListenUdp};
-pub use error::{
-    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError, RestartError,
-    SendDatagramError, WriteError,
-};
-/// The sans-IO core, for drivers other than tokio.
-pub use hybriq_proto as proto;
+pub use errors::{ConnectError, EndpointError, ReadError, WriteError};
 pub use hybriq_proto::{
-    config::{
-        AckFrequency, AddressValidation, ApplicationCodes, DatagramConfig, TokenStore,
-        TransportConfig, WhenFull,
-    },
-    endpoint::{AddressProof, FirstFlight, FlightLimit, WorstCaseMemory},
-    events::{
-        self,
-        agreement::{EarlyData, Handshake, KeyExchangeInfo},
-    },
-    owners::{
-        cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
-        congestion::{self, Congestion},
-        streams::{Blocked, Chunk, Direction, Priority, StreamId},
-    },
-    remembered::{
-        origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
-        saved_path::{InvalidSavedPath, SavedPath},
-    },
-    stats::{
-        ConnectionStats, DatagramDrops, DatagramStats, EndpointStats, MemoryHeld, PacketDrops,
-        PathStats,
-        census::{Census, Holding},
-    },
-    wire::{
-        error::{By, Code, ConnectionError, MigrateError, SystemError, printable::Printable},
-        frame::{EcnCounts, FrameType},
-        packet::{Cid as ConnectionId, PacketNumber, Version},
-        udp::EcnState,
-    },
+    Direction, Handshake, StreamId, TransportConfig, wire::error::ConnectionError,
 };
-pub use hybriq_tls as tls;
-pub use hybriq_tls::{
-    Alert, Backend, CertificateAlgorithms, CertificateCompression, CertificateDer,
-    CertificateMessage, CertificateRevocationListDer, ChainChoice, ClientAuth, ClientHello,
-    ConfigError, ConfigErrors, Error as TlsError, Group, GroupMismatch, Identity,
-    InvalidSupportedGroups, KeyAlgorithm, KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain,
-    PrivateKeyDer, Profile, SessionStore, Side, SignError, SignatureAlgorithm, SignatureScheme,
-    Signer, Suite, SupportedGroups, Tickets, Trust, Verifier,
-};
-#[cfg(feature = "tokio")]
-pub use worker::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
+pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, Profile, Trust};

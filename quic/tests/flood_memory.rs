@@ -12,8 +12,8 @@ use std::{
 };
 
 use hybriq::{
-    TransportConfig,
-    tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side},
+    Backend, Identity, TransportConfig,
+    tls::{PrivateKeyDer, Side},
 };
 use hybriq_proto::{
     connection::Connection,
@@ -21,6 +21,7 @@ use hybriq_proto::{
     wire::packet::{Cid, PacketNumber},
 };
 use hybriq_sim::{InitialFrame, SeededRandom, build_initial, heap, join, open_initials};
+use hybriq_tls::{ClientOptions, ServerOptions};
 
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;

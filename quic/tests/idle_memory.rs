@@ -10,7 +10,7 @@ mod endpoint_support;
 use std::time::Duration;
 
 use endpoint_support::{client, server_config, soon};
-use hybriq::{Connection, Endpoint, Placement, tls::Backend};
+use hybriq::{Backend, Connection, Endpoint, fleet::Placement};
 use hybriq_sim::heap;
 
 /// Connections that are there before, so that the endpoint has allocated what it needs once.

@@ -8,10 +8,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use hybriq::{
-    TransportConfig,
-    tls::{Backend, Identity, PrivateKeyDer, ServerOptions},
-};
+use hybriq::{Backend, Identity, TransportConfig, tls::PrivateKeyDer};
 use hybriq_proto::{
     endpoint::Setup,
     wire::packet::{Cid, PacketNumber},
@@ -19,6 +16,7 @@ use hybriq_proto::{
 use hybriq_sim::{
     Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, heap, ms,
 };
+use hybriq_tls::ServerOptions;
 
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;

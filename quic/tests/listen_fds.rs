@@ -11,7 +11,10 @@ use std::{
 };
 
 use endpoint_support::{Pair, client, server_config};
-use hybriq::{Endpoint, ListenFds, ListenFdsError};
+use hybriq::{
+    Endpoint,
+    fleet::{ListenFds, ListenFdsError},
+};
 use socket2::{Domain, Socket, Type};
 
 /// Variable that tells the child process the address.

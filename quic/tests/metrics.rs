@@ -18,8 +18,9 @@ use std::{
 
 use endpoint_support::{client_config, server_config, soon};
 use hybriq::{
-    CidGenerator, ClientConfig, Connection, Continuity, Endpoint, EndpointBuilder, Group,
-    KeyExchange, MemoryOrigins, RandomCids, ServerConfig,
+    ClientConfig, Connection, Endpoint, EndpointBuilder, Group, KeyExchange, ServerConfig,
+    fleet::{CidGenerator, RandomCids},
+    memory::{Continuity, MemoryOrigins},
 };
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,

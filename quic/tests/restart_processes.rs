@@ -26,8 +26,8 @@ use std::{
 };
 
 use hybriq::{
-    ClientConfig, Connection, ConnectionError, Endpoint, FleetKeys, Identity, ServerConfig,
-    TransportConfig, Trust, tls::CertificateDer,
+    ClientConfig, Connection, ConnectionError, Endpoint, Identity, ServerConfig, TransportConfig,
+    Trust, fleet::FleetKeys, tls::CertificateDer,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},

@@ -13,8 +13,7 @@ use std::{
 };
 
 use hybriq::{
-    Congestion, TransportConfig,
-    tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Trust},
+    Backend, Identity, TransportConfig, Trust, tls::PrivateKeyDer, transport::Congestion,
 };
 use hybriq_proto::{
     connection::{Connection, Event},
@@ -22,6 +21,7 @@ use hybriq_proto::{
     owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
 use hybriq_sim::{App, Bandwidth, Network, Progress, Rng, World, heap, ms, one_in, per_mille};
+use hybriq_tls::{ClientOptions, ServerOptions};
 
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use endpoint_support::{client_config, server_config, soon};
-use hybriq::{Connection, Continuity, Endpoint, Group, KeyExchange};
+use hybriq::{Connection, Endpoint, Group, KeyExchange, memory::Continuity};
 use tracing::{
     Event, Instrument as _, Level, Metadata, Subscriber,
     field::{Field, Visit},

@@ -19,7 +19,7 @@ use std::{
 };
 
 use endpoint_support::{client_config, server_config};
-use hybriq::{Connection, Endpoint, Incoming, Placement, TransportConfig};
+use hybriq::{Connection, Endpoint, Incoming, TransportConfig, fleet::Placement};
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };

@@ -16,10 +16,11 @@ use std::{
 
 use endpoint_support::{client_config, keep, server_config, soon};
 use hybriq::{
-    AddressValidation, ClientConfig, Connection, ConnectionError, EarlyData, Endpoint,
-    EndpointBuilder, EndpointError, Group, Identity, KeyExchange, MemoryTokenStore, ResetKey,
-    ServerConfig, TransportConfig, Trust,
-    tls::{CertificateDer, PrivateKeyDer},
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointBuilder, EndpointError, Group,
+    Identity, KeyExchange, ServerConfig, TransportConfig, Trust,
+    fleet::{AddressValidation, ResetKey},
+    memory::MemoryTokenStore,
+    tls::{CertificateDer, EarlyData, PrivateKeyDer},
 };
 use tokio::{
     net::UdpSocket,

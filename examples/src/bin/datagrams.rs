@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use clap::Parser;
-use hybriq::{ClientConfig, Connection, DatagramConfig, Endpoint, ServerConfig, TransportConfig};
+use hybriq::{
+    ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig, transport::DatagramConfig,
+};
 use hybriq_examples::Failure;
 
 #[tokio::main]

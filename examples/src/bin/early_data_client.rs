@@ -2,7 +2,7 @@
 //! takes one round trip.
 
 use clap::Parser;
-use hybriq::{ClientConfig, Connection, EarlyData, Endpoint, Printable, RecvStream};
+use hybriq::{ClientConfig, Connection, Endpoint, RecvStream, error::Printable, tls::EarlyData};
 use hybriq_examples::Failure;
 
 // On one thread, the endpoint lets the application write before it sends its first datagrams. On

@@ -1,7 +1,10 @@
 //! Answers requests that arrive with a client's first datagrams, before the handshake is complete.
 
 use clap::Parser;
-use hybriq::{EarlyError, Endpoint, Incoming, Printable, RecvStream, SendStream, ServerConfig};
+use hybriq::{
+    Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
+    error::{EarlyError, Printable},
+};
 use hybriq_examples::Failure;
 
 #[tokio::main]

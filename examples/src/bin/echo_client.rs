@@ -1,7 +1,7 @@
 //! Sends a line and prints the answer.
 
 use clap::Parser;
-use hybriq::{ClientConfig, Endpoint, Printable};
+use hybriq::{ClientConfig, Endpoint, error::Printable};
 use hybriq_examples::Failure;
 
 #[tokio::main]

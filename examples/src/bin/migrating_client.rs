@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Parser;
-use hybriq::{ClientConfig, Endpoint, Printable};
+use hybriq::{ClientConfig, Endpoint, error::Printable};
 use hybriq_examples::Failure;
 
 #[tokio::main]

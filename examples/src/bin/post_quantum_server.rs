@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use hybriq::{Connection, Endpoint, KeyExchange, KeyLog, ServerConfig};
+use hybriq::{Connection, Endpoint, KeyExchange, ServerConfig, tls::KeyLog};
 use hybriq_examples::{Failure, policy};
 
 /// A server that prints its handshakes.

@@ -4,7 +4,9 @@
 use std::net::SocketAddr;
 
 use clap::Parser;
-use hybriq::{Connection, Endpoint, Incoming, KeyExchange, Placement, ServerConfig, Workers};
+use hybriq::{
+    Connection, Endpoint, Incoming, KeyExchange, ServerConfig, Workers, fleet::Placement,
+};
 use hybriq_examples::{Failure, prometheus};
 
 /// An echo server with metrics.

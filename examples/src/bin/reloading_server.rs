@@ -10,14 +10,14 @@
 //! Its sockets come from systemd where there are any; systemd is told when it is ready. The
 //! service is an echo; a unidirectional stream with `goaway` asks clients to open no more streams.
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use hybriq::{Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
-use hybriq::{FleetKeys, Identity, ListenFds, Placement, ServerConfig, Tickets};
+use hybriq::{
+    Identity, ServerConfig,
+    fleet::{FleetKeys, ListenFds, Placement, Tickets},
+};
 use hybriq_examples::health::{self, Health};
 use hybriq_examples::restart::{Restart, Successor};
 use hybriq_examples::{Failure, fleet::Fleet};

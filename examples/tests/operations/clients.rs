@@ -1,12 +1,18 @@
 //! Clients that keep a server busy, and notice everything that is lost.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use hybriq::tls::CertificateDer;
-use hybriq::{ClientConfig, Code, ConnectError, Connection, ConnectionError, Endpoint, Trust};
+use hybriq::{
+    ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, Trust, error::Code,
+};
 use tokio::sync::Notify;
 
 /// Bytes of a request: several packets each way.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use hybriq::{AddressValidation, tls::Side};
+use hybriq::{fleet::AddressValidation, tls::Side};
 use hybriq_proto::{
     endpoint::{Incoming, Setup},
     owners::cids::ResetKey,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq::{Direction, Priority, Side, StreamId};
+use hybriq::{Direction, StreamId, tls::Side, transport::Priority};
 use hybriq_proto::{
     owners::streams::{Limits, PeerLimits, ReadError, Sent, Streams, Timing, WriteError},
     wire::{

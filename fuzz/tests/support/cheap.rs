@@ -4,19 +4,17 @@
 //! All messages stay those of rustls, with the length that they have on the wire, and secrets still
 //! depend on them. A target that looks at the transport runs more inputs in the same time.
 
-use hybriq::tls::{
-    SignError, SignatureScheme, Signer,
-    rustls::{
-        CryptoProvider,
-        library::{
-            self, Error, NamedGroup, PeerMisbehaved,
-            crypto::{
-                ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup,
-                WebPkiSupportedAlgorithms,
-            },
-            pki_types::{
-                AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id,
-            },
+use hybriq::tls::{SignError, SignatureScheme, Signer};
+use hybriq_tls::rustls::{
+    CryptoProvider,
+    library::{
+        self, Error, NamedGroup, PeerMisbehaved,
+        crypto::{
+            ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup,
+            WebPkiSupportedAlgorithms,
+        },
+        pki_types::{
+            AlgorithmIdentifier, InvalidSignature, SignatureVerificationAlgorithm, alg_id,
         },
     },
 };

@@ -6,14 +6,15 @@ mod cheap;
 use std::sync::{Arc, OnceLock};
 
 use hybriq::{
-    TransportConfig,
-    tls::{
-        CertificateDer, ClientOptions, Identity, KeyLog, Provider, ServerOptions, Trust,
-        rustls::{Client, Server},
-    },
+    Identity, TransportConfig, Trust,
+    tls::{CertificateDer, KeyLog},
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::ms;
+use hybriq_tls::{
+    ClientOptions, Provider, ServerOptions,
+    rustls::{Client, Server},
+};
 
 fn identity() -> &'static (Identity, CertificateDer<'static>) {
     static IDENTITY: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();

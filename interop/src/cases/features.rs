@@ -2,7 +2,8 @@
 
 use std::future::Future;
 
-use hybriq::tls::{EarlyDataPolicy, Group};
+use hybriq::Group;
+use hybriq::tls::EarlyDataPolicy;
 use tokio::sync::oneshot;
 
 use super::{Case, Meeting, Pair, Problem, check, ensure, exchange, failed, unexpected};

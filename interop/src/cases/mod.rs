@@ -5,19 +5,19 @@ mod problem;
 
 use std::sync::Arc;
 
-use hybriq::{
-    By,
-    tls::{Group, GroupKind},
-};
+use hybriq::tls::GroupKind;
+use hybriq::{Group, error::By};
 use tokio::{task::JoinSet, time::timeout};
 
-use self::features::{
-    carries_datagrams, follows_a_retry, loses_no_early_data, migrates, resumes, sends_early_data,
-    sends_early_data_past_a_retry, survives_rebinding, updates_the_clients_keys,
-    updates_the_servers_keys,
-};
 pub use self::problem::Problem;
-use self::problem::{PATIENCE, ensure, failed, unexpected};
+use self::{
+    features::{
+        carries_datagrams, follows_a_retry, loses_no_early_data, migrates, resumes,
+        sends_early_data, sends_early_data_past_a_retry, survives_rebinding,
+        updates_the_clients_keys, updates_the_servers_keys,
+    },
+    problem::{PATIENCE, ensure, failed, unexpected},
+};
 use crate::{
     Answer, Bulk, Certificate, Client, Connection, Failure, Feature, Groups, HANDSHAKE_FAILURE,
     Handshake, Peer, Receipt, Role, Server, Setup, Sighting, Windows, Witness,

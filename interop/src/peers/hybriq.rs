@@ -8,8 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use hybriq::{
-    Backend, ClientConfig, ConnectError, ConnectionError, EarlyData, Endpoint, Group, Identity,
-    KeyExchange, ServerConfig, TransportConfig, Trust, qlog::Qlog,
+    Backend, ClientConfig, ConnectError, ConnectionError, Endpoint, Group, Identity, KeyExchange,
+    ServerConfig, TransportConfig, Trust, qlog::Qlog, tls::EarlyData,
 };
 use tokio::sync::mpsc;
 

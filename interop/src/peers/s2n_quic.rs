@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use hybriq::tls::Group;
+use hybriq::Group;
 use hybriq_netbench::stacks;
 use s2n_quic::{
     client::Connect,

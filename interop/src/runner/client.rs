@@ -4,8 +4,9 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use http::Uri;
 use hybriq::{
-    ClientConfig, Connection, EarlyConnection, EarlyData, Endpoint, KeyLog, RecvStream, SendStream,
-    Trust, qlog::Qlog,
+    ClientConfig, Connection, EarlyConnection, Endpoint, RecvStream, SendStream, Trust,
+    qlog::Qlog,
+    tls::{EarlyData, KeyLog},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tokio::task::JoinSet;

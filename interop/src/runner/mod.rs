@@ -26,7 +26,9 @@ mod server;
 use std::{env, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use http::Uri;
-use hybriq::{KeyExchange, Printable, Suite, TransportConfig, Version, qlog::Qlog};
+use hybriq::{
+    KeyExchange, TransportConfig, error::Printable, qlog::Qlog, tls::Suite, transport::Version,
+};
 
 pub use case::TestCase;
 pub use params::{Params, Stack};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use hybriq::{
-    AddressValidation, Connection, Endpoint, EndpointBuilder, Identity, KeyLog, Printable,
-    ServerConfig, TransportConfig,
+    Connection, Endpoint, EndpointBuilder, Identity, ServerConfig, TransportConfig,
+    error::Printable, fleet::AddressValidation, tls::KeyLog,
 };
 use tokio::signal::unix::{SignalKind, signal};
 

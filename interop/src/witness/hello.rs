@@ -1,6 +1,6 @@
 //! Key-exchange fields of ClientHello and ServerHello.
 
-use hybriq::tls::Group;
+use hybriq::Group;
 
 /// Random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
 const HELLO_RETRY: [u8; 32] = [

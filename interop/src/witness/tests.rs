@@ -1,6 +1,6 @@
 //! Tests of the witness with the vectors of RFC 9001.
 
-use hybriq::tls::Group;
+use hybriq::Group;
 
 use super::{
     ClientHello, ServerHello,

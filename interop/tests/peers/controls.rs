@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use hybriq::tls::Group;
+use hybriq::Group;
 use hybriq_interop::{
     Answer, Case, Client, Connection, Failure, Groups, Handshake, Pair, Peer, Problem, Reader,
     Role, Server, Setup, Writer, cases,

@@ -30,7 +30,7 @@ use h3i::{
 };
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use hybriq::{Identity, PrivateKeyDer, ServerConfig};
+use hybriq::{Identity, ServerConfig, tls::PrivateKeyDer};
 use hybriq_http::{Body, Server};
 use tower_service::Service;
 

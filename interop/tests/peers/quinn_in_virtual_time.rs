@@ -14,12 +14,11 @@ use std::{
 };
 
 use bytes::BytesMut;
-use hybriq::{
-    AddressValidation,
-    tls::{Backend, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions},
-};
+use hybriq::tls::EarlyDataPolicy;
+use hybriq::{Backend, Identity, fleet::AddressValidation, tls::PrivateKeyDer};
 use hybriq_proto::{TransportConfig, endpoint::Setup, remembered::token::Ring};
 use hybriq_sim::{Answer, Datagram, Echo, Hop, Network, Node, Rng, SERVER_ADDRESS, World};
+use hybriq_tls::ServerOptions;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
     Event, StreamId, Transmit, crypto::rustls::QuicClientConfig,

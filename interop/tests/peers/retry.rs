@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use hybriq::{AddressValidation, Backend, ClientConfig, Identity, ServerConfig, Trust};
+use hybriq::{Backend, ClientConfig, Identity, ServerConfig, Trust, fleet::AddressValidation};
 use hybriq_interop::{
     ALPN, Certificate, Groups, Peer, SERVER_NAME, Setup,
     peers::{Quinn, S2nQuic},

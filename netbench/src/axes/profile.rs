@@ -1,6 +1,9 @@
 //! The rules of an authority, which narrow the cells of a matrix.
 
-use hybriq::{CertificateAlgorithms, KeyAlgorithm, Profile, SignatureAlgorithm};
+use hybriq::{
+    Profile,
+    tls::{CertificateAlgorithms, KeyAlgorithm, SignatureAlgorithm},
+};
 
 use super::{Axes, Cell, Certificate, Resumption};
 use crate::Failure;

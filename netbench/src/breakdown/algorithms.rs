@@ -1,12 +1,14 @@
 //! Cost of key exchanges and signatures alone: bytes, and operations per second.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use aws_lc_rs::kem;
 use hybriq::Group;
 use hybriq::KeyExchange;
-use hybriq::tls::{ClientOptions, rustls as provider};
+use hybriq_tls::{ClientOptions, rustls as provider};
 use rustls::SignatureScheme;
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -15,10 +17,7 @@ use rustls::sign::Signer;
 use serde::{Deserialize, Serialize};
 
 use super::samples::summary;
-use crate::Failure;
-use crate::axes::Certificate;
-use crate::certificates;
-use crate::results::Summary;
+use crate::{Failure, axes::Certificate, certificates, results::Summary};
 
 /// Number of operations of one algorithm before the next takes its turn.
 const TURN: usize = 10;

@@ -7,15 +7,20 @@
 //!            each fed by itself
 //! ```
 
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use bytes::BytesMut;
-use hybriq::tls::{Flight, Level, Negotiated, PerLevel, Provider, Session, Side, Start, Status};
+use hybriq::tls::Side;
+use hybriq_tls::{Flight, Level, Negotiated, PerLevel, Provider, Session, Start, Status};
 
-use super::Mode;
-use super::messages::{Direction, Kind, Message, split};
-use super::recorder::{self, Event, Notes, Tallies, Watch};
+use super::{
+    Mode,
+    messages::{Direction, Kind, Message, split},
+    recorder::{self, Event, Notes, Tallies, Watch},
+};
 use crate::Failure;
 
 /// Server name that clients ask for and certificates contain.

@@ -1,11 +1,13 @@
 //! One QUIC connection over the loopback interface, between any two providers.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
-use hybriq::tls::Provider;
 use hybriq::{ClientConfig, Endpoint, Handshake, Identity, ServerConfig};
+use hybriq_tls::Provider;
 
 use super::handshake::SERVER_NAME;
 use crate::Failure;

@@ -1,7 +1,8 @@
 //! Handshake messages by name (RFC 8446 §4).
 
 use bytes::{Bytes, BytesMut};
-use hybriq::tls::{Level, Side};
+use hybriq::tls::Side;
+use hybriq_tls::Level;
 
 use crate::Failure;
 
@@ -117,7 +118,8 @@ pub(super) fn split(
 #[cfg(test)]
 mod tests {
     use bytes::BytesMut;
-    use hybriq::tls::{Level, Side};
+    use hybriq::tls::Side;
+    use hybriq_tls::Level;
 
     use super::{Direction, Kind, split};
 

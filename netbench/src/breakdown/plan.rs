@@ -1,17 +1,18 @@
 //! Plans: a kind of handshake each, and the two ends that perform it.
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
-use hybriq::tls::{ClientAuth, ClientOptions, Identity, Provider, ServerOptions, Side, Trust};
-use hybriq::tls::{Suite, rustls};
+use hybriq::tls::Suite;
 use hybriq::{Backend, Group, KeyExchange};
+use hybriq::{
+    Identity, Trust,
+    tls::{ClientAuth, Side},
+};
+use hybriq_tls::rustls;
+use hybriq_tls::{ClientOptions, Provider, ServerOptions};
 
 use super::timed;
-use crate::Failure;
-use crate::axes;
-use crate::certificates::Wanted;
-use crate::drivers::Certificates;
+use crate::{Failure, axes, certificates::Wanted, drivers::Certificates};
 
 const ALPN: [&str; 1] = ["netbench"];
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::needs;
-use crate::Failure;
-use crate::axes::{Axes, Cell};
-use crate::scenario::{Scenario, Template};
+use crate::{
+    Failure,
+    axes::{Axes, Cell},
+    scenario::{Scenario, Template},
+};
 
 /// Maximum number of cells; more are a typing error.
 pub(super) const MOST_CELLS: usize = 10_000;
@@ -171,7 +173,7 @@ mod tests {
         let cell = &plan[0].cell;
         assert_eq!(plan.len(), 1);
         assert_eq!(cell.group, hybriq::Group::MLKEM1024);
-        assert_eq!(cell.suite, hybriq::Suite::Aes256GcmSha384);
+        assert_eq!(cell.suite, hybriq::tls::Suite::Aes256GcmSha384);
         assert_eq!(cell.certificate, Certificate::MlDsa87);
         let plan = planned(&[("profile", "anssi"), ("group", "SecP384r1MLKEM1024")]).unwrap();
         assert_eq!(plan[0].cell.group, hybriq::Group::SECP384R1MLKEM1024);
@@ -221,7 +223,7 @@ mod tests {
                     let ml_dsa = certificate.to_string().starts_with("ml-dsa");
                     // Only two profiles ask for the suite of its policy with pure ML-KEM.
                     let cnsa = certificate == Certificate::MlDsa87
-                        && cell.suite == hybriq::Suite::Aes256GcmSha384;
+                        && cell.suite == hybriq::tls::Suite::Aes256GcmSha384;
                     let possible = provider == Backend::Rustls
                         || match group {
                             Group::MLKEM768 => false,

@@ -1,24 +1,24 @@
 //! Checking of signatures.
 
-use std::fmt;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    fmt,
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use cms::cert::x509::Certificate;
 use cms::cert::x509::der::asn1::ObjectIdentifier;
 use cms::cert::x509::der::{self, Encode as _};
 use cms::cert::x509::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 use cms::cert::x509::name::Name;
-use hybriq::Printable;
+use hybriq::error::Printable;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use webpki::{
     EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter, anchor_from_trusted_cert,
 };
 
-use super::algorithm::MlDsa;
-use super::message::Message;
-use super::{SIGNATURE, TRUSTED, VerifyError, read};
+use super::{SIGNATURE, TRUSTED, VerifyError, algorithm::MlDsa, message::Message, read};
 
 /// Maximum number of certificates in a signature.
 const CERTIFICATES: usize = 16;

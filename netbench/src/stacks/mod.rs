@@ -14,7 +14,7 @@ pub(crate) mod wakers;
 use std::time::Duration;
 
 use hybriq::tls::Suite;
-use hybriq::{By, Group};
+use hybriq::{Group, error::By};
 
 pub use traffic::Traffic;
 

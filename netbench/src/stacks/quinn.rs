@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hybriq::By;
+use hybriq::error::By;
 use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, ConnectionError, IdleTimeout, ServerConfig, TransportConfig, VarInt};

@@ -1,11 +1,13 @@
 //! s2n-quic on s2n-tls or on rustls, both with aws-lc-rs.
 
-use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
 
-use hybriq::By;
+use hybriq::error::By;
 use s2n_quic::connection::Error;
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic, Endpoint as Congestion};
 use s2n_quic::provider::datagram::default::Endpoint as Datagrams;

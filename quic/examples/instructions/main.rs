@@ -36,7 +36,7 @@ mod world;
 
 use std::{env, error::Error};
 
-use hybriq::tls::{Backend, Group, KeyExchange, Side};
+use hybriq::{Backend, Group, KeyExchange, tls::Side};
 
 use self::{counting::Counted, world::World};
 

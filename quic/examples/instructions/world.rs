@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Instant};
 
 use hybriq::{
-    TransportConfig,
+    Group, Identity, TransportConfig, Trust,
     qlog::Qlog,
-    tls::{ClientOptions, Group, Identity, PrivateKeyDer, ServerOptions, Side, Trust},
+    tls::{PrivateKeyDer, Side},
 };
 use hybriq_proto::{endpoint::Setup, owners::streams::Direction};
+use hybriq_tls::{ClientOptions, ServerOptions};
 
 use crate::{
     Logs, Options, REQUEST, Result,

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use hybriq::proto::stats::census::Census;
+use hybriq::stats::Census;
 
 use crate::{protocols::Protocols, settings::Arrival, transport::Transport};
 

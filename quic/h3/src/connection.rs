@@ -11,7 +11,7 @@ use h3::{
     error::Code,
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming},
 };
-use hybriq::{EarlyConnection, Side};
+use hybriq::{EarlyConnection, tls::Side};
 
 use crate::{
     H3_NO_ERROR, MAX_FRAME,

@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, BufMut, Bytes, BytesMut};
 use h3::quic::StreamId;
-use hybriq::{Connection, ConnectionError, SendDatagramError};
+use hybriq::{Connection, ConnectionError, error::SendDatagramError};
 
 use crate::varint;
 

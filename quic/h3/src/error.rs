@@ -3,7 +3,10 @@
 use std::{error::Error, sync::Arc};
 
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
-use hybriq::{Code, ConnectionError, EarlyError, ReadError, WriteError};
+use hybriq::{
+    ConnectionError, ReadError, WriteError,
+    error::{Code, EarlyError},
+};
 
 use crate::H3_NO_ERROR;
 

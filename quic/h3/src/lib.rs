@@ -151,10 +151,11 @@ pub const H3_NO_ERROR: u64 = 0x100;
 ///
 /// let config = TransportConfig::new().application_codes(hybriq_h3::APPLICATION_CODES);
 /// ```
-pub const APPLICATION_CODES: hybriq::ApplicationCodes = hybriq::ApplicationCodes::new()
-    .no_error(H3_NO_ERROR)
-    .dropped_send(H3_REQUEST_CANCELLED)
-    .dropped_recv(H3_REQUEST_CANCELLED);
+pub const APPLICATION_CODES: hybriq::transport::ApplicationCodes =
+    hybriq::transport::ApplicationCodes::new()
+        .no_error(H3_NO_ERROR)
+        .dropped_send(H3_REQUEST_CANCELLED)
+        .dropped_recv(H3_REQUEST_CANCELLED);
 
 /// H3_REQUEST_CANCELLED: the request or its response is no longer needed (RFC 9114 §8.1).
 pub const H3_REQUEST_CANCELLED: u64 = 0x10c;

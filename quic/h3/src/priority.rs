@@ -1,6 +1,6 @@
 //! The `priority` field (RFC 9218).
 
-use hybriq::Priority;
+use hybriq::transport::Priority;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 /// Returns the priority that a `priority` field asks for (RFC 9218 §4). What is missing, malformed or
@@ -11,7 +11,7 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 ///
 /// # Examples
 /// ```
-/// use hybriq::Priority;
+/// use hybriq::transport::Priority;
 ///
 /// assert_eq!(hybriq_h3::priority(b"u=1, i"), Priority::new(1).incremental());
 /// assert_eq!(hybriq_h3::priority(b""), Priority::new(3).non_incremental());

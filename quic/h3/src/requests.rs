@@ -16,7 +16,7 @@ use h3::{
     server::{RequestResolver, RequestStream},
 };
 use http::Request;
-use hybriq::proto::stats::census::Census;
+use hybriq::stats::Census;
 
 use crate::{common::Counts, refusal::Resolving};
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use h3::quic::ConnectionErrorIncoming;
-use hybriq::{EarlyConnection, Priority, Side, StreamId};
+use hybriq::{EarlyConnection, StreamId, tls::Side, transport::Priority};
 
 use crate::error;
 

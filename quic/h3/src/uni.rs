@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use h3::{error::Code, quic::ConnectionErrorIncoming};
-use hybriq::{RecvStream, Side};
+use hybriq::{RecvStream, tls::Side};
 
 use crate::{
     budget::Budget,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h3::quic::StreamId;
-use hybriq::{SendStream, proto::stats::census::Census};
+use hybriq::{SendStream, stats::Census};
 use hybriq_h3::{
     Connection, Datagrams, OpenStreams, Payload, Requests,
     webtransport::{Limits, Session, Sessions},

@@ -7,7 +7,7 @@ mod support;
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::{Code, ConnectionError, LocalError, StreamError};
 use http::{Request, Response, StatusCode};
-use hybriq::Priority;
+use hybriq::transport::Priority;
 use hybriq_h3::{Connection, Datagrams, OpenStreams, Payload};
 use support::{Pair, soon};
 
@@ -409,7 +409,7 @@ async fn a_request_goes_in_0_rtt_packets() {
     let (_driver, mut requests) = soon(ends).await.unwrap();
     assert_eq!(is_early(&mut requests, "/early").await, "true");
     let (connection, fate) = soon(early.complete()).await.unwrap();
-    assert_eq!(fate, hybriq::EarlyData::Accepted);
+    assert_eq!(fate, hybriq::tls::EarlyData::Accepted);
     assert!(connection.handshake().resumed);
 }
 

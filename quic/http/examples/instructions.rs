@@ -30,7 +30,7 @@ use bytes::{Buf as _, Bytes};
 use futures_util::{StreamExt as _, stream};
 use http::{Request, Response};
 use http_body_util::Full;
-use hybriq::{ClientConfig, Endpoint, Identity, PrivateKeyDer, ServerConfig, Trust};
+use hybriq::{ClientConfig, Endpoint, Identity, ServerConfig, Trust, tls::PrivateKeyDer};
 use hybriq_h3::Payload;
 use hybriq_http::{Body, Server};
 use tokio::runtime::Builder;

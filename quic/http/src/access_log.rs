@@ -193,8 +193,8 @@ impl fmt::Display for AccessEntry {
         };
         let tls = &*peer.tls;
         let lineage = tls.lineage.map(|lineage| match lineage {
-            hybriq::Lineage::PostQuantum => "post-quantum",
-            hybriq::Lineage::Classical => "classical",
+            hybriq::tls::Lineage::PostQuantum => "post-quantum",
+            hybriq::tls::Lineage::Classical => "classical",
         });
         let sni = tls.server_name.as_ref().map(|name| format!("{name:?}"));
         let alpn = tls.alpn.as_ref();

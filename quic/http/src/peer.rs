@@ -7,7 +7,10 @@ use std::{
 };
 
 use http::Version;
-use hybriq::{CertificateDer, Group, Lineage, Side, Suite};
+use hybriq::{
+    Group,
+    tls::{CertificateDer, Lineage, Side, Suite},
+};
 use tokio_rustls::rustls;
 
 /// The connection that a message came on: an extension of every request that a

@@ -11,7 +11,7 @@ use std::{
 
 use super::{connection::Connection, early_connection::EarlyConnection};
 use crate::{
-    error::ConnectError,
+    errors::ConnectError,
     worker::{Attempt, Promise},
 };
 

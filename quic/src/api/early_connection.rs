@@ -22,7 +22,7 @@ use super::{
     stream::{self, RecvStream, SendStream},
 };
 use crate::{
-    error::{ConnectError, EarlyError, SendDatagramError, WriteError, wire_code},
+    errors::{ConnectError, EarlyError, SendDatagramError, WriteError, wire_code},
     worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
 };
 
@@ -48,7 +48,7 @@ use crate::{
 /// ```no_run
 /// use std::net::SocketAddr;
 ///
-/// use hybriq::{EarlyData, Endpoint};
+/// use hybriq::{Endpoint, tls::EarlyData};
 ///
 /// # async fn run(client: Endpoint, address: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
 /// // The configuration of `client` has `offer_early_data()`.
@@ -237,9 +237,9 @@ impl EarlyConnection {
 
     /// Sends a datagram (RFC 9221), on a client in a 0-RTT packet: **an attacker can replay it**.
     /// When the queue is full, the oldest datagram is dropped, unless the
-    /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
+    /// [configuration](crate::transport::DatagramConfig::when_full) says to refuse the new one.
     ///
-    /// If the server refuses 0-RTT data, [`DatagramStats`](crate::DatagramStats) counts the
+    /// If the server refuses 0-RTT data, [`DatagramStats`](crate::stats::DatagramStats) counts the
     /// datagrams sent so far as lost and the queued ones as dropped. Nothing is sent again
     /// automatically.
     ///

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::connecting::Connecting;
 use crate::{
     config::ServerConfig,
-    error::ConnectError,
+    errors::ConnectError,
     worker::{Command, Shared, admit::refusal},
 };
 
@@ -177,7 +177,7 @@ impl Incoming {
 
     /// Starts a task beside the worker that received the client, as
     /// [`Connection::spawn`](crate::Connection::spawn) does later. On a
-    /// [thread of the worker](crate::Placement) the client is then accepted and served on one core, and
+    /// [thread of the worker](crate::fleet::Placement) the client is then accepted and served on one core, and
     /// no other thread is woken for its handshake.
     ///
     /// The task must not block: it holds up all connections of the worker.

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use hybriq_tls::{Group, Lineage};
 
-use crate::Connection;
+use crate::api::connection::Connection;
 
 /// A connection that a quantum computer cannot read.
 ///

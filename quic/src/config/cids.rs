@@ -9,7 +9,7 @@ use hybriq_proto::{
 };
 
 use super::ServerConfig;
-use crate::{SystemRandom, error::EndpointError};
+use crate::{config::random::SystemRandom, errors::EndpointError};
 
 /// Generator of an endpoint's connection ids, and its settings for stateless resets.
 #[derive(Clone, Debug)]

@@ -222,7 +222,7 @@ impl ClientConfig {
     /// ```
     /// use std::sync::Arc;
     ///
-    /// use hybriq::{ClientConfig, MemoryTokenStore};
+    /// use hybriq::{ClientConfig, memory::MemoryTokenStore};
     ///
     /// // For connections that must not be linked with earlier ones.
     /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
@@ -245,7 +245,7 @@ impl ClientConfig {
     ///
     /// # Examples
     /// ```
-    /// use hybriq::{ClientConfig, Continuity};
+    /// use hybriq::{ClientConfig, memory::Continuity};
     ///
     /// let config = ClientConfig::new().continuity(Continuity::Refuse);
     /// ```
@@ -300,7 +300,7 @@ impl ClientConfig {
     ///
     /// # Examples
     /// ```
-    /// use hybriq::{ClientConfig, SupportedGroups};
+    /// use hybriq::{ClientConfig, tls::SupportedGroups};
     ///
     /// fn with_hint(config: &ClientConfig, name: &str, svc_param: &[u8]) -> ClientConfig {
     ///     match SupportedGroups::from_wire(svc_param) {

@@ -13,7 +13,7 @@ const BLOCK: usize = 512;
 ///
 /// # Examples
 /// ```
-/// use hybriq::{ResetKey, SystemRandom};
+/// use hybriq::{fleet::ResetKey, transport::SystemRandom};
 ///
 /// let key = ResetKey::generate(&mut SystemRandom::new());
 /// ```

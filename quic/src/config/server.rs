@@ -383,7 +383,9 @@ impl ServerConfig {
     ///
     /// # Examples
     /// ```no_run
-    /// use hybriq::{AddressProof, ClientConfig, Group, Identity, KeyExchange, ServerConfig};
+    /// use hybriq::{
+    ///     ClientConfig, Group, Identity, KeyExchange, ServerConfig, stats::AddressProof,
+    /// };
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let identity = Identity::from_pem_files("chain.pem", "key.pem")?;

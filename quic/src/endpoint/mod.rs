@@ -31,7 +31,7 @@ use crate::{
         incoming::Incoming,
     },
     config::{ClientConfig, ServerConfig},
-    error::{ConnectError, EndpointError, wire_code},
+    errors::{ConnectError, EndpointError, wire_code},
     udp,
     worker::{Blueprint, HandshakeCount, Shared},
 };
@@ -179,7 +179,7 @@ impl Endpoint {
     ///
     /// Connections are spread over the workers of the endpoint. One that a task on a worker's thread
     /// starts ([`Connection::spawn`](crate::Connection::spawn), with
-    /// [`Placement::Threads`](crate::Placement::Threads)) stays with that worker.
+    /// [`Placement::Threads`](crate::fleet::Placement::Threads)) stays with that worker.
     ///
     /// # Errors
     /// This function returns no error; the future returns a [`ConnectError`].
@@ -409,7 +409,7 @@ impl Endpoint {
     /// numbers of tables may change in any version.
     ///
     /// For tests and for diagnosis: each worker looks at all of its connections. Once all connections are
-    /// [gone](Self::idle), the endpoint has [not grown](crate::Census::grown_since) since it was new.
+    /// [gone](Self::idle), the endpoint has [not grown](crate::stats::Census::grown_since) since it was new.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -432,7 +432,7 @@ impl Endpoint {
     /// fn share(endpoint: &hybriq::Endpoint) -> u64 {
     ///     let (mut all, mut safe) = (0, 0);
     ///     for handshake in endpoint.handshakes() {
-    ///         if let hybriq::HandshakeOutcome::Completed { .. } = handshake.outcome {
+    ///         if let hybriq::stats::HandshakeOutcome::Completed { .. } = handshake.outcome {
     ///             all += handshake.count;
     ///             safe += handshake.count * u64::from(handshake.outcome.is_post_quantum());
     ///         }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use crate::{
     config::Ids,
-    error::EndpointError,
+    errors::EndpointError,
     udp::{self, Opened, Sharing},
 };
 

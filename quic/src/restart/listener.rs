@@ -9,7 +9,7 @@ use std::{
 
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::error::RestartError;
+use crate::errors::RestartError;
 
 /// Number of times that somebody must be found to listen at a path, and the time between them. A
 /// successor that dies may still listen when its predecessor notices.

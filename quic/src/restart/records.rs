@@ -26,7 +26,7 @@ use hybriq_proto::{
 
 use crate::{
     config::{Ids, TokenKeys},
-    error::RestartError,
+    errors::RestartError,
     worker::Claimed,
 };
 

@@ -2,8 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use hybriq_proto::wire::error::ConnectionError;
+
 use super::world::{CLIENT, Settings, World, check, client_address, server_address};
-use crate::{ConnectError, Connection, ConnectionError, sync::time};
+use crate::{api::connection::Connection, errors::ConnectError, sync::time};
 
 /// The system's error for a device that fails.
 const EIO: i32 = 5;

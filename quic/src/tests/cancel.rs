@@ -123,7 +123,7 @@ fn who_waits_after_an_abandoned_open_gets_the_stream() {
     let settings = Settings::new(server_config().transport(transport), client_config());
     check(settings.in_time(), |world: Arc<World>| async move {
         let (server, client) = world.connect().await;
-        let opener = |client: crate::Connection| {
+        let opener = |client: crate::api::connection::Connection| {
             spawn(async move {
                 let mut send = after_abandoned!(client.open_uni()).unwrap();
                 send.write_all(b"x").await.unwrap();
@@ -155,8 +155,9 @@ fn who_waits_after_an_abandoned_open_gets_the_stream() {
 fn an_abandoned_accept_hands_its_wake_on() {
     check(Settings::default(), |world: Arc<World>| async move {
         let (server, client) = world.connect().await;
-        let acceptor =
-            |server: crate::Connection| spawn(async move { abandon(server.accept_uni()).await });
+        let acceptor = |server: crate::api::connection::Connection| {
+            spawn(async move { abandon(server.accept_uni()).await })
+        };
         let leaving = [acceptor(server.clone()), acceptor(server.clone())];
         let staying = spawn(async move {
             let accepted = server.accept_uni().await.unwrap();
@@ -186,7 +187,7 @@ fn an_abandoned_wait_for_a_datagram_loses_none() {
     );
     check(settings, |world: Arc<World>| async move {
         let (server, client) = world.connect().await;
-        let send = |client: crate::Connection| {
+        let send = |client: crate::api::connection::Connection| {
             spawn(async move {
                 let mut sent = 0;
                 for _ in 0..2 {

@@ -8,10 +8,17 @@ use std::{
     time::Duration,
 };
 
+use hybriq_proto::config::TransportConfig;
 use shuttle::future::spawn;
 
 use super::world::{Settings, World, abandon, check, client_config, pause, server_config};
-use crate::{Connection, RecvStream, SendStream, TransportConfig, sync::time};
+use crate::{
+    api::{
+        connection::Connection,
+        stream::{RecvStream, SendStream},
+    },
+    sync::time,
+};
 
 /// The last handle goes while the worker has something to tell it.
 #[test]

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hybriq_proto::config::TransportConfig;
+use hybriq_proto::wire::error::ConnectionError;
 use shuttle::future::spawn;
 
 use super::world::{Settings, World, check, client_config, pause, server_address, server_config};
-use crate::{ConnectError, ConnectionError, Endpoint, ReadError, WriteError};
+use crate::{
+    endpoint::Endpoint,
+    errors::{ConnectError, ReadError, WriteError},
+};
 
 /// Returns settings of a server that allows one stream and 1000 bytes on it.
 fn narrow() -> Settings {
@@ -156,7 +160,7 @@ fn a_request_to_a_worker_that_ends_is_answered() {
 fn ends_that_cross_each_other_agree_that_it_is_over() {
     check(Settings::default(), |world: Arc<World>| async move {
         let (server, client) = world.connect().await;
-        let talk = |connection: crate::Connection, code| {
+        let talk = |connection: crate::api::connection::Connection, code| {
             spawn(async move {
                 let mut send = connection.open_uni().await?;
                 let _ = send.write_chunk(Bytes::from_static(b"data")).await;

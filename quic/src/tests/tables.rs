@@ -6,7 +6,10 @@ use bytes::Bytes;
 use shuttle::future::spawn;
 
 use super::world::{Settings, World, abandon, check, pause};
-use crate::{Connection, RecvStream, SendStream};
+use crate::api::{
+    connection::Connection,
+    stream::{RecvStream, SendStream},
+};
 
 /// Returns the numbers of senders and of readers that a connection has entries for.
 fn entries(connection: &Connection) -> (usize, usize) {

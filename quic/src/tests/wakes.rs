@@ -7,7 +7,10 @@ use hybriq_proto::config::{DatagramConfig, TransportConfig};
 use shuttle::future::spawn;
 
 use super::world::{Settings, World, check, client_config, pause, server_address, server_config};
-use crate::{Connection, RecvStream, WriteError};
+use crate::{
+    api::{connection::Connection, stream::RecvStream},
+    errors::WriteError,
+};
 
 /// Returns settings of a server that allows one stream, and little data.
 fn narrow() -> Settings {

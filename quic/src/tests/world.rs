@@ -22,8 +22,9 @@ use shuttle::{
 };
 
 use crate::{
-    ClientConfig, Connection, Endpoint, EndpointBuilder, ServerConfig,
-    endpoint::{Setups, sockets::Ports},
+    api::connection::Connection,
+    config::{ClientConfig, ServerConfig},
+    endpoint::{Endpoint, EndpointBuilder, Setups, sockets::Ports},
     sync::{Model, time},
     udp::{Network, Options},
     worker::{Inheritance, Worker},

@@ -12,7 +12,7 @@ use hybriq_proto::{endpoint::Transmit, owners::acks::Ecn};
 use quinn_udp::RecvMeta;
 
 use super::{Buffers, Opened, Options, Report, Watched, codepoint, socket};
-use crate::{error::EndpointError, restart::relay::Handle};
+use crate::{errors::EndpointError, restart::relay::Handle};
 
 /// A socket of the system, or a port of a [`Network`].
 pub(crate) enum Socket {

@@ -17,7 +17,7 @@ use super::{
 };
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use super::{message, registered::Awaited, reports};
-use crate::error::EndpointError;
+use crate::errors::EndpointError;
 use crate::restart::relay::Handle;
 use hybriq_proto::{endpoint::Transmit, owners::cids::Steering, wire::udp::canonical};
 

@@ -10,8 +10,7 @@ use hybriq_proto::{
 };
 
 use crate::{
-    SystemRandom,
-    config::{Ids, TokenKeys},
+    config::{Ids, TokenKeys, random::SystemRandom},
     restart::earlier::Inheritance,
     sync::{Mutex, waiters::lock},
 };

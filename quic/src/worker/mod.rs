@@ -36,7 +36,7 @@ use self::{
     turn::{closing::Closing, inbox::Inbox, queues::Queues, trim::Trim},
 };
 use crate::{
-    error::ConnectError,
+    errors::ConnectError,
     sync::timers::Timers,
     udp::{self, Buffers, Socket},
 };

@@ -87,3 +87,38 @@ fn no_room_holds_more_than_a_reader_sees_at_a_glance() {
         }
     }
 }
+
+/// Most names at the root of `hybriq`, its modules apart.
+const NAMES: usize = 30;
+
+/// Returns the names that a file re-exports at its root: what `pub use` has outside of modules.
+fn names(source: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut is_open = false;
+    for line in source.lines() {
+        let listed = if let Some(rest) = line.strip_prefix("pub use ") {
+            is_open = !line.ends_with(';');
+            rest.rsplit_once("::").map_or(rest, |(_, last)| last)
+        } else if is_open && line.starts_with(' ') {
+            line
+        } else {
+            is_open = is_open && !line.starts_with('}');
+            continue;
+        };
+        let words = listed.split(|c: char| !c.is_alphanumeric());
+        names.extend(words.filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase())));
+    }
+    names
+}
+
+#[test]
+fn the_root_of_the_library_has_few_names() {
+    let source = fs::read_to_string(workspace().join("quic/src/lib.rs")).expect("the root");
+    let names = names(&source);
+    assert!(names.contains(&"Endpoint") && names.contains(&"Trust"), "{names:?}");
+    assert!(names.len() <= NAMES, "{} names: {names:?}", names.len());
+    for whole in ["hybriq_proto", "hybriq_tls"] {
+        let re_exported = format!("pub use {whole} as");
+        assert!(!source.contains(&re_exported), "{whole} is re-exported as a whole");
+    }
+}

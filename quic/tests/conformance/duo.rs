@@ -4,17 +4,17 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq::{
-    By, ConnectionError, KnownVersions, TransportConfig,
-    tls::{
-        Backend, CertificateDer, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer,
-        ServerOptions, Side, Trust,
-    },
+    Backend, ConnectionError, Identity, TransportConfig, Trust,
+    error::By,
+    memory::KnownVersions,
+    tls::{CertificateDer, PrivateKeyDer, Side},
 };
 use hybriq_proto::{
     endpoint::Setup,
     wire::{frame::FrameWriter, packet::Space},
 };
 use hybriq_sim::{Datagram, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
+use hybriq_tls::{ClientOptions, EarlyDataPolicy, ServerOptions};
 
 fn certificate() -> &'static (Identity, CertificateDer<'static>) {
     static MADE: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use hybriq::tls::{
-    CertificateDer, ConfigError, Error, Flight, KeyExchange, Negotiated, PerLevel, Provider,
-    Session, Side, Start, Status,
+use hybriq::{
+    KeyExchange,
+    error::{ConfigError, TlsError as Error},
+    tls::{CertificateDer, Side},
 };
 use hybriq_proto::endpoint::Setup;
+use hybriq_tls::{Flight, Negotiated, PerLevel, Provider, Session, Start, Status};
 
 type Change = fn(&mut Flight);
 

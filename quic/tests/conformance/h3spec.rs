@@ -28,10 +28,7 @@
 //! | 31, 32 | here alone on the wire |
 //! | 34 | here alone on the wire |
 
-use hybriq::{
-    By, ConnectionError, TransportConfig,
-    tls::{Backend, Flight, Side},
-};
+use hybriq::{Backend, ConnectionError, TransportConfig, error::By, tls::Side};
 use hybriq_proto::{
     endpoint::Setup,
     wire::{
@@ -42,6 +39,7 @@ use hybriq_proto::{
 use hybriq_sim::{
     Ask, Datagram, DropNth, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms, seal_packet,
 };
+use hybriq_tls::Flight;
 
 use crate::{
     duo::{Duo, client_with, early_pair, server_of},

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use hybriq::{
-    TransportConfig,
-    tls::{ConfigError, KeyExchange, Provider, Session, Side, Start},
-};
+use hybriq::{KeyExchange, TransportConfig, error::ConfigError, tls::Side};
 use hybriq_proto::{endpoint::Setup, wire::Reader};
 use hybriq_sim::{Idle, Network, World, ms};
+use hybriq_tls::{Provider, Session, Start};
 
 use crate::duo::{Duo, client, server};
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use hybriq::{
-    Side, TransportConfig,
+    TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
+    tls::Side,
 };
 use hybriq_proto::wire::{
     Reader,

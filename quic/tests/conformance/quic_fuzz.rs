@@ -13,10 +13,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use hybriq::{
-    TransportConfig,
-    tls::{Backend, KeyExchange, Side},
-};
+use hybriq::{Backend, KeyExchange, TransportConfig, tls::Side};
 use hybriq_proto::{endpoint::Setup, wire::packet::Space};
 use hybriq_sim::{
     Answer, Ask, Datagram, Echo, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use hybriq::Side;
+use hybriq::tls::Side;
 use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::{

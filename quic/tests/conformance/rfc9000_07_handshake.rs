@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use hybriq::{
-    ConnectionError, TransportConfig,
-    tls::{Backend, ClientOptions, Side, Trust},
-};
+use hybriq::{Backend, ConnectionError, TransportConfig, Trust, tls::Side};
 use hybriq_proto::wire::packet::{Cid, Header, PacketNumber, Space};
 use hybriq_sim::{Forge, Idle, InitialFrame, Network, World, build_initial, ms};
+use hybriq_tls::ClientOptions;
 
 use crate::{
     duo::{client, server},

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use hybriq::{ConnectionError, MigrateError, TransportConfig, tls::Side};
+use hybriq::{ConnectionError, TransportConfig, error::MigrateError, tls::Side};
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Answer, Ask, Fetch, Network, SERVER_ADDRESS, Serve, World, ms};
 

@@ -1,6 +1,6 @@
 //! RFC 9000 §17: what headers say.
 
-use hybriq::{By, ConnectionError, tls::Side};
+use hybriq::{ConnectionError, error::By, tls::Side};
 use hybriq_proto::wire::packet::{Decoded, Header, Space, decode};
 use hybriq_sim::{Datagram, Forge, InitialFrame, Network, PacketKind, SERVER_ADDRESS, World, ms};
 

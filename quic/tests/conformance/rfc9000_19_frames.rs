@@ -159,7 +159,7 @@ fn crypto_data_beyond_what_is_buffered() {
 /// Proves: rfc9221 3 unannounced-datagrams-close
 #[test]
 fn a_datagram_for_who_takes_none() {
-    let none = hybriq::DatagramConfig::new().receive_buffer(0);
+    let none = hybriq::transport::DatagramConfig::new().receive_buffer(0);
     let config = hybriq::TransportConfig::new().datagrams(none);
     let mut duo = crate::duo::Duo::with(config.clone(), config);
     duo.send_raw(Side::Client, &[0x30, 1, 2]);

@@ -6,7 +6,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{DatagramConfig, EarlyData, Side, TransportConfig, events::PacketKind};
+use hybriq::{
+    TransportConfig,
+    events::PacketKind,
+    tls::{EarlyData, Side},
+    transport::DatagramConfig,
+};
 use hybriq_proto::connection::{Connection, Event};
 use hybriq_proto::wire::frame::FrameType;
 use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms};

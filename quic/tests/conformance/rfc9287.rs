@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::{Side, TransportConfig};
+use hybriq::{TransportConfig, tls::Side};
 use hybriq_proto::wire::packet::Space;
 use hybriq_sim::{Ask, Forge, Network, World, ms};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::{TransportConfig, Version, tls::Side};
+use hybriq::{TransportConfig, tls::Side, transport::Version};
 use hybriq_sim::{Ask, Network, Record, World, ms, open_initials};
 
 use crate::duo::{client, server};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::Side;
+use hybriq::tls::Side;
 use hybriq_sim::{Ask, Datagram, Network, SERVER_ADDRESS, World, ms};
 
 use crate::{

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use hybriq::{
-    Side, TransportConfig,
+    TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
+    tls::Side,
 };
 use hybriq_proto::wire::{Reader, frame::Frame, packet::PacketNumber};
 use hybriq_sim::{Ask, Network, World, ms};

@@ -15,13 +15,16 @@ use std::{
     time::Duration,
 };
 
-use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 use hybriq::{
     Backend, ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, Group, Identity,
-    KeyExchange, Lineage, ServerConfig, Tickets, TransportConfig, Trust, Version,
+    KeyExchange, ServerConfig, TransportConfig, Trust,
     events::{Event, Meta, Subscriber},
-    tls::{CertificateDer, PrivateKeyDer},
+    fleet::Tickets,
+    tls::{CertificateDer, Lineage, PrivateKeyDer},
+    transport::Version,
 };
+
+use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 
 /// A connection that `server` accepts with `config`.
 async fn accepted_with(

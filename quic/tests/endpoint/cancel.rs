@@ -11,9 +11,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::endpoint_support::{Pair, client_config, server, soon};
 use bytes::Bytes;
-use hybriq::{DatagramConfig, EarlyConnection, Endpoint, TransportConfig};
+use hybriq::{EarlyConnection, Endpoint, TransportConfig, transport::DatagramConfig};
+
+use crate::endpoint_support::{Pair, client_config, server, soon};
 
 /// Polls once and drops.
 fn cancel<F: Future>(future: F) {

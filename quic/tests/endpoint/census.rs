@@ -4,7 +4,7 @@
 use crate::endpoint_support::{
     Pair, at_rest, client, client_config, reachable, server, server_config, soon,
 };
-use hybriq::{Connection, EarlyData, Endpoint};
+use hybriq::{Connection, Endpoint, tls::EarlyData};
 
 /// Waits until both ends hold nothing that a fresh connection does not hold.
 async fn rest(pair: &Pair) {

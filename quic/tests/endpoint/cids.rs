@@ -3,8 +3,9 @@
 
 use crate::endpoint_support::{Pair, client, client_config, keep, server_config, soon};
 use hybriq::{
-    CidGenerator, ConnectError, Connection, ConnectionError, Endpoint, EndpointBuilder,
-    EndpointError, FleetKeys, QuicLb, RandomCids, ResetKey, SystemRandom,
+    ConnectError, Connection, ConnectionError, Endpoint, EndpointBuilder, EndpointError,
+    fleet::{CidGenerator, FleetKeys, QuicLb, RandomCids, ResetKey},
+    transport::SystemRandom,
 };
 use tokio::runtime::Runtime;
 

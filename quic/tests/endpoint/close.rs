@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{
-    By, Code, ConnectError, ConnectionError, Endpoint, ReadError, TransportConfig, WriteError,
+    ConnectError, ConnectionError, Endpoint, ReadError, TransportConfig, WriteError,
+    error::{By, Code},
 };
+
+use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
 
 fn application(by: By, code: u64, reason: &'static [u8]) -> ConnectionError {
     ConnectionError::Application {

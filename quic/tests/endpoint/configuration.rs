@@ -4,7 +4,10 @@
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
 use hybriq::{
-    ApplicationCodes, CarefulResume, DatagramConfig, Endpoint, TransportConfig, qlog::Qlog,
+    Endpoint, TransportConfig,
+    memory::CarefulResume,
+    qlog::Qlog,
+    transport::{ApplicationCodes, DatagramConfig},
 };
 
 /// The types that the page has a table of, and what their defaults look like.

@@ -4,7 +4,9 @@
 use crate::endpoint_support::{Pair, client_config, server_config, soon};
 use bytes::Bytes;
 use hybriq::{
-    ConnectionError, DatagramConfig, Endpoint, SendDatagramError, TransportConfig, WhenFull,
+    ConnectionError, Endpoint, TransportConfig,
+    error::SendDatagramError,
+    transport::{DatagramConfig, WhenFull},
 };
 
 async fn pair_with(client: DatagramConfig, server: DatagramConfig) -> Pair {

@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::endpoint_support::{Pair, client_config, reachable, server_config, soon};
-use hybriq::{
-    ApplicationCodes, By, Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream,
-    TransportConfig,
-};
 use std::time::Duration;
+
+use hybriq::{
+    Connection, ConnectionError, Endpoint, ReadError, RecvStream, SendStream, TransportConfig,
+    error::By, transport::ApplicationCodes,
+};
 
 /// More than the first window of congestion control lets out at once.
 const MUCH: usize = 300_000;

@@ -3,8 +3,10 @@
 
 use crate::endpoint_support::{client_config, reachable, server_config, soon};
 use hybriq::{
-    ConnectError, Connection, EarlyConnection, EarlyData, EarlyError, Endpoint, ReadError,
-    SendDatagramError, ServerConfig, TransportConfig, WriteError,
+    ConnectError, Connection, EarlyConnection, Endpoint, ReadError, ServerConfig, TransportConfig,
+    WriteError,
+    error::{EarlyError, SendDatagramError},
+    tls::EarlyData,
 };
 
 fn early_server() -> ServerConfig {

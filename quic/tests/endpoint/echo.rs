@@ -1,13 +1,15 @@
 //! Connections over real loopback sockets: families, providers, sizes, runtimes.
 
-use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 use hybriq::{
-    Backend, Congestion, ConnectionError, EcnState, Endpoint, Group, Side, TransportConfig,
+    Backend, ConnectionError, Endpoint, Group, TransportConfig, stats::EcnState, tls::Side,
+    transport::Congestion,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     task::JoinSet,
 };
+
+use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 
 /// Bytes that differ from place to place, so that a lost or repeated piece shows.
 fn pattern(len: usize) -> Vec<u8> {

@@ -10,12 +10,15 @@ use std::{
     time::Duration,
 };
 
-use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{
-    Backend, By, CidGenerator, ClientConfig, Code, ConnectError, Connection, ConnectionError,
-    Endpoint, Group, KeyExchange, RandomCids, ServerConfig, TransportConfig,
+    Backend, ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, Group, KeyExchange,
+    ServerConfig, TransportConfig,
+    error::{By, Code},
+    fleet::{CidGenerator, RandomCids},
 };
 use tokio::{net::UdpSocket, runtime::Runtime};
+
+use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
 
 /// The rows of the table, each with the file and the name of its test.
 const ROWS: &[(&str, &str, &str)] = &[

@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
+use hybriq::{
+    ConnectError, Connection, ConnectionError, Endpoint, EndpointError, ReadError, RecvStream,
+    SendStream, TransportConfig, WriteError,
+    error::{By, EarlyError, ExportError, MigrateError, ResetAtError, SendDatagramError},
+};
+
 use crate::endpoint_support::{
     Pair, client, client_config, reachable, server, server_config, soon,
-};
-use hybriq::{
-    By, ConnectError, Connection, ConnectionError, EarlyError, Endpoint, EndpointError,
-    ExportError, MigrateError, ReadError, RecvStream, ResetAtError, SendDatagramError, SendStream,
-    TransportConfig, WriteError,
 };
 
 /// Number of times that each call is repeated.

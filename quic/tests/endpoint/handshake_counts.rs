@@ -3,13 +3,18 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use crate::endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
-    AddressValidation, By, ClientConfig, Continuity, Endpoint, Group, HandshakeCount,
-    HandshakeKind, HandshakeOutcome, KeyExchange, Lineage, RefusalReason, ServerConfig, Side,
-    TransportConfig, Version,
+    ClientConfig, Endpoint, Group, KeyExchange, ServerConfig, TransportConfig,
+    error::By,
+    fleet::AddressValidation,
+    memory::Continuity,
+    stats::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason},
+    tls::{Lineage, Side},
+    transport::Version,
 };
 use tokio::net::UdpSocket;
+
+use crate::endpoint_support::{Pair, client_config, server_config, soon};
 
 /// Faults of a network.
 #[derive(Clone, Copy)]

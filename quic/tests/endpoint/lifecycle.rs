@@ -3,13 +3,15 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{
-    Code, ConnectError, Connection, ConnectionError, Endpoint, EndpointError, Identity,
-    KeyExchange, ServerConfig,
+    ConnectError, Connection, ConnectionError, Endpoint, EndpointError, Identity, KeyExchange,
+    ServerConfig,
+    error::Code,
     tls::{CertificateDer, PrivateKeyDer},
 };
 use tokio::net::UdpSocket;
+
+use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
 
 /// Far more than the tests need.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,14 +7,16 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
-    Backend, By, ClientAuth, ClientConfig, ConfigError, ConnectError, ConnectionError, Endpoint,
-    Group, Identity, KeyAlgorithm, KeyExchange, PostQuantum, PrivateKeyDer, Profile, ServerConfig,
-    SignatureAlgorithm, Trust,
-    tls::{ClientOptions, Provider, Session, Side, Start},
+    Backend, ClientConfig, ConnectError, ConnectionError, Endpoint, Group, Identity, KeyExchange,
+    PostQuantum, Profile, ServerConfig, Trust,
+    error::{By, ConfigError},
+    tls::{ClientAuth, KeyAlgorithm, PrivateKeyDer, Side, SignatureAlgorithm},
 };
+use hybriq_tls::{ClientOptions, Provider, Session, Start};
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair};
+
+use crate::endpoint_support::{Pair, client_config, server_config, soon};
 
 async fn connected(server: ServerConfig, client: ClientConfig) -> Pair {
     let server = Endpoint::server("127.0.0.1:0", server).unwrap();
@@ -73,7 +75,7 @@ async fn only_a_post_quantum_connection_can_be_proven() {
 #[tokio::test]
 async fn a_classical_beginning_cannot_be_proven() {
     let server = server_config();
-    let tickets = hybriq::Tickets::default();
+    let tickets = hybriq::fleet::Tickets::default();
     let classical = server.clone().tickets(tickets.clone());
     let classical = classical.key_exchange(KeyExchange::OnlyClassical);
     let endpoint = Endpoint::server("127.0.0.1:0", classical).unwrap();
@@ -214,7 +216,7 @@ fn a_file_has_the_name_of_a_profile() {
 #[test]
 fn a_provider_that_does_not_keep_to_the_profile_is_refused() {
     let (identity, trust) = ml_dsa();
-    let options = hybriq::tls::ServerOptions::new(identity.clone());
+    let options = hybriq_tls::ServerOptions::new(identity.clone());
     let strict = options.clone().profile(Profile::Cnsa2);
     let server = ServerConfig::new(identity).profile(Profile::Cnsa2);
     let server = |options| {
@@ -230,7 +232,7 @@ fn a_provider_that_does_not_keep_to_the_profile_is_refused() {
     );
     assert!(Endpoint::server("127.0.0.1:0", server(&options)).is_err());
 
-    let options = hybriq::tls::ClientOptions::new().trust(trust);
+    let options = hybriq_tls::ClientOptions::new().trust(trust);
     let provider = Backend::Rustls.client(&options).unwrap();
     let client = ClientConfig::new().profile(Profile::Asd).provider(provider);
     assert!(client.check().is_err());

@@ -4,9 +4,11 @@
 
 use crate::endpoint_support::soon;
 use hybriq::{
-    Alert, Backend, By, CertificateDer, ClientAuth, ClientConfig, ConnectError, ConnectionError,
-    Endpoint, Group, HandshakeOutcome, Identity, KeyExchange, PrivateKeyDer, Profile,
-    RefusalReason, ServerConfig, Side, Suite, Trust,
+    Backend, ClientConfig, ConnectError, ConnectionError, Endpoint, Group, Identity, KeyExchange,
+    Profile, ServerConfig, Trust,
+    error::{Alert, By},
+    stats::{HandshakeOutcome, RefusalReason},
+    tls::{CertificateDer, ClientAuth, PrivateKeyDer, Side, Suite},
 };
 use rcgen::{
     CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,

@@ -2,7 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::endpoint_support::{client, client_config, server_config, soon};
-use hybriq::{AddressValidation, Backend, Endpoint, EndpointBuilder, FleetKeys, Incoming};
+use hybriq::{
+    Backend, Endpoint, EndpointBuilder, Incoming,
+    fleet::{AddressValidation, FleetKeys},
+};
 
 fn builder() -> EndpointBuilder {
     Endpoint::builder().server(server_config())

@@ -10,12 +10,18 @@ use std::{
     },
 };
 
-use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 use hybriq::{
-    Alert, CertificateDer, CertificateRevocationListDer, ClientConfig, Endpoint, Identity,
-    MemorySessions, PeerChain, PrivateKeyDer, ServerConfig, SessionStore, SignError,
-    SignatureScheme, Signer, TlsError, Trust, Verifier, tls::rustls::library,
+    ClientConfig, Endpoint, Identity, ServerConfig, Trust,
+    error::{Alert, TlsError},
+    memory::{MemorySessions, SessionStore},
+    tls::{
+        CertificateDer, CertificateRevocationListDer, PeerChain, PrivateKeyDer, SignError,
+        SignatureScheme, Signer, Verifier,
+    },
 };
+use hybriq_tls::rustls::library;
+
+use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 
 /// A key elsewhere, played by one in memory.
 struct Module {

@@ -4,8 +4,11 @@
 
 use crate::endpoint_support::soon;
 use hybriq::{
-    Alert, Backend, CertificateDer, ClientAuth, ClientConfig, ConnectError, Endpoint, Identity,
-    PeerChain, PrivateKeyDer, ServerConfig, SignError, SignatureScheme, Signer, TlsError, Trust,
+    Backend, ClientConfig, ConnectError, Endpoint, Identity, ServerConfig, Trust,
+    error::{Alert, TlsError},
+    tls::{
+        CertificateDer, ClientAuth, PeerChain, PrivateKeyDer, SignError, SignatureScheme, Signer,
+    },
 };
 
 /// An error of the system, which names a path.

@@ -2,8 +2,9 @@
 
 use std::{net::SocketAddr, process::Command};
 
+use hybriq::{Endpoint, EndpointError, TransportConfig, error::MigrateError};
+
 use crate::endpoint_support::{Pair, client, client_config, server, server_config, soon};
-use hybriq::{Endpoint, EndpointError, MigrateError, TransportConfig};
 
 const MESSAGE: usize = 1 << 20;
 

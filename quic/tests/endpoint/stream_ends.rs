@@ -1,7 +1,8 @@
 //! Ends of streams other than by finishing, and limits that change, through the public API.
 
+use hybriq::{Endpoint, ReadError, TransportConfig, WriteError, error::ResetAtError};
+
 use crate::endpoint_support::{Pair, client_config, server_config, soon};
-use hybriq::{Endpoint, ReadError, ResetAtError, TransportConfig, WriteError};
 
 #[tokio::test]
 async fn what_is_reliable_is_read_before_the_reset() {

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use hybriq::{Endpoint, TransportConfig, transport::Priority};
+
 use crate::endpoint_support::{Pair, client_config, relay, server, soon};
-use hybriq::{Endpoint, Priority, TransportConfig};
 
 #[tokio::test]
 async fn a_writer_goes_on_when_data_is_sent_and_does_not_wait_for_acknowledgements() {

@@ -1,7 +1,8 @@
 //! Versions and key updates as an application sees them.
 
+use hybriq::{ConnectError, ConnectionError, Endpoint, TransportConfig, transport::Version};
+
 use crate::endpoint_support::{Pair, client_config, reachable, server, server_config, soon};
-use hybriq::{ConnectError, ConnectionError, Endpoint, TransportConfig, Version};
 
 fn only(version: Version) -> TransportConfig {
     TransportConfig::new().versions([version])

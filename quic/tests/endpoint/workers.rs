@@ -10,13 +10,15 @@ use std::{
     },
 };
 
-use crate::endpoint_support::{client, client_config, keep, server_config, soon};
 use hybriq::{
-    AddressValidation, CidGenerator, Connection, ConnectionError, EarlyData, Endpoint,
-    EndpointBuilder, EndpointError, Placement, QuicLb, RandomCids, ResetKey, Steering,
-    SystemRandom, Workers,
+    Connection, ConnectionError, Endpoint, EndpointBuilder, EndpointError, Workers,
+    fleet::{AddressValidation, CidGenerator, Placement, QuicLb, RandomCids, ResetKey, Steering},
+    tls::EarlyData,
+    transport::SystemRandom,
 };
 use tokio::{runtime::Runtime, task::JoinHandle};
+
+use crate::endpoint_support::{client, client_config, keep, server_config, soon};
 
 /// Enough that with random ids or ports none of four workers goes without.
 const CLIENTS: usize = 64;

@@ -17,7 +17,8 @@ use std::{
 };
 
 use hybriq::{
-    Census, ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
+    ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
+    stats::Census,
     tls::{CertificateDer, PrivateKeyDer},
 };
 use tokio::net::UdpSocket;

@@ -17,8 +17,10 @@ use std::{
 
 use endpoint_support::{client, client_config, server_config, soon};
 use hybriq::{
-    AddressValidation, Connection, Endpoint, EndpointBuilder, EndpointError, FleetKeys, Placement,
-    QuicLb, RandomCids, RestartError, SystemRandom,
+    Connection, Endpoint, EndpointBuilder, EndpointError,
+    error::RestartError,
+    fleet::{AddressValidation, FleetKeys, Placement, QuicLb, RandomCids},
+    transport::SystemRandom,
 };
 use tokio::{net::UdpSocket, sync::Notify};
 

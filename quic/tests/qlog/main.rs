@@ -20,9 +20,12 @@ use std::{
 
 use endpoint_support::{Pair, client_config, server_config, soon};
 use hybriq::{
-    ClientConfig, Continuity, Endpoint, Group, KeyExchange, Side, TransportConfig,
+    ClientConfig, Endpoint, Group, KeyExchange, TransportConfig,
+    memory::Continuity,
     qlog::{Qlog, QlogBuilder, Schema},
+    tls::Side,
 };
+
 use reader::Log;
 
 /// An empty directory for one test.

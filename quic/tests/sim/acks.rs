@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{AckFrequency, TransportConfig, tls::Side};
+use hybriq::{TransportConfig, tls::Side, transport::AckFrequency};
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::streams::{Direction, StreamEvent, StreamId},

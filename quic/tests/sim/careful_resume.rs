@@ -6,7 +6,9 @@ use std::{
 };
 
 use hybriq::{
-    CarefulResume, Congestion, Direction, SavedPath, StreamId, TransportConfig, tls::Backend,
+    Backend, Direction, StreamId, TransportConfig,
+    memory::{CarefulResume, SavedPath},
+    transport::Congestion,
 };
 use hybriq_proto::{
     connection::{Connection, Event},

@@ -1,6 +1,10 @@
 //! Connection ids of every length and origin, changed and used up (RFC 9000 §5.1).
 
-use hybriq::{Direction, QuicLb, RandomCids, SystemRandom};
+use hybriq::{
+    Direction,
+    fleet::{QuicLb, RandomCids},
+    transport::SystemRandom,
+};
 use hybriq_proto::owners::cids::ZeroLength;
 use hybriq_sim::{Ask, Idle, Network, World, ms, one_in};
 
@@ -19,7 +23,7 @@ fn exchange(network: Network, set_up: impl Fn(&mut World)) -> World {
     world
 }
 
-fn server_cids(world: &mut World, generator: impl hybriq::CidGenerator + 'static) {
+fn server_cids(world: &mut World, generator: impl hybriq::fleet::CidGenerator + 'static) {
     let generator = std::sync::Arc::new(generator);
     world
         .server_mut()
@@ -34,7 +38,7 @@ fn ids_of_every_length_lead_to_their_connection() {
             server_cids(world, RandomCids::of_len(len as usize));
             world.set_client_cids(RandomCids::of_len(28 - len as usize));
         });
-        let mut records = world.trace().sent(hybriq::Side::Client);
+        let mut records = world.trace().sent(hybriq::tls::Side::Client);
         let first = records.next().unwrap();
         assert_eq!(first.packets[0].scid.len(), len as usize);
         assert_eq!(first.packets[0].dcid.len(), 28 - len as usize);
@@ -59,7 +63,7 @@ fn ids_that_a_balancer_can_read_lead_to_their_connection() {
             };
             server_cids(world, config.unwrap());
         });
-        let mut records = world.trace().sent(hybriq::Side::Client);
+        let mut records = world.trace().sent(hybriq::tls::Side::Client);
         let scid = records.next().unwrap().packets[0].scid;
         assert_eq!(scid.as_bytes()[0], 2 << 5 | (scid.len() - 1) as u8);
         assert_eq!(scid.as_bytes()[1..].starts_with(&id), key.is_none());
@@ -71,7 +75,11 @@ fn a_client_may_do_without_ids() {
     for seed in 0..20 {
         let network = plain(seed).loss(one_in(10)).reorder(one_in(10), ms(10));
         let world = exchange(network, |world| world.set_client_cids(ZeroLength));
-        let first = world.trace().sent(hybriq::Side::Client).next().unwrap();
+        let first = world
+            .trace()
+            .sent(hybriq::tls::Side::Client)
+            .next()
+            .unwrap();
         assert!(first.packets[0].dcid.is_empty());
     }
 }

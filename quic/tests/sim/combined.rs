@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{EarlyData, MigrateError, TransportConfig, Version};
+use hybriq::{TransportConfig, error::MigrateError, tls::EarlyData, transport::Version};
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use hybriq::{
-    AddressProof, FirstFlight, Group,
-    tls::{
-        Backend, CertificateCompression, CertificateDer, ClientOptions, Identity, KeyExchange,
-        PrivateKeyDer, ServerOptions, Trust,
-    },
+    Backend, Group, Identity, KeyExchange, Trust,
+    stats::{AddressProof, FirstFlight},
+    tls::{CertificateCompression, CertificateDer, PrivateKeyDer},
 };
 use hybriq_proto::endpoint::Setup;
+use hybriq_tls::{ClientOptions, ServerOptions};
 use rcgen::{
     BasicConstraints, CertificateParams, CrlDistributionPoint, DnType, ExtendedKeyUsagePurpose,
     IsCa, Issuer, KeyPair, KeyUsagePurpose, RsaKeySize, SignatureAlgorithm,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hybriq::{
+use hybriq::transport::{
     Congestion,
     congestion::{Acked, Controller, Lost, Marked, Phase},
 };

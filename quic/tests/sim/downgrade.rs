@@ -8,9 +8,11 @@ use std::{
 };
 
 use hybriq::{
-    Alert, Backend, By, ClientConfig, Code, ConnectionError, Continuity, Downgrade, Group,
-    Identity, KeyExchange, MemoryOrigins, OriginRecord, OriginStore, PrivateKeyDer, ServerConfig,
-    Tickets, Trust,
+    Backend, ClientConfig, ConnectionError, Group, Identity, KeyExchange, ServerConfig, Trust,
+    error::{Alert, By, Code},
+    fleet::Tickets,
+    memory::{Continuity, Downgrade, MemoryOrigins, OriginRecord, OriginStore},
+    tls::PrivateKeyDer,
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Answer, Ask, Echo, Peer, Progress, World, ms};
@@ -34,8 +36,8 @@ fn now() -> SystemTime {
 const ORIGIN: &str = "localhost:4433";
 
 /// A certificate of ML-DSA and one of ECDSA, both signed by themselves.
-fn identities() -> &'static [(Identity, hybriq::CertificateDer<'static>); 2] {
-    static MADE: OnceLock<[(Identity, hybriq::CertificateDer<'static>); 2]> = OnceLock::new();
+fn identities() -> &'static [(Identity, hybriq::tls::CertificateDer<'static>); 2] {
+    static MADE: OnceLock<[(Identity, hybriq::tls::CertificateDer<'static>); 2]> = OnceLock::new();
     MADE.get_or_init(|| {
         [&rcgen::PKCS_ML_DSA_44, &rcgen::PKCS_ECDSA_P256_SHA256].map(|algorithm| {
             let key = KeyPair::generate_for(algorithm).unwrap();
@@ -342,7 +344,7 @@ fn a_classical_group_behind_0_rtt_data_is_caught() {
             assert!(downgrade.group.is_some());
         } else {
             let handshake = peer.handshake.as_ref().unwrap();
-            assert_eq!(handshake.early_data, hybriq::EarlyData::Accepted);
+            assert_eq!(handshake.early_data, hybriq::tls::EarlyData::Accepted);
             assert!(handshake.downgrade.unwrap().group.is_some());
         }
     }

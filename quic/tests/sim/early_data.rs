@@ -7,8 +7,10 @@ use std::{
 };
 
 use hybriq::{
-    AddressValidation, EarlyData, TokenKeys, Version,
-    tls::{Group, KeyExchange, Side, Tickets},
+    Group, KeyExchange,
+    fleet::{AddressValidation, Tickets, TokenKeys},
+    tls::{EarlyData, Side},
+    transport::Version,
 };
 use hybriq_proto::{
     connection::{Connection, Event},
@@ -469,7 +471,7 @@ fn early_data_of_another_version_is_refused_and_stays_in_its_version() {
         // The client learned another version since it got its ticket, and the server moves to that.
         let learned = |client: &Setup| Setup {
             provider: client.provider.clone(),
-            transport: Arc::new(transport().early_data(hybriq::tls::EarlyDataPolicy::On)),
+            transport: Arc::new(transport().early_data(hybriq_tls::EarlyDataPolicy::On)),
         };
         let (client, server) = early_pair(transport().versions([Version::V1]), transport());
         let node = Of(SECOND, DropNth::new(lost));

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hybriq::{EcnState, TransportConfig, tls::Side};
+use hybriq::{TransportConfig, stats::EcnState, tls::Side};
 use hybriq_proto::wire::udp::Ecn;
 use hybriq_sim::{Ask, Bandwidth, Mangle, Marking, Network, Overtake, Progress, World, ms, one_in};
 

@@ -7,11 +7,14 @@ use std::{
 };
 
 use hybriq::{
-    By, Side, TransportConfig, Version,
+    TransportConfig,
+    error::By,
     events::{
         Change, ConnectionState, DropTrigger, Event, KeyLevel, LossTimer, LossTrigger, Meta,
         PacketKind, PathAddresses, Sampler, Subscriber, TimerKind,
     },
+    tls::Side,
+    transport::Version,
 };
 use hybriq_proto::wire::packet::Cid;
 use hybriq_sim::{Ask, Network, ms, one_in};

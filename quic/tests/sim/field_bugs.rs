@@ -2,10 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hybriq::{
-    ConnectionError,
-    tls::{Group, Side},
-};
+use hybriq::{ConnectionError, Group, tls::Side};
 use hybriq_proto::wire::{
     error::Code,
     limits::{PARTIAL_HELLO_LIFETIME, PARTIAL_HELLOS},

@@ -1,6 +1,6 @@
 //! The first datagrams of a post-quantum handshake on the wire.
 
-use hybriq::tls::{Backend, Group, KeyExchange, Side};
+use hybriq::{Backend, Group, KeyExchange, tls::Side};
 use hybriq_proto::wire::packet::{Cid, PacketNumber};
 use hybriq_sim::{
     Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join, ms,

@@ -6,14 +6,15 @@ use std::{
 };
 
 use hybriq::{
-    AddressProof, AddressValidation, FirstFlight, FlightLimit, MemoryTokenStore, TokenKeys,
-    tls::{
-        Backend, CertificateCompression, CertificateDer, ChainChoice, ClientAuth, ClientOptions,
-        Group, Identity, KeyExchange, PrivateKeyDer, Provider, ServerOptions, Side, Trust,
-    },
+    Backend, Group, Identity, KeyExchange, Trust,
+    fleet::{AddressValidation, TokenKeys},
+    memory::MemoryTokenStore,
+    stats::{AddressProof, FirstFlight, FlightLimit},
+    tls::{CertificateCompression, CertificateDer, ChainChoice, ClientAuth, PrivateKeyDer, Side},
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Answer, Ask, Echo, PacketKind, Progress, Record, World};
+use hybriq_tls::{ClientOptions, Provider, ServerOptions};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, RsaKeySize};
 
 use crate::support::{LIMIT, RTT, check, only, plain, transport};

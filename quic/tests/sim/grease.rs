@@ -1,6 +1,6 @@
 //! The QUIC bit that nothing may rely on (RFC 9287).
 
-use hybriq::{Side, TransportConfig};
+use hybriq::{TransportConfig, tls::Side};
 use hybriq_sim::{Ask, PacketKind, World, one_in};
 
 use crate::support::{LIMIT, check, client_with, plain, server_with, transport, world};

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use Group as G;
 use hybriq::{
-    Backend, CertificateDer, ClientConfig, Group, Identity, KeyExchange, MemoryOrigins,
-    OriginStore, PrivateKeyDer, Profile, ServerConfig, SupportedGroups, Trust,
+    Backend, ClientConfig, Group, Identity, KeyExchange, Profile, ServerConfig, Trust,
+    memory::{MemoryOrigins, OriginStore},
+    tls::{CertificateDer, PrivateKeyDer, SupportedGroups},
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Answer, Ask, Echo, Progress, World};
 
 use crate::support::{LIMIT, plain, transport};
-
-use Group as G;
 
 fn identity() -> &'static (Identity, CertificateDer<'static>) {
     static MADE: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::tls::{Backend, Group, KeyExchange, Side};
+use hybriq::{Backend, Group, KeyExchange, tls::Side};
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{DropNth, Network, World, adversary, ms, one_in};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::{ConnectionError, Side, TransportConfig};
+use hybriq::{ConnectionError, TransportConfig, tls::Side};
 use hybriq_sim::{Idle, World, one_in};
 
 use crate::support::{LIMIT, RTT, client_with, plain, server_with, transport};

@@ -1,6 +1,6 @@
 //! Key updates in the middle of everything else (RFC 9001 §6).
 
-use hybriq::{TransportConfig, Version, tls::Backend};
+use hybriq::{Backend, TransportConfig, transport::Version};
 use hybriq_sim::{Ask, Network, Peer, Progress, World, ms, one_in};
 
 use crate::support::{LIMIT, check, client_with, pair, server_with, transport, world};

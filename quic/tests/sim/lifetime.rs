@@ -9,10 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{
-    By, ConnectionError,
-    tls::{Backend, Group, KeyExchange, Side},
-};
+use hybriq::{Backend, ConnectionError, Group, KeyExchange, error::By, tls::Side};
 use hybriq_proto::{
     connection::{Connection, Event},
     endpoint::Setup,

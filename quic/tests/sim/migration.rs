@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hybriq::{EarlyData, MigrateError};
+use hybriq::{error::MigrateError, tls::EarlyData};
 use hybriq_proto::endpoint::{Local, SocketId};
 use hybriq_sim::{Ask, Network, Progress, Stage, World, ms, one_in, per_mille};
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use hybriq::{
-    AddressValidation, MemoryTokenStore, TokenKeys,
-    tls::{Backend, CertificateDer, Group, Identity, PrivateKeyDer, Side},
+    Backend, Group, Identity,
+    fleet::{AddressValidation, TokenKeys},
+    memory::MemoryTokenStore,
+    tls::{CertificateDer, PrivateKeyDer, Side},
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Ask, PacketKind, Progress, World};

@@ -3,7 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{ConnectionStats, PathStats, TransportConfig, tls::Side};
+use hybriq::{
+    TransportConfig,
+    stats::{ConnectionStats, PathStats},
+    tls::Side,
+};
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::streams::{Direction, StreamEvent, StreamId, Streams},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::{Congestion, tls::Side};
+use hybriq::{tls::Side, transport::Congestion};
 use hybriq_sim::{
     DualQueue, LinkReport, LinkStats, Network,
     flow::{FlowSetup, Flows},

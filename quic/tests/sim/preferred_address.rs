@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use hybriq::{MigrateError, TransportConfig};
+use hybriq::{TransportConfig, error::MigrateError};
 use hybriq_sim::{Network, SERVER_ADDRESS, Stage, World, ms, per_mille};
 
 use crate::{

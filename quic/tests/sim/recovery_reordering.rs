@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::ConnectionStats;
+use hybriq::stats::ConnectionStats;
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::streams::{Direction, StreamEvent},

@@ -3,8 +3,10 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use hybriq::{
-    AddressValidation, MemoryTokenStore, TokenKeys,
-    tls::{Backend, KeyExchange, Side},
+    Backend, KeyExchange,
+    fleet::{AddressValidation, TokenKeys},
+    memory::MemoryTokenStore,
+    tls::Side,
 };
 use hybriq_proto::{
     endpoint::Setup,

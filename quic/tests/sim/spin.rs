@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::Side;
+use hybriq::tls::Side;
 use hybriq_sim::{Ask, PacketKind, World, ms};
 
 use crate::support::{LIMIT, RTT, check, client_with, plain, server_with, transport, world};

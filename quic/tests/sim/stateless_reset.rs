@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hybriq::{ConnectionError, Direction, ResetKey, Side};
+use hybriq::{ConnectionError, Direction, fleet::ResetKey, tls::Side};
 use hybriq_proto::endpoint::StatelessReset;
 use hybriq_sim::{Datagram, Idle, Network, PacketKind, SERVER_ADDRESS, World, ms, one_in};
 

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use hybriq::Priority;
+use hybriq::transport::Priority;
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},

@@ -6,14 +6,15 @@ use std::{
 };
 
 use hybriq::{
-    By, ConnectionError, KnownVersions, TransportConfig,
-    tls::{
-        Backend, CertificateDer, ClientOptions, EarlyDataPolicy, Group, Identity, KeyExchange,
-        PrivateKeyDer, ServerOptions, Tickets, Trust,
-    },
+    Backend, ConnectionError, Group, Identity, KeyExchange, TransportConfig, Trust,
+    error::By,
+    fleet::Tickets,
+    memory::KnownVersions,
+    tls::{CertificateDer, PrivateKeyDer},
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{App, Ask, Network, Progress, World, ms};
+use hybriq_tls::{ClientOptions, EarlyDataPolicy, ServerOptions};
 
 /// One way across the network of most scenarios.
 pub(crate) const DELAY: Duration = ms(50);
@@ -64,7 +65,7 @@ pub(crate) fn transport() -> TransportConfig {
         .handshake_timeout(Duration::from_secs(60))
 }
 
-fn setup(provider: Arc<dyn hybriq::tls::Provider>, transport: TransportConfig) -> Setup {
+fn setup(provider: Arc<dyn hybriq_tls::Provider>, transport: TransportConfig) -> Setup {
     Setup {
         provider,
         transport: Arc::new(transport),

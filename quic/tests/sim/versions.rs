@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use hybriq::{
-    By, Code, ConnectionError, TransportConfig, Version,
-    tls::{Backend, ConfigError, Group, KeyExchange, Provider, Session, Side, Start},
+    Backend, ConnectionError, Group, KeyExchange, TransportConfig,
+    error::{By, Code, ConfigError},
+    tls::Side,
+    transport::Version,
 };
 use hybriq_proto::{
     endpoint::Setup,
@@ -14,6 +16,7 @@ use hybriq_sim::{
     Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node, PacketKind,
     Raw, Record, Recut, SERVER_ADDRESS, World, adversary, ms, packets,
 };
+use hybriq_tls::{Provider, Session, Start};
 
 use crate::support::{
     LIMIT, PTO, RTT, answered_after, check, client, client_with, exchange, pair, plain,

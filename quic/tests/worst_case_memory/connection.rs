@@ -10,8 +10,9 @@ use std::{
 };
 
 use hybriq::{
-    Identity, ServerConfig, TransportConfig, WorstCaseMemory,
-    tls::{Backend, CertificateDer, ClientOptions, PrivateKeyDer, Trust},
+    Backend, Identity, ServerConfig, TransportConfig, Trust,
+    stats::WorstCaseMemory,
+    tls::{CertificateDer, PrivateKeyDer},
 };
 use hybriq_proto::{
     endpoint::Setup,
@@ -23,6 +24,7 @@ use hybriq_proto::{
     },
 };
 use hybriq_sim::{Answer, Datagram, Forge, Idle, Network, SERVER_ADDRESS, World, ms};
+use hybriq_tls::ClientOptions;
 use hybriq_tls::Side;
 
 use super::{allocated, reaches, since};
@@ -180,7 +182,7 @@ fn received_data_reaches_its_worst_case() {
 #[test]
 fn datagrams_reach_their_worst_case() {
     for bytes in [64 * 1024, 512 * 1024] {
-        let datagrams = hybriq::DatagramConfig::new()
+        let datagrams = hybriq::transport::DatagramConfig::new()
             .receive_buffer(bytes)
             .send_queue(0);
         let (mut peer, worst) = Peer::new(TransportConfig::new().datagrams(datagrams));

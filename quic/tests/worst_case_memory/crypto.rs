@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use hybriq::{
-    TransportConfig,
-    tls::{Backend, ClientOptions},
-};
+use hybriq::{Backend, TransportConfig};
 use hybriq_proto::{
     connection::Connection,
     endpoint::{Endpoint, Routed, Setup, Slot},
@@ -15,6 +12,7 @@ use hybriq_proto::{
     },
 };
 use hybriq_sim::{InitialFrame, SeededRandom, build_initial, join, open_initials};
+use hybriq_tls::ClientOptions;
 use hybriq_tls::Side;
 
 use super::{

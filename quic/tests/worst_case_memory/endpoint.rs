@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
-use hybriq::{Identity, ServerConfig, TransportConfig, WorstCaseMemory, tls::PrivateKeyDer};
+use hybriq::{Identity, ServerConfig, TransportConfig, stats::WorstCaseMemory, tls::PrivateKeyDer};
 use hybriq_proto::{
     config::AddressValidation,
     endpoint::{Arrival, Endpoint, Incoming, Local, Routed, SpentTokens, TokenRecord as _},

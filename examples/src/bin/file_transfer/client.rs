@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use hybriq::{Congestion, ConnectError, Connection, Endpoint, PostQuantum};
+use hybriq::{ConnectError, Connection, Endpoint, PostQuantum, transport::Congestion};
 use tokio::task::spawn_blocking;
 
 use crate::{

@@ -7,8 +7,11 @@ use std::{
 };
 
 use hybriq::{
-    Alert, ClientAuth, ClientConfig, Congestion, Connection, Endpoint, KeyExchange, PeerChain,
-    PostQuantum, ServerConfig, TlsError, TransportConfig, Trust, Verifier,
+    ClientConfig, Connection, Endpoint, KeyExchange, PostQuantum, ServerConfig, TransportConfig,
+    Trust,
+    error::{Alert, TlsError},
+    tls::{ClientAuth, PeerChain, Verifier},
+    transport::Congestion,
 };
 
 use crate::{

@@ -3,8 +3,8 @@
 use std::{io, path::PathBuf, process::ExitCode};
 
 use hybriq::{
-    Alert, ConfigErrors, ConnectError, ConnectionError, EndpointError, NotPostQuantum, Printable,
-    ReadError, WriteError,
+    ConnectError, ConnectionError, EndpointError, ReadError, WriteError,
+    error::{Alert, ConfigErrors, NotPostQuantum, Printable},
 };
 
 use crate::{

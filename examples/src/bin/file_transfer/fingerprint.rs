@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64ct::{Base64Unpadded, Encoding as _};
 use hybriq::tls::rustls::library::server::ParsedCertificate;
-use hybriq::{CertificateAlgorithms, CertificateDer, KeyAlgorithm};
+use hybriq::tls::{CertificateAlgorithms, CertificateDer, KeyAlgorithm};
 
 /// SHA-256 of an ML-DSA-65 public key, written as SSH writes the fingerprints of its keys.
 #[derive(Clone, Copy, PartialEq, Eq)]

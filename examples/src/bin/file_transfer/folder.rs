@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hybriq::{ConfigError, Identity};
+use hybriq::{Identity, error::ConfigError};
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ML_DSA_65};
 
 use crate::{

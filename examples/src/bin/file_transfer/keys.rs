@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hybriq::Printable;
+use hybriq::error::Printable;
 
 use crate::fingerprint::Fingerprint;
 

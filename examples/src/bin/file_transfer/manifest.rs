@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hybriq::Printable;
+use hybriq::error::Printable;
 use serde::{Deserialize, Serialize};
 
 use crate::{

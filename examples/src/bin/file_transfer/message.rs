@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use hybriq::{Printable, RecvStream, SendStream};
+use hybriq::{RecvStream, SendStream, error::Printable};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{

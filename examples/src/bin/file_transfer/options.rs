@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hybriq::Congestion;
+use hybriq::transport::Congestion;
 
 use crate::{
     endpoint::{First, MAX_STREAMS},

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use hybriq::Printable;
+use hybriq::error::Printable;
 
 /// Name of the folder for unfinished files, which no path may contain.
 pub(crate) const WORK: &str = ".hybriq-transfer";

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use hybriq::{Congestion, Connection, Endpoint, Incoming, PostQuantum};
+use hybriq::{Connection, Endpoint, Incoming, PostQuantum, transport::Congestion};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::{

@@ -6,7 +6,7 @@ mod origins;
 use std::path::PathBuf;
 
 use clap::Parser;
-use hybriq::{ClientConfig, Connection, Continuity, Endpoint, KeyLog};
+use hybriq::{ClientConfig, Connection, Endpoint, memory::Continuity, tls::KeyLog};
 use hybriq_examples::{Failure, policy};
 
 use origins::Origins;

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
-use hybriq::MemoryOrigins;
+use hybriq::memory::MemoryOrigins;
 use hybriq_examples::Failure;
 
 /// What is known about servers, kept in a file from run to run.

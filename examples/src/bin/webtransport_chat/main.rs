@@ -4,7 +4,11 @@
 //! A name and its welcome are a bidirectional stream, each message is a unidirectional one, and who is
 //! typing comes in datagrams.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration, time::SystemTime};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::{
@@ -14,7 +18,11 @@ use axum::{
     routing::{any, get},
 };
 use clap::Parser;
-use hybriq::{CertificateDer, Identity, Printable, PrivateKeyDer, ServerConfig};
+use hybriq::{
+    Identity, ServerConfig,
+    error::Printable,
+    tls::{CertificateDer, PrivateKeyDer},
+};
 use hybriq_examples::Failure;
 use hybriq_http::webtransport::{Limits, Session, StreamError, WebTransport};
 use hybriq_http::{Peer, Server};

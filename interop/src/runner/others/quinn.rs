@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use hybriq::Printable;
+use hybriq::error::Printable;
 use hybriq_netbench::stacks;
 use quinn::{
     Connection, Endpoint, IdleTimeout, TransportConfig,

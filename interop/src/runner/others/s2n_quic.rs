@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use hybriq::{Group, Printable};
+use hybriq::{Group, error::Printable};
 use s2n_quic::{
     Client, Server,
     client::Connect,

@@ -5,16 +5,23 @@ mod openssl;
 
 use std::sync::Arc;
 
-use hybriq::tls::{ClientAuth, ClientOptions, Provider, ServerOptions, SignatureScheme};
+use hybriq::tls::{ClientAuth, SignatureScheme};
 use hybriq::{Backend, Group, Identity, KeyExchange, Trust};
+use hybriq_tls::{ClientOptions, Provider, ServerOptions};
 use serde::{Deserialize, Serialize};
 
-use super::loopback::{Connected, connect};
-use super::{Mode, Outcome, Plan, measure, plan::SUITES};
-use crate::Failure;
-use crate::axes::Certificate;
-use crate::certificates::{self, Wanted};
-use crate::drivers::Certificates;
+use super::{
+    Mode, Outcome, Plan,
+    loopback::{Connected, connect},
+    measure,
+    plan::SUITES,
+};
+use crate::{
+    Failure,
+    axes::Certificate,
+    certificates::{self, Wanted},
+    drivers::Certificates,
+};
 
 const ALPN: [&str; 1] = ["netbench"];
 

@@ -2,7 +2,7 @@
 //! accepts any more.
 
 use hybriq::Group;
-use hybriq::tls::rustls::CryptoProvider;
+use hybriq_tls::rustls::CryptoProvider;
 use rustls::crypto::aws_lc_rs::kx_group;
 use rustls::crypto::{ActiveKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;

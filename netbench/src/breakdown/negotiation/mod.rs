@@ -5,15 +5,12 @@ mod drafts;
 
 use std::sync::Arc;
 
-use hybriq::tls::{ClientOptions, Provider, ServerOptions, rustls};
 use hybriq::{Backend, Group, Identity, KeyExchange, Trust};
+use hybriq_tls::{ClientOptions, Provider, ServerOptions, rustls};
 use serde::{Deserialize, Serialize};
 
 use super::loopback::{Connected, connect};
-use crate::Failure;
-use crate::axes::Certificate;
-use crate::certificates;
-
+use crate::{Failure, axes::Certificate, certificates};
 use drafts::Shares;
 
 const ALPN: [&str; 1] = ["netbench"];

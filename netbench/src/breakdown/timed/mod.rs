@@ -4,12 +4,12 @@ mod groups;
 mod schedule;
 mod signatures;
 
+use hybriq_tls::rustls::CryptoProvider;
+
 pub(super) use groups::{forget_ahead, make_ahead};
 
-use hybriq::tls::rustls::CryptoProvider;
-
 /// Returns a provider that times every operation of another, for
-/// [`hybriq::tls::rustls::Client::with_crypto`] and the server's.
+/// [`hybriq_tls::rustls::Client::with_crypto`] and the server's.
 pub(super) fn crypto(plain: CryptoProvider) -> CryptoProvider {
     CryptoProvider {
         cipher_suites: plain

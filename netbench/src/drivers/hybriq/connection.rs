@@ -1,16 +1,18 @@
 //! Connections of hybriq as scripts use them.
 
-use std::cell::{Cell, OnceCell};
-use std::pin::pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::{
+    cell::{Cell, OnceCell},
+    pin::pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
 use hybriq::{
-    ConnectError, ConnectionError, EarlyConnection, EarlyData, EarlyError, ReadError, RecvStream,
-    SendDatagramError, SendStream, WriteError,
+    ConnectError, ConnectionError, EarlyConnection, ReadError, RecvStream, SendStream, WriteError,
+    error::{EarlyError, SendDatagramError},
+    tls::EarlyData,
 };
-
 use tokio::sync::watch;
 
 use super::super::{

@@ -5,20 +5,16 @@ mod http;
 mod seat;
 mod tls;
 
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::time::Duration;
+use std::{net::SocketAddr, rc::Rc, time::Duration};
 
-use hybriq::congestion::Congestion;
-use hybriq::{Endpoint, Incoming, Placement, TransportConfig};
+use hybriq::transport::congestion::Congestion;
+use hybriq::{Endpoint, Incoming, TransportConfig, fleet::Placement};
 
 use super::{
     Accepting, Answer, Attempt, Connection, Connector, Driver, Handover, Listener, Role, Setup,
     Streams, Traffic, Transport, udp::any_port,
 };
-use crate::Failure;
-use crate::axes::Cell;
-use crate::outcome::Failed;
+use crate::{Failure, axes::Cell, outcome::Failed};
 use connection::Opened;
 
 pub(super) struct Hybriq;

@@ -45,7 +45,7 @@ pub enum Ended {
 
 impl Ended {
     fn of(quic: &::quiche::Connection) -> Self {
-        use hybriq::By;
+        use hybriq::error::By;
         let (by, error) = match (quic.peer_error(), quic.local_error()) {
             (Some(error), _) => (By::Peer, error),
             (None, Some(error)) => (By::Local, error),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hybriq::Priority;
+use hybriq::transport::Priority;
 use web_transport_trait as traits;
 
 use super::{RecvStream, SendStream, Session, SessionError, StreamError};

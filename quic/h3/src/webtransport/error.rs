@@ -1,6 +1,6 @@
 //! Errors of sessions and their streams.
 
-use hybriq::{ConnectionError, SendDatagramError};
+use hybriq::{ConnectionError, error::SendDatagramError};
 
 /// Error of a session: its end, or a datagram that cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use h3::quic::StreamId;
-use hybriq::{Connection, proto::stats::census::Census};
+use hybriq::{Connection, stats::Census};
 use tokio::sync::oneshot;
 
 use super::{
@@ -112,7 +112,7 @@ impl Sessions {
 
     /// Counts what is held for the sessions, table by table. A connection whose sessions are over, with the
     /// streams of their requests, holds nothing but the numbers of the last 64, which [may
-    /// grow](hybriq::proto::stats::census::MAY_GROW).
+    /// grow](hybriq::stats::MAY_GROW).
     pub fn census(&self, census: &mut Census) {
         let table = self.lock();
         let mut open = Vec::new();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{Connection, StreamId, proto::stats::census::Census};
+use hybriq::{Connection, StreamId, stats::Census};
 use tokio::sync::Notify;
 
 use super::{SessionError, capsule::Capsule, code::SESSION_GONE, inbox::Inbox};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{Priority, ReadError, StreamId, WriteError};
+use hybriq::{ReadError, StreamId, WriteError, transport::Priority};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{

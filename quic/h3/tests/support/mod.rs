@@ -8,7 +8,7 @@
 
 use std::{sync::OnceLock, time::Duration};
 
-use hybriq::{CertificateDer, PrivateKeyDer};
+use hybriq::tls::{CertificateDer, PrivateKeyDer};
 use hybriq::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust};
 
 /// A self-signed certificate for `localhost` and its key, made once per process.

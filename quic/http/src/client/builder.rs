@@ -1,8 +1,14 @@
 //! Settings of clients.
 
-use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, sync::Mutex, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use hybriq::{ClientConfig, ConfigError};
+use hybriq::{ClientConfig, error::ConfigError};
 use tokio_rustls::TlsConnector;
 
 use super::{

@@ -11,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use hybriq::{ClientConfig, ConnectError, EarlyConnection, EarlyData, Endpoint, EndpointError};
+use hybriq::{
+    ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError, tls::EarlyData,
+};
 use tokio::{sync::watch, time::Instant};
 
 use super::{

@@ -25,7 +25,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Empty;
-use hybriq::{Census, ClientConfig, ConfigError};
+use hybriq::{ClientConfig, error::ConfigError, stats::Census};
 use tower_service::Service;
 
 pub use self::{

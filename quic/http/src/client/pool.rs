@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, header::ALT_SVC};
-use hybriq::Census;
+use hybriq::stats::Census;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,

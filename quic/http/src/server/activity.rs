@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Buf as _;
 use http_body::{Body, Frame, SizeHint};
-use hybriq::Census;
+use hybriq::stats::Census;
 use pin_project_lite::pin_project;
 
 use super::{

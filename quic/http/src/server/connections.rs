@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use hybriq::Census;
+use hybriq::stats::Census;
 use tokio::sync::watch;
 
 /// Counts connections that are served, and what belongs to them. Clones count the same ones.

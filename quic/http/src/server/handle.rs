@@ -7,7 +7,8 @@ use std::{
 };
 
 use http::HeaderValue;
-use hybriq::{Census, Endpoint, EndpointError, ServerConfig, tls::rustls::TcpServer};
+use hybriq::tls::rustls::TcpServer;
+use hybriq::{Endpoint, EndpointError, ServerConfig, stats::Census};
 use tokio::sync::{Semaphore, watch};
 
 use super::{

@@ -29,12 +29,11 @@ use std::{
 };
 
 use http::{Request, Response};
-use hybriq::{ConfigError, EndpointBuilder, EndpointError, ServerConfig};
+use hybriq::{EndpointBuilder, EndpointError, ServerConfig, error::ConfigError};
 use tower_service::Service;
 
 use self::{app::Tower, handle::Shared};
 use crate::{Body, Limits, webtransport};
-
 pub use handle::Handle;
 pub use worst_case::WorstCaseMemory;
 

@@ -10,7 +10,9 @@ use std::{
 };
 
 use h3::error::Code;
-use hybriq::{Blocked, Census, Connection, Direction, EarlyConnection, Side, StreamId};
+use hybriq::{
+    Connection, Direction, EarlyConnection, StreamId, stats::Census, tls::Side, transport::Blocked,
+};
 use hybriq_h3::{EarlyRequests, Protocols, Requests, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 

@@ -76,7 +76,7 @@ const SESSION: u64 = 8 << 10;
 pub struct WorstCaseMemory {
     /// Memory of the transport of QUIC. Bodies over HTTP/3 that are not read, and responses that are not
     /// acknowledged, are in it.
-    pub transport: hybriq::WorstCaseMemory,
+    pub transport: hybriq::stats::WorstCaseMemory,
     /// Bytes of the state of HTTP/3, for each connection over QUIC.
     pub http3: u64,
     /// Bytes of the requests that a connection of HTTP/3 may have at once: their tasks, their fields as a map,

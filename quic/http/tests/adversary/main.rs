@@ -15,7 +15,7 @@ mod support;
 
 use std::{panic, time::Duration};
 
-use hybriq::{Census, TransportConfig};
+use hybriq::{TransportConfig, stats::Census};
 use hybriq_http::{Http3, Limits, Server, webtransport};
 use hybriq_sim::Rng;
 

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use http::{Method, StatusCode, Uri, Version};
-use hybriq::{ClientAuth, Identity, KeyExchange, Trust};
+use hybriq::{Identity, KeyExchange, Trust, tls::ClientAuth};
 use hybriq_http::{Client, ClientError, Http3, Server};
 
 use crate::{

@@ -8,13 +8,15 @@ use axum::{
     routing::{get, post},
 };
 use base64ct::{Base64, Encoding as _};
-use hybriq::{CertificateCompression, TransportConfig};
+use hybriq::{TransportConfig, tls::CertificateCompression};
 use hybriq_http::Server;
 use tokio::{process::Command, sync::mpsc};
 
 use super::{
-    Answer, Files, POST_QUANTUM, cases, certificates::Certificates, check, installed, sha256_bytes,
-    support, support::soon,
+    Answer, Files, POST_QUANTUM, cases,
+    certificates::Certificates,
+    check, installed, sha256_bytes,
+    support::{self, soon},
 };
 
 const PAGE: &str = include_str!("page.html");

@@ -8,8 +8,8 @@ use std::{
 };
 
 use hybriq::{
-    CertificateCompression,
     events::{Event, Meta, PacketKind, Sampler, Subscriber},
+    tls::CertificateCompression,
 };
 use hybriq_proto::wire::frame::Frame;
 

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use hybriq::{
-    Backend, ClientConfig, Endpoint, Identity, KeyAlgorithm, ServerConfig, Trust, tls::ClientAuth,
+    Backend, ClientConfig, Endpoint, Identity, ServerConfig, Trust,
+    tls::{ClientAuth, KeyAlgorithm},
 };
 use hybriq_http::{Client, Http3};
 use rcgen::{

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, ops::Range};
 
 use h3::error::Code;
-use hybriq::{Census, ReadError};
+use hybriq::{ReadError, stats::Census};
 use hybriq_h3::Payload;
 
 use crate::{

@@ -27,7 +27,7 @@ use std::{
 use axum::{Router, body::Body, http::StatusCode, routing::any};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use hybriq::{Census, ClientConfig, ServerConfig, TransportConfig};
+use hybriq::{ClientConfig, ServerConfig, TransportConfig, stats::Census};
 use hybriq_http::{Limits, Server};
 use hybriq_sim::heap;
 

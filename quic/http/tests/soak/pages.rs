@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, sync::Mutex};
 
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
-use hybriq::Census;
+use hybriq::stats::Census;
 use hybriq_http::{Body, Client, Http3};
 
 use crate::{IDLE, LONG, client_config, each, silent, support::soon};

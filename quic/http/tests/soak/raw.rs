@@ -3,7 +3,7 @@
 use std::{ops::Range, time::Duration};
 
 use bytes::Bytes;
-use hybriq::{Census, Connection, Endpoint, RecvStream, SendStream};
+use hybriq::{Connection, Endpoint, RecvStream, SendStream, stats::Census};
 use tokio::time::timeout;
 
 use crate::{LONG, beside_datagrams, client_config, server_config, support::soon};

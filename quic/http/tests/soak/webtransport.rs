@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Range, time::Duration};
 
 use axum::Extension;
 use http::{Request, StatusCode};
-use hybriq::{Census, Endpoint};
+use hybriq::{Endpoint, stats::Census};
 use hybriq_http::webtransport::{self, RecvStream, SendStream, Session, StreamError, WebTransport};
 use tokio::time::timeout;
 

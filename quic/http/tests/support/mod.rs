@@ -21,7 +21,9 @@ use axum::{
 use http::{Method, Request, StatusCode, Version};
 use http_body_util::{BodyExt as _, Empty, Full};
 use hybriq::{
-    Census, CertificateDer, ClientConfig, Endpoint, Identity, PrivateKeyDer, ServerConfig, Trust,
+    ClientConfig, Endpoint, Identity, ServerConfig, Trust,
+    stats::Census,
+    tls::{CertificateDer, PrivateKeyDer},
 };
 use hybriq_h3::Payload;
 use hybriq_http::{Handle, Peer, Server, ServerBuilder};

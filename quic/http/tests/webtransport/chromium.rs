@@ -12,7 +12,7 @@ use axum::{
     response::Html,
     routing::{any, get, post},
 };
-use hybriq::{Identity, PrivateKeyDer, ServerConfig};
+use hybriq::{Identity, ServerConfig, tls::PrivateKeyDer};
 use hybriq_http::{
     Peer, Server,
     webtransport::{Limits, Session, SessionError, StreamError, WebTransport},

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use crate::support::{Certificate, Http3, Running, client_config, get, run_with, soon};
 use axum::{Extension, Router, routing::any};
 use h3::quic::StreamId;
 use http::{Method, Request, StatusCode};
@@ -16,6 +15,8 @@ use hybriq_http::{
     webtransport::{Limits, Session, WebTransport},
 };
 use tokio::sync::{Semaphore, mpsc};
+
+use crate::support::{Certificate, Http3, Running, client_config, get, run_with, soon};
 
 /// A server whose service takes its time before it accepts a session.
 struct Slow {
@@ -144,7 +145,7 @@ async fn the_last_sessions_are_remembered_and_counted() {
         let census = host.server.handle.census();
         let remembered = census.entries("numbers of sessions that are over");
         assert_eq!(remembered, number.min(64));
-        let grown = census.grown_since(&hybriq::Census::default());
+        let grown = census.grown_since(&hybriq::stats::Census::default());
         assert_eq!(grown.entries("numbers of sessions that are over"), 0);
     }
 }

@@ -29,11 +29,10 @@ use std::{
 };
 
 use axum::Router;
-use hybriq::Census;
+use hybriq::stats::Census;
 use hybriq_http::{ServerBuilder, WorstCaseMemory};
-use tokio::sync::Notify;
-
 use support::{Certificate, Http3, Running, ask_over_tcp, get, run_prepared, soon};
+use tokio::sync::Notify;
 
 struct Counting;
 

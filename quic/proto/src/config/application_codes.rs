@@ -13,7 +13,7 @@ const LARGEST: u64 = (1 << 62) - 1;
 /// # Examples
 /// HTTP/3 (RFC 9114 §8.1):
 /// ```
-/// use hybriq::{ApplicationCodes, TransportConfig};
+/// use hybriq::{TransportConfig, transport::ApplicationCodes};
 ///
 /// let codes = ApplicationCodes::new()
 ///     .no_error(0x100)

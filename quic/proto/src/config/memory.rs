@@ -48,7 +48,7 @@ pub trait VersionMemory: fmt::Debug + Send + Sync {
 
 /// A memory of observed paths, from which later connections start (Careful Resume, RFC 9959).
 ///
-/// `hybriq::CarefulResume` is an implementation in memory. The methods are called while connections
+/// `hybriq::memory::CarefulResume` is an implementation in memory. The methods are called while connections
 /// are driven: they must not block.
 pub trait PathMemory: fmt::Debug + Send + Sync {
     /// Returns the largest window in bytes that a connection may jump to, whatever the path

@@ -368,7 +368,7 @@ impl TransportConfig {
     ///
     /// # Examples
     /// ```
-    /// use hybriq::{TransportConfig, Version};
+    /// use hybriq::{TransportConfig, transport::Version};
     ///
     /// let only_version_1 = TransportConfig::new().versions([Version::V1]);
     /// let first_flight_in_version_2 = TransportConfig::new()

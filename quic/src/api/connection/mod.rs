@@ -18,7 +18,7 @@ pub(crate) mod unreliable;
 
 use super::stream::{self, RecvStream, SendStream};
 use crate::{
-    error::{ExportError, WriteError, wire_code},
+    errors::{ExportError, WriteError, wire_code},
     worker::{Handle, Polling, State, WaitFor},
 };
 use hybriq_proto::{
@@ -36,7 +36,7 @@ use hybriq_proto::{
 /// A connection whose handshake is complete.
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
-/// the connection is closed with code 0, unless [`ApplicationCodes`](crate::ApplicationCodes) says
+/// the connection is closed with code 0, unless [`ApplicationCodes`](crate::transport::ApplicationCodes) says
 /// otherwise, but not before all streams that were [finished](SendStream::finish) have arrived, unless the peer takes less than 16 KiB of them in 30
 /// seconds. [`Connection::close`] does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
 ///
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
-    /// closed cleanly, with [the code for it](crate::ApplicationCodes::no_error) or without an error.
+    /// closed cleanly, with [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
     ///
     /// # Errors
     /// The connection is over for another reason.
@@ -150,7 +150,7 @@ impl Connection {
     }
 
     /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
-    /// closed cleanly, with [the code for it](crate::ApplicationCodes::no_error) or without an error.
+    /// closed cleanly, with [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
     ///
     /// # Errors
     /// The connection is over for another reason.
@@ -307,7 +307,7 @@ impl Connection {
     /// those who wait. Names and numbers of tables may change in any version.
     ///
     /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all streams
-    /// are over and everything was acknowledged, it has [not grown](crate::Census::grown_since) since
+    /// are over and everything was acknowledged, it has [not grown](crate::stats::Census::grown_since) since
     /// the handshake was confirmed.
     pub fn census(&self) -> Census {
         self.handle.census()
@@ -330,12 +330,12 @@ impl Connection {
     /// Register the label with IANA, or begin it with `EXPERIMENTAL`.
     ///
     /// # Errors
-    /// [`ExportError`](crate::ExportError): the label is empty or too long, too many bytes are
+    /// [`ExportError`](crate::error::ExportError): the label is empty or too long, too many bytes are
     /// asked for, or the TLS provider delivers no exporter secret. `out` is unchanged then.
     ///
     /// # Examples
     /// ```no_run
-    /// # fn example(connection: hybriq::Connection) -> Result<(), hybriq::ExportError> {
+    /// # fn example(connection: hybriq::Connection) -> Result<(), hybriq::error::ExportError> {
     /// let mut key = [0; 32];
     /// connection.export_keying_material(b"EXPERIMENTAL my protocol", b"", &mut key)?;
     /// # Ok(())
@@ -358,7 +358,7 @@ impl Connection {
     }
 
     /// Returns what this connection measured on its path, for later connections to start from (see
-    /// [`CarefulResume`](crate::CarefulResume)). `None` if that is switched off, if less than some
+    /// [`CarefulResume`](crate::memory::CarefulResume)). `None` if that is switched off, if less than some
     /// round trips of data were sent, or if the path carries too little to gain anything.
     #[expect(
         clippy::disallowed_methods,
@@ -480,7 +480,7 @@ impl Connection {
     }
 
     /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its own
-    /// ([`Placement::Threads`](crate::Placement::Threads)) the task runs on that thread, beside the
+    /// ([`Placement::Threads`](crate::fleet::Placement::Threads)) the task runs on that thread, beside the
     /// worker: data need not pass from one core to another. Such tasks must not block.
     ///
     /// The thread of a worker ends after the last connection of the endpoint, once its tasks have

@@ -8,7 +8,7 @@ use hybriq_proto::wire::error::ConnectionError;
 
 use super::Connection;
 use crate::{
-    error::SendDatagramError,
+    errors::SendDatagramError,
     worker::{Handle, State, WaitFor},
 };
 
@@ -25,7 +25,7 @@ impl Connection {
     }
 
     /// Sends a datagram. When the queue is full, the oldest datagram is dropped, unless the
-    /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
+    /// [configuration](crate::transport::DatagramConfig::when_full) says to refuse the new one.
     ///
     /// # Errors
     /// The peer takes none, it is too large for the path, the queue is full, or the connection is
@@ -46,7 +46,7 @@ impl Connection {
     }
 
     /// Sends a datagram once there is room for it in the queue, whatever the
-    /// [configuration](crate::DatagramConfig::when_full) says.
+    /// [configuration](crate::transport::DatagramConfig::when_full) says.
     ///
     /// # Errors
     /// The peer takes none, it is too large for the path, or the connection is over.
@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
-    /// [the code for it](crate::ApplicationCodes::no_error) or without an error. Datagrams that came
+    /// [the code for it](crate::transport::ApplicationCodes::no_error) or without an error. Datagrams that came
     /// before the end are still handed out.
     ///
     /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first
@@ -78,7 +78,7 @@ impl Connection {
     /// [`EarlyConnection::recv_datagram`](crate::EarlyConnection::recv_datagram) took them.
     ///
     /// Unread datagrams are dropped, oldest first, once more than
-    /// [`receive_buffer`](crate::DatagramConfig::receive_buffer) bytes wait.
+    /// [`receive_buffer`](crate::transport::DatagramConfig::receive_buffer) bytes wait.
     ///
     /// # Errors
     /// The connection is over for another reason.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hybriq_proto::owners::streams::{self, Chunk, RecvEnd, StreamId, Streams};
 
 use crate::{
-    error::{ReadError, wire_code},
+    errors::{ReadError, wire_code},
     worker::{Handle, Rejected, State, set_waker},
 };
 
@@ -20,7 +20,7 @@ const CHUNK: usize = 64 * 1024;
 /// The receiving end of a stream.
 ///
 /// Dropping it before its end was read tells the peer to stop sending, with code 0, or that of
-/// [`ApplicationCodes::dropped_recv`](crate::ApplicationCodes::dropped_recv).
+/// [`ApplicationCodes::dropped_recv`](crate::transport::ApplicationCodes::dropped_recv).
 pub struct RecvStream {
     handle: Handle,
     id: StreamId,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hybriq_proto::owners::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
 use crate::{
-    error::{ResetAtError, WriteError, wire_code},
+    errors::{ResetAtError, WriteError, wire_code},
     worker::{Handle, Rejected, set_waker},
 };
 
@@ -20,7 +20,7 @@ const COPY: usize = 256 * 1024;
 /// The sending end of a stream.
 ///
 /// Dropping it before [`finish`](Self::finish) resets the stream with code 0, or that of
-/// [`ApplicationCodes::dropped_send`](crate::ApplicationCodes::dropped_send), so that the peer never
+/// [`ApplicationCodes::dropped_send`](crate::transport::ApplicationCodes::dropped_send), so that the peer never
 /// takes truncated data for complete. After `finish`, the data is still delivered, even if all
 /// handles of the connection are dropped as well; only a close of the connection ends that.
 pub struct SendStream {
@@ -75,7 +75,7 @@ impl SendStream {
     /// # Examples
     /// ```no_run
     /// # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
-    /// use hybriq::Priority;
+    /// use hybriq::transport::Priority;
     ///
     /// let mut backup = connection.open_uni().await?;
     /// backup.set_priority(Priority::new(7)); // only what the other streams leave

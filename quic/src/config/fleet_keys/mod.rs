@@ -51,7 +51,7 @@ const MIN_SECRET: usize = 32;
 ///
 /// # Examples
 /// ```no_run
-/// use hybriq::{Endpoint, FleetKeys, Identity, ServerConfig};
+/// use hybriq::{Endpoint, Identity, ServerConfig, fleet::FleetKeys};
 ///
 /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;

@@ -6,7 +6,7 @@ use hybriq_proto::{
 };
 
 use super::{FleetKeys, FleetKeysError, Purpose, Root};
-use crate::TokenKeys;
+use crate::config::TokenKeys;
 
 const FIRST: [u8; 32] = [1; 32];
 const NEXT: [u8; 40] = [2; 40];

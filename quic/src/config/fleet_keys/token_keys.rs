@@ -11,7 +11,7 @@ use hybriq_proto::{
 };
 use zeroize::Zeroizing;
 
-use crate::SystemRandom;
+use crate::config::random::SystemRandom;
 
 /// Keys that seal a server's address validation tokens (RFC 9000 §8.1), in Retry packets and for
 /// later connections.
@@ -26,7 +26,7 @@ use crate::SystemRandom;
 /// To rotate the secret of a fleet, let every machine [accept](Self::also_accept) the next one
 /// before the first [rotates](Self::rotate_to) to it:
 /// ```no_run
-/// use hybriq::{Endpoint, Identity, ServerConfig, TokenKeys};
+/// use hybriq::{Endpoint, Identity, ServerConfig, fleet::TokenKeys};
 ///
 /// # async fn run(secret: [u8; 32], next: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
 /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;

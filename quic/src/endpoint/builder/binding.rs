@@ -15,7 +15,7 @@ use crate::{
         Endpoint,
         sockets::{self, Ports},
     },
-    error::EndpointError,
+    errors::EndpointError,
     sync::Mutex,
     udp::{self, Opened, Sharing},
     worker::{self, Blueprint, Inheritance, Mailbox, Shared},
@@ -52,7 +52,7 @@ impl EndpointBuilder {
     /// Connections start from the first. With several workers there must be a socket for each on
     /// every address, and all must have been bound with `SO_REUSEPORT`. Give them in the order in which
     /// they were bound, which is that of the system: otherwise workers pass datagrams on to each other
-    /// ([`EndpointStats::datagrams_passed_on`](crate::EndpointStats::datagrams_passed_on)). The sockets keep their
+    /// ([`EndpointStats::datagrams_passed_on`](crate::stats::EndpointStats::datagrams_passed_on)). The sockets keep their
     /// buffers; [`socket_buffers`](Self::socket_buffers) does not apply. They are made non-blocking.
     ///
     /// # Errors

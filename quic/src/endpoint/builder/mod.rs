@@ -105,7 +105,7 @@ impl EndpointBuilder {
     ///
     /// # Examples
     /// ```no_run
-    /// use hybriq::{Endpoint, Identity, Placement, ServerConfig, Workers};
+    /// use hybriq::{Endpoint, Identity, ServerConfig, Workers, fleet::Placement};
     ///
     /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
     /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
@@ -235,7 +235,7 @@ impl EndpointBuilder {
     ///
     /// # Examples
     /// ```no_run
-    /// use hybriq::{Endpoint, Identity, ServerConfig, TokenKeys};
+    /// use hybriq::{Endpoint, Identity, ServerConfig, fleet::TokenKeys};
     ///
     /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
     /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
@@ -266,7 +266,7 @@ impl EndpointBuilder {
     ///
     /// # Examples
     /// ```no_run
-    /// use hybriq::{AddressValidation, Endpoint, Identity, ServerConfig};
+    /// use hybriq::{Endpoint, Identity, ServerConfig, fleet::AddressValidation};
     ///
     /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
     /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
@@ -287,7 +287,7 @@ impl EndpointBuilder {
     ///
     /// # Examples
     /// ```no_run
-    /// use hybriq::{Endpoint, Identity, ResetKey, ServerConfig};
+    /// use hybriq::{Endpoint, Identity, ServerConfig, fleet::ResetKey};
     ///
     /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
     /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
@@ -312,12 +312,12 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the generator of connection ids. Default: [`RandomCids`](crate::RandomCids) of 8 bytes.
-    /// Use [`QuicLb`](crate::QuicLb) behind a load balancer that routes by connection id.
+    /// Sets the generator of connection ids. Default: [`RandomCids`](crate::fleet::RandomCids) of 8 bytes.
+    /// Use [`QuicLb`](crate::fleet::QuicLb) behind a load balancer that routes by connection id.
     ///
     /// # Examples
     /// ```
-    /// use hybriq::{Endpoint, RandomCids};
+    /// use hybriq::{Endpoint, fleet::RandomCids};
     ///
     /// let builder = Endpoint::builder().cid_generator(RandomCids::of_len(20));
     /// ```

@@ -8,7 +8,7 @@ mod successor;
 use std::{io, net::ToSocketAddrs, path::Path, time::Duration};
 
 use super::{Endpoint, EndpointBuilder};
-use crate::error::{EndpointError, RestartError};
+use crate::errors::{EndpointError, RestartError};
 
 /// Number of times that an endpoint is asked for while its process goes away, and the time between
 /// them.
@@ -99,7 +99,7 @@ impl EndpointBuilder {
     ///
     /// # Examples
     /// ```no_run
-    /// use hybriq::{Endpoint, FleetKeys, Identity, ServerConfig};
+    /// use hybriq::{Endpoint, Identity, ServerConfig, fleet::FleetKeys};
     ///
     /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
     /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;

@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{
     endpoint::Endpoint,
-    error::RestartError,
+    errors::RestartError,
     restart::{
         link::{FILES, Link},
         listener::Listener,

@@ -8,7 +8,7 @@ use super::predecessor::PATIENCE;
 use crate::{
     config::{Ids, TokenKeys},
     endpoint::{Endpoint, EndpointBuilder, sockets::Ports},
-    error::{EndpointError, RestartError},
+    errors::{EndpointError, RestartError},
     restart::{
         link::Link,
         records::{Answer, Hello, Offer, Record},

@@ -29,7 +29,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 ///
 /// # Examples
 /// ```no_run
-/// use hybriq::{Endpoint, Identity, ListenFds, ServerConfig, Workers};
+/// use hybriq::{Endpoint, Identity, ServerConfig, Workers, fleet::ListenFds};
 ///
 /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;

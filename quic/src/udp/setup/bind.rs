@@ -7,7 +7,7 @@ use std::{
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::{error::EndpointError, udp::Sharing};
+use crate::{errors::EndpointError, udp::Sharing};
 
 /// Opens and binds a socket. `[::]` stands for `0.0.0.0` on machines without IPv6.
 pub(in crate::udp) fn open(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {

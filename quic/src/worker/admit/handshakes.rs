@@ -6,7 +6,7 @@ use hybriq_proto::{
 };
 use hybriq_tls::{Alert, Group, Lineage, Side};
 
-use crate::error::ConnectError;
+use crate::errors::ConnectError;
 
 /// Number of handshakes that ended in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +86,7 @@ pub enum RefusalReason {
     /// No application protocol in common.
     ApplicationProtocol,
     /// The server was post-quantum before and is not now, and the client has
-    /// [`Continuity::Refuse`](crate::Continuity::Refuse). The server, which knows the alert alone, counts
+    /// [`Continuity::Refuse`](crate::memory::Continuity::Refuse). The server, which knows the alert alone, counts
     /// [`Self::Parameters`] or [`Self::Certificate`].
     Downgrade,
 }

@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Handle};
 
 use crate::{
     config::Placement,
-    error::EndpointError,
+    errors::EndpointError,
     udp::{self, Opened, Socket},
     worker::{Blueprint, Mailbox, Shared, Worker, shared::here},
 };

@@ -36,8 +36,7 @@ use super::{
     connection::attempt::Promise,
 };
 use crate::{
-    SystemRandom,
-    config::Limits,
+    config::{Limits, random::SystemRandom},
     sync::{
         AtomicBool, AtomicUsize, Mutex,
         drain::Drain,

@@ -6,19 +6,18 @@
 
 mod probe;
 
-use hybriq::{Version, tls::Side};
+use hybriq::{tls::Side, transport::Version};
 
+use crate::{
+    invariants::{UNKNOWN, long},
+    rfc9001_04_tls::{crypto, ticket},
+};
 use probe::{
     WHOLE_LENGTH, active_cids, amplification, byte, close_reason, data_sent, datagram_to_keep,
     datagram_to_send, datagrams_sent, far_number, first_datagram, first_initial, frame, frames,
     frames_from, initial_crypto, largest_sent, length_field, new_cid_of, parameter, payload_of,
     preferred_address, reset, retired, retry_token, stranger, stream, streams_opened, value_from,
     varint, version_information,
-};
-
-use crate::{
-    invariants::{UNKNOWN, long},
-    rfc9001_04_tls::{crypto, ticket},
 };
 
 /// Reaction of the receiver.

@@ -3,9 +3,8 @@
 use std::net::SocketAddrV4;
 
 use hybriq::{
-    By, ConnectionError, DatagramConfig, Direction, TransportConfig,
-    events::PacketKind,
-    tls::{Backend, KeyExchange, Side},
+    Backend, ConnectionError, Direction, KeyExchange, TransportConfig, error::By,
+    events::PacketKind, tls::Side, transport::DatagramConfig,
 };
 use hybriq_proto::wire::packet::{
     Cid, Header, Kind, PacketBuilder, PacketNumber, Retry, Space, Version, initial_direction,

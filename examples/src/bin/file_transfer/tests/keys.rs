@@ -3,8 +3,10 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use hybriq::{
-    Alert, CertificateAlgorithms, Congestion, ConnectError, ConnectionError, Identity, SignError,
-    SignatureScheme, Signer,
+    ConnectError, ConnectionError, Identity,
+    error::Alert,
+    tls::{CertificateAlgorithms, SignError, SignatureScheme, Signer},
+    transport::Congestion,
 };
 
 use super::{Place, tree};

@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use hybriq::{Congestion, Connection, Endpoint, PostQuantum};
+use hybriq::{Connection, Endpoint, PostQuantum, transport::Congestion};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 

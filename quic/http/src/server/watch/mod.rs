@@ -17,11 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq::Census;
+use hybriq::stats::Census;
 
 use super::clock;
 use crate::Limits;
-
 pub(super) use memory::{
     HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST, Memory,
     QUIC_CONNECTION,

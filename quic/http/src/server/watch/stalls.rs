@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq::{Blocked, StreamId};
+use hybriq::{StreamId, transport::Blocked};
 
 /// The streams that were blocked when the watch looked last, with what they had, and since when.
 #[derive(Debug, Default)]

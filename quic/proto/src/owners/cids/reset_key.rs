@@ -23,7 +23,7 @@ use crate::{
 ///
 /// # Examples
 /// ```no_run
-/// use hybriq::{Endpoint, Identity, ResetKey, ServerConfig};
+/// use hybriq::{Endpoint, Identity, ServerConfig, fleet::ResetKey};
 ///
 /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
 /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;

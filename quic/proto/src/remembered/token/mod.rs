@@ -260,7 +260,7 @@ impl Ring {
 }
 
 /// Source of the keys that seal and open tokens, which may be rotated while a server runs:
-/// `hybriq::TokenKeys`, or an [`Arc`] of a [`Ring`] that stays the same.
+/// `hybriq::fleet::TokenKeys`, or an [`Arc`] of a [`Ring`] that stays the same.
 pub trait Keys: std::fmt::Debug + Send + Sync {
     /// Returns the current keys.
     fn ring(&self) -> Arc<Ring>;

@@ -47,7 +47,7 @@ const MOST_PATHS: usize = 16 * 1024;
 ///
 /// # Examples
 /// ```
-/// use hybriq::{CarefulResume, TransportConfig};
+/// use hybriq::{TransportConfig, memory::CarefulResume};
 ///
 /// let transport = TransportConfig::new().careful_resume(CarefulResume::new());
 /// ```
@@ -124,7 +124,7 @@ impl CarefulResume {
     /// ```
     /// # use std::time::SystemTime;
     /// # fn resume(bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-    /// use hybriq::{CarefulResume, SavedPath};
+    /// use hybriq::memory::{CarefulResume, SavedPath};
     ///
     /// let saved = SavedPath::from_bytes(bytes)?;
     /// let mut resume = CarefulResume::new();

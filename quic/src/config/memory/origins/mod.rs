@@ -33,7 +33,10 @@ const MAGIC: &[u8] = b"hybriq origins 1\n";
 /// ```no_run
 /// use std::{fs, io::ErrorKind, sync::Arc};
 ///
-/// use hybriq::{ClientConfig, Continuity, MemoryOrigins};
+/// use hybriq::{
+///     ClientConfig,
+///     memory::{Continuity, MemoryOrigins},
+/// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let origins = Arc::new(match fs::read("origins") {

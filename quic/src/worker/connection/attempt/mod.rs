@@ -12,7 +12,7 @@ use hybriq_proto::events::agreement::Handshake;
 
 use super::{Handle, SharedConnection};
 use crate::{
-    error::ConnectError,
+    errors::ConnectError,
     sync::{
         Mutex,
         waiters::{lock, set_waker},

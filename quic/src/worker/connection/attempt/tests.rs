@@ -3,7 +3,7 @@ use std::task::{Context, Poll, Waker};
 use hybriq_proto::wire::error::ConnectionError;
 
 use super::Attempt;
-use crate::error::ConnectError;
+use crate::errors::ConnectError;
 
 #[test]
 fn a_promise_that_is_dropped_says_that_the_endpoint_is_closed() {

@@ -9,7 +9,7 @@ use hybriq_proto::{
 use hybriq_tls::Side;
 
 use crate::{
-    error::ConnectError,
+    errors::ConnectError,
     sync::clock,
     worker::{
         Command, Promise, Standing, Worker, admit::refusal, connection::SharedConnection,

@@ -10,8 +10,7 @@ use hybriq_tls::Trust;
 
 use super::*;
 use crate::{
-    ClientConfig,
-    config::{Ids, Limits, TokenKeys},
+    config::{ClientConfig, Ids, Limits, TokenKeys},
     restart::relay::Reason,
     sync::Mutex,
     udp::{Opened, Options, Socket},

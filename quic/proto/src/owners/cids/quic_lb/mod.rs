@@ -50,7 +50,7 @@ const UNROUTABLE: u8 = 0b111;
 ///
 /// # Examples
 /// ```no_run
-/// use hybriq::{Endpoint, Identity, QuicLb, ServerConfig, SystemRandom};
+/// use hybriq::{Endpoint, Identity, ServerConfig, fleet::QuicLb, transport::SystemRandom};
 ///
 /// # fn run(key: [u8; 16]) -> Result<(), Box<dyn std::error::Error>> {
 /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;

@@ -22,7 +22,7 @@
 ///
 /// # Examples
 /// ```
-/// use hybriq::Priority;
+/// use hybriq::transport::Priority;
 ///
 /// let bulk = Priority::new(7);
 /// let headline = Priority::new(1).non_incremental();

@@ -210,7 +210,7 @@ pub enum SendDatagramError {
     /// The datagram was meant for 0-RTT packets, and the server refused 0-RTT data.
     #[error("the server refused 0-RTT data; await established() and send it again")]
     ZeroRttRejected,
-    /// The queue is full, and the [configuration](crate::DatagramConfig::when_full) refuses new
+    /// The queue is full, and the [configuration](crate::transport::DatagramConfig::when_full) refuses new
     /// datagrams then.
     #[error("too many datagrams wait to be sent; wait, or drop it")]
     Full,

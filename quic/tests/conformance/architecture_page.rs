@@ -115,10 +115,16 @@ fn names(source: &str) -> Vec<&str> {
 fn the_root_of_the_library_has_few_names() {
     let source = fs::read_to_string(workspace().join("quic/src/lib.rs")).expect("the root");
     let names = names(&source);
-    assert!(names.contains(&"Endpoint") && names.contains(&"Trust"), "{names:?}");
+    assert!(
+        names.contains(&"Endpoint") && names.contains(&"Trust"),
+        "{names:?}"
+    );
     assert!(names.len() <= NAMES, "{} names: {names:?}", names.len());
     for whole in ["hybriq_proto", "hybriq_tls"] {
         let re_exported = format!("pub use {whole} as");
-        assert!(!source.contains(&re_exported), "{whole} is re-exported as a whole");
+        assert!(
+            !source.contains(&re_exported),
+            "{whole} is re-exported as a whole"
+        );
     }
 }

@@ -38,8 +38,8 @@ fn sources() -> Vec<String> {
         .to_vec();
     let mut sources = vec![
         read("src/endpoint/builder/mod.rs"),
-        read("src/qlog/builder.rs"),
-        read("proto/src/datagrams/config.rs"),
+        read("qlog/src/builder.rs"),
+        read("proto/src/owners/datagrams/config.rs"),
     ];
     while let Some(directory) = directories.pop() {
         let shown = directory.display();

@@ -128,7 +128,9 @@ impl Decoder {
 
     /// Returns the number of streams that wait for entries.
     pub fn blocked_streams(&self) -> usize {
-        self.blocked.len()
+        let inserted = self.table.inserted();
+        let waiting = self.blocked.values();
+        waiting.filter(|required| **required > inserted).count()
     }
 
     /// Returns the bytes of memory that the decoder holds.
@@ -276,7 +278,7 @@ impl Decoder {
         let prefix = self.prefix(&mut reader).map_err(in_section)?;
         if prefix.required > self.table.inserted() {
             let is_new = !self.blocked.contains_key(&stream);
-            if is_new && self.blocked.len() >= self.most_blocked {
+            if is_new && self.blocked_streams() >= self.most_blocked {
                 return Err(Error::Section(
                     "more streams are blocked than the settings allow",
                 ));
@@ -284,6 +286,7 @@ impl Decoder {
             self.blocked.insert(stream, prefix.required);
             return Ok(Decoded::Blocked);
         }
+        self.blocked.remove(&stream);
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut arena = Arena {
             // Huffman code makes some strings longer; those get memory of their own.

@@ -2,6 +2,25 @@
 
 use super::super::{Decoded, Decoder, Encoder, FieldRef, integer::put_integer};
 
+/// A stream whose entries came is not blocked any more, before anybody asks for it (RFC 9204 §2.1.2).
+#[test]
+fn a_stream_whose_entries_came_makes_room_for_another() {
+    let mut decoder = Decoder::new(220, 1, 10_000);
+    let mut decode = |decoder: &mut Decoder, stream, section: &[u8]| {
+        decoder.decode(stream, section, |_| ()).unwrap()
+    };
+    // One entry, and two.
+    let (one, two) = (b"\x02\x80\x10", b"\x03\x80\x10");
+    assert_eq!(decode(&mut decoder, 0, one), Decoded::Blocked);
+    let insert = b"\x3f\xbd\x01\xc0\x0fwww.example.com";
+    decoder.on_encoder_stream(insert).unwrap();
+    assert_eq!(decoder.blocked_streams(), 0);
+    assert_eq!(decode(&mut decoder, 4, two), Decoded::Blocked);
+    assert_eq!(decoder.blocked_streams(), 1);
+    assert_eq!(decode(&mut decoder, 0, one), Decoded::Whole);
+    assert_eq!(decoder.next_unblocked(), None);
+}
+
 /// RFC 9204 Appendix B.
 #[test]
 fn examples_of_the_rfc() {

@@ -15,7 +15,7 @@ const MEMORY: usize = 64 * 1024;
 #[test]
 fn hostile_bytes() {
     bolero::check!()
-        .with_iterations(20_000)
+        .with_iterations(5_000)
         .with_type::<Vec<(u8, u8, Vec<u8>)>>()
         .for_each(|steps| {
             let mut decoder = Decoder::new(CAPACITY, BLOCKED, FIELDS);
@@ -159,7 +159,7 @@ impl Pair {
 #[test]
 fn sections_survive_late_instructions() {
     bolero::check!()
-        .with_iterations(5_000)
+        .with_iterations(1_000)
         .with_type::<(u16, u8, Vec<(u8, u8, Vec<(u8, u8)>)>)>()
         .for_each(|(capacity, blocked, steps)| {
             let mut pair = Pair::new(

@@ -6,7 +6,7 @@ use super::super::{Decoded, Decoder, Encoder, FieldRef, integer::put_integer};
 #[test]
 fn a_stream_whose_entries_came_makes_room_for_another() {
     let mut decoder = Decoder::new(220, 1, 10_000);
-    let mut decode = |decoder: &mut Decoder, stream, section: &[u8]| {
+    let decode = |decoder: &mut Decoder, stream, section: &[u8]| {
         decoder.decode(stream, section, |_| ()).unwrap()
     };
     // One entry, and two.

@@ -133,8 +133,11 @@ impl Log {
         if state.behind > 0 {
             let time = state.since.saturating_duration_since(state.recorder.epoch);
             let missing = mem::take(&mut state.behind);
-            let message = format_args!("{missing} events are missing: {BEHIND}");
-            state.recorder.warn(&mut piece.records, time, message);
+            state.recorder.warn(
+                &mut piece.records,
+                time,
+                format_args!("{missing} events are missing: {BEHIND}"),
+            );
             piece.records.extend_from_slice(&records);
             match self.push(state, piece) {
                 Ok(()) => {}
@@ -175,13 +178,17 @@ impl Log {
         let time = state.last.saturating_duration_since(state.recorder.epoch);
         for (missing, why) in [(state.behind, BEHIND), (state.beyond, FULL)] {
             if missing > 0 {
-                let message = format_args!("{missing} events are missing: {why}");
-                state.recorder.warn(&mut records, time, message);
+                state.recorder.warn(
+                    &mut records,
+                    time,
+                    format_args!("{missing} events are missing: {why}"),
+                );
             }
         }
         if !state.is_closed {
-            let message = format_args!("{ABANDONED}");
-            state.recorder.warn(&mut records, time, message);
+            state
+                .recorder
+                .warn(&mut records, time, format_args!("{ABANDONED}"));
         }
         let _ = self.shared.queue.push(Piece {
             log: self.number,

@@ -13,7 +13,7 @@ use std::fmt::{self, Write as _};
 ///
 /// # Examples
 /// ```
-/// use hybriq_proto::printable::Printable;
+/// use hybriq_proto::wire::error::printable::Printable;
 ///
 /// let said = "good\n\u{1b}[1mbye\u{202e}";
 /// assert_eq!(Printable(said).to_string(), r"good\n\u{1b}[1mbye\u{202e}");

@@ -67,9 +67,12 @@ struct Matrix {
     /// Runs the cases that show most in a few minutes, if none is named.
     #[arg(long)]
     quick: bool,
-    /// Runs so many at a time. More than the cores of the machine spoil what is measured.
+    /// Number of runs at the same time. More than the machine has cores spoil the measurements.
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     jobs: usize,
+    /// Repeats each failed run alone at the end, at most this many times. The last result counts.
+    #[arg(long, default_value_t = 0, value_name = "TIMES")]
+    retries: usize,
     /// Folder for captures, key logs, qlog files and what the endpoints print.
     #[arg(long, default_value = "interop-logs", value_name = "FOLDER")]
     logs: PathBuf,
@@ -188,6 +191,7 @@ impl Matrix {
             quick: self.quick,
             with_us: !self.all_pairs,
             jobs: self.jobs,
+            retries: self.retries,
         };
         selection.check()?;
         if let Some(lack) = testbed::lack() {

@@ -61,6 +61,8 @@ pub struct Selection {
     pub with_us: bool,
     /// Runs at a time, each between hosts of its own.
     pub jobs: usize,
+    /// Times that a failed run is repeated alone.
+    pub retries: usize,
 }
 
 /// A run that was chosen.
@@ -136,19 +138,30 @@ pub async fn run(
         }
     }
     let mut running = JoinSet::new();
+    let (mut failed, mut jobs, mut retries) = (VecDeque::new(), selection.jobs, selection.retries);
     loop {
-        while running.len() < selection.jobs.max(1)
-            && let Some((case, client, server)) = waiting.pop_front()
+        if waiting.is_empty() && running.is_empty() && retries > 0 {
+            waiting = std::mem::take(&mut failed);
+            (jobs, retries) = (1, retries - 1);
+        }
+        while running.len() < jobs.max(1)
+            && let Some(job) = waiting.pop_front()
         {
             let (certificates, logs) = (Arc::clone(&certificates), Arc::clone(&logs));
-            running
-                .spawn(async move { run::run(case, client, server, &certificates, &logs).await });
+            let (case, client, server) = job;
+            running.spawn(async move {
+                let line = run::run(case, client, server, &certificates, &logs).await?;
+                Ok::<_, Failure>((job, line))
+            });
         }
         tokio::select! {
             done = running.join_next() => {
                 let Some(done) = done else { break };
                 match done.map_err(Failure::from).and_then(|line| line) {
-                    Ok(line) => {
+                    Ok((job, line)) => {
+                        if line.is_bad() {
+                            failed.push_back(job);
+                        }
                         report.add(line);
                         save(&report.so_far());
                     }
@@ -184,6 +197,7 @@ mod tests {
             quick: false,
             with_us,
             jobs: 1,
+            retries: 0,
         };
         selection.runs().expect("known names").len()
     }

@@ -174,6 +174,11 @@ impl Line {
         self
     }
 
+    /// Returns true if the run failed.
+    pub(super) const fn is_bad(&self) -> bool {
+        self.outcome.is_bad()
+    }
+
     /// Returns the pair and the case.
     fn title(&self) -> String {
         format!("{} → {}, {}", self.client, self.server, self.case)
@@ -216,6 +221,7 @@ impl Report {
         self.versions.insert(peer.to_owned(), version);
     }
 
+    /// Adds a run, in place of an earlier one of the same pair and case.
     pub(super) fn add(&mut self, line: Line) {
         let pair = format!("{} → {}", line.client, line.server);
         // Nobody may be listening any more.
@@ -226,6 +232,7 @@ impl Report {
             line.case,
             line.text
         );
+        self.lines.retain(|earlier| earlier.title() != line.title());
         self.lines.push(line);
     }
 
@@ -270,7 +277,7 @@ impl Report {
 
     /// Returns the runs that failed.
     fn bad(&self) -> impl Iterator<Item = &Line> {
-        self.lines.iter().filter(|line| line.outcome.is_bad())
+        self.lines.iter().filter(|line| line.is_bad())
     }
 
     /// Reads a report that [`Report::json`] wrote.
@@ -414,6 +421,16 @@ mod tests {
         assert!(report.is_good());
         let cases: Vec<_> = report.lines.iter().map(|line| line.case.as_str()).collect();
         assert_eq!(cases, ["handshake", "v2"]);
+    }
+
+    #[test]
+    fn a_run_that_was_repeated_has_its_last_result() {
+        let report = report(&[
+            ("retry", Outcome::Failed, ""),
+            ("retry", Outcome::Passed, ""),
+        ]);
+        assert!(report.is_good());
+        assert_eq!(report.lines.len(), 1);
     }
 
     #[test]

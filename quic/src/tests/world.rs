@@ -27,7 +27,7 @@ use crate::{
     endpoint::{Endpoint, EndpointBuilder, Setups, sockets::Ports},
     sync::{Model, time},
     udp::{Network, Options},
-    worker::{Inheritance, Worker},
+    worker::{Inheritance, Worker, sockets::Sockets},
 };
 
 /// Number of schedules of each scenario and scheduler.
@@ -148,11 +148,13 @@ impl World {
             let parts = builder.clone().assemble(
                 vec![address],
                 setups.clone(),
-                (1, ports, Inheritance::default()),
+                1,
+                ports,
+                Inheritance::default(),
             );
             let shared = parts.endpoint.shared.clone();
             let mailbox = parts.mailboxes[0].clone();
-            let sockets = (vec![network.bind(address)], parts.options);
+            let sockets = Sockets::new(vec![network.bind(address)], parts.options);
             let worker = Worker::new(0, shared, mailbox, sockets, parts.blueprint);
             let endpoint = parts.endpoint;
             tasks.push(spawn(counted(worker.run(), Arc::clone(polls))));

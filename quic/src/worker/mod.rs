@@ -10,7 +10,7 @@ mod connection;
 mod life;
 mod meter;
 mod shared;
-mod sockets;
+pub(crate) mod sockets;
 mod turn;
 
 use std::{
@@ -35,11 +35,7 @@ use self::{
     sockets::{Advice, Sockets, batch::SendBatch, reports::Reports},
     turn::{closing::Closing, inbox::Inbox, queues::Queues, trim::Trim},
 };
-use crate::{
-    errors::ConnectError,
-    sync::timers::Timers,
-    udp::{self, Buffers, Socket},
-};
+use crate::{errors::ConnectError, sync::timers::Timers, udp::Buffers};
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use crate::restart::earlier::Claimed;
@@ -152,7 +148,7 @@ impl Worker {
         index: u8,
         shared: Arc<Shared>,
         mailbox: Arc<Mailbox>,
-        (sockets, options): (Vec<Socket>, udp::Options),
+        sockets: Sockets,
         blueprint: Arc<Blueprint>,
     ) -> Self {
         let reports = Reports::new(blueprint.accepts());
@@ -161,7 +157,7 @@ impl Worker {
             index,
             shared,
             inbox: Inbox::new(mailbox),
-            sockets: Sockets::new(sockets, options),
+            sockets,
             buffers: Buffers::new(),
             batch: SendBatch::new(),
             endpoint: blueprint.endpoint(index),

@@ -73,7 +73,8 @@ fn send(
         .collect();
     let mut datagram = build_initial_with_token(
         token,
-        (cid(client), Cid::EMPTY),
+        cid(client),
+        Cid::EMPTY,
         PacketNumber::from_u32(number),
         &frames,
     );

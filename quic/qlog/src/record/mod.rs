@@ -109,17 +109,15 @@ impl Recorder {
             Event::EcnStateUpdated(change) => recovery::ecn_state(&mut sheet, *change),
             Event::LossTimerUpdated(timer) => recovery::loss_timer(&mut sheet, *timer),
             Event::AckFrequencyUpdated(update) => recovery::ack_frequency(&mut sheet, *update),
-            Event::KeyUpdated(count) => self.keys(
-                &mut sheet,
-                (Name::KeyUpdated, KeyLevel::OneRtt),
-                Some(*count),
-            ),
+            Event::KeyUpdated(count) => {
+                self.keys(&mut sheet, Name::KeyUpdated, KeyLevel::OneRtt, Some(*count))
+            }
             Event::KeysInstalled(level) => {
                 let phase = (*level == KeyLevel::OneRtt).then_some(0);
-                self.keys(&mut sheet, (Name::KeyUpdated, *level), phase);
+                self.keys(&mut sheet, Name::KeyUpdated, *level, phase);
             }
             Event::KeysDiscarded(level) => {
-                self.keys(&mut sheet, (Name::KeyDiscarded, *level), None);
+                self.keys(&mut sheet, Name::KeyDiscarded, *level, None);
             }
             Event::PeerCidUpdated(change) => sheet.write(Name::ConnectionIdUpdated, |data| {
                 data.text(sheet_owner(self.schema), "remote");
@@ -334,7 +332,7 @@ impl Recorder {
     }
 
     /// Writes an event for the keys of both directions, without the keys.
-    fn keys(&self, sheet: &mut Sheet<'_>, (name, level): (Name, KeyLevel), phase: Option<u64>) {
+    fn keys(&self, sheet: &mut Sheet<'_>, name: Name, level: KeyLevel, phase: Option<u64>) {
         let both: &[&str] = match level {
             KeyLevel::Initial => &["server_initial_secret", "client_initial_secret"],
             KeyLevel::ZeroRtt => &["client_0rtt_secret"],

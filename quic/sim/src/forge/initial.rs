@@ -132,7 +132,7 @@ pub fn build_initial(
     number: PacketNumber,
     frames: &[InitialFrame],
 ) -> Vec<u8> {
-    build_initial_with_token(&[], (dcid, scid), number, frames)
+    build_initial_with_token(&[], dcid, scid, number, frames)
 }
 
 /// Builds a client's Initial as [`build_initial`] does, with a token.
@@ -141,7 +141,8 @@ pub fn build_initial(
 /// Panics if the frames do not fit, or are of a kind that cannot be built.
 pub fn build_initial_with_token(
     token: &[u8],
-    (dcid, scid): (Cid, Cid),
+    dcid: Cid,
+    scid: Cid,
     number: PacketNumber,
     frames: &[InitialFrame],
 ) -> Vec<u8> {

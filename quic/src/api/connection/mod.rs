@@ -232,7 +232,7 @@ impl Connection {
         least: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, WriteError>> {
-        stream::poll_room(&self.handle, (stream, least), cx)
+        stream::poll_room(&self.handle, stream, least, cx)
     }
 
     /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not

@@ -445,7 +445,8 @@ fn write_chunks(
 /// Returns the room of a stream's send buffer once it is so large.
 pub(crate) fn poll_room(
     handle: &Handle,
-    (id, least): (StreamId, usize),
+    id: StreamId,
+    least: usize,
     cx: &Context<'_>,
 ) -> Poll<Result<usize, WriteError>> {
     let mut state = handle.lock_stream()?;

@@ -43,7 +43,7 @@ impl EndpointBuilder {
             sockets.push(sockets::open(address, &ports, count)?);
         }
         let setups = self.setups()?;
-        self.start(sockets, setups, (ports, Inheritance::default()))
+        self.start(sockets, setups, ports, Inheritance::default())
     }
 
     /// Starts the endpoint on sockets that are open and bound: of a parent process, of systemd
@@ -130,7 +130,7 @@ impl EndpointBuilder {
             return Err(EndpointError::NoSocket);
         }
         let setups = self.setups()?;
-        self.start(sockets, setups, (ports, Inheritance::default()))
+        self.start(sockets, setups, ports, Inheritance::default())
     }
 
     /// Checks the settings. Returns the number of workers, and the way in which sockets are opened.
@@ -162,13 +162,14 @@ impl EndpointBuilder {
         self,
         sockets: Vec<Vec<Opened>>,
         setups: Setups,
-        (ports, inheritance): (Ports, Inheritance),
+        ports: Ports,
+        inheritance: Inheritance,
     ) -> Result<Endpoint, EndpointError> {
         let placement = self.placement;
         let addresses = sockets.iter().filter_map(|group| group.first());
         let addresses = addresses.map(Opened::local_address).collect();
         let count = sockets.first().map_or(0, Vec::len);
-        let parts = self.assemble(addresses, setups, (count, ports, inheritance));
+        let parts = self.assemble(addresses, setups, count, ports, inheritance);
         for group in &sockets {
             sockets::steer(group, &ports, &parts.blueprint.ids);
         }
@@ -203,7 +204,9 @@ impl EndpointBuilder {
         mut self,
         addresses: Vec<SocketAddr>,
         setups: Setups,
-        (count, ports, inheritance): (usize, Ports, Inheritance),
+        count: usize,
+        ports: Ports,
+        inheritance: Inheritance,
     ) -> Parts {
         self.ids.draw_reset_key();
         let Setups { server, client } = setups;
@@ -217,7 +220,8 @@ impl EndpointBuilder {
         let shared = Shared::new(
             mailboxes.clone(),
             addresses,
-            (self.accept_backlog, self.limits),
+            self.accept_backlog,
+            self.limits,
             drain,
         );
         let blueprint = Arc::new(Blueprint {

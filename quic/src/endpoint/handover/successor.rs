@@ -51,7 +51,7 @@ pub(super) async fn take_over(
         relays,
         claims,
     };
-    let endpoint = builder.start(sockets, setups, (ports, inheritance))?;
+    let endpoint = builder.start(sockets, setups, ports, inheritance)?;
     // If the predecessor has ended meanwhile, there is nobody to tell.
     let _ = link.send(&Record::Done.to_bytes(), &[]).await;
     Ok(endpoint)

@@ -205,7 +205,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Calls `attempt` under the lock, and takes a place among the waiters if the result is not ready.
 pub(crate) fn poll_waiting<T: Waited, R>(
     mutex: &Mutex<T>,
-    (what, place): (T::For, &mut Place),
+    what: T::For,
+    place: &mut Place,
     cx: &Context<'_>,
     attempt: impl FnOnce(&mut T) -> Poll<R>,
 ) -> Poll<R> {
@@ -267,7 +268,7 @@ pub(crate) async fn wait_until<T: Waited, R>(
         what,
         place: Place::default(),
     };
-    poll_fn(|cx| poll_waiting(mutex, (what, &mut wait.place), cx, &mut attempt)).await
+    poll_fn(|cx| poll_waiting(mutex, what, &mut wait.place, cx, &mut attempt)).await
 }
 
 /// The wait of a future, which ends when the future is dropped.

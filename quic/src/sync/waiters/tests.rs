@@ -190,7 +190,7 @@ fn a_handle_is_woken_beside_a_future() {
     let mut cx = Context::from_waker(&waker);
     let mut places = [Place::of_handle(), Place::of_handle()];
     for place in &mut places {
-        let polled = poll_waiting(&gate, ((), place), &cx, Gate::poll_pass);
+        let polled = poll_waiting(&gate, (), place, &cx, Gate::poll_pass);
         assert!(polled.is_pending());
     }
     let mut future = Box::pin(pass(&gate));
@@ -213,7 +213,7 @@ fn a_handle_that_goes_leaves_no_place_behind() {
     for _ in 0..100 {
         let mut place = Place::of_handle();
         for _ in 0..3 {
-            let polled = poll_waiting(&gate, ((), &mut place), &cx, Gate::poll_pass);
+            let polled = poll_waiting(&gate, (), &mut place, &cx, Gate::poll_pass);
             assert!(polled.is_pending());
         }
         assert_eq!(lock(&gate).waiting(), 1);

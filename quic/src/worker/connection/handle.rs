@@ -133,7 +133,7 @@ impl Polling {
         let attempt = |state: &mut State| attempt(handle, state);
         if let Some(places) = &mut self.places {
             let place = &mut places[what.index()];
-            return poll_waiting(handle.state(), (what, place), cx, attempt);
+            return poll_waiting(handle.state(), what, place, cx, attempt);
         }
         match poll_newcomer(handle.state(), what, cx, attempt) {
             Ok(result) => Poll::Ready(result),

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use hybriq_proto::endpoint::SocketId;
 
-use super::{Migration, SharedConnection, State};
+use super::{Migration, SharedConnection, State, moves::Destination};
 use crate::{
     udp::{Opened, Socket},
     worker::Worker,
@@ -45,13 +45,20 @@ impl Worker {
         let opened = self.sockets.open(migration.address, peer);
         state = connection.lock();
         match opened {
-            Ok((socket, address)) => self.aim(&mut state, (request, socket, address)),
+            Ok((socket, address)) => {
+                let to = Destination {
+                    request,
+                    socket,
+                    address,
+                };
+                self.aim(&mut state, to);
+            }
             Err(error) => state.end_move(request, Err(error), &mut self.wakes),
         }
     }
 
-    fn aim(&mut self, state: &mut State, target: (u64, SocketId, SocketAddr)) {
-        for socket in state.aim(target, self.now, &mut self.wakes) {
+    fn aim(&mut self, state: &mut State, to: Destination) {
+        for socket in state.aim(to, self.now, &mut self.wakes) {
             self.sockets.close_unused(socket);
         }
     }
@@ -103,7 +110,7 @@ impl Worker {
             };
             rebinding.next = index + 1;
             let connection = entry.connection.clone();
-            self.rebind_one(&connection, (rebinding.socket, rebinding.address));
+            self.rebind_one(&connection, rebinding.socket, rebinding.address);
         }
         self.walks.rebinding = Some(rebinding);
     }
@@ -111,13 +118,19 @@ impl Worker {
     fn rebind_one(
         &mut self,
         connection: &Arc<SharedConnection>,
-        (socket, address): (SocketId, SocketAddr),
+        socket: SocketId,
+        address: SocketAddr,
     ) {
         let mut state = connection.lock();
         // A connection that started after the rebind is there already.
         if state.core.side().is_client() && state.core.local().socket != socket {
             let request = state.begin_move(&mut self.wakes);
-            self.aim(&mut state, (request, socket, address));
+            let to = Destination {
+                request,
+                socket,
+                address,
+            };
+            self.aim(&mut state, to);
         }
         if let Some(entry) = self.connections.get(connection.slot) {
             let core = &state.core;

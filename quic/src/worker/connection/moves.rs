@@ -21,10 +21,16 @@ pub(crate) struct Move {
 
 /// Destination of a move.
 #[derive(Clone, Copy)]
+pub(crate) struct Destination {
+    pub(crate) request: u64,
+    pub(crate) socket: SocketId,
+    pub(crate) address: SocketAddr,
+}
+
+/// A destination on the way there.
+#[derive(Clone, Copy)]
 struct Target {
-    request: u64,
-    socket: SocketId,
-    address: SocketAddr,
+    to: Destination,
     /// True until the core has accepted the move, which it refuses before the handshake is confirmed.
     waiting: bool,
 }
@@ -46,7 +52,7 @@ impl Move {
 
     /// Returns the socket that the connection is to move to.
     pub(crate) fn socket(&self) -> Option<SocketId> {
-        self.target.map(|target| target.socket)
+        self.target.map(|target| target.to.socket)
     }
 }
 
@@ -89,10 +95,10 @@ impl State {
         wakes: &mut Vec<Waker>,
     ) {
         if let Some(target) = self.moving.target {
-            if target.socket == change.local.socket {
+            if target.to.socket == change.local.socket {
                 self.moving.target = None;
-                let outcome = failure.map_or(Ok(target.address), Err);
-                self.end_move(target.request, outcome, wakes);
+                let outcome = failure.map_or(Ok(target.to.address), Err);
+                self.end_move(target.to.request, outcome, wakes);
             }
         }
     }
@@ -101,19 +107,14 @@ impl State {
     /// longer needed.
     pub(crate) fn aim(
         &mut self,
-        (request, socket, address): (u64, SocketId, SocketAddr),
+        to: Destination,
         now: Instant,
         wakes: &mut Vec<Waker>,
     ) -> impl Iterator<Item = SocketId> + use<> {
-        let before = self.moving.target.replace(Target {
-            request,
-            socket,
-            address,
-            waiting: true,
-        });
+        let before = self.moving.target.replace(Target { to, waiting: true });
         let useless = self.try_move(now, wakes);
         before
-            .map(|target| target.socket)
+            .map(|target| target.to.socket)
             .into_iter()
             .chain(useless)
     }
@@ -126,7 +127,7 @@ impl State {
             .as_mut()
             .filter(|target| target.waiting)?;
         let local = Local {
-            socket: target.socket,
+            socket: target.to.socket,
             ip: None,
         };
         let error = match self.core.migrate(now, local) {
@@ -138,11 +139,9 @@ impl State {
             Err(MigrateError::NotConfirmed | MigrateError::NoConnectionId) => return None,
             Err(error) => error,
         };
-        let Target {
-            request, socket, ..
-        } = *target;
+        let to = target.to;
         self.moving.target = None;
-        self.end_move(request, Err(error), wakes);
-        Some(socket)
+        self.end_move(to.request, Err(error), wakes);
+        Some(to.socket)
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     config::Placement,
     errors::EndpointError,
     udp::{self, Opened, Socket},
-    worker::{Blueprint, Mailbox, Shared, Worker, shared::here},
+    worker::{Blueprint, Mailbox, Shared, Worker, shared::here, sockets::Sockets},
 };
 
 /// Everything that a worker starts with.
@@ -84,7 +84,7 @@ impl Start {
             self.index,
             self.shared,
             self.mailbox,
-            (sockets, options),
+            Sockets::new(sockets, options),
             self.blueprint,
         ))
     }

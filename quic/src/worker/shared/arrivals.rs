@@ -88,7 +88,8 @@ impl Shared {
         &self,
         worker: u8,
         incoming: Box<Incoming>,
-        (now, handshakes): (Instant, usize),
+        now: Instant,
+        handshakes: usize,
         wakes: &mut Vec<Waker>,
     ) -> Result<(), Turned> {
         let mut arrivals = lock(&self.arrivals);

@@ -100,7 +100,8 @@ impl Shared {
     pub(crate) fn new(
         mailboxes: Box<[Arc<Mailbox>]>,
         addresses: Vec<SocketAddr>,
-        (backlog, limits): (usize, Limits),
+        backlog: usize,
+        limits: Limits,
         drain: Arc<Drain>,
     ) -> Arc<Self> {
         let mut secret = [0; 16];

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The sockets of a worker: those it was made with, and those that connections moved to.
-pub(super) struct Sockets {
+pub(crate) struct Sockets {
     /// Sockets by their ids. There is always one.
     bound: Vec<Option<Bound>>,
     /// Socket that new connections start from.
@@ -67,7 +67,7 @@ pub(super) struct Used(u16);
 
 impl Sockets {
     /// Keeps these sockets for as long as the worker runs; new connections start from the first.
-    pub(super) fn new(sockets: Vec<Socket>, options: udp::Options) -> Self {
+    pub(crate) fn new(sockets: Vec<Socket>, options: udp::Options) -> Self {
         let bound = |socket| {
             Some(Bound {
                 socket,

@@ -151,7 +151,8 @@ impl Worker {
                 let queued = self.shared.on_incoming(
                     self.index,
                     incoming,
-                    (self.now, others),
+                    self.now,
+                    others,
                     &mut self.wakes,
                 );
                 match queued {

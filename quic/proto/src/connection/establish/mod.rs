@@ -23,7 +23,7 @@ use super::{
 use crate::{
     config,
     events::{
-        self,
+        self, Meta,
         agreement::{Circumstances, Handshake as Agreement},
     },
     owners::{
@@ -251,8 +251,8 @@ impl Connection {
         if let Some(resume) = &config.flight.careful_resume {
             recovery.enable_resume(resume.max_jump());
         }
-        let ids = (parts.original_dcid, parts.peer_cid);
-        let observer = Observer::new(&config, (now, side), ids, path.address());
+        let meta = Meta::new(now, side, parts.original_dcid);
+        let observer = Observer::new(&config, meta, parts.peer_cid, path.address());
         let mut received = Spaces::new(Received::delayed(config.acks.max_ack_delay));
         *received.at(Space::Initial) = parts.received;
         Self {

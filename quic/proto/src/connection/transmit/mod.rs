@@ -35,6 +35,12 @@ pub(super) enum Padding {
     FillUnlessMoreFits,
 }
 
+/// Room for a packet in a datagram.
+pub(super) struct Room<'a> {
+    pub(super) buffer: &'a mut [u8],
+    pub(super) padding: Padding,
+}
+
 impl Connection {
     /// Fills `out` with up to `max_datagrams` datagrams for one destination; all but the last have
     /// the same size. `None` means that there is nothing to send now.
@@ -125,7 +131,15 @@ impl Connection {
                 (true, true) => Padding::FillUnlessMoreFits,
             };
             if !rest.is_empty() {
-                written += self.write_packet(now, space, wanted, (rest, padding));
+                written += self.write_packet(
+                    now,
+                    space,
+                    wanted,
+                    Room {
+                        buffer: rest,
+                        padding,
+                    },
+                );
             }
         }
         self.paths.active_mut().on_sent(written as u64);
@@ -152,7 +166,7 @@ impl Connection {
         now: Instant,
         space: Space,
         due: Due,
-        (buffer, padding): (&mut [u8], Padding),
+        Room { buffer, padding }: Room<'_>,
     ) -> usize {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use super::{
-    Padding,
+    Padding, Room,
     owners::Carried,
     schedule::Due,
     seal::{Payload, Tracking},
@@ -173,7 +173,15 @@ impl Connection {
             return None;
         };
         let pn = self.recovery.next_number(Space::Data);
-        let written = self.write_packet(now, Space::Data, Due::MtuProbe, (buffer, Padding::Fill));
+        let written = self.write_packet(
+            now,
+            Space::Data,
+            Due::MtuProbe,
+            Room {
+                buffer,
+                padding: Padding::Fill,
+            },
+        );
         if written == 0 {
             return None;
         }

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use hybriq_tls::Side;
 use smallvec::SmallVec;
 
 use crate::{
@@ -93,12 +92,11 @@ impl Held {
 impl Observer {
     pub(in crate::connection) fn new(
         config: &TransportConfig,
-        (now, side): (Instant, Side),
-        (original_dcid, peer_cid): (Cid, Cid),
+        meta: Meta,
+        peer_cid: Cid,
         address: Address,
     ) -> Self {
         let watch = || {
-            let meta = Meta::new(now, side, original_dcid);
             let own = config.subscriber.as_ref().map(|own| own.0.clone());
             let sampler = config.sampler.as_ref();
             let sampled = sampler.and_then(|sampler| sampler.0.sample(&meta, address.peer));

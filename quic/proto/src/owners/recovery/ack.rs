@@ -7,7 +7,10 @@ use std::{
 
 use super::{Context, Outcome, Progress, Recovery, Settled, path::ecn, state::Newly};
 use crate::{
-    owners::congestion::{Acked, Controller as _, Marked, RoundTrip, Usage, delivery::Sampling},
+    owners::congestion::{
+        Acked, Controller as _, Marked, RoundTrip, Usage,
+        delivery::{self, Sampling},
+    },
     wire::{
         error::TransportError,
         frame::EcnCounts,
@@ -74,7 +77,7 @@ impl<R: 'static> Recovery<R> {
         let lost_before = self.delivery.lost();
         self.on_order(now, ack.space, before, &newly);
         self.detect_lost(now, ack.space, context, outcome);
-        let marks = self.on_counts(now, ack.space, ack.ecn, (&newly, order));
+        let marks = self.on_counts(now, ack.space, ack.ecn, &newly, order);
         if let Some((_, newest_sent)) = newly.newest_in_flight {
             if let Some(rate) = self.delivery.finish(&sampling, self.rtt.min()) {
                 let usage = self.usage(newest_sent);
@@ -114,7 +117,8 @@ impl<R: 'static> Recovery<R> {
         now: Instant,
         space: Space,
         counts: Option<EcnCounts>,
-        (newly, order): (&Newly, ecn::Order),
+        newly: &Newly,
+        order: ecn::Order,
     ) -> u64 {
         let counted = &mut self.spaces.at(space).ecn;
         let marks = self.ecn.on_ack(counted, counts, newly.marked, order);
@@ -138,9 +142,13 @@ impl<R: 'static> Recovery<R> {
             let Some(snapshot) = packet.snapshot else {
                 continue;
             };
-            let sent = (*pn, packet.time_sent);
-            self.delivery
-                .on_acked(now, &mut sampling, sent, packet.size.into(), snapshot);
+            let acked = delivery::Acked {
+                pn: *pn,
+                time_sent: packet.time_sent,
+                bytes: packet.size.into(),
+                snapshot,
+            };
+            self.delivery.on_acked(now, &mut sampling, acked);
             packets += 1;
         }
         (sampling, packets)

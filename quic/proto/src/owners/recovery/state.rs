@@ -86,7 +86,8 @@ impl<R> SpaceState<R> {
     pub(super) fn remember(
         &mut self,
         now: Instant,
-        (episode, datagram_size): (u32, u16),
+        episode: u32,
+        datagram_size: u16,
         lost: &[Settled<R>],
     ) {
         let told = |packet: &SentPacket<R>| packet.in_flight && packet.size <= datagram_size;

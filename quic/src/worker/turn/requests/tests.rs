@@ -14,7 +14,7 @@ use crate::{
     restart::relay::Reason,
     sync::Mutex,
     udp::{Opened, Options, Socket},
-    worker::{Attempt, Blueprint, Inheritance, Mailbox, Shared, Spent, Watcher},
+    worker::{Attempt, Blueprint, Inheritance, Mailbox, Shared, Spent, Watcher, sockets::Sockets},
 };
 
 /// More handshakes than one turn starts.
@@ -44,10 +44,11 @@ fn worker() -> (Worker, Arc<Mailbox>) {
     let shared = Shared::new(
         [mailbox.clone()].into(),
         vec![socket.local_address()],
-        (1, Limits::default()),
+        1,
+        Limits::default(),
         Arc::default(),
     );
-    let sockets = (vec![socket], options);
+    let sockets = Sockets::new(vec![socket], options);
     (
         Worker::new(0, shared, mailbox.clone(), sockets, blueprint()),
         mailbox,

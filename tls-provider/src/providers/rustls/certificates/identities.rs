@@ -59,7 +59,8 @@ impl Identities {
     pub(in crate::providers::rustls) fn new(
         options: &ServerOptions,
         alpn: &[Vec<u8>],
-        (crypto, compression): (&CryptoProvider, &Compression),
+        crypto: &CryptoProvider,
+        compression: &Compression,
     ) -> Result<Self, ConfigError> {
         let intermediates = options.intermediates.clone();
         let load = |identity| {

@@ -172,7 +172,7 @@ impl Parts {
             (false, EarlyDataPolicy::On) => Tickets::Kept(shared.rustls().sessions().clone()),
         };
         Ok(Self {
-            resolver: Arc::new(Identities::new(options, alpn, (&crypto, &compression))?),
+            resolver: Arc::new(Identities::new(options, alpn, &crypto, &compression)?),
             clients: verify::of_clients(&options.client_auth, &crypto)?,
             compression,
             tickets,

@@ -218,7 +218,8 @@ impl Answer for Shared {
         let (lineages, config) = named
             .config(
                 group,
-                (hello.ticket(), start.resumption_context),
+                hello.ticket(),
+                start.resumption_context,
                 SystemTime::now(),
             )
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
@@ -299,7 +300,7 @@ impl Named {
     ) -> Result<Self, ConfigError> {
         let now = SystemTime::now();
         let keys = parts.keys(now)?;
-        let scope = parts.make(key_exchange, policy, (keys.as_deref(), &[]), now)?;
+        let scope = parts.make(key_exchange, policy, keys.as_deref(), &[], now)?;
         let scopes = VecDeque::from([(Box::default(), Arc::new(scope))]);
         Ok(Self {
             key_exchange: key_exchange.clone(),
@@ -338,7 +339,8 @@ impl Named {
     fn config(
         &self,
         group: Group,
-        (ticket, scope): (Option<&[u8]>, &[u8]),
+        ticket: Option<&[u8]>,
+        scope: &[u8],
         now: SystemTime,
     ) -> Option<(Lineages, Config)> {
         let scope = self.scope(scope, now)?;
@@ -371,8 +373,11 @@ impl Named {
         if let Some(scope) = current(&live) {
             return Some(scope);
         }
-        let bound = (keys.as_deref(), name);
-        let Ok(scope) = self.parts.make(&self.key_exchange, self.policy, bound, now) else {
+        let (key_exchange, policy) = (&self.key_exchange, self.policy);
+        let Ok(scope) = self
+            .parts
+            .make(key_exchange, policy, keys.as_deref(), name, now)
+        else {
             // Without new configurations the old ones can still do full handshakes.
             return live.find(name);
         };
@@ -447,7 +452,8 @@ impl Parts {
         &self,
         key_exchange: &KeyExchange,
         policy: &Policy,
-        (keys, scope): (Option<&Generation>, &[u8]),
+        keys: Option<&Generation>,
+        scope: &[u8],
         now: SystemTime,
     ) -> Result<Scope, ConfigError> {
         // A session that began under other rules is not resumed.

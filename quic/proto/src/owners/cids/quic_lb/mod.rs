@@ -120,7 +120,8 @@ impl QuicLb {
             rotation,
             server_id,
             nonce_len,
-            (mask, u64::from_le_bytes(start)),
+            mask,
+            u64::from_le_bytes(start),
         )
     }
 
@@ -145,7 +146,8 @@ impl QuicLb {
         rotation: u8,
         server_id: &[u8],
         nonce_len: usize,
-        (mask, start): ([u8; 16], u64),
+        mask: [u8; 16],
+        start: u64,
     ) -> Result<Self, InvalidQuicLb> {
         if rotation >= UNROUTABLE {
             return Err(InvalidQuicLb::Rotation(rotation));
@@ -269,7 +271,8 @@ impl CidGenerator for QuicLb {
             self.rotation,
             &self.server_id,
             self.nonce_len,
-            (key.mask(), start),
+            key.mask(),
+            start,
         );
         let keyed = Self {
             first_octet: self.first_octet,

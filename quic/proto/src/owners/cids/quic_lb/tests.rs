@@ -25,7 +25,7 @@ fn config(
     nonce_len: usize,
     key: Option<[u8; 16]>,
 ) -> Result<QuicLb, InvalidQuicLb> {
-    let plain = QuicLb::new(rotation, server_id, nonce_len, ([3; 16], 77))?;
+    let plain = QuicLb::new(rotation, server_id, nonce_len, [3; 16], 77)?;
     match key {
         Some(key) => plain.with_key(key),
         None => Ok(plain),

@@ -60,14 +60,20 @@ pub struct Delivery {
 /// Packets that one acknowledgement has reported so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sampling {
-    newest: Option<Newest>,
+    newest: Option<Acked>,
 }
 
+/// A packet that was acknowledged.
 #[derive(Clone, Copy, Debug)]
-struct Newest {
-    pn: PacketNumber,
-    time_sent: Instant,
-    snapshot: Snapshot,
+pub struct Acked {
+    /// Its number.
+    pub pn: PacketNumber,
+    /// Time at which it was sent.
+    pub time_sent: Instant,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// State of the path when it was sent.
+    pub snapshot: Snapshot,
 }
 
 impl Delivery {
@@ -100,24 +106,13 @@ impl Delivery {
         }
     }
 
-    /// Handles the acknowledgement of a packet that was sent with `snapshot`.
+    /// Handles the acknowledgement of a packet.
     #[inline]
-    pub fn on_acked(
-        &mut self,
-        now: Instant,
-        sampling: &mut Sampling,
-        (pn, time_sent): (PacketNumber, Instant),
-        bytes: u64,
-        snapshot: Snapshot,
-    ) {
-        self.delivered = self.delivered.saturating_add(bytes);
+    pub fn on_acked(&mut self, now: Instant, sampling: &mut Sampling, packet: Acked) {
+        self.delivered = self.delivered.saturating_add(packet.bytes);
         self.delivered_at = now;
-        if sampling.newest.is_none_or(|newest| pn > newest.pn) {
-            sampling.newest = Some(Newest {
-                pn,
-                time_sent,
-                snapshot,
-            });
+        if sampling.newest.is_none_or(|newest| packet.pn > newest.pn) {
+            sampling.newest = Some(packet);
         }
     }
 
@@ -148,7 +143,7 @@ impl Delivery {
         {
             self.app_limited_until = None;
         }
-        let Newest {
+        let Acked {
             time_sent,
             snapshot,
             ..

@@ -7,6 +7,15 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
+fn acked(pn: PacketNumber, time_sent: Instant, snapshot: Snapshot) -> Acked {
+    Acked {
+        pn,
+        time_sent,
+        bytes: SIZE,
+        snapshot,
+    }
+}
+
 /// Ten packets, a millisecond apart, acknowledged one by one, each `spacing` after the one before.
 fn train(start: Instant, spacing: Duration) -> Vec<RateSample> {
     let mut delivery = Delivery::new(start);
@@ -23,9 +32,7 @@ fn train(start: Instant, spacing: Duration) -> Vec<RateSample> {
             delivery.on_acked(
                 now,
                 &mut sampling,
-                (PacketNumber::saturating(pn), at),
-                SIZE,
-                snapshot,
+                acked(PacketNumber::saturating(pn), at, snapshot),
             );
             delivery.finish(&sampling, ms(1)).unwrap()
         })
@@ -47,7 +54,7 @@ fn compressed_acknowledgements_do_not_raise_the_rate_above_that_of_sending() {
     let mut delivery = Delivery::new(start);
     let first = delivery.on_sent(start, 0, SIZE);
     let mut sampling = Sampling::default();
-    delivery.on_acked(start + ms(10), &mut sampling, (pn(0), start), SIZE, first);
+    delivery.on_acked(start + ms(10), &mut sampling, acked(pn(0), start, first));
     delivery.finish(&sampling, ms(1));
     // Sent over 50 ms, acknowledged within one.
     let sent: Vec<_> = (0..6)
@@ -63,9 +70,7 @@ fn compressed_acknowledgements_do_not_raise_the_rate_above_that_of_sending() {
         delivery.on_acked(
             now,
             &mut sampling,
-            (PacketNumber::saturating(pn), at),
-            SIZE,
-            snapshot,
+            acked(PacketNumber::saturating(pn), at, snapshot),
         );
         best = best.max(delivery.finish(&sampling, ms(1)).unwrap().rate.unwrap());
     }
@@ -78,7 +83,7 @@ fn an_interval_shorter_than_a_round_trip_gives_no_rate() {
     let mut delivery = Delivery::new(start);
     let snapshot = delivery.on_sent(start, 0, SIZE);
     let mut sampling = Sampling::default();
-    delivery.on_acked(start + ms(5), &mut sampling, (pn(0), start), SIZE, snapshot);
+    delivery.on_acked(start + ms(5), &mut sampling, acked(pn(0), start, snapshot));
     let sample = delivery.finish(&sampling, ms(10)).unwrap();
     assert_eq!(sample.rate, None);
     assert_eq!(sample.delivered, SIZE);
@@ -97,9 +102,7 @@ fn the_applications_limit_ends_with_what_was_in_flight() {
         delivery.on_acked(
             start + ms(10),
             &mut sampling,
-            (PacketNumber::saturating(pn), start),
-            SIZE,
-            snapshot,
+            acked(PacketNumber::saturating(pn), start, snapshot),
         );
         delivery.finish(&sampling, ms(1));
     }
@@ -114,13 +117,7 @@ fn losses_since_a_packet_left_are_counted() {
     let snapshot = delivery.on_sent(start, 0, SIZE);
     delivery.on_lost(2 * SIZE);
     let mut sampling = Sampling::default();
-    delivery.on_acked(
-        start + ms(10),
-        &mut sampling,
-        (pn(3), start),
-        SIZE,
-        snapshot,
-    );
+    delivery.on_acked(start + ms(10), &mut sampling, acked(pn(3), start, snapshot));
     let sample = delivery.finish(&sampling, ms(1)).unwrap();
     assert_eq!((sample.lost, sample.in_flight), (2 * SIZE, SIZE));
 }

@@ -95,7 +95,7 @@ impl<R: 'static> Recovery<R> {
         let episode = self
             .episode
             .on_lost(now, newest.time_sent, self.lost.len() as u64);
-        state.remember(now, (episode, datagram_size), fresh);
+        state.remember(now, episode, datagram_size, fresh);
         let severity = if run.is_persistent() {
             outcome.persistent_congestion = true;
             self.rtt.on_persistent_congestion();

@@ -315,7 +315,7 @@ impl Send {
             let end = self.buffer.end();
             let range = self.buffer.lost().unwrap_or(end..end);
             let Some(written) =
-                self.write_range(id, (range.start, range.end - range.start), out, sent)
+                self.write_range(id, range.start, range.end - range.start, out, sent)
             else {
                 break;
             };
@@ -339,17 +339,18 @@ impl Send {
             .unsent()
             .min(self.credit.available())
             .min(credit);
-        let written = self.write_range(id, (self.buffer.next_offset(), wanted), out, sent)?;
+        let written = self.write_range(id, self.buffer.next_offset(), wanted, out, sent)?;
         self.credit.take(written);
         Some(written)
     }
 
-    /// Writes as much of `(offset, length)` as fits, with the FIN bit at the end of the stream.
+    /// Writes as much as fits of the `wanted` bytes from `offset` on, with the FIN bit at the end of the stream.
     #[inline]
     fn write_range(
         &mut self,
         id: StreamId,
-        (offset, wanted): (u64, u64),
+        offset: u64,
+        wanted: u64,
         out: &mut FrameWriter<'_>,
         sent: &mut Sent,
     ) -> Option<u64> {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     owners::congestion::{
         RoundTrip, Usage,
-        delivery::{Delivery, Sampling, Snapshot},
+        delivery::{self, Delivery, Sampling, Snapshot},
     },
     wire::packet::PacketNumber,
 };
@@ -127,9 +127,13 @@ impl Books {
         let count = count.min(self.packets.len());
         let mut newest = None;
         for (pn, packet) in self.packets.drain(..count) {
-            let sent = (PacketNumber::saturating(pn), packet.time_sent);
-            self.delivery
-                .on_acked(self.now, &mut sampling, sent, packet.bytes, packet.snapshot);
+            let acked = delivery::Acked {
+                pn: PacketNumber::saturating(pn),
+                time_sent: packet.time_sent,
+                bytes: packet.bytes,
+                snapshot: packet.snapshot,
+            };
+            self.delivery.on_acked(self.now, &mut sampling, acked);
             self.in_flight -= packet.bytes;
             newest = Some(packet.time_sent);
         }

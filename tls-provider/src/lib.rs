@@ -62,7 +62,7 @@ pub use providers::rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub use providers::s2n;
 pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-pub use session::{Flight, Provider, Session, Start, Status};
+pub use session::{ClientStart, Flight, Provider, ServerStart, Session, Start, Status};
 pub use tickets::Tickets;
 pub use tickets::store::{MemorySessions, SessionStore};
 pub use values::alert::Alert;

@@ -14,7 +14,9 @@ use std::{
 
 use bytes::BytesMut;
 use hybriq::tls::Side;
-use hybriq_tls::{Flight, Level, Negotiated, PerLevel, Provider, Session, Start, Status};
+use hybriq_tls::{
+    ClientStart, Flight, Level, Negotiated, PerLevel, Provider, ServerStart, Session, Start, Status,
+};
 
 use super::{
     Mode,
@@ -69,18 +71,18 @@ pub(super) fn run(
     mode: Mode,
     watch: Watch,
 ) -> Result<(Record, Record), Failure> {
-    let start = Start {
+    let start = ClientStart {
         params: PARAMS,
-        server_name: Some(SERVER_NAME),
+        server_name: SERVER_NAME,
         resume: mode.psk,
-        ..Start::default()
+        ..ClientStart::default()
     };
-    let mut client = End::open(client, Side::Client, start, watch)?;
-    let start = Start {
+    let mut client = End::open(client, start.into(), watch)?;
+    let start = ServerStart {
         params: PARAMS,
-        ..Start::default()
+        ..ServerStart::default()
     };
-    let mut server = End::open(server, Side::Server, start, watch)?;
+    let mut server = End::open(server, start.into(), watch)?;
     for _ in 0..MAX_STEPS {
         while let Some(message) = client.outbox.pop_front() {
             server.feed(&message)?;
@@ -112,15 +114,11 @@ struct End {
 
 impl End {
     /// Starts a session. A client's makes its ClientHello, a server's waits for one.
-    fn open(
-        provider: &dyn Provider,
-        side: Side,
-        start: Start<'_>,
-        watch: Watch,
-    ) -> Result<Self, Failure> {
+    fn open(provider: &dyn Provider, start: Start<'_>, watch: Watch) -> Result<Self, Failure> {
         recorder::start(watch);
         let started = Instant::now();
-        let session = provider.session(side, start)?;
+        let side = start.side();
+        let session = provider.session(start)?;
         let opened = started.elapsed();
         let mut end = Self {
             side,

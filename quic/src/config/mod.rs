@@ -13,7 +13,9 @@ mod server;
 #[cfg(feature = "tokio")]
 mod workers;
 
-use hybriq_tls::{ConfigError, ConfigErrors, Profile, Provider, Side, Start};
+use hybriq_tls::{
+    ClientStart, ConfigError, ConfigErrors, Profile, Provider, ServerStart, Side, Start,
+};
 
 #[cfg(feature = "tokio")]
 pub(crate) use cids::Ids;
@@ -52,10 +54,13 @@ fn check_provider(
     profile: Profile,
 ) -> Result<(), ConfigErrors> {
     check_profile(profile, provider)?;
-    let start = Start {
-        server_name: side.is_client().then_some("localhost"),
-        ..Start::default()
+    let start = match side {
+        Side::Client => Start::Client(ClientStart {
+            server_name: "localhost",
+            ..ClientStart::default()
+        }),
+        Side::Server => ServerStart::default().into(),
     };
-    provider.session(side, start)?;
+    provider.session(start)?;
     Ok(())
 }

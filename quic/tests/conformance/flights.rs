@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use hybriq::{
     KeyExchange,
     error::{ConfigError, TlsError as Error},
-    tls::{CertificateDer, Side},
+    tls::CertificateDer,
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_tls::{Flight, Negotiated, PerLevel, Provider, Session, Start, Status};
@@ -31,9 +31,9 @@ impl Provider for Changing {
         self.honest.key_exchange()
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
         Ok(Box::new(Liar {
-            honest: self.honest.session(side, start)?,
+            honest: self.honest.session(start)?,
             change: self.change,
         }))
     }

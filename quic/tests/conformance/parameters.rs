@@ -74,11 +74,11 @@ impl Provider for Changing {
         self.honest.key_exchange()
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        let mut parameters = Parameters::decode(start.params);
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let mut parameters = Parameters::decode(start.params());
         (self.change)(&mut parameters);
         let params = &parameters.encode()[..];
-        self.honest.session(side, Start { params, ..start })
+        self.honest.session(start.with_params(params))
     }
 }
 

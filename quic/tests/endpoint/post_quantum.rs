@@ -11,7 +11,7 @@ use hybriq::{
     Backend, ClientConfig, ConnectError, ConnectionError, Endpoint, Group, Identity, KeyExchange,
     PostQuantum, Profile, ServerConfig, Trust,
     error::{By, ConfigError},
-    tls::{ClientAuth, KeyAlgorithm, PrivateKeyDer, Side, SignatureAlgorithm},
+    tls::{ClientAuth, KeyAlgorithm, PrivateKeyDer, SignatureAlgorithm},
 };
 use hybriq_tls::{ClientOptions, Provider, Session, Start};
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair};
@@ -363,8 +363,8 @@ impl Provider for Preparing {
         }
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        self.inner.session(side, start)
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        self.inner.session(start)
     }
 }
 

@@ -16,7 +16,7 @@ use hybriq_sim::{
     Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node, PacketKind,
     Raw, Record, Recut, SERVER_ADDRESS, World, adversary, ms, packets,
 };
-use hybriq_tls::{Provider, Session, Start};
+use hybriq_tls::{ClientStart, Provider, ServerStart, Session, Start};
 
 use crate::support::{
     LIMIT, PTO, RTT, answered_after, check, client, client_with, exchange, pair, plain,
@@ -548,11 +548,19 @@ impl Provider for Careless {
         self.0.key_exchange()
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        let start = Start {
-            resumption_context: &[],
-            ..start
-        };
-        self.0.session(side, start)
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let resumption_context = &[];
+        self.0.session(match start {
+            Start::Client(start) => ClientStart {
+                resumption_context,
+                ..start
+            }
+            .into(),
+            Start::Server(start) => ServerStart {
+                resumption_context,
+                ..start
+            }
+            .into(),
+        })
     }
 }

@@ -6,12 +6,16 @@ use bytes::BytesMut;
 
 use crate::{
     CertificateDer, ClientHello, EarlyDataPolicy, EarlyDataStatus, Error, Flight, Negotiated,
-    PerLevel, Session, Start, Status,
+    PerLevel, ServerStart, Session, Status,
 };
 
 /// A server that starts the TLS library for one ClientHello, or refuses it.
 pub(crate) trait Answer: Send + Sync {
-    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error>;
+    fn answer(
+        &self,
+        hello: &ClientHello,
+        start: ServerStart<'_>,
+    ) -> Result<Box<dyn Session>, Error>;
 }
 
 /// A server's session that holds no TLS object until the ClientHello is whole and acceptable.
@@ -30,7 +34,7 @@ enum State {
 }
 
 impl Accepting {
-    pub(crate) fn new(answer: Arc<dyn Answer>, start: Start<'_>) -> Self {
+    pub(crate) fn new(answer: Arc<dyn Answer>, start: ServerStart<'_>) -> Self {
         Self(match start.client_hello {
             Some(hello) => State::of(answer.answer(hello, start)),
             None => State::Waiting {
@@ -70,12 +74,12 @@ impl Session for Accepting {
             let next = match ClientHello::parse(&rx.initial) {
                 Ok(None) => return Ok(Status::NeedsPeer),
                 Ok(Some((hello, _))) => {
-                    let start = Start {
+                    let start = ServerStart {
                         params,
                         early_data: *early_data,
                         early_context,
                         resumption_context,
-                        ..Start::default()
+                        ..ServerStart::default()
                     };
                     State::of(answer.answer(&hello, start))
                 }

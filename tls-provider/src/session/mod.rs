@@ -11,40 +11,100 @@ use crate::{
 };
 
 /// Input of a new session.
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
+    /// A client's session.
+    Client(ClientStart<'a>),
+    /// A server's session.
+    Server(ServerStart<'a>),
+}
+
+impl<'a> From<ClientStart<'a>> for Start<'a> {
+    fn from(start: ClientStart<'a>) -> Self {
+        Self::Client(start)
+    }
+}
+
+impl<'a> From<ServerStart<'a>> for Start<'a> {
+    fn from(start: ServerStart<'a>) -> Self {
+        Self::Server(start)
+    }
+}
+
+impl<'a> Start<'a> {
+    /// Returns the side of the session.
+    pub const fn side(&self) -> Side {
+        match self {
+            Self::Client(_) => Side::Client,
+            Self::Server(_) => Side::Server,
+        }
+    }
+
+    /// Returns our transport parameters, encoded.
+    pub const fn params(&self) -> &'a [u8] {
+        match self {
+            Self::Client(start) => start.params,
+            Self::Server(start) => start.params,
+        }
+    }
+
+    /// Replaces our transport parameters: for a provider that wraps another one.
+    #[must_use]
+    pub const fn with_params<'b>(self, params: &'b [u8]) -> Start<'b>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Client(start) => Start::Client(ClientStart { params, ..start }),
+            Self::Server(start) => Start::Server(ServerStart { params, ..start }),
+        }
+    }
+}
+
+/// Input of a client's session.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Start<'a> {
+pub struct ClientStart<'a> {
     /// Our transport parameters, encoded (RFC 9000 §18).
     pub params: &'a [u8],
-    /// Client: name to verify and to send as SNI. A literal IP address is verified and not sent.
-    pub server_name: Option<&'a str>,
-    /// Server: the ClientHello if the transport has already read it, from which a provider can
-    /// choose its groups. A provider must also work without.
-    pub client_hello: Option<&'a ClientHello>,
-    /// Client: resumes a session of this server that the provider remembers, if there is one.
+    /// Name to verify and to send as SNI. A literal IP address is verified and not sent.
+    pub server_name: &'a str,
+    /// Resumes a session of this server that the provider remembers, if there is one.
     pub resume: bool,
-    /// Client: resumes only sessions of this lineage; `None` for every session that the policy lets
-    /// resume.
+    /// Resumes only sessions of this lineage; `None` for every session that the policy lets resume.
     pub lineage: Option<Lineage>,
-    /// Client: group that the server will probably choose, so that it needs no HelloRetryRequest. The
-    /// list of groups that the client offers never changes.
+    /// Group that the server will probably choose, so that it needs no HelloRetryRequest. The list of
+    /// groups that the client offers never changes.
     ///
     /// If the policy has the group, its key share is sent in place of that of the first group. A
     /// classical group never replaces a post-quantum one: its share is sent beside it, if the
     /// library can. A provider that cannot follow ignores the hint.
     pub group_hint: Option<Group>,
-    /// Client: offers 0-RTT data if the ticket allows it. Server: accepts it if the options and every
-    /// rule allow it; `Off` refuses it for this handshake alone.
+    /// Whether 0-RTT data is offered if the ticket allows it.
     pub early_data: EarlyDataPolicy,
-    /// Context that the transport binds tickets to, such as its version. The tickets of this
-    /// handshake are valid only in the same context, byte for byte: in another one a client does
-    /// not use them and a server does a full handshake. A server issues none if the context is
-    /// longer than 255 bytes.
+    /// Context that the transport binds tickets to, such as its version: a ticket is used only in the
+    /// context of the handshake that brought it, byte for byte.
     pub resumption_context: &'a [u8],
-    /// Server: limits that a client remembers with its ticket, encoded by the transport (RFC 9000
-    /// §7.4.1). They go into the tickets of this handshake, and 0-RTT data is accepted only with a
-    /// ticket that has the same, byte for byte.
+}
+
+/// Input of a server's session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerStart<'a> {
+    /// Our transport parameters, encoded (RFC 9000 §18).
+    pub params: &'a [u8],
+    /// The ClientHello if the transport has already read it, from which a provider can choose its
+    /// groups. A provider must also work without.
+    pub client_hello: Option<&'a ClientHello>,
+    /// Whether 0-RTT data is accepted if the options and every rule allow it; `Off` refuses it for this
+    /// handshake alone.
+    pub early_data: EarlyDataPolicy,
+    /// Context that the transport binds tickets to, such as its version: with a ticket of another
+    /// context the handshake is a full one. No tickets are issued if it is longer than 255 bytes.
+    pub resumption_context: &'a [u8],
+    /// Limits that a client remembers with its ticket, encoded by the transport (RFC 9000 §7.4.1). They
+    /// go into the tickets of this handshake, and 0-RTT data is accepted only with a ticket that has
+    /// the same, byte for byte.
     pub early_context: &'a [u8],
-    /// Server: position of the identity to show, which the transport chose among
+    /// Position of the identity to show, which the transport chose among
     /// [`Provider::server_flights`]. `None` leaves the choice to the provider.
     pub identity: Option<usize>,
 }
@@ -89,7 +149,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// Returns true if a client can begin with the key share of this group: see
-    /// [`Start::group_hint`]. Unless the provider says otherwise, that is the first group of the
+    /// [`ClientStart::group_hint`]. Unless the provider says otherwise, that is the first group of the
     /// policy.
     fn can_predict(&self, group: Group) -> bool {
         self.key_exchange().groups().first() == Some(&group)
@@ -118,12 +178,12 @@ pub trait Provider: Send + Sync {
     }
 
     /// Server: returns true if the transport has to choose the certificate that costs the fewest
-    /// round trips, and say so in [`Start::identity`].
+    /// round trips, and say so in [`ServerStart::identity`].
     fn chooses_by_round_trips(&self) -> bool {
         false
     }
 
-    /// Returns the [resumption context](Start::resumption_context) of the session that a client
+    /// Returns the [resumption context](ClientStart::resumption_context) of the session that a client
     /// holds for this server, if it holds one and can tell.
     ///
     /// A transport that binds sessions to a version begins with the version of the session, even
@@ -145,8 +205,8 @@ pub trait Provider: Send + Sync {
     /// Starts a handshake.
     ///
     /// # Errors
-    /// The side is not that of the provider, or a client's server name is missing or no name.
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError>;
+    /// The side is not that of the provider, or a client's server name is no name.
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError>;
 }
 
 /// One handshake.

@@ -115,10 +115,8 @@ fn time_saved_by_a_share_made_ahead() {
             let hello = median(|| {
                 client.prepare();
                 let start = Instant::now();
-                let session = client.session(
-                    hybriq_tls::Side::Client,
-                    crate::support::client_start(crate::support::HOST),
-                );
+                let name = crate::support::HOST;
+                let session = client.session(crate::support::client_start(name).into());
                 let mut end = crate::support::End::new(session.expect("a session"));
                 end.drive().expect("a ClientHello");
                 start.elapsed()

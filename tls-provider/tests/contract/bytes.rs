@@ -28,7 +28,7 @@ fn server_end(contender: &Contender) -> End {
     let server = (contender.server)(&options().1).expect("a server");
     End::new(
         server
-            .session(Side::Server, server_start(None))
+            .session(server_start(None).into())
             .expect("a session"),
     )
 }

@@ -2,8 +2,8 @@
 
 use bytes::BytesMut;
 use hybriq_tls::{
-    ClientHello, ClientOptions, EarlyDataPolicy, EarlyDataStatus, KeyExchange, Level, Provider,
-    ServerOptions, Side, Start, Status, Suite,
+    ClientHello, ClientOptions, ClientStart, EarlyDataPolicy, EarlyDataStatus, KeyExchange, Level,
+    Provider, ServerOptions, ServerStart, Side, Status, Suite,
 };
 
 use crate::support::{
@@ -40,20 +40,20 @@ const ON: Starts<'static> = Starts {
 };
 
 fn client_end(client: &dyn Provider, starts: Starts<'_>) -> End {
-    let start = Start {
+    let start = ClientStart {
         early_data: starts.client,
         ..client_start(starts.name)
     };
-    End::new(client.session(Side::Client, start).expect("a session"))
+    End::new(client.session(start.into()).expect("a session"))
 }
 
 fn server_end(server: &dyn Provider, starts: Starts<'_>) -> End {
-    let start = Start {
+    let start = ServerStart {
         early_data: starts.server,
         early_context: starts.context,
         ..server_start(None)
     };
-    End::new(server.session(Side::Server, start).expect("a session"))
+    End::new(server.session(start.into()).expect("a session"))
 }
 
 fn pair(client: &dyn Provider, server: &dyn Provider, starts: Starts<'_>) -> Pair {

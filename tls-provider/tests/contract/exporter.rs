@@ -110,7 +110,7 @@ fn export_of_plain_rustls(
 #[cfg(feature = "rustls")]
 #[test]
 fn plain_rustls_exports_the_same() {
-    use hybriq_tls::{ClientOptions, Side};
+    use hybriq_tls::ClientOptions;
 
     use crate::support::{ALPN, Authority, CONTENDERS, HOST, client_start};
 
@@ -127,7 +127,7 @@ fn plain_rustls_exports_the_same() {
             }
             let options = ClientOptions::new().alpn(ALPN).trust(authority.trust());
             let client = (contender.client)(&options).expect("a client");
-            let session = client.session(Side::Client, client_start(HOST));
+            let session = client.session(client_start(HOST).into());
             let mut client = End::new(session.expect("a session"));
             let expected = export_of_plain_rustls(&mut client, suite, authority.issue(&[HOST]));
             assert_eq!(client.session.negotiated().suite, Some(suite));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hybriq_tls::{
     CertificateDer, ClientAuth, ClientOptions, Group, Identity, KeyExchange, PrivateKeyDer,
-    Provider, ServerFlight, ServerOptions, Side, Start, Trust,
+    Provider, ServerFlight, ServerOptions, ServerStart, Side, Trust,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
@@ -222,17 +222,17 @@ fn the_transport_may_choose_the_certificate() {
     assert_eq!(told, [(0, true), (1, false)]);
     for (identity, expected) in [(Some(1), &small), (Some(0), &large), (None, &large)] {
         let session = client
-            .session(Side::Client, client_start(HOST))
+            .session(client_start(HOST).into())
             .expect("a client session");
         let mut end = End::new(session);
         end.drive().expect("a ClientHello");
         let hello = ClientHello::parse(&end.outbox.crypto.initial).expect("a hello");
         let (hello, _) = hello.expect("a whole one");
-        let start = Start {
+        let start = ServerStart {
             identity,
             ..server_start(Some(&hello))
         };
-        let session = server.session(Side::Server, start).expect("a session");
+        let session = server.session(start.into()).expect("a session");
         let pair = Pair {
             client: end,
             server: End::new(session),

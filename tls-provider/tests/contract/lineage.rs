@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use hybriq_tls::{
-    ClientOptions, EarlyDataPolicy, EarlyDataStatus, KeyExchange, Lineage, Negotiated, Provider,
-    ServerOptions, Side, Start, Tickets,
+    ClientOptions, ClientStart, EarlyDataPolicy, EarlyDataStatus, KeyExchange, Lineage, Negotiated,
+    Provider, ServerOptions, ServerStart, Tickets,
 };
 
 use crate::support::{Contender, End, HOST, Pair, client_start, options, pairings, server_start};
@@ -40,17 +40,17 @@ fn ends(pairing: (&Contender, &Contender), options: &(ClientOptions, ServerOptio
 /// One handshake: what it agreed on, and what became of early data.
 #[track_caller]
 fn connect(client: &dyn Provider, server: &dyn Provider) -> (Negotiated, EarlyDataStatus) {
-    let early = Start {
+    let early = ClientStart {
         early_data: EarlyDataPolicy::On,
         ..client_start(HOST)
     };
-    let accepting = Start {
+    let accepting = ServerStart {
         early_data: EarlyDataPolicy::On,
         ..server_start(None)
     };
     let pair = Pair {
-        client: End::new(client.session(Side::Client, early).expect("a session")),
-        server: End::new(server.session(Side::Server, accepting).expect("a session")),
+        client: End::new(client.session(early.into()).expect("a session")),
+        server: End::new(server.session(accepting.into()).expect("a session")),
     }
     .complete();
     let [client, server] = [&pair.client, &pair.server].map(|end| end.session.negotiated());

@@ -132,7 +132,7 @@ fn an_address_that_a_client_sends_is_no_server_name() {
         let client = (client.client)(&client_options).expect("a client");
         let server = (server.server)(&server_options).expect("a server");
         let session = client
-            .session(Side::Client, client_start(HOST))
+            .session(client_start(HOST).into())
             .expect("a session");
         let mut client = End::new(session);
         client.drive().expect("a ClientHello");
@@ -147,7 +147,7 @@ fn an_address_that_a_client_sends_is_no_server_name() {
             .expect("whole");
         assert_eq!(hello.server_name(), None);
         let session = server
-            .session(Side::Server, server_start(Some(&hello)))
+            .session(server_start(Some(&hello)).into())
             .expect("a session");
         let mut server = End::new(session);
         server.inbox.initial.extend_from_slice(&flight);
@@ -164,7 +164,7 @@ fn a_session_starts_from_a_client_hello_that_the_transport_read() {
         let client = (client.client)(&client_options).expect("a client");
         let server = (server.server)(&server_options).expect("a server");
         let session = client
-            .session(Side::Client, client_start(HOST))
+            .session(client_start(HOST).into())
             .expect("a session");
         let mut client = End::new(session);
         client.drive().expect("a ClientHello");
@@ -181,7 +181,7 @@ fn a_session_starts_from_a_client_hello_that_the_transport_read() {
         assert!(hello.signature_schemes().contains(&0x0403));
 
         let session = server
-            .session(Side::Server, server_start(Some(&hello)))
+            .session(server_start(Some(&hello)).into())
             .expect("a session");
         let mut pair = Pair {
             client,
@@ -197,7 +197,7 @@ fn the_first_flight_of_a_client_carries_a_post_quantum_share() {
     for client in CONTENDERS {
         let client = (client.client)(&options().0).expect("a client");
         let session = client
-            .session(Side::Client, client_start(HOST))
+            .session(client_start(HOST).into())
             .expect("a session");
         let mut end = End::new(session);
         end.drive().expect("a ClientHello");
@@ -264,11 +264,11 @@ fn a_provider_of_one_side_makes_no_session_of_the_other() {
         let client = (contender.client)(&client_options).expect("a client");
         let server = (contender.server)(&server_options).expect("a server");
         assert_eq!(client.name(), contender.name);
-        assert!(client.session(Side::Server, server_start(None)).is_err());
-        assert!(server.session(Side::Client, client_start(HOST)).is_err());
+        assert!(client.session(server_start(None).into()).is_err());
+        assert!(server.session(client_start(HOST).into()).is_err());
         for name in ["", "not a name", "a..b"] {
             assert!(
-                client.session(Side::Client, client_start(name)).is_err(),
+                client.session(client_start(name).into()).is_err(),
                 "`{name}`"
             );
         }

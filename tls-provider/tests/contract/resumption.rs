@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hybriq_tls::{
-    ClientHello, ClientOptions, EarlyDataPolicy, Provider, ServerOptions, Side, Start, Status,
-    issued_ticket,
+    ClientHello, ClientOptions, ClientStart, EarlyDataPolicy, Provider, ServerOptions, ServerStart,
+    Status, issued_ticket,
 };
 
 use crate::support::{
@@ -107,13 +107,13 @@ fn a_client_may_ask_for_a_full_handshake() {
     for pairing in pairings() {
         let (client, server) = providers(pairing, &options());
         assert!(!resumed(&*client, &*server));
-        let start = Start {
+        let start = ClientStart {
             resume: false,
             ..client_start(HOST)
         };
-        let session = client.session(Side::Client, start).expect("a session");
+        let session = client.session(start.into()).expect("a session");
         let answer = server
-            .session(Side::Server, server_start(None))
+            .session(server_start(None).into())
             .expect("a session");
         let pair = Pair {
             client: End::new(session),
@@ -220,18 +220,18 @@ fn resumed_within(
     moved: Option<&[u8]>,
 ) -> bool {
     let client = client.session(
-        Side::Client,
-        Start {
+        ClientStart {
             resumption_context: ours,
             ..client_start(HOST)
-        },
+        }
+        .into(),
     );
     let server = server.session(
-        Side::Server,
-        Start {
+        ServerStart {
             resumption_context: theirs,
             ..server_start(None)
-        },
+        }
+        .into(),
     );
     let mut pair = Pair {
         client: End::new(client.expect("a session")),

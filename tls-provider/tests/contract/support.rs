@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use hybriq_tls::{
-    Backend, CertificateDer, ClientHello, ClientOptions, ConfigError, EarlyDataStatus, Error,
-    Flight, Group, Identity, KeyExchange, Level, PerLevel, PrivateKeyDer, Provider, Secret,
-    ServerOptions, Session, Side, Start, Status, Trust,
+    Backend, CertificateDer, ClientHello, ClientOptions, ClientStart, ConfigError, EarlyDataStatus,
+    Error, Flight, Group, Identity, KeyExchange, Level, PerLevel, PrivateKeyDer, Provider, Secret,
+    ServerOptions, ServerStart, Session, Side, Status, Trust,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -328,13 +328,12 @@ impl Failure {
     }
 }
 
-pub(crate) fn client_start(name: &str) -> Start<'_> {
-    Start {
+pub(crate) fn client_start(name: &str) -> ClientStart<'_> {
+    ClientStart {
         params: CLIENT_PARAMS,
-        server_name: Some(name),
-        client_hello: None,
+        server_name: name,
         resume: true,
-        ..Start::default()
+        ..ClientStart::default()
     }
 }
 
@@ -342,7 +341,7 @@ pub(crate) fn client_start(name: &str) -> Start<'_> {
 pub(crate) fn client_hello(client: &dyn Provider) -> ClientHello {
     let mut client = End::new(
         client
-            .session(Side::Client, client_start(HOST))
+            .session(client_start(HOST).into())
             .expect("a client session"),
     );
     client.drive().expect("a ClientHello");
@@ -352,13 +351,11 @@ pub(crate) fn client_hello(client: &dyn Provider) -> ClientHello {
     hello
 }
 
-pub(crate) fn server_start(hello: Option<&ClientHello>) -> Start<'_> {
-    Start {
+pub(crate) fn server_start(hello: Option<&ClientHello>) -> ServerStart<'_> {
+    ServerStart {
         params: SERVER_PARAMS,
-        server_name: None,
         client_hello: hello,
-        resume: false,
-        ..Start::default()
+        ..ServerStart::default()
     }
 }
 
@@ -369,10 +366,10 @@ impl Pair {
 
     pub(crate) fn named(client: &dyn Provider, server: &dyn Provider, name: &str) -> Self {
         let client = client
-            .session(Side::Client, client_start(name))
+            .session(client_start(name).into())
             .expect("a client session");
         let server = server
-            .session(Side::Server, server_start(None))
+            .session(server_start(None).into())
             .expect("a server session");
         Self {
             client: End::new(client),

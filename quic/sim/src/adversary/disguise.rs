@@ -64,19 +64,16 @@ impl Provider for Disguise {
         self.inner.key_exchange()
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        let mut params = start.params.to_vec();
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let side = start.side();
+        let mut params = start.params().to_vec();
         if let Ok(mut own) = Params::decode(&params, side) {
             self.extremes.apply(&mut own);
             params.clear();
             own.encode(side, &mut params);
         }
-        let start = Start {
-            params: &params,
-            ..start
-        };
         Ok(Box::new(Open {
-            inner: self.inner.session(side, start)?,
+            inner: self.inner.session(start.with_params(&params))?,
             secrets: self.secrets.clone(),
         }))
     }

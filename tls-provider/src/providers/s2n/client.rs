@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     ClientOptions, ConfigError, KeyExchange, MemorySessions, Profile, Provider, Session,
-    SessionStore, Side, Start,
+    SessionStore, Start,
 };
 
 /// A provider of client sessions over s2n-tls.
@@ -128,15 +128,13 @@ impl Provider for Client {
         Some(state.scope.to_vec())
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        if side.is_server() {
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let Start::Client(start) = start else {
             return Err(unsupported(
                 "built from ClientOptions; a server session needs ServerOptions",
             ));
-        }
-        let name = start
-            .server_name
-            .ok_or_else(|| unsupported("a client session needs the name of the server"))?;
+        };
+        let name = start.server_name;
         let server = ServerName::try_from(name)
             .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
         let connect = || {

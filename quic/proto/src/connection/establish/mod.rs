@@ -4,7 +4,7 @@ pub(super) mod opening;
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
-use hybriq_tls::{ConfigError, KeyExchange, Session, Side, Start};
+use hybriq_tls::{ConfigError, KeyExchange, Session, Side};
 
 use self::opening::Opening;
 use super::{
@@ -72,17 +72,16 @@ impl Connection {
         let remembered = origins::recall(start);
         let (hint, lineage) = origins::wishes(remembered.as_ref());
         let session = setup.provider.session(
-            Side::Client,
-            Start {
+            hybriq_tls::ClientStart {
                 params: &params,
-                server_name: Some(server_name),
+                server_name,
                 resume: true,
                 early_data: zero_rtt::offer(start),
                 resumption_context: &origins::context(version, remembered.as_ref()),
                 group_hint: hint,
                 lineage,
-                ..Start::default()
-            },
+            }
+            .into(),
         )?;
         let mut connection = Self::new(Parts {
             now,
@@ -150,17 +149,15 @@ impl Connection {
         told.encode(Side::Server, &mut params);
         let identity = forecast::choose_identity(&start);
         let session = setup.provider.session(
-            Side::Server,
-            Start {
+            hybriq_tls::ServerStart {
                 params: &params,
                 client_hello: Some(client_hello),
-                resume: true,
                 early_data: zero_rtt::takes(original, version),
                 early_context: &zero_rtt::early_context(version, &told),
                 resumption_context: &version.resumption_context(),
                 identity,
-                ..Start::default()
-            },
+            }
+            .into(),
         )?;
         let mut path = Path::new(Address { peer, local }, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);

@@ -193,13 +193,11 @@ impl Provider for Client {
         self.key_exchange.has(group)
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        if side.is_server() {
-            return Err(wrong_side(side));
-        }
-        let name = start
-            .server_name
-            .ok_or_else(|| unsupported("a client session needs the name of the server"))?;
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let Start::Client(start) = start else {
+            return Err(wrong_side(Side::Server));
+        };
+        let name = start.server_name;
         let verified = ServerName::try_from(name.to_owned())
             .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
         let sent = matches!(verified, ServerName::DnsName(_)).then(|| name.to_owned());

@@ -27,8 +27,8 @@ use crate::session::accepting::{Accepting, Answer as Answering};
 use crate::tickets::sessions::{Audience, Sessions};
 use crate::{
     Alert, ChainChoice, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group,
-    KeyExchange, Profile, Provider, ServerFlight, ServerOptions, Session, Side, SignatureScheme,
-    Start, Suite,
+    KeyExchange, Profile, Provider, ServerFlight, ServerOptions, ServerStart, Session, Side,
+    SignatureScheme, Start, Suite,
 };
 
 /// A provider of server sessions over rustls.
@@ -288,16 +288,20 @@ impl Provider for Server {
         self.shared.identities.choice() == ChainChoice::FewestRoundTrips
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        if side.is_client() {
-            return Err(wrong_side(side));
-        }
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let Start::Server(start) = start else {
+            return Err(wrong_side(Side::Client));
+        };
         Ok(Box::new(Accepting::new(self.shared.clone(), start)))
     }
 }
 
 impl Answering for Shared {
-    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
+    fn answer(
+        &self,
+        hello: &ClientHello,
+        start: ServerStart<'_>,
+    ) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.alpn)?;
         let policy = self.policies.get(hello.server_name());
         let group = admission::choose_group(&policy.groups, hello)?;
@@ -347,7 +351,7 @@ impl Shared {
     /// Returns true if the session of the ticket has the current limits and scope, on which 0-RTT
     /// data relies. rustls checks the rest: the first ticket, the same name, cipher suite and
     /// application protocol, the age of the ticket, and no HelloRetryRequest.
-    fn may_be_early(&self, hello: &ClientHello, start: Start<'_>) -> bool {
+    fn may_be_early(&self, hello: &ClientHello, start: ServerStart<'_>) -> bool {
         let (Some(sessions), Some(ticket)) = (&self.sessions, hello.ticket()) else {
             return false;
         };

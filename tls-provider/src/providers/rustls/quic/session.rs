@@ -11,7 +11,8 @@ use crate::providers::rustls::locals::capture::{self, Purpose, Schemes};
 use crate::providers::rustls::locals::chain::{self, Found, Issue};
 use crate::{
     Alert, CertificateDer, CertificateMessage, EarlyDataStatus, Error, Flight, Group, Level,
-    Lineage, Negotiated, PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite,
+    Lineage, Negotiated, PerLevel, Secret, ServerStart, Session, Side, SignatureScheme, Status,
+    Suite,
     messages::{framing, ticket},
 };
 
@@ -71,7 +72,7 @@ impl Running {
     pub(in crate::providers::rustls) fn server(
         tls: ServerConnection,
         early_data: EarlyDataStatus,
-        start: Start<'_>,
+        start: ServerStart<'_>,
     ) -> Self {
         let mut session = Self::new(Connection::Server(tls), Side::Server, None);
         session.early_context = start.early_context.into();

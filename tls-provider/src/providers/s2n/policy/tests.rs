@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Backend, ClientHello, ClientOptions, Flight, PerLevel, Side, Start, Trust};
+use crate::{Backend, ClientHello, ClientOptions, ClientStart, Flight, PerLevel, Trust};
 
 /// A later version of s2n-tls may change what a policy sends.
 #[test]
@@ -10,14 +10,11 @@ fn the_table_is_what_s2n_tls_sends() {
             .key_exchange(KeyExchange::Exactly(policy.groups.to_vec()))
             .suites(policy.suites.to_vec());
         let provider = Backend::S2nTls.client(&options).expect(policy.name);
-        let start = Start {
-            params: &[],
-            server_name: Some("example.test"),
-            client_hello: None,
-            resume: false,
-            ..Start::default()
+        let start = ClientStart {
+            server_name: "example.test",
+            ..ClientStart::default()
         };
-        let mut session = provider.session(Side::Client, start).expect("a session");
+        let mut session = provider.session(start.into()).expect("a session");
         let mut tx = Flight::default();
         session
             .drive(&mut PerLevel::default(), &mut tx)

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Alert, CertificateAlgorithms, ChainChoice, ClientAuth, ClientHello, ConfigError, Error, Group,
     Identity, KeyAlgorithm, KeyExchange, Lineage, Profile, Provider, ServerFlight, ServerOptions,
-    Session, Side, SignatureScheme, Start, Suite, Tickets,
+    ServerStart, Session, SignatureScheme, Start, Suite, Tickets,
     admission::{self, ByServerName},
     messages::flight,
     options::Intermediates,
@@ -146,12 +146,12 @@ impl Provider for Server {
         flight.into_iter().collect()
     }
 
-    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
-        if side.is_client() {
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let Start::Server(start) = start else {
             return Err(unsupported(
                 "built from ServerOptions; a client session needs ClientOptions",
             ));
-        }
+        };
         Ok(Box::new(Accepting::new(self.shared.clone(), start)))
     }
 }
@@ -208,7 +208,11 @@ impl Shared {
 }
 
 impl Answer for Shared {
-    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
+    fn answer(
+        &self,
+        hello: &ClientHello,
+        start: ServerStart<'_>,
+    ) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.common.alpn)?;
         let (named, group) = self.choose(hello)?;
         if named.schemes.as_deref() == Some(&[]) && !hello.has_ticket() {

@@ -2,7 +2,7 @@ use rcgen::{CertificateParams, KeyPair};
 
 use super::*;
 use crate::{
-    Backend, ClientOptions, Flight, Identity, PerLevel, PrivateKeyDer, Status, Trust,
+    Backend, ClientOptions, ClientStart, Flight, Identity, PerLevel, PrivateKeyDer, Status, Trust,
     tickets::s2n::ROTATION,
 };
 
@@ -16,19 +16,18 @@ pub(in crate::providers::s2n) fn identity() -> Identity {
 
 /// Does a handshake of `client` with `server`; returns true if it was resumed.
 fn resumed(client: &dyn Provider, server: &Server) -> bool {
-    let start = |server_name| Start {
+    let ours = ClientStart {
         params: &[1],
-        server_name,
-        client_hello: None,
+        server_name: "example.test",
         resume: true,
-        ..Start::default()
+        ..ClientStart::default()
     };
-    let mut client = client
-        .session(Side::Client, start(Some("example.test")))
-        .expect("a session");
-    let mut server = server
-        .session(Side::Server, start(None))
-        .expect("a session");
+    let theirs = ServerStart {
+        params: &[1],
+        ..ServerStart::default()
+    };
+    let mut client = client.session(ours.into()).expect("a session");
+    let mut server = server.session(theirs.into()).expect("a session");
     let (mut to_client, mut to_server) = (PerLevel::default(), Flight::default());
     let mut from_server = Flight::default();
     for _ in 0..3 {

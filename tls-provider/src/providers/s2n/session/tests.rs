@@ -2,7 +2,7 @@ use super::{
     super::{config, policy, server::tests::identity},
     *,
 };
-use crate::{Backend, ClientOptions, KeyExchange, Start, Trust};
+use crate::{Backend, ClientOptions, ClientStart, KeyExchange, Trust};
 
 /// A careless server that ignores ALPN.
 fn careless_server(initial: &[u8]) -> Running {
@@ -44,14 +44,12 @@ fn a_client_refuses_a_server_that_chooses_no_protocol() {
         let Ok(client) = backend.client(&options) else {
             continue;
         };
-        let start = Start {
+        let start = ClientStart {
             params: &[1],
-            server_name: Some("a.test"),
-            client_hello: None,
-            resume: false,
-            ..Start::default()
+            server_name: "a.test",
+            ..ClientStart::default()
         };
-        let mut client = client.session(Side::Client, start).expect("a session");
+        let mut client = client.session(start.into()).expect("a session");
         let (mut to_server, mut to_client) = (Flight::default(), Flight::default());
         client
             .drive(&mut PerLevel::default(), &mut to_server)

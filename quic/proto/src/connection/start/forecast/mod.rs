@@ -2,7 +2,6 @@
 
 use hybriq_tls::{
     CertificateCompression, ClientHello, ConfigError, Flight, Group, PerLevel, ServerFlight, Side,
-    Start,
 };
 
 use super::{
@@ -138,12 +137,12 @@ impl Setup {
         let mut params = Vec::with_capacity(128);
         let cid = Cid::from([0; ASSUMED_CID]);
         local_params(&self.transport, Version::V1, cid, None).encode(Side::Client, &mut params);
-        let start = Start {
+        let start = hybriq_tls::ClientStart {
             params: &params,
-            server_name: Some(server_name),
-            ..Start::default()
+            server_name,
+            ..Default::default()
         };
-        let mut session = self.provider.session(Side::Client, start)?;
+        let mut session = self.provider.session(start.into())?;
         let mut flight = Flight::default();
         if session
             .drive(&mut PerLevel::default(), &mut flight)

@@ -11,6 +11,48 @@ use crate::{
     wire::packet::Space,
 };
 
+/// Sums over packets that were declared lost.
+#[derive(Default)]
+struct Sums {
+    /// Packets of at most a full datagram.
+    count: u64,
+    /// Bytes in flight of these.
+    bytes: u64,
+    /// Bytes in flight of larger ones.
+    oversize_bytes: u64,
+    /// Bytes that were sent on other paths.
+    abroad: u64,
+    eliciting: u32,
+    /// Packets with an ECN mark.
+    marked: u64,
+}
+
+impl Sums {
+    /// Adds the packets up. Those in flight of at most a full datagram go to `lost`, for the controller.
+    fn of<R>(packets: &[Settled<R>], datagram_size: u16, lost: &mut Vec<LostPacket>) -> Self {
+        let mut sums = Self::default();
+        for Settled { packet, .. } in packets {
+            sums.marked += u64::from(packet.ecn.is_some());
+            sums.eliciting += u32::from(packet.ack_eliciting);
+            sums.abroad += packet.bytes_abroad();
+            if packet.size > datagram_size {
+                sums.oversize_bytes += packet.bytes_in_flight();
+                continue;
+            }
+            sums.count += 1;
+            if let Some(snapshot) = packet.snapshot {
+                sums.bytes += packet.bytes_in_flight();
+                lost.push(LostPacket {
+                    bytes: packet.size.into(),
+                    time_sent: packet.time_sent,
+                    snapshot,
+                });
+            }
+        }
+        sums
+    }
+}
+
 impl<R: 'static> Recovery<R> {
     /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1),
     /// and sets the timer for the others.
@@ -37,12 +79,8 @@ impl<R: 'static> Recovery<R> {
         let overtaken = state
             .skipped
             .overtaken_by(self.reordering.packets(), largest_acked);
-        let first_pn = state.first_pn;
         let mut loss_time = None;
-        let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
-        let (datagram_size, mut oversize_bytes, mut abroad) = (self.datagram_size, 0, 0);
         let lost_before = outcome.lost.len();
-        let lost = &mut self.lost;
         state.sent.take_lost(
             largest_acked,
             |pn, packet| {
@@ -54,44 +92,29 @@ impl<R: 'static> Recovery<R> {
                 loss_time = Some(packet.time_sent + delay);
                 false
             },
-            |pn, packet| {
-                let oversize = packet.size > datagram_size;
-                let counts = packet.ack_eliciting && !oversize && pn >= first_pn;
-                run.on_lost(&state.skipped, pn, counts.then_some(packet.time_sent));
-                marked += u64::from(packet.ecn.is_some());
-                eliciting += u32::from(packet.ack_eliciting);
-                abroad += packet.bytes_abroad();
-                if oversize {
-                    oversize_bytes += packet.bytes_in_flight();
-                    outcome.lost.push(Settled { pn, packet });
-                    return;
-                }
-                count += 1;
-                if let Some(snapshot) = packet.snapshot {
-                    bytes += packet.bytes_in_flight();
-                    lost.push(LostPacket {
-                        bytes: packet.size.into(),
-                        time_sent: packet.time_sent,
-                        snapshot,
-                    });
-                }
-                outcome.lost.push(Settled { pn, packet });
-            },
+            |pn, packet| outcome.lost.push(Settled { pn, packet }),
         );
         state.sent.compact();
         state.loss_time = loss_time;
-        state.eliciting_in_flight -= eliciting;
-        self.totals.packets_lost += count;
-        self.ecn.on_lost(marked);
-        self.bytes_in_flight -= oversize_bytes;
-        self.abroad.on_settled(abroad);
+        let datagram_size = self.datagram_size;
+        let fresh = outcome.lost.get(lost_before..).unwrap_or_default();
+        for Settled { pn, packet } in fresh {
+            let counts =
+                packet.ack_eliciting && packet.size <= datagram_size && *pn >= state.first_pn;
+            run.on_lost(&state.skipped, *pn, counts.then_some(packet.time_sent));
+        }
+        let sums = Sums::of(fresh, datagram_size, &mut self.lost);
+        state.eliciting_in_flight -= sums.eliciting;
+        self.totals.packets_lost += sums.count;
+        self.ecn.on_lost(sums.marked);
+        self.abroad.on_settled(sums.abroad);
+        self.bytes_in_flight -= sums.oversize_bytes;
         let prior_in_flight = self.bytes_in_flight;
-        self.bytes_in_flight -= bytes;
-        self.delivery.on_lost(bytes);
+        self.bytes_in_flight -= sums.bytes;
+        self.delivery.on_lost(sums.bytes);
         let Some(newest) = self.lost.last() else {
             return;
         };
-        let fresh = outcome.lost.get(lost_before..).unwrap_or_default();
         let episode = self
             .episode
             .on_lost(now, newest.time_sent, self.lost.len() as u64);
@@ -106,7 +129,7 @@ impl<R: 'static> Recovery<R> {
         self.controller.on_lost(&Lost {
             now,
             packets: &self.lost,
-            bytes,
+            bytes: sums.bytes,
             newest_sent: newest.time_sent,
             prior_in_flight,
             bytes_in_flight: self.bytes_in_flight,

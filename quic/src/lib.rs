@@ -34,8 +34,8 @@
 //! reset.
 //!
 //! Everything above the worker does no I/O: time and randomness are arguments. A worker is one task
-//! on the caller's tokio runtime; there is no task and no channel per connection. Handles share a
-//! connection with its worker behind one short lock.
+//! on the caller's tokio runtime; there is no task and no channel per connection. Handles and the
+//! worker share a connection behind one short lock.
 //!
 //! # A server
 //! ```no_run
@@ -96,7 +96,7 @@
 //! |---|---|
 //! | `PreferPostQuantum`, the default | connects; see the result in [`Connection::handshake`] |
 //! | `RequirePostQuantum` | is refused, with [`ConnectionError::KeyExchangeRefused`] |
-//! | `OnlyClassical` | connects, and nobody gets ML-KEM |
+//! | `OnlyClassical` | connects, and no peer gets ML-KEM |
 //! | `Exactly(groups)` | depends on the list |
 //!
 //! # TLS libraries

@@ -12,13 +12,13 @@ pub struct Alert(pub u8);
 struct Facts {
     alert: Alert,
     name: &'static str,
-    /// Advice where this end raised the alert.
+    /// Advice if this end raised the alert.
     raised: Option<&'static str>,
-    /// Advice where the peer raised the alert.
+    /// Advice if the peer raised the alert.
     received: Option<&'static str>,
 }
 
-/// Advice that is the same at both ends, for faults of an implementation.
+/// Advice for faults of an implementation, the same at both ends.
 const BROKEN: &str = "one of the two TLS implementations is faulty; capture the handshake with a \
                       key log and report it";
 
@@ -195,11 +195,11 @@ impl Alert {
     pub const ACCESS_DENIED: Self = Self(49);
     /// `decode_error`.
     pub const DECODE_ERROR: Self = Self(50);
-    /// `decrypt_error`: a signature or a Finished that is not right.
+    /// `decrypt_error`: an incorrect signature or Finished.
     pub const DECRYPT_ERROR: Self = Self(51);
     /// `protocol_version`.
     pub const PROTOCOL_VERSION: Self = Self(70);
-    /// `insufficient_security`: a peer has less than a policy asks for.
+    /// `insufficient_security`: a peer offers less than a policy requires.
     pub const INSUFFICIENT_SECURITY: Self = Self(71);
     /// `internal_error`: always our own fault.
     pub const INTERNAL_ERROR: Self = Self(80);

@@ -1,4 +1,4 @@
-//! The start of a connection: a client from nothing, a server from a whole ClientHello.
+//! The start of a connection: for a client from nothing, for a server from a complete ClientHello.
 
 pub(super) mod opening;
 
@@ -119,7 +119,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Starts a connection as a server from a whole ClientHello; the answer waits to be
+    /// Starts a connection as a server from a complete ClientHello; the answer waits to be
     /// transmitted.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The peer's connection ids, of which every path uses one (RFC 9000 §9.5).
+/// The peer's connection ids; every path uses one of them (RFC 9000 §9.5).
 pub trait PeerCids {
     /// Returns the id in use and its sequence number.
     fn active(&self) -> (u64, Cid);
@@ -47,12 +47,13 @@ pub struct Facts<'a> {
 pub struct Waits {
     /// Timeouts of a validation.
     pub patience: Patience,
-    /// Time for which a path is kept after it was left, for packets still in flight on it.
+    /// Time for which a path is kept after it was left, for packets that are still in flight on it.
     pub keep: Duration,
 }
 
 impl Waits {
-    /// Computes the timeouts from the probe timeout and the round trip assumed of an unknown path.
+    /// Computes the timeouts from the probe timeout and the round trip that is assumed for an
+    /// unknown path.
     #[must_use]
     pub fn new(pto: Duration, initial_rtt: Duration) -> Self {
         Self {
@@ -62,7 +63,7 @@ impl Waits {
     }
 }
 
-/// Permission of the peer to move.
+/// Whether the peer may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     /// Not allowed: the handshake is not confirmed, or the connection is over.
@@ -76,7 +77,7 @@ pub enum Moves {
 /// Change of a path, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
-    /// This path is in use now.
+    /// This path is now in use.
     Changed(Address),
     /// This path, wanted or in use, does not reach the peer.
     Failed(Address),
@@ -119,11 +120,11 @@ impl<S> Default for Consequence<S> {
     }
 }
 
-/// Origin of the current datagram, if it did not come on the path in use.
+/// Where the current datagram came from, if not from the path in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elsewhere {
     pub(super) at: Address,
-    /// Bytes of the datagram, until a path was credited with them.
+    /// Bytes of the datagram, until they were credited to a path.
     pub(super) bytes: u64,
 }
 

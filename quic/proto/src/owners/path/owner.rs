@@ -133,7 +133,7 @@ pub(super) struct Elsewhere {
 pub(super) enum Which {
     /// The path in use.
     Active,
-    /// The path at this place among the others.
+    /// The path at this position among the others.
     Other(usize),
 }
 
@@ -145,11 +145,11 @@ pub struct Paths<S> {
     pub(super) side: Side,
     pub(super) active: Path<S>,
     pub(super) others: Others<S>,
-    /// Origin of the current datagram.
+    /// Where the current datagram came from.
     pub(super) elsewhere: Option<Elsewhere>,
     /// Addresses between which the handshake took place.
     pub(super) first: Address,
-    /// True if a PING must inform the server of our move.
+    /// True if a PING must tell the server that we moved.
     pub(super) owes_ping: bool,
     /// Time until which sending waits for the pacer.
     pub(super) paced_until: Option<Instant>,
@@ -224,7 +224,7 @@ impl<S> Paths<S> {
         self.active.local().socket == socket || others.any(|path| path.local().socket == socket)
     }
 
-    /// Notes on which path a datagram came. Returns false if it must be dropped.
+    /// Notes on which path a datagram arrived. Returns false if it must be dropped.
     #[inline]
     pub fn admit(&mut self, arrival: &Arrival, bytes: usize, moves: Moves) -> bool {
         let at = Address {
@@ -253,7 +253,7 @@ impl<S> Paths<S> {
     }
 
     /// Returns true if this is a client's path in use whose local address changed: packets from
-    /// there are accepted, and sending goes on as before.
+    /// there are accepted, and sending continues as before.
     fn is_active_socket(&self, at: Address) -> bool {
         let same_socket = at.local.socket == self.active.local().socket;
         self.side.is_client() && same_socket && at.peer == self.active.peer()
@@ -267,7 +267,7 @@ impl<S> Paths<S> {
             return false;
         }
         if self.side.is_client() {
-            // The packet may be late, or from a server that still validates our address.
+            // The packet may be late, or from a server that is still validating our address.
             return at.peer == self.active.peer() || at.peer == self.first.peer;
         }
         match moves {
@@ -279,20 +279,20 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns true if the current datagram came on the path in use.
+    /// Returns true if the current datagram arrived on the path in use.
     #[inline]
     pub const fn came_on_active(&self) -> bool {
         self.elsewhere.is_none()
     }
 
-    /// Notes that an authentic packet came on the path in use, to this id of ours.
+    /// Notes that an authentic packet arrived on the path in use, sent to this id of ours.
     #[inline]
     pub const fn on_packet(&mut self, dcid: Cid) {
         self.active.reached_by = Some(dcid);
     }
 
     /// Remembers the path of an authentic packet from elsewhere, before its frames are processed.
-    /// `dcid` is our id that it was sent to.
+    /// `dcid` is the id of ours that it was sent to.
     pub fn on_packet_elsewhere(&mut self, dcid: &Cid, facts: &mut Facts<'_>) {
         let Some(Elsewhere { at, bytes }) = self.elsewhere else {
             return;
@@ -311,8 +311,8 @@ impl<S> Paths<S> {
     }
 
     /// Returns the peer's id for a new path. If the peer continues under the same id, so do we: it
-    /// may not know that its address changed. If it uses another, so must we (RFC 9000 §9.5), and
-    /// without a spare one the path cannot be used.
+    /// may not know that its address changed. If it uses another id, so must we (RFC 9000 §9.5),
+    /// and without a spare one the path cannot be used.
     fn peer_cid_for(&mut self, dcid: &Cid, cids: &mut dyn PeerCids) -> Option<u64> {
         if self.active.reached_by.is_none_or(|known| known == *dcid) {
             return Some(cids.active().0);
@@ -352,8 +352,8 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns true if a server's end is its preferred address: any other than that of the
-    /// handshake.
+    /// Returns true if a local address is the server's preferred address: any address other than
+    /// that of the handshake.
     pub(super) fn is_preferred(&self, local: Local) -> bool {
         let first = self.first.local;
         let other_ip = first.ip.zip(local.ip).is_some_and(|(a, b)| a != b);
@@ -372,7 +372,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns the path on which the current packet came.
+    /// Returns the path on which the current packet arrived.
     pub(super) fn came_on(&self) -> Option<Which> {
         match self.elsewhere {
             None => Some(Which::Active),
@@ -397,7 +397,7 @@ impl<S> Paths<S> {
     }
 }
 
-/// Writes the PING that informs a server of our move. It is not repaired, because any later packet
+/// Writes the PING that tells a server that we moved. It is not repaired, because any later packet
 /// does the same.
 impl<S> Owner for Paths<S> {
     type Sent = ();

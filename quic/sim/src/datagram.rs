@@ -31,7 +31,7 @@ pub struct StandIn {
 }
 
 impl Datagram {
-    /// Makes a datagram that is not ECN capable.
+    /// Creates a datagram that is not ECN capable.
     pub const fn new(source: SocketAddr, destination: SocketAddr, payload: Vec<u8>) -> Self {
         Self {
             source,

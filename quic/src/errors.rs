@@ -108,7 +108,7 @@ pub enum ReadError {
     ZeroRttRejected,
     /// An ordered read came after
     /// [`RecvStream::read_unordered`](crate::RecvStream::read_unordered).
-    #[error("the stream was read unordered; go on with read_unordered")]
+    #[error("the stream was read unordered; continue with read_unordered")]
     Unordered,
     /// The connection is over.
     #[error(transparent)]
@@ -195,7 +195,7 @@ impl From<ResetAtError> for io::Error {
 #[non_exhaustive]
 pub enum SendDatagramError {
     /// The peer takes no datagrams (RFC 9221 §3).
-    #[error("the peer takes no datagrams; send it on a stream")]
+    #[error("the peer does not accept datagrams; send it on a stream")]
     Unsupported,
     /// The datagram does not fit into a packet on the path in use.
     #[error(
@@ -262,13 +262,15 @@ pub enum RestartError {
     #[error("cannot use this path: {0}; choose one in a folder of the service")]
     Path(io::Error),
     /// The other process runs a release of this crate with a different hand-over protocol.
-    #[error("the other process hands over in another way; drain it, and start the new release")]
+    #[error(
+        "the other process uses another handover protocol; drain it, and start the new release"
+    )]
     Release,
     /// The other process belongs to another user.
     #[error("the other process belongs to another user; run both as the same one")]
     User,
     /// The processes have different keys.
-    #[error("the other process has other keys of tokens or resets; give both the same FleetKeys")]
+    #[error("the other process has other keys for tokens or resets; give both the same FleetKeys")]
     Keys,
     /// One process cannot read the connection ids of the other.
     #[error("the other process has other connection ids; give both the same generator and keys")]
@@ -311,7 +313,7 @@ pub enum EndpointError {
     #[error("no permission to use {0}; choose a port above 1023 or run with more privileges")]
     Permission(SocketAddr),
     /// This machine does not have the address.
-    #[error("{0} is no address of this machine; use one it has, or [::] for all")]
+    #[error("{0} is not an address of this machine; use one it has, or [::] for all")]
     NotOurs(SocketAddr),
     /// The given name cannot be resolved to an address.
     #[error("cannot resolve the address to bind to: {0}; expected for example [::]:4433")]
@@ -327,7 +329,7 @@ pub enum EndpointError {
     Workers(usize),
     /// Workers with empty connection ids cannot share a port.
     #[error(
-        "without connection ids workers need a port each; bind to port 0, or drop zero_length_cids"
+        "without connection ids each worker needs its own port; bind to port 0, or drop zero_length_cids"
     )]
     SharedPort,
     /// The number of sockets does not match the number of workers.
@@ -347,7 +349,7 @@ pub enum EndpointError {
     #[error("no socket was given; give one for each worker")]
     NoSocket,
     /// A given socket cannot be used.
-    #[error("socket {number} of those given, counted from 0, {reason}")]
+    #[error("socket {number} in the list, counted from 0, {reason}")]
     Unsuitable {
         /// Position among the sockets, from 0.
         number: usize,
@@ -358,7 +360,7 @@ pub enum EndpointError {
     #[error("cannot start the thread of a worker: {0}; check the limits of this process")]
     Thread(io::Error),
     /// The number of addresses is too large.
-    #[error("{0} addresses are too many; bind to 8 at most")]
+    #[error("{0} addresses are too many; bind to at most 8")]
     Addresses(usize),
     /// The endpoint of another process could not be taken over.
     #[error(transparent)]

@@ -190,7 +190,7 @@
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
-//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`MemoryOrigins`](memory::MemoryOrigins), [`ServerConfig::post_quantum_commitment`] |
+//! | notice a server that was post-quantum and no longer is | [`ClientConfig::continuity`], [`MemoryOrigins`](memory::MemoryOrigins), [`ServerConfig::post_quantum_commitment`] |
 //! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
 //! | keep keys elsewhere, check certificates by oneself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |

@@ -225,7 +225,7 @@ async fn handshakes() {
     end([server, client]).await;
 }
 
-/// A server that is post-quantum, and then is not any more: a client reports it, another refuses it.
+/// A server that is post-quantum, and then no longer is: a client reports it, another refuses it.
 async fn downgrades() {
     let server = front(server_config()).bind("127.0.0.1:0").unwrap();
     let client = Endpoint::builder().name("back");

@@ -88,7 +88,7 @@ impl Opened {
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         control::without_timestamps(&io)?;
         let local_address = io.local_addr()?.as_socket().ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "this is no socket for UDP")
+            io::Error::new(io::ErrorKind::InvalidInput, "this is not a UDP socket")
         })?;
         Ok(Self {
             io,

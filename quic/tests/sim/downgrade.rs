@@ -1,4 +1,4 @@
-//! The downgrade alarm: a server that was post-quantum and is not any more
+//! The downgrade alarm: a server that was post-quantum and no longer is
 //! (draft-sheffer-tls-pqc-continuity).
 
 use std::{

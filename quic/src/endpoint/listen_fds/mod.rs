@@ -269,7 +269,7 @@ fn announced(
 #[non_exhaustive]
 pub enum ListenFdsError {
     /// The value of a variable is not a number.
-    #[error("{name} is {value:?} and not a number; start the program by its service manager")]
+    #[error("{name} is {value:?} and not a number; let the service manager start the program")]
     NoNumber {
         /// Name of the variable.
         name: &'static str,
@@ -277,7 +277,7 @@ pub enum ListenFdsError {
         value: OsString,
     },
     /// There are more sockets than one process can need.
-    #[error("LISTEN_FDS announces {0} sockets; at most 1024 are taken")]
+    #[error("LISTEN_FDS announces {0} sockets; at most 1024 are accepted")]
     TooMany(u32),
     /// Some of the file descriptors are not open.
     #[error(

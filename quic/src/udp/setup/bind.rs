@@ -81,10 +81,10 @@ pub(crate) fn check(socket: &UdpSocket) -> Result<(), &'static str> {
     let socket = SockRef::from(socket);
     let is_internet = socket.local_addr().is_ok_and(|at| at.as_socket().is_some());
     if !is_internet || socket.r#type().ok() != Some(Type::DGRAM) {
-        return Err("is no socket for UDP; open one with UdpSocket::bind");
+        return Err("is not a UDP socket; open one with UdpSocket::bind");
     }
     if socket.peer_addr().is_ok() {
-        return Err("is connected, and would receive from one peer alone; do not connect it");
+        return Err("is connected, and would receive from only one peer; do not connect it");
     }
     Ok(())
 }

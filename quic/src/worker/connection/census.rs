@@ -121,6 +121,6 @@ impl WaitFor {
 
 impl Move {
     fn census(&self, census: &mut Census) {
-        census.add("moves under way", usize::from(self.socket().is_some()), 0);
+        census.add("moves in progress", usize::from(self.socket().is_some()), 0);
     }
 }

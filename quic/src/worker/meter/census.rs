@@ -8,7 +8,7 @@ use super::report::Common;
 
 pub(super) const MEMORY: Metric = Metric::new(
     "hybriq_memory_bytes",
-    "Memory that connections hold, by what holds it; an estimate of the last seconds.",
+    "Memory that connections use, by what uses it; an estimate from the last seconds.",
 );
 
 /// Average number of connections measured per second.

@@ -49,7 +49,7 @@ pub(in crate::worker) fn on_handshake(span: &Span, handshake: &Handshake) {
             target: "hybriq",
             parent: span,
             %downgrade,
-            "the server was post-quantum before and is not any more"
+            "the server was post-quantum before and no longer is"
         );
     }
 }

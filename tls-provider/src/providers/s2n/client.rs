@@ -137,8 +137,9 @@ impl Provider for Client {
         let name = start
             .server_name
             .ok_or_else(|| unsupported("a client session needs the name of the server"))?;
-        let server = ServerName::try_from(name)
-            .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
+        let server = ServerName::try_from(name).map_err(|_| {
+            unsupported(format!("`{name}` is neither a DNS name nor an IP address"))
+        })?;
         let connect = || {
             self.connect(&server, start.params)
                 .map_err(|error| unsupported(reason(&error)))

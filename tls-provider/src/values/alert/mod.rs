@@ -112,7 +112,7 @@ const FACTS: [Facts; 29] = {
              certificate, see whether the peer trusts another root of the same name, and capture the \
              handshake with a key log",
         ),
-        both(70, "protocol_version", "let both ends speak TLS 1.3"),
+        both(70, "protocol_version", "enable TLS 1.3 at both ends"),
         both(
             71,
             "insufficient_security",
@@ -122,7 +122,7 @@ const FACTS: [Facts; 29] = {
             80,
             "internal_error",
             "this is not the peer's fault: look at the reason and report it",
-            "the fault is at the peer: look into its log",
+            "the fault is the peer's: look into its log",
         ),
         both(
             86,
@@ -133,7 +133,7 @@ const FACTS: [Facts; 29] = {
         both(
             109,
             "missing_extension",
-            "let both ends speak TLS 1.3 for QUIC",
+            "enable TLS 1.3 for QUIC at both ends",
         ),
         both(110, "unsupported_extension", BROKEN),
         facts(
@@ -146,7 +146,7 @@ const FACTS: [Facts; 29] = {
         both(
             115,
             "unknown_psk_identity",
-            "forget the session and connect anew",
+            "forget the session and connect again",
         ),
         facts(
             116,

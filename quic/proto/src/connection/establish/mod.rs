@@ -352,7 +352,7 @@ impl Connection {
         if self.agreed.outcome.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
-                "the TLS provider does not tell the key-exchange group",
+                "the TLS provider does not report the key-exchange group",
             );
             return self.close_by_transport(now, error);
         }

@@ -190,7 +190,7 @@ impl Datagrams {
         let limit = self.config.max_frame_size();
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         if limit == 0 {
-            return violation("DATAGRAM, which we take none of");
+            return violation("DATAGRAM, which this end does not accept");
         }
         if frame.least_size() > limit {
             return violation("DATAGRAM is larger than max_datagram_frame_size");

@@ -340,7 +340,7 @@ impl Streams {
         if !recv.is_spent() {
             return self.schedule.update_recv(id, recv);
         }
-        debug_assert_eq!(recv.credit.pieces(), 0, "nothing is held any more");
+        debug_assert_eq!(recv.credit.pieces(), 0, "no bytes are left");
         self.recvs.remove(id);
         self.unanswered -= usize::from(id.initiator() == self.side);
         self.on_half_closed(id);

@@ -167,7 +167,7 @@ impl Recv {
         claimed: Option<u64>,
     ) -> Result<(), TransportError> {
         let reason = match (self.final_size, claimed) {
-            (Some(known), _) if end > known => "data behind the final size of the stream",
+            (Some(known), _) if end > known => "data beyond the final size of the stream",
             (Some(known), Some(claimed)) if claimed != known => "the final size changed",
             (None, Some(claimed)) if claimed < self.credit.received() => {
                 "a final size below what was received"

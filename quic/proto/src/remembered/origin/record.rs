@@ -28,7 +28,9 @@ pub struct InvalidOriginRecord;
 
 impl fmt::Display for InvalidOriginRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no record of a server: it was cut, or another version wrote it; drop it")
+        f.write_str(
+            "not a record of a server: it was truncated, or written by another version; drop it",
+        )
     }
 }
 

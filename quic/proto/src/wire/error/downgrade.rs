@@ -53,7 +53,7 @@ impl fmt::Display for Downgrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = self.group.map(|group| format!("it chose {group}"));
         let session = "it resumed a session that began with a classical group".to_owned();
-        let certificates = "a certificate of it is classical".to_owned();
+        let certificates = "one of its certificates is classical".to_owned();
         let found = [
             group,
             self.session.then_some(session),

@@ -256,7 +256,7 @@ pub enum ConnectionError {
     /// Its certificate was verified. Find out why before you accept it again: ask its operator. If
     /// the change was intended, remove the server from the client's store of origins.
     #[error(
-        "the server was post-quantum before and is not any more: {0}; ask its operator, and if the change was meant, unpin it in the store of origins"
+        "the server was post-quantum before and no longer is: {0}; ask its operator, and if the change was intended, unpin it in the store of origins"
     )]
     Downgraded(Downgrade),
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
@@ -415,7 +415,7 @@ pub enum MigrateError {
     #[error("cannot open a UDP socket on {0}: {1}")]
     Bind(SocketAddr, io::ErrorKind),
     /// The endpoint already uses the maximum of 16 sockets.
-    #[error("the endpoint has too many sockets; wait until connections leave some")]
+    #[error("the endpoint has too many sockets; wait until some are no longer used")]
     TooManySockets,
     /// Another migration was requested before this one was done.
     #[error("another migration was requested")]

@@ -181,7 +181,7 @@ impl Downgraded {
 impl Labels for Downgraded {
     const METRIC: Metric = Metric::new(
         "hybriq_downgrades_total",
-        "Servers that were post-quantum and are not any more, met by clients with the downgrade alarm.",
+        "Servers that were post-quantum and no longer are, met by clients with the downgrade alarm.",
     );
 
     fn marks(&self) -> Vec<Mark> {

@@ -255,7 +255,7 @@ impl Mailbox {
             drain: _,
         } = self;
         lock(requests).census(census);
-        census.add("tasks beside the workers", tasks.running(), 0);
+        census.add("tasks next to the workers", tasks.running(), 0);
     }
 
     /// Returns the runtime of the worker and the tasks on it.

@@ -200,8 +200,9 @@ impl Provider for Client {
         let name = start
             .server_name
             .ok_or_else(|| unsupported("a client session needs the name of the server"))?;
-        let verified = ServerName::try_from(name.to_owned())
-            .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
+        let verified = ServerName::try_from(name.to_owned()).map_err(|_| {
+            unsupported(format!("`{name}` is neither a DNS name nor an IP address"))
+        })?;
         let sent = matches!(verified, ServerName::DnsName(_)).then(|| name.to_owned());
         let config = match (start.resume, start.early_data) {
             (false, _) => &self.fresh,

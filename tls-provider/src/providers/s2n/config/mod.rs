@@ -127,7 +127,7 @@ pub(super) fn add_chain(
         .map(drop)
         .map_err(|error| {
             ConfigError::Identity(format!(
-                "{} under the policy `{}`; give a certificate that it takes, or use rustls",
+                "{} under the policy `{}`; give a certificate that it accepts, or use rustls",
                 reason(&error),
                 policy.name
             ))

@@ -103,7 +103,7 @@ pub(super) fn refuse_early_data(options: &ServerOptions) -> Result<(), ConfigErr
 pub(super) fn refuse_choices(options: &ServerOptions) -> Result<(), ConfigError> {
     if options.chain_choice != ChainChoice::First {
         return Err(unsupported(
-            "it chooses among certificates by itself; leave chain_choice out, or use rustls",
+            "it chooses among certificates itself; leave chain_choice out, or use rustls",
         ));
     }
     match options.intermediates {

@@ -60,7 +60,7 @@ impl fmt::Display for InvalidSupportedGroups {
             Self::TooMany => write!(f, "has more than {MOST_GROUPS} groups"),
             Self::Cut => f.write_str("has an odd number of bytes; each group takes two"),
             Self::NoNumber => f.write_str(
-                "has an item that is no code point; write decimal numbers with commas, `4588,29`",
+                "has an item that is not a code point; write decimal numbers with commas, `4588,29`",
             ),
         }?;
         f.write_str("; connect without the hint")

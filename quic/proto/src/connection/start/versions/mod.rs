@@ -132,7 +132,7 @@ impl Negotiation {
             }
             (Side::Client, None) => Err("version_information is missing"),
             (Side::Server, Some(info)) if info.chosen != self.original.number() => {
-                Err("the client's Chosen Version is not the one of its first flight")
+                Err("the client's Chosen Version is not the version of its first flight")
             }
             (Side::Server, _) => Ok(()),
         }
@@ -145,7 +145,7 @@ impl Negotiation {
         info: &VersionInformation,
     ) -> Result<(), &'static str> {
         if info.chosen != in_use.number() {
-            return Err("the server's Chosen Version is not the one of its packets");
+            return Err("the server's Chosen Version is not the version of its packets");
         }
         if !self.reacts {
             return Ok(());

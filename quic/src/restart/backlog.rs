@@ -161,7 +161,7 @@ mod tests {
         Flushed { sent, dropped: 0 }
     }
 
-    /// A full relay holds up only its own datagrams.
+    /// A full relay delays only its own datagrams.
     #[tokio::test]
     async fn what_there_is_no_room_for_waits_in_order() {
         let now = Instant::now();

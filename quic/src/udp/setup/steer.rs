@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a program as the system does; a read past the end returns 0.
+    /// Runs a program as the kernel does; a read past the end returns 0.
     fn run(program: &[Instruction], datagram: &[u8]) -> u32 {
         let (mut a, mut x, mut memory) = (0_u32, 0_u32, 0_u32);
         let byte = |at: u32| datagram.get(at as usize).copied().map(u32::from);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     proptest! {
-        /// The program finds the worker that the id was made for, in short and long headers.
+        /// The program finds the worker for which the id was created, in short and long headers.
         #[test]
         fn ids_of_ours_lead_to_their_worker(
             key in any::<[u32; 2]>(),
@@ -169,7 +169,7 @@ mod tests {
             prop_assert_eq!(run(&program, &long), u32::from(worker));
         }
 
-        /// Whatever arrives, the answer is a worker, or that there is none.
+        /// Whatever arrives, the answer is a worker or none.
         #[test]
         fn anything_else_leads_to_one_of_them_or_none(
             key in any::<[u32; 2]>(),

@@ -322,7 +322,7 @@ mod tests {
     }
 
     /// Forged addresses leave half of the free connections to clients that prove theirs, and
-    /// unproven clients are asked to do so before anybody is refused.
+    /// clients without a proof are asked for one before anybody is refused.
     #[test]
     fn forged_addresses_take_half_of_the_free_connections_at_most() {
         let (mut gate, now) = (gate(1_000_000, 1_000_000), Instant::now());
@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(judge(Address::Unproven, 89, 9), Ok(()));
         assert_eq!(judge(Address::Unproven, 90, 10), retry);
         assert_eq!(judge(Address::Unproven, 99, 0), Ok(()));
-        // No client is refused before it was asked for a proof.
+        // No client is refused before it has been asked for a proof.
         assert_eq!(judge(Address::Unproven, 100, 0), retry);
         assert_eq!(
             judge(Address::Proven, 100, 0),

@@ -85,7 +85,7 @@ mod tests {
             ("\u{e0041}\u{feff}\u{200b}", r"\u{e0041}\u{feff}\u{200b}"),
         ] {
             assert_eq!(Printable(text).to_string(), shown);
-            // Escapes are not escaped again, wherever the text goes next.
+            // Escapes are not escaped again, wherever the text is used next.
             assert_eq!(Printable(Printable(text)).to_string(), shown);
         }
     }

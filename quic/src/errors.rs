@@ -283,7 +283,7 @@ pub enum RestartError {
         /// Number of workers of this process.
         own: u8,
     },
-    /// Too many processes still have connections: connection ids cannot tell any more apart.
+    /// Too many processes still have connections: connection ids cannot distinguish more.
     #[error("too many earlier processes still have connections; wait until one of them ends")]
     Generations,
     /// The endpoint has moved away from the sockets that it was created with.

@@ -21,7 +21,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Reason that the peer receives in place of a detail that it must not see.
+    /// Reason that the peer receives instead of a detail that it must not see.
     pub const PRIVATE: &str =
         "the details are in the log of the endpoint that closed the connection";
 

@@ -1,4 +1,4 @@
-//! The TLS 1.3 seam of hybriq.
+//! The TLS 1.3 interface of hybriq.
 //!
 //! A [`Provider`] makes one [`Session`] per handshake. [`Session::drive`] is the only call that
 //! changes state: handshake bytes of each encryption level go in, handshake bytes and **traffic

@@ -26,7 +26,7 @@ pub struct Datagram {
 pub struct StandIn {
     /// Bytes beyond the payload.
     pub bytes: u32,
-    /// Numbers that the two ends exchange in place of bytes.
+    /// Numbers that the two ends exchange instead of bytes.
     pub label: [u64; 3],
 }
 

@@ -258,7 +258,7 @@ impl Host {
         self.endpoint.census()
     }
 
-    /// Returns true if nothing changes by itself any more: no connection is left, and no partial
+    /// Returns true if nothing changes on its own any longer: no connection is left, and no partial
     /// ClientHello that will be forgotten later.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.endpoint.next_timeout().is_none()

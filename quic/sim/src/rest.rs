@@ -1,4 +1,4 @@
-//! Checks what hosts hold once nothing happens any more: no more than when everything was fresh.
+//! Checks what hosts hold once everything is at rest: no more than when everything was new.
 
 use super::{Host, Peer, Progress};
 use hybriq_proto::{connection::Connection, stats::census::Census};

@@ -59,7 +59,7 @@ impl Connecting {
     /// 0-RTT packets at once; without this call it receives them from the [`Connection`].
     ///
     /// Waits for the endpoint to start the connection, not for the peer. Data written right
-    /// afterwards usually leaves with the client's first datagrams.
+    /// afterwards is usually sent with the client's first datagrams.
     ///
     /// # Errors
     /// Returns `self` if the connection may not carry early data, or if its handshake has already

@@ -244,7 +244,7 @@ impl EarlyConnection {
     /// automatically.
     ///
     /// # Errors
-    /// The peer takes none, it is too large, the queue is full, the server refused 0-RTT data, or the
+    /// The peer accepts none, it is too large, the queue is full, the server refused 0-RTT data, or the
     /// connection is over.
     ///
     /// # Examples

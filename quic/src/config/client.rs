@@ -318,7 +318,7 @@ impl ClientConfig {
 
     /// Begins every connection with the first group of the policy, whatever the server chose before.
     ///
-    /// An unusual key share tells an observer that this client has been to the server before, or
+    /// An unusual key share reveals to an observer that this client has been to the server before, or
     /// has a hint; so does a resumed session.
     #[must_use]
     pub fn without_group_prediction(self) -> Self {

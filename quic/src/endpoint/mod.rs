@@ -189,7 +189,7 @@ impl Endpoint {
         self.start(setup, address, server_name)
     }
 
-    /// Connects to a server with the given configuration, in place of the endpoint's.
+    /// Connects to a server with the given configuration instead of the endpoint's.
     ///
     /// The first use of a configuration builds its TLS provider, which reads certificates. Keep the
     /// configuration, or a clone of it, for more connections.
@@ -245,7 +245,7 @@ impl Endpoint {
     }
 
     /// Returns the system's error if a socket of the endpoint failed permanently, that is, returned
-    /// nothing but errors for 10 seconds. The endpoint is then closed: [`Endpoint::accept`] returns
+    /// only errors for 10 seconds. The endpoint is then closed: [`Endpoint::accept`] returns
     /// `None`, and connections end with
     /// [`ConnectionError::SocketFailed`](crate::ConnectionError::SocketFailed). Create a new
     /// endpoint.

@@ -1,4 +1,4 @@
-//! The runtime of a worker, and the application's tasks that run beside it.
+//! The runtime of a worker, and the application's tasks that run next to it.
 
 use std::{future::Future, sync::OnceLock};
 
@@ -40,7 +40,7 @@ impl Tasks {
         while running.recv().await.is_some() {}
     }
 
-    /// Returns the number of tasks, if the worker has a thread of its own.
+    /// Returns the number of tasks, if the worker has its own thread.
     pub(crate) fn running(&self) -> usize {
         let running = lock(&self.running);
         // One of the senders starts the tasks.

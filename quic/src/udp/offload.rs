@@ -12,7 +12,7 @@ use std::{
 use arrayvec::ArrayVec;
 
 /// Number of consecutive peers whose trains are refused but whose single datagrams are not, after
-/// which trains count as unsupported. A single peer may just be behind a route that takes none.
+/// which trains count as unsupported. A single peer may just be behind a route that supports none.
 const PEERS: usize = 3;
 
 /// Number of calls that send single datagrams before a train is tried again.

@@ -33,7 +33,7 @@ pub(crate) enum Intermediates {
 impl ServerOptions {
     /// Sets the choice among several certificates. Default: [`ChainChoice::First`].
     ///
-    /// s2n-tls chooses by itself and refuses any other choice.
+    /// s2n-tls makes its own choice and refuses any other.
     #[must_use]
     pub fn chain_choice(mut self, choice: ChainChoice) -> Self {
         self.chain_choice = choice;

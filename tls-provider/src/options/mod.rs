@@ -97,7 +97,7 @@ impl ClientOptions {
 
     /// Sets the application protocols to offer, first choice first.
     ///
-    /// A server that takes none of them is refused with `no_application_protocol` (RFC 9001 §8.1).
+    /// A server that supports none of them is refused with `no_application_protocol` (RFC 9001 §8.1).
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.alpn = protocol_list(protocols);

@@ -23,7 +23,7 @@ use crate::{CertificateAlgorithms, Group, KeyAlgorithm, SignatureAlgorithm, Suit
 /// With the feature `serde`, a configuration file can contain the name of a profile.
 ///
 /// [`Profile::source`] names the rules that each one follows. The rules of the authorities cover more
-/// than TLS: a profile does not make a system compliant by itself.
+/// than TLS: a profile alone does not make a system compliant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Profile {

@@ -28,7 +28,7 @@ pub struct Start<'a> {
     /// Client: group that the server will probably choose, so that it needs no HelloRetryRequest. The
     /// list of groups that the client offers never changes.
     ///
-    /// If the policy has the group, its key share is sent in place of that of the first group. A
+    /// If the policy has the group, its key share is sent instead of that of the first group. A
     /// classical group never replaces a post-quantum one: its share is sent in addition, if the
     /// library can do that. A provider that cannot follow the hint ignores it.
     pub group_hint: Option<Group>,

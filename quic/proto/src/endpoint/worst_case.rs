@@ -32,7 +32,7 @@ const ANSWER: u64 = 640;
 ///
 /// Tests reach each part to within a tenth, [`received`](Self::received) together with
 /// [`streams`](Self::streams), and also a whole connection. Only [`connection`](Self::connection)
-/// is not reached by itself.
+/// is not reached on its own.
 ///
 /// Not included: what the application holds, the TLS library's state (during handshakes, and
 /// tickets remembered in memory, 16 MiB at most), socket buffers, and the allocator's overhead.

@@ -5,7 +5,7 @@
 //! (draft-ietf-quic-qlog-quic-events). Without a subscriber none of this is computed.
 //!
 //! A [`Sampler`] ([`TransportConfig::sampler`](crate::config::TransportConfig::sampler)) chooses the
-//! connections to watch, and gives each a subscriber of its own.
+//! connections to watch, and gives each its own subscriber.
 //!
 //! ```
 //! use std::sync::Arc;

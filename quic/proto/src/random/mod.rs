@@ -4,7 +4,7 @@ pub mod prf;
 
 /// Source of unpredictable bytes, from which the core draws connection ids, tokens and challenges.
 ///
-/// The core has no generator of its own: `hybriq::transport::SystemRandom` draws from the system;
+/// The core has no random number generator: `hybriq::transport::SystemRandom` draws from the system;
 /// simulations and tests draw from a seed.
 ///
 /// # Security

@@ -53,7 +53,7 @@ pub enum Move {
     Noise,
     /// `RESET_STREAM_AT`.
     ResetAt,
-    /// The next byte of a stream, in a frame of its own.
+    /// The next byte of a stream, in a separate frame.
     Drip,
     /// A key update, if the victim followed the last one.
     UpdateKeys,
@@ -301,7 +301,7 @@ impl Character {
         self
     }
 
-    /// Returns the peers that once did harm, each with the preference that showed it best.
+    /// Returns the peers that once did harm, each with the preference that revealed it best.
     pub fn known() -> [Self; 8] {
         [
             Self::asks(),

@@ -2,7 +2,7 @@
 //! every rule it likes.
 //!
 //! # On the path
-//! [`Swap`], [`Alter`], [`Replay`], [`Inject`] and the functions beside them are nodes. Use them
+//! [`Swap`], [`Alter`], [`Replay`], [`Inject`] and the functions next to them are nodes. Use them
 //! with [`Network::toward`](super::Network::toward): places are counted from 0 over the datagrams
 //! that pass the node.
 //!

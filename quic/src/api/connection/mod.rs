@@ -448,7 +448,7 @@ impl Connection {
     }
 
     /// Changes the connection ids of both directions, so that an observer cannot link the packets
-    /// before and after (RFC 9000 §9.5). A migration does this by itself.
+    /// before and after (RFC 9000 §9.5). A migration does this automatically.
     ///
     /// Returns false if the peer has not retired the ids of the last change or has supplied no new
     /// ones; the ids that can be changed are changed. Both take a round trip after the handshake

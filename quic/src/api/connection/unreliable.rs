@@ -28,7 +28,7 @@ impl Connection {
     /// [configuration](crate::transport::DatagramConfig::when_full) says to refuse the new one.
     ///
     /// # Errors
-    /// The peer takes none, it is too large for the path, the queue is full, or the connection is
+    /// The peer accepts none, it is too large for the path, the queue is full, or the connection is
     /// over.
     ///
     /// # Examples
@@ -49,7 +49,7 @@ impl Connection {
     /// [configuration](crate::transport::DatagramConfig::when_full) says.
     ///
     /// # Errors
-    /// The peer takes none, it is too large for the path, or the connection is over.
+    /// The peer accepts none, it is too large for the path, or the connection is over.
     ///
     /// # Cancel safety
     /// Sends nothing if the future is dropped before it is ready.

@@ -172,7 +172,7 @@ impl RecvStream {
     /// Reads the rest of the stream, at most `limit` bytes.
     ///
     /// # Errors
-    /// [`ReadError::TooLong`] beyond the limit, else as [`read`](Self::read).
+    /// [`ReadError::TooLong`] beyond the limit, otherwise as for [`read`](Self::read).
     ///
     /// # Cancel safety
     /// Not cancel safe: data already read is lost if the future is dropped before it is ready.
@@ -444,7 +444,7 @@ impl Drop for RecvStream {
         if alive {
             self.handle.touch();
         }
-        // The waker may run code of its own when it is dropped.
+        // The waker may run its own code when it is dropped.
         drop(waker);
     }
 }

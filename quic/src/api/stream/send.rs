@@ -514,7 +514,7 @@ impl Drop for SendStream {
         } else {
             drop(state);
         }
-        // The wakers may run code of their own when they are dropped. A task that waits for the end of
+        // The wakers may run their own code when they are dropped. A task that waits for the end of
         // the stream without this handle learns that it is gone.
         if let Some(watcher) = side.and_then(|side| side.watcher) {
             watcher.wake();

@@ -16,7 +16,7 @@ const MIN_SECRET: usize = 32;
 
 /// Keys that all processes and machines of one service share, derived from one secret.
 ///
-/// Each purpose has a key of its own (HKDF-SHA-256 with a label), so that one key reveals nothing
+/// Each purpose has its own key (HKDF-SHA-256 with a label), so that one key reveals nothing
 /// about another:
 ///
 /// | key | what the machines can do with it |

@@ -96,13 +96,13 @@ impl EndpointBuilder {
 
     /// Sets the number of workers. Default: 1.
     ///
-    /// Each worker has a socket of its own on the endpoint's address. On Linux the system finds the
+    /// Each worker has its own socket on the endpoint's address. On Linux the system finds the
     /// worker of a datagram by its connection id. Where it cannot, it chooses by the addresses, and
     /// a worker passes on any datagram that belongs to another, for example after a client has
     /// moved.
     ///
     /// Connections start on the workers in turn. An endpoint that accepts none, and is bound to port
-    /// 0, gives each worker a port of its own.
+    /// 0, gives each worker its own port.
     ///
     /// # Examples
     /// ```no_run

@@ -189,7 +189,7 @@ async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartErro
     attempt.progress = Progress::Gone;
     drop(attempt);
     // There is no time limit: the relays serve the connections meanwhile. This runs in its own
-    // task, because there is a successor even if nobody waits for the outcome any more.
+    // task, because there is a successor even if nobody waits for the outcome any longer.
     let shared = endpoint.shared.clone();
     let waiting = tokio::spawn(async move {
         let (record, _) = link.receive().await?;

@@ -36,7 +36,7 @@ pub(in crate::worker) enum Limit {
 /// Status of a client's address (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Address {
-    /// The client proved by a token that it receives there.
+    /// The client proved with a token that it receives there.
     Proven,
     Unproven,
 }

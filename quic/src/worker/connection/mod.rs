@@ -57,7 +57,7 @@ pub(super) trait CallWorker: Send + Sync {
     fn drain(&self) -> &Drain;
 }
 
-/// The application's request to migrate a connection to a socket of its own.
+/// The application's request to migrate a connection to its own socket.
 pub(crate) struct Migration {
     pub(super) connection: Arc<SharedConnection>,
     /// Number of the request.

@@ -1,4 +1,4 @@
-//! Starting a worker, as a task or on a thread of its own.
+//! Starting a worker, as a task or on its own thread.
 
 use std::{
     io,

@@ -76,7 +76,7 @@ impl Census {
         self.published = self.last;
     }
 
-    /// Publishes that no memory is held any more.
+    /// Publishes that no memory is in use.
     pub(super) fn end(&mut self, common: &Common) {
         self.last = MemoryHeld::default();
         self.publish(common);

@@ -10,7 +10,7 @@ const AT_ONCE: u32 = 3;
 const FIRST_REST: Duration = Duration::from_millis(1);
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// Time with nothing but errors after which a socket is given up.
+/// Time with only errors after which a socket is given up.
 const LASTING: Duration = Duration::from_secs(10);
 
 /// Consecutive errors of a socket while receiving.

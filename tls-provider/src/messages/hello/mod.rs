@@ -86,7 +86,7 @@ impl From<HelloError> for Error {
 
 impl ClientHello {
     /// Returns the length of the whole message, its 4-byte header included, or `None` while the
-    /// header is incomplete. Reads nothing but the header.
+    /// header is incomplete. Reads only the header.
     pub fn message_len(bytes: &[u8]) -> Result<Option<usize>, HelloError> {
         let Some((&kind, length)) = bytes.split_first() else {
             return Ok(None);

@@ -19,13 +19,13 @@ mod tests;
 ///
 /// # Security
 /// Whoever has the bytes can resume the session and read its 0-RTT data: protect them like a
-/// password. A resumed session shows no certificate, so that only clients with the same [`Trust`]
+/// password. A resumed session presents no certificate, so that only clients with the same [`Trust`]
 /// should share a store.
 ///
 /// [`ClientOptions::session_store`]: crate::ClientOptions::session_store
 /// [`Trust`]: crate::Trust
 pub trait SessionStore: Send + Sync {
-    /// Stores the newest session of a server, in place of an older one.
+    /// Stores the newest session of a server, replacing an older one.
     fn put(&self, server_name: &str, session: &[u8]);
 
     /// Takes the session of a server out of the store.

@@ -260,7 +260,7 @@ impl KeyExchange {
 #[cfg(feature = "rustls")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstShares {
-    /// Group in place of the first one of the policy.
+    /// Group instead of the first one of the policy.
     pub(crate) first: Option<Group>,
     /// Classical group in addition to the first one.
     pub(crate) beside: Option<Group>,

@@ -17,7 +17,7 @@ impl Connection {
         &mut self.datagrams
     }
 
-    /// Returns the largest datagram that can be sent now; `None` if the peer takes none (RFC 9221
+    /// Returns the largest datagram that can be sent now; `None` if the peer accepts none (RFC 9221
     /// §3). It follows the path's datagram size.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.datagrams.max_size(self.frame_room())

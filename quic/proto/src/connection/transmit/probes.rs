@@ -154,7 +154,7 @@ impl Connection {
         size.is_some_and(|size| self.recovery.saves_room_for(size.into()))
     }
 
-    /// Sends an MTU probe that is due, in a datagram of its own (RFC 9000 §14.4).
+    /// Sends an MTU probe that is due, in a separate datagram (RFC 9000 §14.4).
     pub(in crate::connection) fn transmit_mtu_probe(
         &mut self,
         now: Instant,

@@ -106,7 +106,7 @@ pub struct Consequence<S> {
     pub switch: Option<Switch<S>>,
     /// First estimate of the round trip of the path in use.
     pub round_trip: Option<Duration>,
-    /// True if no path leads to the peer any more.
+    /// True if no path to the peer is left.
     pub is_end: bool,
 }
 

@@ -323,7 +323,7 @@ impl Streams {
         self.on_half_closed(id);
     }
 
-    /// Queues the reset of a sending part that was just aborted, in place of its data.
+    /// Queues the reset of a sending part that was just aborted, instead of its data.
     fn on_aborted(&mut self, id: StreamId) {
         let Some(send) = self.sends.get_mut(id) else {
             return;

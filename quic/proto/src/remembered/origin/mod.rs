@@ -138,7 +138,7 @@ impl Origins {
         self.prediction = prediction;
     }
 
-    /// Sets the groups that a server accepts, in place of earlier ones for the same name.
+    /// Sets the groups that a server accepts, replacing earlier ones for the same name.
     pub fn set_hint(&mut self, server_name: &str, groups: Vec<Group>) {
         let name = canonical(server_name);
         self.hints.retain(|(known, _)| **known != *name);

@@ -179,7 +179,7 @@ impl From<Eof> for TransportError {
 /// | the last handle of the connection is dropped, and finished streams have arrived | - | `Application { Peer, code }` with the code of `ApplicationCodes::no_error`, 0 unless set, and without a reason |
 /// | the application closes during the handshake (RFC 9000 §10.2.3) | `Application { Local, code }` | `Transport { Peer, APPLICATION_ERROR }` without the application's code and reason |
 /// | the peer breaks a rule of QUIC | `Transport { Local, code, frame }`, the reason names the rule | `Transport { Peer, code, frame }` with that reason |
-/// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] tells the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
+/// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] returns the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
 /// | the key exchange does not satisfy the policy of this end | `KeyExchangeRefused { Local }` | `KeyExchangeRefused { Peer }` |
 /// | the server was post-quantum before, is not now, and the client has `Continuity::Refuse` | `Downgraded` | `Transport { Peer, CRYPTO_ERROR }` with the alert and the reason |
 /// | the limit of an AEAD or of forged packets is reached (RFC 9001 §6.6) | `Transport { Local, AEAD_LIMIT_REACHED }` | `Transport { Peer, AEAD_LIMIT_REACHED }` |
@@ -193,7 +193,7 @@ impl From<Eof> for TransportError {
 /// | the server never answers | `NoAnswer` | - |
 /// | the system cannot send to the server, or learns that nothing listens there, before anything is received from it | `Unreachable` | - |
 /// | the address of this machine that a server's connection uses is gone | `AddressGone` | `TimedOut` |
-/// | the socket of the endpoint fails for good | `SocketFailed` | `TimedOut` |
+/// | the socket of the endpoint fails permanently | `SocketFailed` | `TimedOut` |
 /// | the server speaks none of the client's versions | `VersionMismatch` | - |
 /// | the peer lost its state: it was restarted with the same reset key | `Reset` | - |
 /// | a worker of the endpoint panics | `Transport { Local, INTERNAL_ERROR }`, "the worker of the connection failed" | `Reset`, as soon as it sends |

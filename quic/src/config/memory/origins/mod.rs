@@ -48,7 +48,7 @@ const MAGIC: &[u8] = b"hybriq origins 1\n";
 /// let config = ClientConfig::new()
 ///     .origin_store(origins.clone())
 ///     .continuity(Continuity::Refuse);
-/// // Before the end, and now and then: written beside the file, then put in its place.
+/// // Before the end, and now and then: written next to the file, then renamed over it.
 /// fs::write("origins.new", origins.to_bytes())?;
 /// fs::rename("origins.new", "origins")?;
 /// # Ok(())

@@ -251,7 +251,7 @@ impl Labels for Closed {
     }
 }
 
-/// Code that represents all codes without a name of their own, which a peer may invent.
+/// Code that represents all codes without a name, which a peer may invent.
 const OTHER: Code = Code(u64::MAX);
 /// Code that represents all TLS alerts without a name.
 const UNKNOWN_ALERT: Code = Code(u64::MAX - 1);

@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Refuse(Incoming, &'static str),
     /// Drop a ClientHello without an answer.
     Ignore(Incoming),
-    /// Migrate a connection to a socket of its own.
+    /// Migrate a connection to its own socket.
     Migrate(Migration),
     /// Move all connections to this socket, and start new ones from it.
     Rebind(Box<Opened>),
@@ -127,7 +127,7 @@ pub(crate) enum Command {
     Fail(SystemError),
     /// Handle the drop of the endpoint's last handle.
     Release,
-    /// Check whether anything is left to do: no worker has connections any more.
+    /// Check whether anything is left to do: no worker has connections left.
     Recheck,
 }
 

@@ -189,7 +189,7 @@ impl Shared {
     /// Returns the configurations and the group for a client.
     fn choose(&self, hello: &ClientHello) -> Result<(&Named, Group), Error> {
         let mut named = self.policies.get(hello.server_name());
-        // s2n-tls chooses by itself, and prefers post-quantum groups as this code does.
+        // s2n-tls makes its own choice, and prefers post-quantum groups as this code does.
         let mut choice = admission::choose_group(named.policy.groups, hello);
         if !choice.as_ref().is_ok_and(|group| group.is_post_quantum()) {
             // The client may have pure ML-KEM alone.

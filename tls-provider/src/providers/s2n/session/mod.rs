@@ -202,7 +202,7 @@ impl Running {
     /// Returns the scheme of the client's signature if it presented a certificate.
     fn client_scheme(&self) -> Option<SignatureScheme> {
         let algorithm = self.connection.selected_client_signature_algorithm();
-        // Most handshakes end here. The certificate chain is built anew for each call.
+        // Most handshakes end here. The certificate chain is rebuilt for each call.
         let algorithm = algorithm.ok()??;
         let leaf = match self.side {
             Side::Client => self.common.leaf.clone(),

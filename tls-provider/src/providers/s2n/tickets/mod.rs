@@ -41,7 +41,7 @@ impl Tickets {
         Self(store)
     }
 
-    /// Stores a ticket in place of an older one for the same server.
+    /// Stores a ticket, replacing an older one for the same server.
     pub(super) fn insert(&self, name: &str, state: &State, lifetime: Duration, now: SystemTime) {
         let expires = now + lifetime.min(LONGEST_LIFETIME);
         if let Some(session) = encode(state, expires) {

@@ -329,7 +329,7 @@ impl Received {
         );
     }
 
-    /// Returns true if an ACK frame should be sent now, in a packet of its own if necessary.
+    /// Returns true if an ACK frame should be sent now, in a separate packet if necessary.
     #[inline]
     pub fn is_ack_due(&self, now: Instant) -> bool {
         match self.pending {

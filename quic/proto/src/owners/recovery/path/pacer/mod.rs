@@ -77,7 +77,7 @@ struct Pace {
 }
 
 impl Pacer {
-    /// Creates a pacer without a rate; the initial window alone bounds the first burst.
+    /// Creates a pacer without a rate; only the initial window limits the first burst.
     pub(in crate::owners::recovery) fn new(now: Instant, datagram_size: u16) -> Self {
         Self {
             full_at: now,
@@ -194,7 +194,7 @@ impl Pacer {
         at
     }
 
-    /// Notes that no sender is waiting any more: there is nothing to send, or no room in the
+    /// Notes that no sender is waiting any longer: there is nothing to send, or no room in the
     /// window.
     pub(in crate::owners::recovery) const fn on_idle(&mut self) {
         self.due_at = None;

@@ -432,7 +432,7 @@ fn memory_is_told_by_what_holds_it() {
             send.write_all(&vec![7; UNREAD]).await.unwrap();
             send.finish();
             soon(send.acknowledged()).await.unwrap();
-            // A worker that has news reports them, by itself.
+            // A worker that has news reports it without being asked.
             let memory = |of| {
                 let labels = [("of", of), ("endpoint", "front")];
                 f64::from_bits(sum(&kept.gauges, "hybriq_memory_bytes", &labels))

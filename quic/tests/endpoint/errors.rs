@@ -1,4 +1,4 @@
-//! Errors that users see when something cannot work: one line that says how to mend it.
+//! Errors that users see when something cannot work: one line that says how to fix it.
 
 use std::time::Duration;
 

@@ -256,7 +256,7 @@ async fn a_downgrade_is_told() {
     }
 }
 
-/// Opens and closes a connection for each of so many clients of one server.
+/// Opens and closes a connection for each of this many clients of one server.
 async fn connect(qlog: &Qlog, clients: usize) {
     for _ in 0..clients {
         let pair = Pair::of(plain_server(), client(qlog)).await;

@@ -1,7 +1,7 @@
 //! Code that the examples share: command lines, and certificates for first experiments.
 //!
 //! A server without `--cert` and `--key` makes a certificate for `localhost` and writes it to a
-//! file beside the programs. A client trusts that file unless `--ca` names another. Use such
+//! file next to the programs. A client trusts that file unless `--ca` names another. Use such
 //! certificates only for experiments on one machine.
 
 pub mod fleet;
@@ -32,8 +32,8 @@ pub struct Server {
     /// PEM file with the private key.
     #[arg(long, requires = "cert")]
     pub key: Option<PathBuf>,
-    /// File of the self-signed certificate, which clients trust; its key is stored beside it. It is
-    /// created if it does not exist. Default: beside this program.
+    /// File of the self-signed certificate, which clients trust; its key is stored next to it. It is
+    /// created if it does not exist. Default: next to this program.
     #[arg(long)]
     pub ca: Option<PathBuf>,
 }
@@ -145,7 +145,7 @@ fn make_identity(ca: &Path, key: &Path) -> Result<Identity, Failure> {
     Ok(Identity::from_pem_files(ca, key)?)
 }
 
-/// Returns the given path, or the default: beside the program, where nobody else writes.
+/// Returns the given path, or the default: next to the program, where nobody else writes.
 fn ca_file(given: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     match given {
         Some(path) => Ok(path.clone()),

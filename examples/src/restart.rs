@@ -96,8 +96,8 @@ impl Restart {
         });
     }
 
-    /// Starts the program again with the same options, also if its file was replaced. The new process
-    /// takes over when it is ready; if it fails before, this one goes on.
+    /// Starts the program again with the same options, even if its file was replaced. The new
+    /// process takes over when it is ready; if it fails before that, this one continues.
     pub fn start(&self, server: &Endpoint, successor: &Successor) {
         let starting = successor.get();
         if self.restart.is_none() {

@@ -39,7 +39,7 @@ enum Command {
     Loopback(Loopback),
     Compare(Compare),
     Hosts(OnHosts),
-    /// Traffic beside a download.
+    /// Traffic alongside a download.
     #[command(hide = true, subcommand)]
     Traffic(Traffic),
 }
@@ -67,7 +67,7 @@ struct Matrix {
     /// Runs the cases that show most in a few minutes, if none is named.
     #[arg(long)]
     quick: bool,
-    /// Number of runs at the same time. More than the machine has cores spoil the measurements.
+    /// Runs this many at a time. More than the number of cores spoils the measurements.
     #[arg(long, default_value_t = 1, value_name = "COUNT")]
     jobs: usize,
     /// Repeats each failed run alone at the end, at most this many times. The last result counts.
@@ -82,7 +82,7 @@ struct Matrix {
     /// Writes the results for machines and for `compare`, after each run.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Adds the runs of a former `--json` that are not done again, to run a part anew.
+    /// Adds the runs of an earlier `--json` that are not repeated, to run only a part again.
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
     /// Writes the table as Markdown.
@@ -225,7 +225,7 @@ impl Matrix {
         };
         let report = whole(testbed::run(&selection, &self.logs, save).await?);
         let markdown = report.markdown();
-        // Nobody may be listening any more.
+        // Nobody may be listening any longer.
         let _ = write!(io::stdout(), "\n{:#}", Printable(&markdown));
         let outputs = [
             (&self.html, report.html(&logs)),

@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Client(client::ClientArgs),
     /// Adds up the results of several clients.
     Merge(merge::Args),
-    /// Repeats published experiments, and shows the published figures beside ours.
+    /// Repeats published experiments, and shows the published figures next to ours.
     Reproduce(reproduce::Args),
     /// The server process of a run.
     #[command(hide = true)]

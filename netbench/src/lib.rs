@@ -68,7 +68,7 @@ use clap::error::ErrorKind;
 use cli::{Cli, Command};
 use run::Run;
 
-/// Failure of a subcommand: one line that says what is wrong and how to mend it.
+/// Failure of a subcommand: one line that says what is wrong and how to fix it.
 type Failure = stacks::Failure;
 
 /// Runs the `netbench` program with the arguments of this process.

@@ -21,7 +21,7 @@ pub enum ConnectError {
     /// The endpoint was closed.
     #[error("the endpoint is closed; make a new one")]
     EndpointClosed,
-    /// An earlier call returned the connection.
+    /// An earlier call already returned the connection.
     #[error("an earlier call returned this connection; clone that Connection")]
     HandedOut,
     /// The endpoint has no client configuration.
@@ -38,7 +38,7 @@ pub enum ConnectError {
         "'{0}' is neither a DNS name nor an IP address; give the name in the server's certificate"
     )]
     ServerName(String),
-    /// The endpoint uses empty connection ids, and is connected to that address already.
+    /// The endpoint uses empty connection ids and is already connected to that address.
     #[error(
         "without connection ids there can be only one connection to {0}; \
          make the endpoint without zero_length_cids"
@@ -108,7 +108,7 @@ pub enum ReadError {
     ZeroRttRejected,
     /// An ordered read came after
     /// [`RecvStream::read_unordered`](crate::RecvStream::read_unordered).
-    #[error("the stream was read unordered; go on with read_unordered")]
+    #[error("the stream was read unordered; continue with read_unordered")]
     Unordered,
     /// The connection is over.
     #[error(transparent)]
@@ -117,7 +117,7 @@ pub enum ReadError {
     /// [`RecvStream::read_to_end`](crate::RecvStream::read_to_end).
     #[error("the stream is longer than {limit} bytes; raise the limit or read it in pieces")]
     TooLong {
-        /// Limit that was given, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
 }
@@ -195,7 +195,7 @@ impl From<ResetAtError> for io::Error {
 #[non_exhaustive]
 pub enum SendDatagramError {
     /// The peer takes no datagrams (RFC 9221 §3).
-    #[error("the peer takes no datagrams; send it on a stream")]
+    #[error("the peer does not accept datagrams; send it on a stream")]
     Unsupported,
     /// The datagram does not fit into a packet on the path in use.
     #[error(
@@ -204,14 +204,15 @@ pub enum SendDatagramError {
     TooLarge {
         /// Size of the datagram, in bytes.
         len: usize,
-        /// Largest size now, in bytes: [`max_datagram_size`](crate::Connection::max_datagram_size).
+        /// Largest size that can be sent now, in bytes:
+        /// [`max_datagram_size`](crate::Connection::max_datagram_size).
         max: usize,
     },
     /// The datagram was meant for 0-RTT packets, and the server refused 0-RTT data.
     #[error("the server refused 0-RTT data; await established() and send it again")]
     ZeroRttRejected,
-    /// The queue is full, and the [configuration](crate::transport::DatagramConfig::when_full) refuses new
-    /// datagrams then.
+    /// The queue is full, and the [configuration](crate::transport::DatagramConfig::when_full) says
+    /// to refuse new datagrams.
     #[error("too many datagrams wait to be sent; wait, or drop it")]
     Full,
     /// The connection is over.
@@ -248,7 +249,7 @@ pub enum ExportError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestartError {
-    /// The system has no means for it. Linux and Android have.
+    /// The system does not support it; Linux and Android do.
     #[error("endpoints cannot be handed over on this system; drain, and start again")]
     Unsupported,
     /// No process waits for a successor at the path.
@@ -260,19 +261,21 @@ pub enum RestartError {
     /// The path cannot be used.
     #[error("cannot use this path: {0}; choose one in a folder of the service")]
     Path(io::Error),
-    /// The other process has a release of this crate that hands over in another way.
-    #[error("the other process hands over in another way; drain it, and start the new release")]
+    /// The other process runs a release of this crate with a different hand-over protocol.
+    #[error(
+        "the other process uses another handover protocol; drain it, and start the new release"
+    )]
     Release,
     /// The other process belongs to another user.
     #[error("the other process belongs to another user; run both as the same one")]
     User,
-    /// Both processes have different keys.
-    #[error("the other process has other keys of tokens or resets; give both the same FleetKeys")]
+    /// The processes have different keys.
+    #[error("the other process has other keys for tokens or resets; give both the same FleetKeys")]
     Keys,
-    /// Connection ids of one process tell the other nothing.
+    /// One process cannot read the connection ids of the other.
     #[error("the other process has other connection ids; give both the same generator and keys")]
     Ids,
-    /// Both processes have different numbers of workers.
+    /// The processes have different numbers of workers.
     #[error("the other process has {other} workers and this one {own}; use the same number")]
     Workers {
         /// Number of workers of the other process.
@@ -280,10 +283,10 @@ pub enum RestartError {
         /// Number of workers of this process.
         own: u8,
     },
-    /// As many processes still have connections as connection ids can tell apart.
+    /// Too many processes still have connections: connection ids cannot distinguish more.
     #[error("too many earlier processes still have connections; wait until one of them ends")]
     Generations,
-    /// The endpoint has moved to other sockets than it was made with.
+    /// The endpoint has moved away from the sockets that it was created with.
     #[error("the endpoint was moved by rebind; drain it, and start again")]
     Moved,
     /// The endpoint has empty connection ids.
@@ -297,7 +300,7 @@ pub enum RestartError {
     Lost(io::Error),
 }
 
-/// Error of making or moving an endpoint. Its text says what to do.
+/// Error of creating or moving an endpoint. Its text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
@@ -310,7 +313,7 @@ pub enum EndpointError {
     #[error("no permission to use {0}; choose a port above 1023 or run with more privileges")]
     Permission(SocketAddr),
     /// This machine does not have the address.
-    #[error("{0} is no address of this machine; use one it has, or [::] for all")]
+    #[error("{0} is not an address of this machine; use one it has, or [::] for all")]
     NotOurs(SocketAddr),
     /// The given name cannot be resolved to an address.
     #[error("cannot resolve the address to bind to: {0}; expected for example [::]:4433")]
@@ -326,10 +329,10 @@ pub enum EndpointError {
     Workers(usize),
     /// Workers with empty connection ids cannot share a port.
     #[error(
-        "without connection ids workers need a port each; bind to port 0, or drop zero_length_cids"
+        "without connection ids each worker needs its own port; bind to port 0, or drop zero_length_cids"
     )]
     SharedPort,
-    /// The number of sockets is not that of the workers.
+    /// The number of sockets does not match the number of workers.
     #[error(
         "{workers} workers need {workers} sockets on each address, all bound with SO_REUSEPORT; \
          {address} has {sockets}"
@@ -345,10 +348,10 @@ pub enum EndpointError {
     /// No socket was given.
     #[error("no socket was given; give one for each worker")]
     NoSocket,
-    /// A socket that was given cannot be used.
-    #[error("socket {number} of those given, counted from 0, {reason}")]
+    /// A given socket cannot be used.
+    #[error("socket {number} in the list, counted from 0, {reason}")]
     Unsuitable {
-        /// Its place among the sockets, counted from 0.
+        /// Position among the sockets, from 0.
         number: usize,
         /// Reason, and what to do.
         reason: &'static str,
@@ -357,7 +360,7 @@ pub enum EndpointError {
     #[error("cannot start the thread of a worker: {0}; check the limits of this process")]
     Thread(io::Error),
     /// The number of addresses is too large.
-    #[error("{0} addresses are too many; bind to 8 at most")]
+    #[error("{0} addresses are too many; bind to at most 8")]
     Addresses(usize),
     /// The endpoint of another process could not be taken over.
     #[error(transparent)]
@@ -365,7 +368,7 @@ pub enum EndpointError {
     /// The endpoint is closed.
     #[error("the endpoint is closed; make a new one")]
     Closed,
-    /// The endpoint was made without a server configuration.
+    /// The endpoint was created without a server configuration.
     #[error("this endpoint accepts no connections; make it with EndpointBuilder::server")]
     NoServerConfig,
     /// An endpoint that accepts connections cannot use empty connection ids.

@@ -34,8 +34,8 @@
 //! reset.
 //!
 //! Everything above the worker does no I/O: time and randomness are arguments. A worker is one task
-//! on the caller's tokio runtime; there is no task and no channel per connection. Handles share a
-//! connection with its worker behind one short lock.
+//! on the caller's tokio runtime; there is no task and no channel per connection. Handles and the
+//! worker share a connection behind one short lock.
 //!
 //! # A server
 //! ```no_run
@@ -96,7 +96,7 @@
 //! |---|---|
 //! | `PreferPostQuantum`, the default | connects; see the result in [`Connection::handshake`] |
 //! | `RequirePostQuantum` | is refused, with [`ConnectionError::KeyExchangeRefused`] |
-//! | `OnlyClassical` | connects, and nobody gets ML-KEM |
+//! | `OnlyClassical` | connects, and no peer gets ML-KEM |
 //! | `Exactly(groups)` | depends on the list |
 //!
 //! # TLS libraries
@@ -125,7 +125,7 @@
 //! [`stream_receive_window`](TransportConfig::stream_receive_window) and
 //! [`receive_window`](TransportConfig::receive_window). A writer waits once
 //! [`send_buffer`](TransportConfig::send_buffer) bytes wait to be sent;
-//! [`max_send_buffer`](TransportConfig::max_send_buffer) bounds what is under way as well. A path
+//! [`max_send_buffer`](TransportConfig::max_send_buffer) limits the data in flight as well. A path
 //! that holds more than 12 MB, its rate times its round trip, needs larger bounds:
 //!
 //! ```
@@ -176,7 +176,7 @@
 //! | stand behind a load balancer | [`QuicLb`](fleet::QuicLb), or a custom [`CidGenerator`](fleet::CidGenerator), with [`EndpointBuilder::cid_generator`] |
 //! | change connection ids, or do without | [`Connection::rotate_cids`], [`EndpointBuilder::zero_length_cids`] |
 //! | end connections of an earlier process | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
-//! | update keys | [`Connection::update_keys`]; it happens by itself long before a limit |
+//! | update keys | [`Connection::update_keys`]; it happens automatically long before a limit |
 //! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`](stats::PathStats::datagram_size) |
 //! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`](transport::DatagramConfig) |
 //! | abandon a stream after its beginning | [`SendStream::reset_at`] |
@@ -190,8 +190,8 @@
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
-//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`MemoryOrigins`](memory::MemoryOrigins), [`ServerConfig::post_quantum_commitment`] |
-//! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
+//! | notice a server that was post-quantum and no longer is | [`ClientConfig::continuity`], [`MemoryOrigins`](memory::MemoryOrigins), [`ServerConfig::post_quantum_commitment`] |
+//! | do without HelloRetryRequests | it happens automatically; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
 //! | keep keys elsewhere, check certificates by oneself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |

@@ -225,7 +225,7 @@ async fn handshakes() {
     end([server, client]).await;
 }
 
-/// A server that is post-quantum, and then is not any more: a client reports it, another refuses it.
+/// A server that is post-quantum, and then no longer is: a client reports it, another refuses it.
 async fn downgrades() {
     let server = front(server_config()).bind("127.0.0.1:0").unwrap();
     let client = Endpoint::builder().name("back");
@@ -432,7 +432,7 @@ fn memory_is_told_by_what_holds_it() {
             send.write_all(&vec![7; UNREAD]).await.unwrap();
             send.finish();
             soon(send.acknowledged()).await.unwrap();
-            // A worker that has news reports them, by itself.
+            // A worker that has news reports it without being asked.
             let memory = |of| {
                 let labels = [("of", of), ("endpoint", "front")];
                 f64::from_bits(sum(&kept.gauges, "hybriq_memory_bytes", &labels))

@@ -178,7 +178,7 @@ impl Process {
         }
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process has ended on its own.
     async fn end(mut self) -> Ended {
         let words = self.line("ended ").await;
         let numbers: Vec<u64> = words.iter().map(|word| word.parse().unwrap()).collect();
@@ -435,7 +435,8 @@ async fn a_thousand_connections_transfer_data_while_the_server_restarts_ten_time
     }
 }
 
-/// The newest process answers for one that was killed, and the older ones go on without the newest.
+/// The newest process answers for one that was killed, and the older ones continue without the
+/// newest.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_takes_only_its_own_connections_along() {
     let folder = Folder::new("killed");

@@ -31,7 +31,7 @@ const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 /// Number of times that the application pauses, and everything is counted.
 const EVERY: Duration = Duration::from_secs(300);
 
-/// Streams under way at once, and the bytes that go there and back on each.
+/// Streams open at once, and the bytes that each transfers in both directions.
 const STREAMS: usize = 4;
 const BYTES: usize = 40_000;
 
@@ -169,7 +169,7 @@ fn setups(congestion: &Congestion) -> (Setup, Setup) {
     )
 }
 
-/// Lets the streams under way end and the last acknowledgements pass; what is allocated then.
+/// Lets the open streams end and the last acknowledgements arrive; returns what is allocated then.
 fn pause(world: &mut World, load: &Load) -> usize {
     load.0.lock().unwrap().paused = true;
     let ended = world.run_until(Duration::from_secs(60), |_| {

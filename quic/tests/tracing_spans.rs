@@ -286,7 +286,7 @@ fn a_handshake_that_fails_is_told_too() {
     );
 }
 
-/// A server that was post-quantum and is not any more: a warning if the client reports it, and the
+/// A server that was post-quantum and no longer is: a warning if the client reports it, and the
 /// reason of the end if it refuses.
 #[test]
 fn a_downgrade_is_told_as_a_warning_or_as_the_end() {
@@ -308,7 +308,7 @@ fn a_downgrade_is_told_as_a_warning_or_as_the_end() {
     };
     assert_eq!(
         warning.name,
-        "the server was post-quantum before and is not any more"
+        "the server was post-quantum before and no longer is"
     );
     let what = &warning.fields["downgrade"];
     assert!(what.contains("X25519"), "{what}");

@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 /// The aim of `docs/scale.md`, in seconds.
 const AIM: f64 = 0.010;
 
-/// Handshakes under way at once.
+/// Handshakes in progress at once.
 const OPENING: usize = 64;
 
 /// Client endpoints, each with a port.

@@ -553,7 +553,7 @@ async fn a_configuration_changes_under_load_and_nobody_fails() {
                     edition(&connection, &certificates);
                     assert_eq!(transfer(&connection, 1_000).await, Ok(()));
                     connection.close(0, b"");
-                    // Connections of an older configuration go on.
+                    // Connections of an older configuration continue.
                     assert_eq!(transfer(&old, 1_000).await, Ok(()));
                     visits.fetch_add(1, Ordering::Relaxed);
                 }

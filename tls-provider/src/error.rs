@@ -4,33 +4,33 @@ use std::{fmt, path::PathBuf};
 
 use crate::{Alert, GroupMismatch, Profile, UnknownProfile};
 
-/// A handshake that this end gave up.
+/// A handshake that this end aborted.
 ///
-/// Its text names the alert, what went wrong and what to do about it. It is for this end: the peer, which may
-/// be anybody, receives the alert and [`reason_for_peer`](Self::reason_for_peer).
+/// Its text names the alert, the problem and the remedy. It is for this end: the peer, which may be
+/// anybody, receives the alert and [`reason_for_peer`](Self::reason_for_peer).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Alert that the peer receives.
+    /// Alert sent to the peer.
     pub alert: Alert,
     /// Reason for the local application and log.
     pub detail: String,
-    /// True if the peer receives the detail, too.
+    /// True if the peer also receives the detail.
     told: bool,
     protocol_violation: bool,
     groups: Option<Box<GroupMismatch>>,
 }
 
 impl Error {
-    /// Reason that a peer receives in place of a detail that is none of its business.
+    /// Reason that the peer receives instead of a detail that it must not see.
     pub const PRIVATE: &str =
         "the details are in the log of the endpoint that closed the connection";
 
-    /// Makes an error of an alert and a sentence for this end's application and log. The peer receives the
-    /// alert alone.
+    /// Creates an error from an alert and a sentence for this end's application and log. The peer
+    /// receives only the alert.
     ///
     /// # Security
-    /// Whatever comes from this machine belongs here: paths, errors of the system, of a key store or of a
-    /// database.
+    /// Use this for everything that reveals something about this machine: paths, system errors, and
+    /// errors of a key store or database.
     pub fn new(alert: Alert, detail: impl Into<String>) -> Self {
         Self {
             alert,
@@ -41,11 +41,11 @@ impl Error {
         }
     }
 
-    /// Makes an error whose detail the peer receives with the alert: what it did wrong, or what it could do
-    /// to be accepted.
+    /// Creates an error whose detail the peer receives with the alert: what the peer did wrong, or
+    /// how to be accepted.
     ///
     /// # Security
-    /// Anybody may read it, before any authentication.
+    /// Anybody may read the detail, before any authentication.
     pub fn told(alert: Alert, detail: impl Into<String>) -> Self {
         Self {
             told: true,
@@ -54,7 +54,7 @@ impl Error {
     }
 
     /// Returns the reason that the peer receives with the alert: the detail if it is
-    /// [told](Self::told), else [`PRIVATE`](Self::PRIVATE).
+    /// [told](Self::told), otherwise [`PRIVATE`](Self::PRIVATE).
     pub fn reason_for_peer(&self) -> &str {
         if self.is_told() {
             &self.detail
@@ -63,12 +63,12 @@ impl Error {
         }
     }
 
-    /// Returns true if the peer receives the detail. A failure of this end's own is never told.
+    /// Returns true if the peer receives the detail. An internal failure of this end is never told.
     pub fn is_told(&self) -> bool {
         self.told && self.alert != Alert::INTERNAL_ERROR
     }
 
-    /// Makes the error of two ends without a common key-exchange group.
+    /// Creates the error of two ends without a common key-exchange group.
     pub fn no_common_group(groups: GroupMismatch) -> Self {
         let detail = format!("no key-exchange group in common: {groups}");
         Self {
@@ -107,7 +107,7 @@ impl fmt::Display for Error {
         }
         write!(f, "{}: {}", self.alert, self.detail)?;
         match self.alert.remedy() {
-            // Some reasons say already what to do.
+            // Some reasons already say what to do.
             Some(remedy) if !self.detail.contains(';') => write!(f, "; {remedy}"),
             _ => Ok(()),
         }
@@ -116,12 +116,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Text for a key that is not the certificate's, the same for both libraries.
+/// Text for a key that does not belong to the certificate, the same for both libraries.
 #[cfg(any(feature = "rustls", feature = "s2n-tls"))]
 pub(crate) const KEY_MISMATCH: &str =
     "the key is not the one the certificate was issued for; give the two that belong together";
 
-/// A TLS configuration that cannot be used. Each error says how to mend it.
+/// A TLS configuration that cannot be used. Each error says how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -141,12 +141,12 @@ pub enum ConfigError {
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A PEM file holds no usable certificate or key.
+    /// A PEM file contains no usable certificate or key.
     #[error("{path} holds no {wanted}; expected PEM (-----BEGIN {label}-----)")]
     Pem {
         /// Path of the file.
         path: PathBuf,
-        /// Kind of the item that was looked for.
+        /// Kind of item that was expected.
         wanted: &'static str,
         /// PEM label that would have been accepted.
         label: &'static str,
@@ -157,7 +157,7 @@ pub enum ConfigError {
     /// A certificate is expired or not valid yet.
     #[error("certificate {certificate} {problem}; renew it, or set the clock right")]
     Validity {
-        /// Position of the identity, counted from 0 in the order it was added.
+        /// Position of the identity in the order of adding, from 0.
         certificate: usize,
         /// The problem, with the time in seconds since 1970.
         problem: String,
@@ -165,13 +165,13 @@ pub enum ConfigError {
     /// The trusted roots cannot be used.
     #[error("the trusted root certificates are unusable: {0}")]
     Roots(String),
-    /// A name that belongs to no TLS library known here.
+    /// The name does not belong to a TLS library known here.
     #[error("there is no TLS library `{0}`; use `rustls` or `s2n-tls`")]
     UnknownBackend(String),
-    /// A name that belongs to no [`Profile`].
+    /// The name does not belong to a [`Profile`].
     #[error(transparent)]
     UnknownProfile(#[from] UnknownProfile),
-    /// The profile forbids something that was asked for.
+    /// The profile forbids a requested option.
     #[error("profile `{profile}` ({}): {problem}", profile.source())]
     Profile {
         /// The profile.
@@ -179,17 +179,17 @@ pub enum ConfigError {
         /// The rule that is broken, and what to do.
         problem: String,
     },
-    /// The provider cannot do this key-exchange policy.
+    /// The provider does not support this key-exchange policy.
     #[error("{provider} cannot do {wanted}: {hint}")]
     KeyExchange {
         /// Name of the provider.
         provider: &'static str,
-        /// Policy that was asked for.
+        /// Requested policy.
         wanted: String,
         /// Policies that work, and other remedies.
         hint: String,
     },
-    /// The provider cannot do something else that was asked for.
+    /// The provider does not support another requested option.
     #[error("{provider}: {detail}")]
     Unsupported {
         /// Name of the provider.
@@ -200,7 +200,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Makes the error for something that a provider cannot do.
+    /// Creates the error for an option that a provider does not support.
     #[cfg(any(feature = "rustls", feature = "s2n-tls"))]
     pub(crate) fn unsupported(provider: &'static str, detail: impl Into<String>) -> Self {
         Self::Unsupported {
@@ -212,7 +212,7 @@ impl ConfigError {
 
 /// All problems of a configuration, at least one.
 ///
-/// Its text says how to mend each of them.
+/// Its text says how to fix each of them.
 #[derive(Debug)]
 pub struct ConfigErrors {
     first: ConfigError,

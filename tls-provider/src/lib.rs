@@ -1,14 +1,14 @@
-//! The TLS 1.3 seam of hybriq.
+//! The TLS 1.3 interface of hybriq.
 //!
 //! A [`Provider`] makes one [`Session`] per handshake. [`Session::drive`] is the only call that
 //! changes state: handshake bytes of each encryption level go in, handshake bytes and **traffic
-//! secrets** come out. Packet keys, header protection, key update and everything else of RFC 9001
-//! belong to the transport, so that both providers share one implementation of it and a session can
-//! run on any thread.
+//! secrets** come out. Packet keys, header protection, key update and the rest of RFC 9001 belong
+//! to the transport, so that both providers share one implementation and a session can run on any
+//! thread.
 //!
 //! There are two providers, each behind a feature of its name: rustls, the default, and s2n-tls.
-//! Both offer X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise. What one of them
-//! cannot do, it refuses when it is built, with a [`ConfigError`] that names the remedy:
+//! Both offer X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise. A provider that
+//! cannot do something refuses it when it is built, with a [`ConfigError`] that names the remedy:
 //!
 //! | | rustls | s2n-tls |
 //! |---|---|---|
@@ -23,10 +23,10 @@
 //! | certificate compression ([`CertificateCompression`]) | yes | no |
 //! | keying material ([`Exporter`]) | yes | yes |
 //!
-//! Every ticket carries its [`Lineage`], so that nothing that began with a classical exchange is
-//! resumed where a post-quantum one is required.
+//! Every ticket carries its [`Lineage`], so that a session that began with a classical key exchange
+//! is never resumed where a post-quantum one is required.
 //!
-//! The minimum supported Rust version is 1.85; s2n-tls itself asks for 1.91.
+//! The minimum supported Rust version is 1.85; s2n-tls itself requires 1.91.
 
 #![cfg_attr(
     not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
@@ -76,7 +76,7 @@ pub use values::negotiated::{Negotiated, SignatureScheme};
 pub use values::resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
 pub use values::secret::{Secret, Suite};
 
-/// Returns true if the cryptography of this build is a FIPS module of AWS-LC, whose self tests have
+/// Returns true if the cryptography of this build is a FIPS module of AWS-LC whose self tests have
 /// passed. Only a build with the feature `fips` has one.
 ///
 /// [`Provider::is_fips`] and [`Negotiated::fips`] also ask the TLS library, and look at the algorithms.

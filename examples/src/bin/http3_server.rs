@@ -2,7 +2,7 @@
 //! negotiated, files with ranges, and an upload. The access log says how the keys were exchanged.
 //!
 //! SIGHUP reads the certificate again for new connections; a bad pair leaves the old one. SIGTERM or SIGINT
-//! answers the requests that are under way, for at most `--drain` seconds, and ends.
+//! answers the requests in progress, for at most `--drain` seconds, and ends.
 
 use std::path::PathBuf;
 use std::time::Duration;

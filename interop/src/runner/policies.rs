@@ -14,7 +14,8 @@ const X25519: Group = Group::X25519;
 const P256: Group = Group::SECP256R1;
 const P384: Group = Group::SECP384R1;
 
-/// Lists for which s2n-tls has a policy, and rustls the groups: it serves what comes by TCP. Clients send shares of the first hybrid and the first classical group.
+/// Lists for which s2n-tls has a policy, and rustls the groups: rustls serves clients over TCP.
+/// Clients send shares of the first hybrid and the first classical group.
 const LISTS: [&[Group]; 5] = [
     &[
         X25519MLKEM768,

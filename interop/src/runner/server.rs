@@ -30,7 +30,7 @@ impl Task {
                 () = stopped()? => {}
             }
             endpoint.drain(END, 0, b"").await;
-            // Whoever does not answer any more is not waited for.
+            // A client that no longer answers is not waited for.
             let _ = tokio::time::timeout(END, endpoint.idle()).await;
         }
         if let Some(qlog) = qlog {

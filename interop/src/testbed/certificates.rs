@@ -37,7 +37,7 @@ impl Certificates {
     }
 }
 
-/// Makes a chain of so many certificates below a root.
+/// Creates a chain of this many certificates below a root.
 fn write(folder: &Path, length: usize) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     let (mut issuer, root) = authority("interop root", None)?;

@@ -56,7 +56,7 @@ impl Folders {
         let mut names = Vec::new();
         for (number, size) in sizes.into_iter().enumerate() {
             let name = match files {
-                // Not of digits only: some servers make a file of so many bytes.
+                // Not only digits: for such a name some servers create a file of that many bytes.
                 Files::LongNames(_, _, letters) => format!("{number:x>letters$}"),
                 _ => format!("file-{number}"),
             };

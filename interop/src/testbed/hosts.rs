@@ -180,7 +180,7 @@ fn end_all(host: &str) {
     let ids = String::from_utf8_lossy(&output.stdout);
     for id in ids.split_whitespace().filter_map(|id| id.parse().ok()) {
         if let Some(id) = Pid::from_raw(id) {
-            // It may have ended by itself.
+            // It may have ended on its own.
             let _ = kill_process(id, Signal::KILL);
         }
     }

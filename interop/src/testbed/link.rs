@@ -365,7 +365,7 @@ impl Relay {
                 (Role::Client, Role::Server, server)
             } else {
                 let Some(inside) = self.nat.inside(now, udp.destination) else {
-                    // Nobody has this address any more.
+                    // No machine has this address any longer.
                     continue;
                 };
                 packet::set_destination(&mut next.packet, &udp, inside);

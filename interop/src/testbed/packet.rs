@@ -96,7 +96,7 @@ pub(super) fn is_tcp(packet: &[u8]) -> bool {
     }
 }
 
-/// Cuts the payload to so many bytes.
+/// Cuts the payload to this many bytes.
 pub(super) fn truncate(packet: &mut Vec<u8>, udp: &Udp, len: usize) {
     let end = udp.at + UDP_HEADER + len;
     if end >= udp.end {

@@ -34,7 +34,7 @@ enum Program {
     Built(&'static str),
     /// A library of Python in that folder.
     Python(&'static str),
-    /// A script of `interop/peers`, run by a program of the system that it needs beside another.
+    /// A script of `interop/peers`, run by a system program that it needs in addition to another.
     System(&'static str, &'static str, &'static str),
     /// The same with a program that it needs of that folder.
     InDebian(&'static str, &'static str, &'static str),

@@ -361,7 +361,7 @@ impl Run<'_> {
     }
 }
 
-/// Finds where a program in Rust panicked: its other tasks may go on, and the run pass.
+/// Finds where a Rust program panicked: its other tasks may continue, and the run pass.
 fn panic(output: &str) -> Option<&str> {
     let line = output
         .lines()
@@ -397,7 +397,7 @@ async fn stop(child: &mut Child) -> Result<(), Failure> {
         .id()
         .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
     if let Some(id) = id {
-        // It may have ended by itself.
+        // It may have ended on its own.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
     }
     if tokio::time::timeout(END, child.wait()).await.is_err() {

@@ -92,7 +92,7 @@ impl Scale {
         self.step
     }
 
-    /// Returns the numbers that are written beside the axis.
+    /// Returns the numbers written along the axis.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         match self.kind {
             Kind::Linear => {

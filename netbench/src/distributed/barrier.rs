@@ -174,7 +174,7 @@ mod tests {
         assert!(barrier.leave(1).is_none());
         let told = barrier.say(0, &measure(3)).unwrap();
         assert!(matches!(told, Some(ToServer::Measure { after: 7 })));
-        // Only once: the server then starts to count anew.
+        // Only once: the server then starts to count again.
         let told = barrier.say(0, &stop(9)).unwrap();
         assert!(matches!(told, Some(ToServer::Stop { after: 9 })));
         assert_eq!(barrier.left(), [1]);

@@ -11,9 +11,9 @@
 //!      │─── HMAC(key, 'c' 0 "") ──────────────►│   the proof: nothing is sealed before it is right
 //!      │◄── HMAC(key, 'a' 0 line) line ────────│
 //! ```
-//! Strangers start no processes, and whoever sits between the two can neither take the connection over nor
-//! change, repeat, reorder or leave out a line. What is said is not hidden. Whoever plays the agent or
-//! listens in can try tokens at home: a token that is made of words is found.
+//! Strangers cannot start processes, and an attacker between the two can neither take over the
+//! connection nor change, repeat, reorder or leave out a line. The lines are not encrypted. Whoever
+//! poses as the agent or listens in can try tokens offline: a token made of words will be found.
 
 use std::fmt;
 use std::str::FromStr;

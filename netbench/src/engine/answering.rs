@@ -10,7 +10,7 @@ use super::streams::Stream;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::Op;
 
-/// An event beside the script.
+/// An event outside the script.
 enum Event {
     Bidi(Option<Stream>),
     Uni(Option<Stream>),

@@ -21,7 +21,7 @@ pub(super) struct Plan {
     kinds: Vec<Kind>,
 }
 
-/// Scripts of a connection beside the client's own.
+/// Scripts of a connection in addition to the client's own.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Kind {
     pub(super) server_ops: Vec<Op>,

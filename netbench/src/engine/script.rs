@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits until then; returns false if nothing new may begin any more.
+    /// Waits until that time; returns false if nothing new may begin.
     pub(super) async fn reaches(&self, due: Instant) -> bool {
         if self.observer.is_stopping() || due <= Instant::now() {
             return !self.observer.is_stopping();

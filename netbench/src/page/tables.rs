@@ -10,7 +10,7 @@ use crate::charts::figures::summary;
 use crate::charts::number::{NONE, Unit, count, number};
 use crate::results::{CellResult, METRICS, Metric, Results, Summary};
 
-/// Returns a table that scrolls by itself if it is wider than the page.
+/// Returns a table that scrolls on its own if it is wider than the page.
 pub(super) fn scrolling(title: &str, table: &Table) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::parts::Size;
 use crate::{Failure, files};
 
-/// Measures our stack beside all others that are built in, and writes one table with goals.
+/// Measures our stack against all other built-in stacks, and writes one table with goals.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Measures less of everything, for at most nine minutes.

@@ -13,7 +13,7 @@ use crate::results::{About, Better, Results, Summary};
 /// Version of the format.
 const FORMAT: u32 = 1;
 
-/// Our stack beside the others.
+/// Our stack next to the others.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Comparison {
     /// [`FORMAT`].

@@ -1,4 +1,4 @@
-//! `netbench run peers`: one table of our stack beside the others, with goals.
+//! `netbench run peers`: one table of our stack next to the others, with goals.
 //!
 //! ```text
 //!  parts: scenario and axes ─► Results ─┐

@@ -218,7 +218,7 @@ impl Spec {
                 let summary = first.summary.get(name)?;
                 Some((scaled(*summary, factor), first.disturbed))
             }
-            // Resident memory is the same beside other work.
+            // Resident memory is the same with other work on the machine.
             Figure::IdleServer => Some((idle(first, own.next()?, End::Server)?, false)),
             Figure::IdleClient => Some((idle(first, own.next()?, End::Client)?, false)),
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::budget::Length;
 
-/// Repeats published experiments, and writes a report with the published figures beside ours.
+/// Repeats published experiments, and writes a report with the published figures next to ours.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Uses fewer connections and repetitions and shorter waits, about 5 minutes in all.

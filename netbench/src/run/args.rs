@@ -61,7 +61,7 @@ struct Common {
     congestion: Option<String>,
 
     /// Also writes all results to this file as JSON, for `netbench compare` and others.
-    /// The file is written anew after each repetition.
+    /// The file is rewritten after each repetition.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     json: Option<PathBuf>,
 
@@ -102,7 +102,7 @@ impl Subcommand for Run {
         let handshakes = breakdown::Args::augment_args(Command::new("handshake-breakdown"))
             .about("Where a handshake's time goes: each TLS message and operation, in one process");
         let peers = peers::Args::augment_args(Command::new("peers"))
-            .about("Ours beside all other stacks: one table with goals, and one chart");
+            .about("Ours next to all other stacks: one table with goals, and one chart");
         command
             .subcommand(handshakes)
             .subcommand(links)

@@ -49,7 +49,7 @@ impl Interrupt {
     pub(crate) async fn asked(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|asked| *asked).await.is_err() {
-            // Nobody listens for signals any more.
+            // Nobody listens for signals any longer.
             std::future::pending::<()>().await;
         }
     }

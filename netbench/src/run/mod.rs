@@ -181,7 +181,7 @@ impl<'a> Measuring<'a> {
                 if let Some(outputs) = parts
                     && let Err(failure) = outputs.write_part(&record.results)
                 {
-                    // The measurement goes on: its end writes the files again.
+                    // The measurement continues: its end writes the files again.
                     live.say(&failure.to_string());
                     parts = None;
                 }

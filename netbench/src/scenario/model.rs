@@ -64,7 +64,7 @@ pub(crate) struct Phases {
     #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
     pub(crate) measure: Option<Duration>,
-    /// Time that work under way may take to end once nothing new is begun. Work that has not ended
+    /// Time that work in progress may take to end once nothing new is begun. Work that has not ended
     /// by then is counted as unfinished.
     #[schemars(with = "schema::Time")]
     #[serde(with = "text::time")]
@@ -130,7 +130,7 @@ pub(crate) enum ClientOp {
     Park(#[schemars(with = "schema::Count")] u64),
     /// Releases every script that waits, or will wait, at the checkpoint of that number.
     Unpark(#[schemars(with = "schema::Count")] u64),
-    /// Runs these scripts at the same time, and goes on when all are done.
+    /// Runs these scripts at the same time, and continues when all are done.
     Scope(Vec<Vec<ClientOp>>),
     /// Repeats operations.
     Iterate(Iterate<ClientOp>),
@@ -178,14 +178,14 @@ pub(crate) struct Connect {
     /// Operations of the client on each connection.
     #[serde(default)]
     pub(crate) ops: Vec<Op>,
-    /// Operations of the server on each connection, beside answering streams.
+    /// Operations of the server on each connection, besides answering streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) server_ops: Vec<Op>,
 }
 
 /// Opens connections before the measurement, and keeps them, idle, until the run ends.
 ///
-/// They are not counted: what is measured is the cost of everything else beside them.
+/// They are not counted: the cost of everything else is measured while they are open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hold {
@@ -196,7 +196,7 @@ pub(crate) struct Hold {
     /// Number of connections.
     #[schemars(with = "schema::Count")]
     pub(crate) connections: u64,
-    /// Number of handshakes that are under way at once.
+    /// Number of handshakes in progress at once.
     #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "thirty_two")]
     pub(crate) concurrency: u32,
@@ -246,7 +246,7 @@ pub(crate) struct Pool {
     )]
     pub(crate) requests: Option<u64>,
     /// Open loop: number of bursts that begin every second. `None`: a closed loop, in which each
-    /// connection always has a request under way.
+    /// connection always has a request in progress.
     #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
@@ -296,7 +296,7 @@ pub(crate) enum Arrivals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnError {
-    /// The failure is counted by its kind, and the run goes on.
+    /// The failure is counted by its kind, and the run continues.
     #[default]
     Count,
     /// The run ends; what was measured before is kept.

@@ -47,7 +47,7 @@ pub(crate) enum Op {
     Park(#[schemars(with = "schema::Count")] u64),
     /// Releases every script that waits, or will wait, at the checkpoint of that number.
     Unpark(#[schemars(with = "schema::Count")] u64),
-    /// Runs these scripts at the same time, and goes on when all are done.
+    /// Runs these scripts at the same time, and continues when all are done.
     Scope(Vec<Vec<Op>>),
     /// Repeats operations.
     Iterate(Iterate<Op>),
@@ -183,7 +183,7 @@ pub(crate) struct Iterate<T> {
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) rate: Option<f64>,
-    /// Number of turns that may be under way at once. With more than one, the streams that a turn
+    /// Number of turns that may be in progress at once. With more than one, the streams that a turn
     /// opens are its own.
     #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "super::model::one_u32")]

@@ -7,26 +7,28 @@
 //! simulation, a test.
 //!
 //! # The parts
-//! - An [`Endpoint`] routes datagrams to connections, puts ClientHellos together, starts and accepts
-//!   connections, and answers what needs no connection. It is one worker's share: several endpoints
-//!   may serve one address.
+//! - An [`Endpoint`] routes datagrams to connections, assembles ClientHellos, starts and accepts
+//!   connections, and answers packets that need no connection. It is one worker's share: several
+//!   endpoints may serve one address.
 //! - A [`Connection`] is one connection. It composes an owner for each part of the protocol.
 //! - A [`Setup`] is what connections of one kind share: a TLS provider and a [`TransportConfig`].
 //!
 //! # The loop of a driver
-//! 1. Give each datagram to [`Endpoint::on_datagram`]. Where it returns [`Routed::Connection`], give
-//!    the packets to [`Connection::on_packets`]; where it returns [`Routed::Incoming`], decide with
+//! 1. Pass each datagram to [`Endpoint::on_datagram`]. If it returns [`Routed::Connection`], pass
+//!    the packets to [`Connection::on_packets`]; if it returns [`Routed::Incoming`], decide with
 //!    [`Endpoint::accept`], [`refuse`](Endpoint::refuse), [`retry`](Endpoint::retry) or
 //!    [`ignore`](Endpoint::ignore).
-//! 2. Call [`Connection::on_timeout`] and [`Endpoint::on_timeout`] when their `next_timeout` comes.
-//! 3. Read what happened with [`Connection::poll_event`], and act: open, write and read streams.
-//! 4. Call [`Endpoint::service`] for every connection that was touched. A connection for which it
-//!    returns `false` is over.
-//! 5. Send what [`Connection::poll_transmit`] and [`Endpoint::poll_transmit`] give, until they give
-//!    nothing.
+//! 2. Call [`Connection::on_timeout`] and [`Endpoint::on_timeout`] at the time of their
+//!    `next_timeout`.
+//! 3. Read the events with [`Connection::poll_event`], and act on them: open, write and read
+//!    streams.
+//! 4. Call [`Endpoint::service`] for every connection that was touched. A connection is over once
+//!    it returns `false`.
+//! 5. Send what [`Connection::poll_transmit`] and [`Endpoint::poll_transmit`] return, until they
+//!    return nothing.
 //!
 //! # Examples
-//! A client and a server in memory. The client asks for `x`, and the server says it back:
+//! A client and a server in memory. The client asks for `x`, and the server echoes it:
 //! ```
 //! use std::{net::SocketAddr, sync::Arc, time::Instant};
 //!
@@ -154,11 +156,11 @@
 //! ```
 //!
 //! # Rules
-//! Imports point one way: `wire ← owners ← connection ← endpoint`. The [`owners`] (streams, recovery,
-//! connection ids, …) never import each other nor [`connection`]; they get what they need as
-//! arguments. What connections share and what needs a lock
-//! is a trait that the driver implements: [`config::TokenStore`], [`config::PathMemory`],
-//! [`config::VersionMemory`], [`remembered::token::Keys`].
+//! Imports point one way: `wire ← owners ← connection ← endpoint`. The [`owners`] (streams,
+//! recovery, connection ids, …) never import each other or [`connection`]; they get what they need
+//! as arguments. State that connections share and that needs a lock is behind a trait that the
+//! driver implements: [`config::TokenStore`], [`config::PathMemory`], [`config::VersionMemory`],
+//! [`remembered::token::Keys`].
 
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -194,8 +196,8 @@ pub use wire::error::{Code, ConnectionError, TransportError};
 pub use wire::packet::PacketNumber;
 pub use wire::udp::{Arrival, Local, SocketId, Transmit};
 
-// Unit tests are built with types of their own, which hybriq-sim does not know: they include what
-// they need of it.
+// Unit tests are built with separate types that hybriq-sim does not know: they include the parts of
+// it that they need.
 #[cfg(test)]
 extern crate self as hybriq_proto;
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::output::queue::Queue;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Our end.
+    /// Role of this end.
     pub side: Side,
     /// Address of the peer.
     pub peer: SocketAddr,
@@ -38,11 +38,11 @@ pub struct Candidate {
 
 type Predicate = dyn Fn(&Candidate) -> bool + Send + Sync;
 
-/// Rule by which connections are chosen.
+/// Rule for choosing connections.
 pub(super) enum Sampling {
-    /// The first so many of each so many.
+    /// The first connections out of each group of this size.
     Count { of: (u64, u64), seen: AtomicU64 },
-    /// Those for which the application says so.
+    /// Connections for which the application says so.
     Asked(Box<Predicate>),
 }
 
@@ -122,8 +122,8 @@ impl QlogBuilder {
         }
     }
 
-    /// Logs so many connections of each so many: `sample(1, 100)` logs the first of each hundred.
-    /// Default: all.
+    /// Logs some connections out of each group of `of`: `sample(1, 100)` logs the first of every
+    /// hundred. Default: all.
     pub fn sample(mut self, connections: u64, of: u64) -> Self {
         self.sampling = Sampling::Count {
             of: (connections, of.max(1)),
@@ -132,8 +132,9 @@ impl QlogBuilder {
         self
     }
 
-    /// Logs the connections for which a function returns true, in place of a share of all. It is
-    /// asked once for each connection, by the worker, and must return soon. Default: none.
+    /// Logs the connections for which a function returns true, instead of a share of all
+    /// connections. The worker calls it once for each connection, and it must return quickly.
+    /// Default: none.
     ///
     /// # Examples
     /// ```
@@ -155,45 +156,45 @@ impl QlogBuilder {
         self
     }
 
-    /// Writes no IP addresses and ports. Default: they are written.
+    /// Leaves out IP addresses and ports. Default: they are written.
     pub const fn without_addresses(mut self) -> Self {
         self.addresses = Addresses::Omitted;
         self
     }
 
-    /// Sets the largest size of one connection's log, at least 64 KiB. The log then says how many
-    /// events are missing, and why the connection ended. Default: 16 MiB.
+    /// Sets the largest size of one connection's log, at least 64 KiB. At this size, the log says
+    /// how many events are missing and why the connection ended. Default: 16 MiB.
     pub const fn max_log_bytes(mut self, bytes: u64) -> Self {
         self.max_log_bytes = if bytes < 64 * 1024 { 64 * 1024 } else { bytes };
         self
     }
 
-    /// Sets the largest number of files in the directory, those of earlier processes included. The
-    /// oldest complete one is removed when there are more. Default: 1000.
+    /// Sets the largest number of files in the directory, including those of earlier processes. If
+    /// there are more, the oldest complete file is removed. Default: 1000.
     pub const fn max_files(mut self, files: usize) -> Self {
         self.max_files = if files == 0 { 1 } else { files };
         self
     }
 
-    /// Sets the largest number of connections that are logged at once; further ones are not. Each
-    /// takes about 16 KiB of memory, and a file descriptor. In a directory they are never more than
-    /// its files. Default: 100.
+    /// Sets the largest number of connections that are logged at once; further connections are not
+    /// logged. Each takes about 16 KiB of memory and a file descriptor. A directory never has more
+    /// of them than files. Default: 100.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self
     }
 
-    /// Sets the number of bytes that may wait to be written. Beyond it events are dropped, so that a
-    /// slow disk never holds up a connection; the log says how many. Default: 8 MiB.
+    /// Sets how many bytes may wait to be written. Beyond that, events are dropped, so that a slow
+    /// disk never holds up a connection; the log says how many. Default: 8 MiB.
     pub const fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
     }
 
-    /// Starts the thread that writes.
+    /// Starts the writing thread.
     ///
     /// # Errors
-    /// The directory cannot be made or read, or the system has no thread left.
+    /// The directory cannot be created or read, or the system cannot start a thread.
     pub fn start(self) -> io::Result<Qlog> {
         let mut max_connections = self.max_connections;
         let (output, is_stream) = match self.place {

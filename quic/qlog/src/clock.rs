@@ -42,8 +42,8 @@ impl fmt::Display for WallClock {
     }
 }
 
-/// Returns year, month and day of a number of days since 1970. Years of this calculation begin in
-/// March, so that a leap day is the last of its year.
+/// Returns the year, month and day for a number of days since 1970. In this calculation, years
+/// begin in March, so that a leap day is the last of its year.
 const fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -2,19 +2,19 @@
 
 use std::io::Write as _;
 
-/// An object that is being written.
+/// An object being written.
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,
     is_empty: bool,
 }
 
-/// A list that is being written.
+/// A list being written.
 pub(super) struct List<'a> {
     out: &'a mut Vec<u8>,
     is_empty: bool,
 }
 
-/// Largest integer that every JSON reader takes for the same number (RFC 7493 §2.2).
+/// Largest integer that all JSON readers read as the same number (RFC 7493 §2.2).
 const EXACT: u64 = (1 << 53) - 1;
 
 impl<'a> Object<'a> {
@@ -45,7 +45,7 @@ impl<'a> Object<'a> {
         put_text(self.out, value);
     }
 
-    /// Writes what a value displays, which needs no escapes.
+    /// Writes the display text of a value, which must need no escapes.
     pub(super) fn shown(&mut self, key: &str, value: impl std::fmt::Display) {
         self.key(key);
         put_shown(self.out, value);
@@ -143,7 +143,7 @@ impl List<'_> {
 }
 
 fn put(out: &mut Vec<u8>, value: std::fmt::Arguments<'_>) {
-    // A vector takes everything.
+    // Writing to a vector never fails.
     let _ = out.write_fmt(value);
 }
 
@@ -159,7 +159,7 @@ fn put_uint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Writes a number with at least so many digits. A log has dozens of numbers for each packet.
+/// Writes a number with at least this many digits. A log has dozens of numbers for each packet.
 fn put_digits(out: &mut Vec<u8>, mut value: u64, least: usize) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();

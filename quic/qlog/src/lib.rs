@@ -1,7 +1,8 @@
 //! Logs of connections for tools such as qvis: [`Qlog`].
 //!
-//! A log tells each packet with its frames, each loss, what the congestion controller did, and how
-//! the handshake went, with the key-exchange group and whether a HelloRetryRequest was needed.
+//! A log contains each packet with its frames, each loss, the actions of the congestion controller,
+//! and the course of the handshake, with the key-exchange group and whether a HelloRetryRequest was
+//! needed.
 //!
 //! ```no_run
 //! use hybriq::{Endpoint, Identity, ServerConfig, qlog::Qlog};
@@ -19,16 +20,17 @@
 //! ```
 //!
 //! # Cost
-//! A connection that is not in the sample costs nothing more. The records of one that is are written
-//! into a buffer by its worker; a thread of its own writes them to the disk. The worker never waits
-//! for that thread: when it falls behind, events are dropped, and the log and
+//! A connection that is not in the sample costs nothing extra. For a connection that is, its worker
+//! writes the records into a buffer, and a separate thread writes them to disk. The worker never
+//! waits for that thread: when the thread falls behind, events are dropped, and the log and
 //! [`QlogStats::events_dropped`] say how many.
 //!
 //! # Security
-//! A log contains IP addresses, connection ids and the reasons of errors, but no application data
-//! and never keys, tokens or stateless reset tokens. Files are readable by their user and group
-//! alone. [`QlogBuilder::without_addresses`] leaves addresses out. The disk that logs take is bounded
-//! by [`max_files`](QlogBuilder::max_files) times [`max_log_bytes`](QlogBuilder::max_log_bytes).
+//! A log contains IP addresses, connection ids and the reasons for errors, but no application data
+//! and never keys, tokens or stateless reset tokens. Files are readable only by their user and
+//! group. [`QlogBuilder::without_addresses`] leaves addresses out. Logs take at most
+//! [`max_files`](QlogBuilder::max_files) times [`max_log_bytes`](QlogBuilder::max_log_bytes) of
+//! disk space.
 
 mod builder;
 mod clock;
@@ -71,11 +73,12 @@ use crate::output::queue::{Opening, Queue};
 
 /// Writer of logs, for any number of endpoints. Clones write to the same place.
 ///
-/// Give it to `hybriq::EndpointBuilder::qlog`, or to
-/// [`TransportConfig::sampler`](hybriq_proto::TransportConfig::sampler) for a part of the connections.
+/// Pass it to `hybriq::EndpointBuilder::qlog`, or to
+/// [`TransportConfig::sampler`](hybriq_proto::TransportConfig::sampler) to log only some of the
+/// connections.
 ///
-/// The last clone ends the thread that writes, after the logs of all connections. Call
-/// [`flush`](Self::flush) before the process ends.
+/// Dropping the last clone ends the writing thread, once the logs of all connections are written.
+/// Call [`flush`](Self::flush) before the process ends.
 #[derive(Clone, Debug)]
 pub struct Qlog(Arc<Shared>);
 
@@ -96,26 +99,27 @@ struct Shared {
 }
 
 impl Qlog {
-    /// Writes a file for each connection into a directory, which is made if it does not exist:
-    /// `ID_client.sqlog` or `ID_server.sqlog`, where the id is
-    /// `hybriq::Connection::id`, the destination connection id of the client's
-    /// first packet. A client may use an id again: the further files are `ID_server_NUMBER.sqlog`, with
-    /// a number that no other file of this writer has.
+    /// Writes a file for each connection into a directory, which is created if it does not exist:
+    /// `ID_client.sqlog` or `ID_server.sqlog`, where the id is `hybriq::Connection::id`, the
+    /// destination connection id of the client's first packet. A client may use an id again: later
+    /// files are named `ID_server_NUMBER.sqlog`, with a number that no other file of this writer
+    /// has.
     pub fn directory(path: impl Into<PathBuf>) -> QlogBuilder {
         QlogBuilder::directory(path.into())
     }
 
     /// Writes the records of all connections to one stream, such as a pipe to a collector. Each
-    /// record has the id of its connection as its `group_id`. The stream is written by a thread of
-    /// its own, and may block.
+    /// record has the id of its connection as its `group_id`. A separate thread writes the stream,
+    /// so writing may block.
     ///
-    /// The records of one connection are in order. Those of several are mixed piece by piece.
+    /// The records of one connection are in order. Those of several connections are interleaved
+    /// piece by piece.
     pub fn writer(stream: impl Write + Send + 'static) -> QlogBuilder {
         QlogBuilder::stream(Box::new(stream))
     }
 
     /// Waits until all records of closed connections are written, and blocks the thread meanwhile.
-    /// Some records of connections that are open may still be collected.
+    /// Some records of open connections may still be waiting in their buffers.
     pub fn flush(&self) {
         self.0.queue.wait_until_empty();
     }
@@ -152,8 +156,8 @@ impl Sampler for Qlog {
 }
 
 impl Shared {
-    /// Returns the recorder of a connection that begins. The first of a stream, and each in a
-    /// directory, begins with a header.
+    /// Returns the recorder of a new connection. The first of a stream, and each in a directory,
+    /// begins with a header.
     fn begin(&self, meta: &Meta) -> (Recorder, Option<Opening>) {
         let mut is_first = true;
         let epoch = self.stream.as_ref().map_or(meta.time, |first| {

@@ -11,14 +11,14 @@ use hybriq_proto::events::{ConnectionState, Event, Meta, Subscriber};
 use super::{Shared, record::Recorder, stats::add};
 use crate::output::queue::{Opening, Piece};
 
-/// Bytes of records that are collected before the writer gets them.
+/// Bytes of records that are collected before they are passed to the writer.
 const PIECE: usize = 16 * 1024;
 
-/// Age of the oldest record at which the writer gets the piece when the next event comes.
+/// Age of the oldest record at which the next event passes the piece to the writer.
 const AGE: Duration = Duration::from_secs(1);
 
-/// Room that is kept for the end of a log that reaches its limit: warnings and the reason of the
-/// end.
+/// Room that is reserved for the end of a log that reaches its limit: warnings and the reason for
+/// the end.
 pub(super) const RESERVE: u64 = 8 * 1024;
 
 const BEHIND: &str = "the writer fell behind";
@@ -45,13 +45,13 @@ struct State {
     since: Instant,
     /// Time of the last event.
     last: Instant,
-    /// Bytes that the writer got.
+    /// Bytes that were passed to the writer.
     bytes: u64,
-    /// Records that the writer had no room for, since the last warning.
+    /// Number of records for which the writer had no room, since the last warning.
     behind: u64,
-    /// Records beyond the limit of bytes.
+    /// Number of records beyond the size limit.
     beyond: u64,
-    /// True once the reason of the end was told.
+    /// True once the reason for the end was recorded.
     is_closed: bool,
     is_over: bool,
 }
@@ -116,7 +116,7 @@ impl Log {
         }
     }
 
-    /// Hands the records to the writer.
+    /// Passes the records to the writer.
     fn send(&self, state: &mut State) {
         let records = mem::take(&mut state.records);
         let events = mem::take(&mut state.events);

@@ -1,4 +1,4 @@
-//! Choices of what is written: the version of qlog with its names of events, and addresses.
+//! Choices of what is written: the version of qlog with its event names, and addresses.
 
 /// Version of qlog, an IETF draft that has changed over the years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub enum Schema {
     Draft13,
 }
 
-/// Addresses in logs.
+/// Whether logs contain addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addresses {
     Written,

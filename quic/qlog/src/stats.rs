@@ -10,12 +10,12 @@ pub struct QlogStats {
     pub connections: u64,
     /// Connections that were not in the sample.
     pub not_sampled: u64,
-    /// Connections in the sample that were not logged because too many were already.
+    /// Connections in the sample that were not logged because too many were already being logged.
     pub over_limit: u64,
     /// Events recorded.
     pub events: u64,
-    /// Events that are missing in the logs: the writer fell behind, a log reached its limit, or
-    /// writing failed.
+    /// Events missing from the logs: the writer fell behind, a log reached its limit, or writing
+    /// failed.
     pub events_dropped: u64,
     /// Bytes written.
     pub bytes: u64,

@@ -49,7 +49,7 @@ fn rules(schema: Schema) -> Rules {
     rules
 }
 
-/// One frame of each type, as it is on the wire (RFC 9000 §19).
+/// One frame of each type, as encoded on the wire (RFC 9000 §19).
 fn wire() -> Vec<(&'static str, Vec<u8>)> {
     let new_connection_id = [&[0x18, 5, 2, 4, 1, 2, 3, 4][..], &[0xaa; 16]].concat();
     let challenge = |ty: u8| [&[ty][..], &[9; 8]].concat();
@@ -212,8 +212,8 @@ fn dates_are_those_of_the_calendar() {
     assert_eq!(shown(4_107_542_400, 0), "2100-03-01T00:00:00.000Z");
 }
 
-/// A client chooses the id in the name of its log, and may use one for all its connections, also after
-/// the server was started again.
+/// A client chooses the id in the name of its log, and may use the same one for all its
+/// connections, even after the server was restarted.
 #[test]
 fn a_client_that_repeats_its_connection_id_suppresses_no_log() {
     let path = std::env::temp_dir().join(format!("hybriq-qlog-{}", std::process::id()));

@@ -19,7 +19,7 @@ pub enum Progress {
     Busy,
     /// The application has finished its work.
     Done,
-    /// The application received something other than it expected.
+    /// The application received something unexpected.
     Failed(&'static str),
 }
 
@@ -48,7 +48,8 @@ impl App for Idle {
 /// Echoes bidirectional streams, and finishes them when the peer does.
 #[derive(Debug, Default)]
 pub struct Echo {
-    /// Data that was read and does not fit the send buffer yet, and true if the peer has finished.
+    /// Data that was read but does not fit into the send buffer yet, and true if the peer has
+    /// finished.
     held: BTreeMap<StreamId, Held>,
     echoed: bool,
 }
@@ -60,7 +61,7 @@ struct Held {
 }
 
 impl Echo {
-    /// Makes an application without streams.
+    /// Creates an application without streams.
     pub fn new() -> Self {
         Self::default()
     }
@@ -178,8 +179,8 @@ impl Ask {
         }
     }
 
-    /// Sends the requests in 0-RTT packets if possible. Requests that the server refuses there are
-    /// sent again after the handshake.
+    /// Sends the requests in 0-RTT packets if possible. Requests that the server refuses are sent
+    /// again after the handshake.
     #[must_use]
     pub const fn early(mut self) -> Self {
         self.when = When::Early;
@@ -300,8 +301,8 @@ impl App for Ask {
     }
 }
 
-/// Fills the buffer with the bytes of a stream at an offset, which no other stream or offset
-/// repeats.
+/// Fills the buffer with the bytes of a stream at an offset; no other stream or offset has the same
+/// bytes.
 pub(super) fn pattern(id: StreamId, offset: usize, buffer: &mut [u8]) {
     let mut at = offset;
     let mut rest = buffer;

@@ -1,4 +1,4 @@
-//! A node of limited rate.
+//! A node with a limited rate.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::{
     node::Both,
 };
 
-/// A link of limited rate with a queue in front, in each direction.
+/// A link with a limited rate and a queue in front of it, in each direction.
 ///
-/// The queue holds a number of bytes, without the datagram on the wire; a datagram that does not
-/// fit is lost.
+/// The queue holds a number of bytes, not counting the datagram on the wire; a datagram that does
+/// not fit is lost.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
     ways: Both<Way>,
@@ -26,12 +26,12 @@ pub struct Bandwidth {
 #[derive(Clone, Debug)]
 struct Way {
     line: Line,
-    /// Time up to which the queue's delay is in the statistics.
+    /// Time up to which the queue's delay is included in the statistics.
     counted_at: Duration,
 }
 
 impl Bandwidth {
-    /// Makes an idle link of constant rate.
+    /// Creates an idle link of constant rate.
     pub fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
         Self {
             ways: Both::of(|| Way {

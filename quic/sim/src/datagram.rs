@@ -26,12 +26,12 @@ pub struct Datagram {
 pub struct StandIn {
     /// Bytes beyond the payload.
     pub bytes: u32,
-    /// Numbers that the two ends exchange in place of bytes.
+    /// Numbers that the two ends exchange instead of bytes.
     pub label: [u64; 3],
 }
 
 impl Datagram {
-    /// Makes a datagram that is not ECN capable.
+    /// Creates a datagram that is not ECN capable.
     pub const fn new(source: SocketAddr, destination: SocketAddr, payload: Vec<u8>) -> Self {
         Self {
             source,

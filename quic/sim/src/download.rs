@@ -21,7 +21,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Makes a server of this number of bytes.
+    /// Creates a server of this number of bytes.
     pub const fn bytes(bytes: usize) -> Self {
         Self {
             bytes,
@@ -79,7 +79,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// Makes a client that expects this number of bytes.
+    /// Creates a client that expects this number of bytes.
     pub const fn bytes(bytes: usize) -> Self {
         Self {
             bytes,

@@ -30,13 +30,13 @@ const MOST_COUPLED: f64 = 1.0;
 /// Delay beyond which the L queue marks everything.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Number of datagrams of which one may be classic while both queues hold some.
+/// One in this many datagrams may be classic while both queues hold some.
 const CLASSIC_SHARE: u8 = 16;
 
 /// A link with the coupled dual-queue AQM for L4S, DualPI2 (RFC 9332 §A), each way.
 ///
 /// ECT(1) and CE wait in the L queue, which marks by a step and by the coupled probability; the
-/// rest waits in the C queue, which a PI2 AQM holds to 15 ms by drops, or by marks for ECT(0). The
+/// rest waits in the C queue, which a PI2 AQM keeps at 15 ms by drops, or by marks for ECT(0). The
 /// L queue goes first, except for one datagram in sixteen.
 #[derive(Clone, Debug)]
 pub struct DualQueue {
@@ -51,7 +51,7 @@ struct Way {
     low_latency: Queue,
     classic: Queue,
     busy_until: Duration,
-    /// Number of datagrams of the L queue that left while a classic one waited.
+    /// Number of datagrams that left the L queue while a classic one waited.
     passed_over: u8,
     /// Probability p' before it is squared or coupled.
     base: f64,
@@ -86,7 +86,7 @@ impl Queue {
 }
 
 impl DualQueue {
-    /// Makes an idle link; both queues share the bytes.
+    /// Creates an idle link; both queues share the bytes.
     pub fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
         Self {
             ways: Both::of(|| Way::new(bits_per_second)),

@@ -35,7 +35,7 @@ const STEPS_AT_ONCE: usize = 10_000;
 
 /// A server's decision about a client that wants to connect.
 pub enum Answer {
-    /// Accepts the client, with the given setup or else the endpoint's.
+    /// Accepts the client, with the given setup or the endpoint's.
     Accept(Option<Setup>, Box<dyn App>),
     /// Sends a Retry packet, so that the client proves its address.
     Retry,
@@ -104,7 +104,7 @@ impl Peer {
             .map_or(self.last_stats, Connection::stats)
     }
 
-    /// Returns the reason why it is over.
+    /// Returns why it is over.
     pub fn close_reason(&self) -> Option<&ConnectionError> {
         self.closed.as_ref().map(|(_, reason)| reason)
     }
@@ -169,7 +169,7 @@ type Policy = Box<dyn FnMut(&Incoming) -> Answer + Send>;
 pub struct Host {
     /// Address of its first socket.
     pub address: SocketAddr,
-    /// Addresses of further sockets.
+    /// Addresses of its other sockets.
     further: Vec<SocketAddr>,
     /// Addresses inside and outside of a NAT, if there is one.
     nat: Vec<(SocketAddr, SocketAddr)>,
@@ -207,7 +207,7 @@ impl Host {
         }
     }
 
-    /// Binds a further socket and returns its id.
+    /// Binds another socket and returns its id.
     pub(super) fn bind(&mut self, address: SocketAddr) -> SocketId {
         self.further.push(address);
         SocketId(self.further.len() as u8)
@@ -224,8 +224,8 @@ impl Host {
             .chain(self.further.iter().copied())
     }
 
-    /// Puts a NAT in front of a socket: its datagrams get this source, and answers to it arrive;
-    /// datagrams to the previous address are lost.
+    /// Puts a NAT in front of a socket: its datagrams get this source address, and answers to that
+    /// address arrive; datagrams to the previous address are lost.
     pub(super) fn translate(&mut self, inside: SocketAddr, outside: SocketAddr) {
         self.nat.retain(|(known, _)| *known != inside);
         self.nat.push((inside, outside));
@@ -243,7 +243,7 @@ impl Host {
         Some(SocketId(place as u8))
     }
 
-    /// Sets the decision about clients that want to connect. Default: accept, and echo.
+    /// Sets how to decide about clients that want to connect. Default: accept, and echo.
     pub fn on_incoming(&mut self, policy: impl FnMut(&Incoming) -> Answer + Send + 'static) {
         self.policy = Box::new(policy);
     }
@@ -253,13 +253,13 @@ impl Host {
         self.endpoint.set_address_validation(keys, policy);
     }
 
-    /// Returns what the endpoint holds beside its connections.
+    /// Returns what the endpoint holds besides its connections.
     pub fn census(&self) -> Census {
         self.endpoint.census()
     }
 
-    /// Returns true if nothing changes by itself any more: no connection is left, and no partial ClientHello
-    /// that is forgotten later.
+    /// Returns true if nothing changes on its own any longer: no connection is left, and no partial
+    /// ClientHello that will be forgotten later.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.endpoint.next_timeout().is_none()
     }
@@ -283,7 +283,7 @@ impl Host {
         &self.refused
     }
 
-    /// Returns the number of datagrams for another worker, which simulated machines do not have.
+    /// Returns the number of datagrams for other workers, which simulated machines do not have.
     pub const fn foreign(&self) -> u64 {
         self.foreign
     }
@@ -346,8 +346,8 @@ impl Host {
         }
     }
 
-    /// Handles everything that is due and its effects. [`Host::take_outgoing`] returns what is to
-    /// be sent.
+    /// Handles everything that is due and its effects. [`Host::take_outgoing`] returns the
+    /// datagrams to send.
     pub(super) fn turn(&mut self, clock: Clock) -> Result<(), String> {
         let now = clock.instant();
         if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
@@ -443,7 +443,7 @@ impl Host {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Takes an emptied list back, to reuse its memory.
+    /// Takes back an emptied list, to reuse its memory.
     pub(super) fn give_back(&mut self, outgoing: Vec<Datagram>) {
         self.outgoing = outgoing;
     }

@@ -12,24 +12,25 @@ use super::{
 };
 use hybriq_proto::owners::acks::Ecn;
 
-/// Loses datagrams in bursts, by the model of Gilbert and Elliott, independently in each direction.
+/// Loses datagrams in bursts, following the model of Gilbert and Elliott, independently in each
+/// direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Bursts(Both<GilbertElliott>);
 
 impl Bursts {
-    /// Begins a burst with this chance before every datagram. A burst has `length` datagrams on
-    /// average, and all of them are lost.
+    /// Begins a burst with this probability before every datagram. A burst has `length` datagrams
+    /// on average, and all of them are lost.
     pub fn new(begin: Chance, length: u32) -> Self {
         Self(Both::of(|| GilbertElliott::new(begin, one_in(length))))
     }
 
-    /// Loses only some datagrams of a burst.
+    /// Loses only some of the datagrams in a burst.
     #[must_use]
     pub fn lost_within(self, chance: Chance) -> Self {
         Self(self.0.map(|model| model.lost_within(chance)))
     }
 
-    /// Ends a burst after this time, however few datagrams come.
+    /// Ends a burst after this time, however few datagrams arrive.
     #[must_use]
     pub fn longest(self, span: Duration) -> Self {
         Self(self.0.map(|model| model.longest(span)))
@@ -49,7 +50,7 @@ impl Node for Bursts {
 pub struct Blackout(Blackouts);
 
 impl Blackout {
-    /// Loses datagrams in these intervals, each without its end.
+    /// Loses datagrams in these intervals, each excluding its end.
     pub fn new(spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
         Self(Blackouts::new(spans))
     }
@@ -81,8 +82,8 @@ pub struct Overtake {
 }
 
 impl Overtake {
-    /// Makes each datagram be overtaken with this chance, by one up to `most` others, but waits at
-    /// most a tenth of a second.
+    /// Lets each datagram be overtaken with this probability, by one to `most` others, but holds it
+    /// back for at most a tenth of a second.
     pub fn new(chance: Chance, most: u32) -> Self {
         Self {
             chance,
@@ -127,7 +128,7 @@ impl Node for Overtake {
     }
 }
 
-/// Removes the datagrams that fulfil the condition; both groups keep their order.
+/// Removes the datagrams that meet the condition; both groups keep their order.
 fn take_if(held: &mut Vec<Held>, is_over: impl Fn(&Held) -> bool) -> Vec<Held> {
     let (over, left) = held.drain(..).partition(is_over);
     *held = left;
@@ -159,7 +160,7 @@ impl Node for OrderedJitter {
     }
 }
 
-/// Change of ECN codepoints by a broken middlebox.
+/// How a broken middlebox changes ECN codepoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mangle {
     /// Clears them: ECN is bleached.

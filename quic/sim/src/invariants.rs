@@ -1,9 +1,10 @@
-//! Invariants that hold for an end whatever its peer does: bounds on everything held and sent.
+//! Invariants that hold for an end whatever its peer does: limits on everything that it holds and
+//! sends.
 //!
 //! A [`Ledger`] is told what one end received and sent. [`Ledger::check`] compares it, and the
-//! tables of the connection, with [`Bounds`] and with the constants of [`hybriq_proto::wire::limits`]. An
-//! [`Attack`](super::adversary::Attack) does this after every step; a harness of your own can use it
-//! in the same way.
+//! tables of the connection, with [`Bounds`] and with the constants of
+//! [`hybriq_proto::wire::limits`]. An [`Attack`](super::adversary::Attack) does this after every
+//! step; your own test harness can use it in the same way.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, time::Duration};
 
@@ -12,40 +13,41 @@ use hybriq_proto::{connection::Connection, stats::EndpointStats, wire::limits};
 /// Promises of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
-    /// Bytes held are in proportion to the bytes received.
+    /// The bytes held are in proportion to the bytes received.
     Memory,
-    /// Bytes sent since the last acknowledgement are at most the windows of the paths.
+    /// The bytes sent since the last acknowledgement are at most the windows of the paths.
     Windows,
-    /// An address that proved nothing gets three times what came from it (RFC 9000 §8.1).
+    /// An address that has proved nothing gets at most three times what arrived from it (RFC 9000
+    /// §8.1).
     Amplification,
-    /// Small datagrams, such as those of an ACK frame alone, are in proportion to what was
+    /// Small datagrams, such as those with only an ACK frame, are in proportion to what was
     /// received.
     Acknowledgements,
-    /// Every table has at most as many entries as its bound.
+    /// No table has more entries than its limit.
     Tables,
     /// Few timers expire while nothing is received.
     Timers,
     /// No timer lies in the past after it was handled.
     Overdue,
-    /// The work for one datagram is bounded: events, and calls that transmit.
+    /// The work for one datagram is limited: events, and calls that transmit.
     Work,
-    /// Nothing that belongs to no connection outlives its time.
+    /// Nothing outside of connections outlives its time.
     Leftovers,
 }
 
-/// Bounds of the invariants that have no constant in [`limits`].
+/// Limits of the invariants that have no constant in [`limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes held for each byte received.
     pub held_per_byte: u64,
-    /// Bytes held in any case, besides 256 for each piece that streams may be in: the records of a
-    /// full window, and tables at their bounds.
+    /// Bytes that may be held in any case, in addition to 256 for each piece that streams may be
+    /// in: the records of a full window, and tables at their limits.
     pub held_always: u64,
     /// Bytes of small datagrams for each byte received.
     pub small_per_byte: u64,
-    /// Timers in each second without a datagram, besides those that send or find a loss.
+    /// Timers in each second without a datagram, not counting those that send or detect a loss.
     pub timers_per_second: u64,
-    /// Timers in any time, however short.
+    /// Timers in any period, however short.
     pub timers_always: u64,
     /// Events, and calls that transmit, for one datagram or timer.
     pub work: u64,
@@ -88,10 +90,10 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Smallest size of a datagram that counts towards the windows: more than an ACK frame alone has.
+/// Smallest size of a datagram that counts towards the windows: larger than an ACK frame alone.
 const LARGE: u64 = 600;
 
-/// Bytes that a piece of a stream costs at most, besides its data.
+/// Largest number of bytes that a piece of a stream costs in addition to its data.
 const PIECE: u64 = 256;
 
 /// Size of the largest datagrams that are tried by default.
@@ -121,7 +123,7 @@ pub struct Ledger {
     widest: u64,
     /// Challenges answered since the last acknowledgement.
     answers: u64,
-    /// Probe timeouts at the last acknowledgement, and in all.
+    /// Number of probe timeouts at the last acknowledgement, and in total.
     ptos: (u64, u64),
     quiet: Quiet,
 }
@@ -131,14 +133,14 @@ pub struct Ledger {
 struct Quiet {
     time: Duration,
     timers: u64,
-    /// Large datagrams that timers released.
+    /// Large datagrams that timers caused to be sent.
     released: u64,
-    /// Packets lost before, and in all: each may need a timer.
+    /// Packets lost before, and in total: each may need a timer.
     losses: (u64, u64),
 }
 
 impl Ledger {
-    /// Makes an empty ledger.
+    /// Creates an empty ledger.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
@@ -179,13 +181,13 @@ impl Ledger {
         self.ptos.0 = self.ptos.1;
     }
 
-    /// Notes that the peer answered a challenge from an address, or has done its handshake there: it
-    /// may be validated.
+    /// Notes that the peer answered a challenge from an address, or did its handshake there: the
+    /// address may be validated.
     pub fn on_answered(&mut self, address: SocketAddr) {
         self.answers += 1;
         let traffic = self.addresses.entry(address).or_default();
         if !traffic.answered {
-            // Bytes that it got before count for its proof, not for a window.
+            // Bytes that it got earlier count towards its proof, not towards a window.
             traffic.answered = true;
             traffic.unacknowledged = 0;
         }
@@ -197,8 +199,8 @@ impl Ledger {
         self.quiet.timers += timers;
     }
 
-    /// Checks what a connection holds and what it sent. `held` is the number of bytes that it holds
-    /// more than at the beginning, if they are counted.
+    /// Checks what a connection holds and what it sent. `held` is the number of bytes by which its
+    /// memory has grown since the beginning, if it is counted.
     ///
     /// # Errors
     /// The first invariant that does not hold. Its place is empty.
@@ -229,8 +231,8 @@ impl Ledger {
                 }
             }
         }
-        // A path that was left keeps its window, and the one before it what is under way. A full
-        // challenge that is answered allows more of them, and a timeout two datagrams.
+        // A path that was left keeps its window, and the path before it keeps its data in flight.
+        // An answered full challenge allows more of them, and a timeout allows two datagrams.
         let other = if answered.0 > 1 { self.widest } else { 0 };
         let windows = self.window + other;
         let probes = limits::PROBE_BYTES + 2 * limits::MIN_DATAGRAM as u64 * self.answers;
@@ -268,7 +270,7 @@ impl Ledger {
         holds(Invariant::Work, "calls", calls, self.bounds.work)
     }
 
-    /// Checks what an endpoint holds that belongs to no connection.
+    /// Checks what an endpoint holds outside of connections.
     ///
     /// # Errors
     /// Something outlived its time.
@@ -284,7 +286,7 @@ impl Ledger {
     }
 }
 
-/// Returns an error if a number is larger than its bound.
+/// Returns an error if a number is larger than its limit.
 pub(super) fn holds(
     invariant: Invariant,
     what: &str,

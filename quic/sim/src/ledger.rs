@@ -10,7 +10,7 @@ use hybriq_tls::Side;
 use super::{Datagram, PacketKind};
 use hybriq_proto::wire::packet::Cid;
 
-/// Amplification limit of RFC 9000 §8.1, as a constant separate from the core's, because it checks
+/// Amplification limit of RFC 9000 §8.1, as a separate constant from the core's, because it checks
 /// the core.
 const AMPLIFICATION_FACTOR: u64 = 3;
 const MIN_DATAGRAM: usize = 1200;
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
     retried: HashSet<(SocketAddr, Cid)>,
     /// Source connection id of the answer to each destination connection id.
     server_cids: HashMap<(SocketAddr, Cid), Cid>,
-    /// True if clients may be rejected and begin again under the same id.
+    /// True if clients may be rejected and start again under the same id.
     pub(super) hostile_clients: bool,
 }
 
@@ -37,7 +37,7 @@ struct Account {
 }
 
 impl Ledger {
-    /// Notes that a datagram of the server reached a client.
+    /// Notes that a datagram from the server reached a client.
     pub(super) fn on_client_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.destination).or_default();
         account.reached = true;
@@ -45,7 +45,7 @@ impl Ledger {
 
     /// Notes that a datagram reached the server. A Handshake packet proves the address, and so does
     /// an Initial to the id of a Retry (RFC 9000 §8.1). Later, a datagram large enough for the
-    /// answer to a challenge may (§8.2.2), if the challenge can have arrived.
+    /// answer to a challenge may also prove it (§8.2.2), if the challenge can have arrived.
     pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.source).or_default();
         account.received += datagram.payload.len() as u64;
@@ -60,8 +60,9 @@ impl Ledger {
             _ => false,
         });
         if may_answer && self.hostile_clients {
-            // The answer to a challenge may come from another address than the challenge went to
-            // (RFC 9000 §8.2.2). Who answers has received it, which nobody has at a spoofed address.
+            // The answer to a challenge may come from a different address than the challenge went
+            // to (RFC 9000 §8.2.2). The sender of the answer must have received the challenge,
+            // which nobody has at a spoofed address.
             for account in self.accounts.values_mut() {
                 account.validated |= account.reached;
             }

@@ -1,4 +1,4 @@
-//! A simulated network for the sans-IO core: virtual time, seeded, no sockets and no sleeps.
+//! A simulated network for the sans-IO core: virtual time, seeded, without sockets or sleeps.
 //!
 //! A [`World`] is one server, any number of clients and the [`Network`] between them, drawn as a
 //! list of nodes:
@@ -11,24 +11,24 @@
 //!
 //! 1. *Test a protocol against loss.* Implement [`App`] for your protocol: it gets the events of a
 //!    connection and calls its streams, as an async program does through handles. Put it into a
-//!    [`World`] with [`World::connect`], run for minutes of virtual time, and look at
+//!    [`World`] with [`World::connect`], run it for minutes of virtual time, and look at
 //!    [`World::client`]: `examples/lossy_link.rs`. Servers run [`Echo`] unless
 //!    [`Host::on_incoming`] gives them another application.
 //! 2. *Find a bug by its seed.* Try seeds until one fails. The same seed fails again, and
-//!    [`World::trace`] has every datagram on the way to it: `examples/find_by_seed.rs`.
-//! 3. *Attack.* Write a [`Node`], or take one of [`adversary`], and put it into the network with
+//!    [`World::trace`] has every datagram up to the failure: `examples/find_by_seed.rs`.
+//! 3. *Attack.* Write a [`Node`], or take one from [`adversary`], and put it into the network with
 //!    [`Network::toward`]. `examples/post_quantum_adversary.rs` loses, delays, repeats, damages,
-//!    cuts and spoofs each of the first datagrams alone. A peer that holds the keys and breaks the
-//!    rules is an [`Attack`](adversary::Attack) with a [`Character`](adversary::Character):
-//!    `examples/hostile_peer.rs`. For one packet of your own there is [`Forge`], which seals any
-//!    frames into packets of a connection.
+//!    cuts and spoofs each of the first datagrams individually. A peer that holds the keys and
+//!    breaks the rules is an [`Attack`](adversary::Attack) with a
+//!    [`Character`](adversary::Character): `examples/hostile_peer.rs`. To build a single packet of
+//!    your own there is [`Forge`], which seals any frames into packets of a connection.
 //!
 //! # Invariants
 //!
 //! At every step the world checks invariants: a server sends at most three times what it received
 //! from an address that is not validated, no timer lies in the past, every datagram is well formed
 //! and large enough. A violation, and any panic while a world exists, prints the seed and the
-//! traffic. Bounds on what a server holds and sends whatever its peer does are [`invariants`];
+//! traffic. [`invariants`] are limits on what a server holds and sends, whatever its peer does;
 //! programs that count every allocated byte use [`heap`].
 //!
 //! The seed determines everything except the TLS libraries, which have their own generators. So the
@@ -90,7 +90,7 @@ pub use trace::{Record, Stage, Trace};
 pub use whole_link::Link;
 pub use world::{SERVER_ADDRESS, World};
 
-/// Returns a duration of that many milliseconds.
+/// Returns a duration of this many milliseconds.
 pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }

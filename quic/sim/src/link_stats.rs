@@ -14,7 +14,7 @@ use super::node::Both;
 pub struct LinkStats(Arc<Mutex<Both<LinkReport>>>);
 
 impl LinkStats {
-    /// Makes empty counters.
+    /// Creates empty counters.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,12 +54,12 @@ pub struct LinkReport {
     pub datagrams: u64,
     /// Number of their bytes.
     pub bytes: u64,
-    /// The datagram passes with CE.
+    /// Number of datagrams dropped.
     pub dropped: u64,
     /// Number of datagrams marked CE.
     pub marked: u64,
     /// Queue delay: of a [`Bandwidth`](super::Bandwidth) over time, of a
-    /// Counters of one direction of a link.
+    /// [`DualQueue`](super::DualQueue) for the datagrams in its C queue.
     pub delay: Delays,
     /// Delay of the datagrams in the L queue of a [`DualQueue`](super::DualQueue).
     pub low_latency_delay: Delays,
@@ -139,7 +139,7 @@ impl Delays {
         Duration::from_nanos(self.most)
     }
 
-    /// Returns the delay that this percentage did not exceed; exact to a thirtieth.
+    /// Returns the delay that this percentage did not exceed; exact to within a thirtieth.
     pub fn percentile(&self, percent: u8) -> Duration {
         let wanted = u128::from(self.weight) * u128::from(percent);
         let mut seen = 0;

@@ -10,11 +10,11 @@ use super::{
     link::Settings, timeline::Timeline,
 };
 
-/// The path between the clients and the server: a list of nodes, beginning at the clients.
-/// Datagrams to the server pass them from first to last, datagrams from it from last to first.
+/// The path between the clients and the server: a list of nodes, starting at the clients. Datagrams
+/// to the server pass them from first to last, datagrams from it from last to first.
 ///
 /// Every setter appends a node that acts on both directions; [`Network::toward`] appends one that
-/// acts on one.
+/// acts on one direction.
 pub struct Network {
     seed: u64,
     nodes: Vec<Placed>,
@@ -48,7 +48,7 @@ struct InFlight {
 }
 
 impl Network {
-    /// Makes a perfect network, without losses and delays.
+    /// Creates a perfect network, without losses or delays.
     pub const fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -127,7 +127,7 @@ impl Network {
         self.node(DelayNth::new(places, wait))
     }
 
-    /// Appends a node that makes some datagrams be overtaken by up to `most` others.
+    /// Appends a node that lets some datagrams be overtaken by up to `most` others.
     #[must_use]
     pub fn overtake(self, chance: Chance, most: u32) -> Self {
         self.node(Overtake::new(chance, most))
@@ -169,7 +169,7 @@ impl Network {
         self.node(Mtu(bytes))
     }
 
-    /// Datagrams of more than this many UDP payload bytes are lost from then on.
+    /// Appends a node that loses datagrams with more UDP payload bytes than this from then on.
     #[must_use]
     pub fn mtu_from(self, from: Duration, bytes: usize) -> Self {
         self.node(MtuDrop { from, bytes })
@@ -182,7 +182,7 @@ impl Network {
         self.node(Link::new(conditions.clone(), conditions.clone(), seed))
     }
 
-    /// Adds a link with this rate in each direction and a queue in front of it.
+    /// Appends a link with this rate in each direction and a queue in front of it.
     #[must_use]
     pub fn bandwidth(self, bits_per_second: u64, queue_bytes: u64) -> Self {
         self.node(Bandwidth::new(bits_per_second, queue_bytes))
@@ -251,7 +251,7 @@ impl Network {
         self.travel(now);
     }
 
-    /// Lets datagrams pass all nodes that they come to now, and wait for their time at the next.
+    /// Lets datagrams pass all nodes that they reach now, and wait for their time at the next node.
     fn travel(&mut self, now: Duration) {
         while let Some((at, flight)) = self.on_the_way.pop() {
             let index = self.position(&flight).filter(|_| at <= now);
@@ -279,7 +279,7 @@ impl Network {
         }
     }
 
-    /// Takes what a node let go; the first is the next to travel.
+    /// Takes what a node released; the first is the next to travel.
     fn follow(&mut self, toward: Side, passed: usize) {
         for (at, datagram) in self.out.drain(..).rev() {
             let flight = InFlight {

@@ -12,7 +12,7 @@ pub trait Node: Send {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>);
 
     /// Returns the time at which [`Node::on_timeout`] must be called for datagrams towards
-    /// `toward`. Most nodes decide at once when they forward a datagram, and need no timer.
+    /// `toward`. Most nodes decide at once when to forward a datagram, and need no timer.
     fn next_timeout(&self, toward: Side) -> Option<Duration> {
         let _ = toward;
         None
@@ -108,7 +108,7 @@ pub struct DropNth {
 }
 
 impl DropNth {
-    /// Makes a node that loses these.
+    /// Creates a node that loses the datagrams at these places.
     pub fn new(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             places: places.into_iter().collect(),
@@ -136,7 +136,7 @@ pub struct DelayNth {
 }
 
 impl DelayNth {
-    /// Makes a node that delays these by `wait`.
+    /// Creates a node that delays the datagrams at these places by `wait`.
     pub fn new(places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
         Self {
             places: places.into_iter().collect(),
@@ -224,11 +224,11 @@ impl Node for Mtu {
     }
 }
 
-/// Loses datagrams with more UDP payload bytes than `bytes` from a time on: a black hole for sizes
-/// that passed before.
+/// Loses datagrams with more UDP payload bytes than `bytes` from a certain time on: a black hole
+/// for sizes that passed before.
 #[derive(Clone, Copy, Debug)]
 pub struct MtuDrop {
-    /// Time at which it begins.
+    /// Time at which the losses begin.
     pub from: Duration,
     /// Maximum size that still passes.
     pub bytes: usize,

@@ -1,11 +1,11 @@
-//! A node that splits a ClientHello anew.
+//! A node that splits a ClientHello differently.
 
 use hybriq_tls::Side;
 
 use crate::{Datagram, Hop, InitialFrame, Node, build_initial, join, open_initials};
 
-/// Splits a client's ClientHello anew, as browsers do against ossified middleboxes: the packets
-/// keep their numbers and ids, and a closure chooses their frames.
+/// Splits a client's ClientHello differently, as browsers do against ossified middleboxes: the
+/// packets keep their numbers and ids, and a closure chooses their frames.
 pub struct Recut<F> {
     held: Vec<Datagram>,
     count: usize,
@@ -17,8 +17,8 @@ impl<F> Recut<F>
 where
     F: FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send,
 {
-    /// Waits for the first `count` datagrams of a client. `cut` gets the ClientHello and returns
-    /// the contents of at most `count` packets, in the order in which they are sent.
+    /// Waits for the first `count` datagrams of a client. `cut` receives the ClientHello and
+    /// returns the contents of at most `count` packets, in the order in which they are sent.
     pub const fn new(count: usize, cut: F) -> Self {
         Self {
             held: Vec::new(),

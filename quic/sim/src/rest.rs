@@ -1,9 +1,9 @@
-//! What hosts hold once nothing happens any more: no more than when everything was fresh.
+//! Checks what hosts hold once everything is at rest: no more than when everything was new.
 
 use super::{Host, Peer, Progress};
 use hybriq_proto::{connection::Connection, stats::census::Census};
 
-/// Checks hosts of a world in which nothing happens for a while.
+/// Checks the hosts of a world in which nothing happens for a while.
 pub(super) fn check<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Result<(), String> {
     let mut peers = hosts.clone().flat_map(Host::peers);
     if peers.all(is_done) {
@@ -29,7 +29,7 @@ fn check_peer(peer: &Peer) -> Result<(), String> {
     let open = peer.closed.is_none() && peer.confirmed_at.is_some();
     let connection = peer.connection.as_ref().filter(|_| open);
     let census = connection.map(Connection::census).unwrap_or_default();
-    // The network may have lost what comes next.
+    // The network may have lost what should come next.
     let waits = [
         "packets that must be acknowledged",
         "acknowledgements to send",

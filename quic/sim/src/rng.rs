@@ -1,4 +1,4 @@
-//! Random generator of every simulation: small and seeded, not for secrets.
+//! Random generator for all simulations: small and seeded, not for secrets.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use hybriq_proto::random::{Random, SplitMix};
 pub struct Rng(SplitMix);
 
 impl Rng {
-    /// Makes a generator from a seed.
+    /// Creates a generator from a seed.
     pub const fn new(seed: u64) -> Self {
         Self(SplitMix::new(seed))
     }
 
-    /// Makes one of many independent generators of the same seed, so that adding a consumer does
-    /// not change what the others draw.
+    /// Creates one of many independent generators from the same seed, so that adding a consumer
+    /// does not change what the others draw.
     #[must_use]
     pub fn nth(seed: u64, index: u64) -> Self {
         let mut parent = Self::new(seed ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -37,7 +37,7 @@ impl Rng {
         Duration::from_nanos(self.below(most.as_nanos() as u64 + 1))
     }
 
-    /// Returns true with this chance.
+    /// Returns true with this probability.
     pub fn happens(&mut self, chance: Chance) -> bool {
         chance.times != 0 && self.below(chance.of.into()) < chance.times.into()
     }
@@ -60,7 +60,7 @@ pub struct Chance {
     of: u32,
 }
 
-/// Returns the chance of once in `count` times on average; never if the count is 0.
+/// Returns the probability of once in `count` times on average; never if the count is 0.
 pub const fn one_in(count: u32) -> Chance {
     Chance {
         times: if count == 0 { 0 } else { 1 },
@@ -68,13 +68,13 @@ pub const fn one_in(count: u32) -> Chance {
     }
 }
 
-/// Returns the chance of this many times in a thousand on average.
+/// Returns the probability of this many times in a thousand on average.
 pub const fn per_mille(times: u32) -> Chance {
     Chance { times, of: 1000 }
 }
 
 impl Chance {
-    /// Returns the chance of a share, limited to 0 and 1.
+    /// Returns the probability of a share, clamped to between 0 and 1.
     pub fn share(share: f64) -> Self {
         Self {
             times: (share.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32,
@@ -88,7 +88,7 @@ impl Chance {
 pub struct SeededRandom(Rng);
 
 impl SeededRandom {
-    /// Makes randomness from a seed.
+    /// Creates randomness from a seed.
     pub const fn new(seed: u64) -> Self {
         Self(Rng::new(seed))
     }

@@ -6,10 +6,11 @@ use std::{
     time::Duration,
 };
 
-/// A queue of future events, earliest first; events of the same time keep the order in which they were added.
+/// A queue of future events, earliest first; events at the same time keep the order in which they
+/// were added.
 ///
-/// Most events are added to a lane in the order of their times, and need no sorting. An event that
-/// is earlier than the end of its lane goes to a heap.
+/// Most events are added to a lane in chronological order, and need no sorting. An event that is
+/// earlier than the end of its lane goes to a heap.
 #[derive(Debug)]
 pub(super) struct Timeline<T> {
     lanes: Vec<VecDeque<Entry<T>>>,

@@ -24,9 +24,9 @@ pub struct Record {
     pub stage: Stage,
     /// Side to which it travels.
     pub toward: Side,
-    /// Client's end of the path.
+    /// Client's address on the path.
     pub client: SocketAddr,
-    /// Server's end of the path.
+    /// Server's address on the path.
     pub server: SocketAddr,
     /// Number of UDP payload bytes.
     pub size: usize,
@@ -64,7 +64,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// All traffic, or its beginning and end.
+/// All traffic, or only its beginning and end.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     records: Vec<Record>,
@@ -140,7 +140,7 @@ impl Trace {
             .filter(move |record| record.stage == Stage::Arrived && record.toward == at)
     }
 
-    /// Returns the Initial packets that an end sent to or from a client, opened.
+    /// Returns the decrypted Initial packets that an end sent to or from a client.
     pub fn initials(&self, writer: Side, client: SocketAddr) -> Vec<(Duration, Initial)> {
         let of_client = || self.records.iter().filter(|record| record.client == client);
         let first = of_client().find(|record| record.has(PacketKind::Initial));
@@ -159,7 +159,7 @@ impl Trace {
             .collect()
     }
 
-    /// Returns the number of datagrams sent in both directions, as far as they are kept.
+    /// Returns the number of datagrams sent in both directions that are still recorded.
     pub fn datagrams(&self) -> usize {
         self.records
             .iter()

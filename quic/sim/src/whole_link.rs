@@ -15,7 +15,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Makes an idle link. Its randomness comes from this seed, not from the network's.
+    /// Creates an idle link. Its randomness comes from this seed, not from the network's.
     pub fn new(to_server: Settings, to_client: Settings, seed: u64) -> Self {
         let [up, down] = Direction::pair(to_server, to_client, seed);
         Self {

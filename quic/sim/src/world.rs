@@ -30,7 +30,7 @@ pub const SERVER_ADDRESS: SocketAddr =
 
 /// One server, its clients and the network between them, in virtual time.
 ///
-/// Dropped by a panicking thread, it prints its seed and the traffic.
+/// If a panicking thread drops it, it prints its seed and the traffic.
 pub struct World {
     clock: Clock,
     network: Network,
@@ -40,11 +40,11 @@ pub struct World {
     ledger: Ledger,
     /// Generator of the connection ids of new clients, if not the default one.
     client_cids: Option<Arc<dyn CidGenerator>>,
-    /// Name by which clients connect.
+    /// Server name that clients use to connect.
     server_name: String,
     /// Maximum number of turns of one run before it counts as endless.
     most_turns: usize,
-    /// Reason why connections hold something at rest.
+    /// Reason why connections may hold something at rest.
     keeps: Option<&'static str>,
 }
 
@@ -55,10 +55,10 @@ impl World {
     const TRACED: usize = 20_000;
     /// Maximum number of turns without time passing.
     const TURNS_AT_ONCE: usize = 1_000;
-    /// Time without an event from which on a world is at rest.
+    /// Time without an event after which a world is at rest.
     const REST: Duration = Duration::from_secs(1);
 
-    /// Makes a world with a server and without clients. Its randomness comes from the network's
+    /// Creates a world with a server and without clients. Its randomness comes from the network's
     /// seed.
     #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
     pub fn new(network: Network, server: Setup) -> Self {
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Expects more datagrams than a trace can hold, so that only its beginning and end are kept. A
-    /// run may take this number of turns.
+    /// run may take this many turns.
     pub const fn expect_bulk(&mut self, turns: usize) {
         self.trace.keep_at_most(Self::TRACED);
         self.most_turns = turns;
@@ -93,7 +93,7 @@ impl World {
     }
 
     /// Tolerates server behaviour that only clients that break rules can see: a rejected client may
-    /// begin again under the same connection id, and is answered under another.
+    /// start again under the same connection id, and is answered under another.
     pub const fn expect_hostile_clients(&mut self) {
         self.ledger.hostile_clients = true;
     }
@@ -103,7 +103,7 @@ impl World {
         self.client_cids = Some(Arc::new(generator));
     }
 
-    /// Sets the name by which clients connect from now on. Default: `localhost`.
+    /// Sets the server name that clients use to connect from now on. Default: `localhost`.
     pub fn set_server_name(&mut self, name: impl Into<String>) {
         self.server_name = name.into();
     }
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Runs for a while.
+    /// Runs for this long.
     ///
     /// # Panics
     /// Panics if a rule is broken on the way.
@@ -335,13 +335,14 @@ impl World {
             && self.server.stats().partial_hellos == 0
     }
 
-    /// Lets connections and hosts hold something although nothing happens any more, for this reason.
+    /// Lets connections and hosts hold something although nothing happens any more, for this
+    /// reason.
     pub const fn keep(&mut self, reason: &'static str) {
         self.keeps = Some(reason);
     }
 
-    /// Checks that connections whose applications are done hold no more than fresh ones, nor do hosts
-    /// without connections.
+    /// Checks that connections whose applications are done hold no more than fresh ones, and that
+    /// hosts without connections do not either.
     fn check_rest(&self) {
         if self.keeps.is_none() && self.network.is_quiet() {
             let outcome = rest::check(self.hosts());

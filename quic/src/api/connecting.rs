@@ -20,8 +20,8 @@ use crate::{
 /// [`Connecting::early`] returns the connection before its handshake is complete.
 ///
 /// # Cancel safety
-/// Nothing is lost between polls. Dropping it gives the handshake up.
-#[must_use = "dropping it gives the handshake up; await it"]
+/// Nothing is lost between polls. Dropping the future gives up the handshake.
+#[must_use = "dropping it gives up the handshake; await it"]
 pub struct Connecting(State);
 
 enum State {
@@ -51,22 +51,22 @@ impl Connecting {
 
 impl Connecting {
     /// Returns the connection before its handshake is complete, if it may carry data already. The
-    /// handshake goes on by itself.
+    /// handshake continues in the background.
     ///
-    /// A **client** may send 0-RTT packets if it has a ticket of an earlier connection and both ends
-    /// allow it: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`]. A **server**
-    /// may always send before the handshake is complete, and receives the streams of 0-RTT packets at
-    /// once; without this call it receives them from the [`Connection`].
+    /// A **client** may send 0-RTT packets if it has a ticket from an earlier connection and both
+    /// ends allow it: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`]. A
+    /// **server** may always send before the handshake is complete, and receives the streams of
+    /// 0-RTT packets at once; without this call it receives them from the [`Connection`].
     ///
-    /// Waits for the endpoint to start the connection, not for the peer. Data that is written right
-    /// afterwards usually leaves with the client's first datagrams.
+    /// Waits for the endpoint to start the connection, not for the peer. Data written right
+    /// afterwards is usually sent with the client's first datagrams.
     ///
     /// # Errors
-    /// Returns `self` if the connection may not carry early data, or if its handshake has ended
-    /// already. Await it for the [`Connection`], or for the reason why there is none.
+    /// Returns `self` if the connection may not carry early data, or if its handshake has already
+    /// ended. Await it for the [`Connection`], or for the reason why there is none.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the handshake up.
+    /// Dropping the future gives up the handshake.
     ///
     /// # Examples
     /// ```no_run
@@ -124,8 +124,8 @@ impl Drop for Connecting {
     }
 }
 
-/// Checks that a certificate can be issued for the name: an IP address, or a DNS name (RFC 1123 §2.1)
-/// that may contain underscores, as some names in use do.
+/// Checks that a certificate can be issued for the name: an IP address, or a DNS name (RFC 1123
+/// §2.1) that may contain underscores, as some names in use do.
 pub(crate) fn check_server_name(name: &str) -> Result<(), ConnectError> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -30,7 +30,7 @@ use crate::{
 /// (RFC 9001 §4.6), on a server after its first flight.
 ///
 /// [`Connecting::early`](crate::Connecting::early) returns it. It is a separate type so that nobody
-/// sends replayable data by accident. Its streams are ordinary ones and live on in the
+/// sends replayable data by accident. Its streams are ordinary streams and live on in the
 /// [`Connection`] that [`established`](Self::established) returns. Clones are handles of the same
 /// connection, which is closed when all of them and all of its streams are dropped.
 ///
@@ -38,8 +38,8 @@ use crate::{
 /// An attacker who records a client's 0-RTT packets can replay them, to this server or to another
 /// one with the same tickets. A server of this crate accepts each ticket once, but does not know
 /// what other servers accepted, or what it accepted itself before a restart. **Send only requests
-/// that may be repeated**; on the server, check [`RecvStream::is_early`] before acting on any
-/// other. 0-RTT data has no forward secrecy: whoever learns the ticket's key can read it.
+/// that may be repeated**; on the server, check [`RecvStream::is_early`] before acting on any other
+/// request. 0-RTT data has no forward secrecy: whoever learns the ticket's key can read it.
 ///
 /// A server that sends data before the handshake is complete sends it to a client that it has not
 /// authenticated.
@@ -75,7 +75,7 @@ pub struct EarlyConnection {
     handle: Polling,
 }
 
-/// The wait for the handshake, which ends with the last clone of an early connection.
+/// Wait for the handshake, which ends when the last clone of an early connection is dropped.
 struct Waiting(Arc<Attempt>);
 
 impl Drop for Waiting {
@@ -110,8 +110,8 @@ impl EarlyConnection {
         }
     }
 
-    /// Opens a bidirectional stream; waits while the peer's limit allows none. Before the handshake
-    /// is complete, the limit is that of the earlier connection.
+    /// Opens a bidirectional stream; waits while the peer's limit does not allow another. Before
+    /// the handshake is complete, the limit is that of the earlier connection.
     ///
     /// # Errors
     /// The server refused 0-RTT data, or the connection is over.
@@ -123,8 +123,8 @@ impl EarlyConnection {
         Ok(stream::bidi(&self.handle, id))
     }
 
-    /// Opens a unidirectional stream; waits while the peer's limit allows none. Before the
-    /// handshake is complete, the limit is that of the earlier connection.
+    /// Opens a unidirectional stream; waits while the peer's limit does not allow another. Before
+    /// the handshake is complete, the limit is that of the earlier connection.
     ///
     /// # Errors
     /// The server refused 0-RTT data, or the connection is over.
@@ -229,8 +229,8 @@ impl EarlyConnection {
         id.map_ok(|id| id.map(|id| stream::recv(&self.handle, id)))
     }
 
-    /// Returns the largest size of a datagram now; `None` if the peer takes no datagrams, or took
-    /// none on the earlier connection. 0-RTT packets have less room than later ones.
+    /// Returns the largest datagram that can be sent now; `None` if the peer takes no datagrams, or
+    /// took none on the earlier connection. 0-RTT packets have less room than later ones.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
@@ -244,7 +244,7 @@ impl EarlyConnection {
     /// automatically.
     ///
     /// # Errors
-    /// The peer takes none, it is too large, the queue is full, the server refused 0-RTT data, or the
+    /// The peer accepts none, it is too large, the queue is full, the server refused 0-RTT data, or the
     /// connection is over.
     ///
     /// # Examples
@@ -286,7 +286,7 @@ impl EarlyConnection {
         self.handle.poll(WaitFor::Datagram, cx, poll_recv_datagram)
     }
 
-    /// Waits until the handshake is complete, and returns the fate of the client's 0-RTT data.
+    /// Waits until the handshake is complete, and returns what became of the client's 0-RTT data.
     ///
     /// A client gets [`EarlyData::Accepted`] or [`EarlyData::Rejected`]. After a rejection none of the
     /// data has arrived, every stream opened so far fails with
@@ -297,7 +297,7 @@ impl EarlyConnection {
     /// The handshake failed.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the handshake, unless streams of the connection are left.
+    /// Dropping the future ends the handshake, unless the connection still has streams.
     pub async fn established(self) -> Result<(Connection, EarlyData), ConnectError> {
         self.complete().await
     }
@@ -306,7 +306,7 @@ impl EarlyConnection {
     /// others.
     ///
     /// # Errors
-    /// The handshake failed, or the connection was handed out before.
+    /// The handshake failed, or the connection was already handed out.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -337,8 +337,9 @@ impl EarlyConnection {
         self.handle.wait(WaitFor::End, State::poll_closed).await
     }
 
-    /// Waits until the peer needs nothing more of a stream that this end sends on, for code that has the
-    /// stream's id but not its [`SendStream`]: see [`Connection::stream_stopped`].
+    /// Waits until the peer needs nothing more of a stream that this end sends on: see
+    /// [`Connection::stream_stopped`]. For code that has the stream's id but not its
+    /// [`SendStream`].
     ///
     /// # Errors
     /// The server refused 0-RTT data, or the connection is over.
@@ -354,7 +355,7 @@ impl EarlyConnection {
         self.handle.lock().core.stats()
     }
 
-    /// Returns the reason why the connection is over; `None` while it is open.
+    /// Returns why the connection is over; `None` while it is open.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.handle.lock().closed.clone()
     }

@@ -17,8 +17,8 @@ use crate::{
     worker::{Command, Shared, admit::refusal},
 };
 
-/// A client that wants to connect: its complete ClientHello, before any TLS object was made or any
-/// public-key work was done.
+/// A client that wants to connect: its complete ClientHello, before any TLS object is made or any
+/// public-key work is done.
 ///
 /// Decide with [`accept`](Self::accept), [`accept_with`](Self::accept_with),
 /// [`retry`](Self::retry), [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses
@@ -97,20 +97,20 @@ impl Incoming {
         self.core().peer_address()
     }
 
-    /// Returns the local IP address that the ClientHello was sent to, if the system tells.
+    /// Returns the local IP address that the ClientHello was sent to, if the system reports it.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.core().local_ip()
     }
 
-    /// Returns true if the client proved that it receives at its address, by a token of a Retry or of
-    /// an earlier connection (RFC 9000 §8.1).
+    /// Returns true if the client proved that it receives at its address, with a token from a Retry
+    /// or from an earlier connection (RFC 9000 §8.1).
     pub fn is_validated(&self) -> bool {
         self.core().is_validated()
     }
 
-    /// Returns true if the client would follow a [`retry`](Self::retry). It follows none if it did so
-    /// already, or if it has received a packet of this server, such as the acknowledgement of half a
-    /// ClientHello.
+    /// Returns true if the client would follow a [`retry`](Self::retry). It ignores a Retry if it
+    /// has already followed one, or if it has received a packet of this server, such as the
+    /// acknowledgement of half a ClientHello.
     pub fn may_retry(&self) -> bool {
         self.core().may_retry()
     }
@@ -121,15 +121,15 @@ impl Incoming {
         self.core().client_hello()
     }
 
-    /// Forecasts what a handshake with this client costs under a configuration, for each certificate that
-    /// suits it, the first choice first: datagrams, and round trips. Empty if the TLS library cannot
-    /// tell.
+    /// Forecasts what a handshake with this client costs under a configuration, in datagrams and
+    /// round trips, for each certificate that suits the client, first choice first. Empty if the
+    /// TLS library cannot forecast it.
     ///
-    /// It costs no public-key work, so that a server can choose a configuration by it. A client that
+    /// It costs no public-key work, so a server can use it to choose a configuration. A client that
     /// resumes a session gets a smaller answer.
     ///
     /// # Errors
-    /// Names the option of the configuration that cannot be used.
+    /// The error names the option of the configuration that cannot be used.
     pub fn first_flights(&self, config: &ServerConfig) -> Result<Vec<FirstFlight>, ConfigError> {
         Ok(self.core().first_flights(&config.setup()?))
     }
@@ -137,7 +137,7 @@ impl Incoming {
     /// Accepts the client with the endpoint's configuration.
     ///
     /// The handshake starts at once, not when the future is first polled. Dropping the future gives
-    /// the handshake up.
+    /// up the handshake.
     ///
     /// # Errors
     /// This function returns no error; the future returns a [`ConnectError`].
@@ -145,15 +145,15 @@ impl Incoming {
         self.start(None)
     }
 
-    /// Accepts the client with the given configuration, which replaces the endpoint's in everything:
+    /// Accepts the client with the given configuration, which replaces the endpoint's entirely:
     /// TLS, key exchange, certificates, limits, timers, congestion control, events.
     ///
     /// The server answers in one of its [versions](crate::TransportConfig::versions). The endpoint's
     /// own configuration decides which versions a client may begin in.
     ///
-    /// The first use of a configuration builds its TLS provider. Keep the configuration, or a clone of
-    /// it, for more connections. It accepts session tickets of another configuration only if both
-    /// share their [`ServerConfig::tickets`].
+    /// The first use of a configuration builds its TLS provider. Keep the configuration, or a clone
+    /// of it, for more connections. It accepts session tickets of another configuration only if the
+    /// two share their [`ServerConfig::tickets`].
     ///
     /// # Errors
     /// This function returns no error; the future returns a [`ConnectError`].
@@ -175,15 +175,15 @@ impl Incoming {
         }
     }
 
-    /// Starts a task beside the worker that received the client, as
-    /// [`Connection::spawn`](crate::Connection::spawn) does later. On a
-    /// [thread of the worker](crate::fleet::Placement) the client is then accepted and served on one core, and
-    /// no other thread is woken for its handshake.
+    /// Starts a task on the worker that received the client, as
+    /// [`Connection::spawn`](crate::Connection::spawn) does later. On a [thread of the
+    /// worker](crate::fleet::Placement) the client is then accepted and served on one core, and no
+    /// other thread is woken for its handshake.
     ///
     /// The task must not block: it holds up all connections of the worker.
     ///
     /// # Panics
-    /// The worker runs on the runtime of the caller, and there is none.
+    /// The worker runs on the runtime of the caller, and the caller has none.
     ///
     /// # Examples
     /// ```no_run
@@ -223,8 +223,8 @@ impl Incoming {
     /// automatically.
     ///
     /// # Errors
-    /// Returns `self` if the client would ignore the Retry, see [`may_retry`](Self::may_retry). Decide
-    /// otherwise.
+    /// Returns `self` if the client would ignore the Retry (see [`may_retry`](Self::may_retry)),
+    /// for another decision.
     ///
     /// # Examples
     /// ```no_run

@@ -1,4 +1,4 @@
-//! What applications hold: connections, streams, and those that are still to come.
+//! The handles of an application: connections, streams, and connections in progress.
 
 #[cfg(feature = "tokio")]
 pub(crate) mod connecting;

@@ -8,9 +8,9 @@ use crate::api::connection::Connection;
 
 /// A connection that a quantum computer cannot read.
 ///
-/// A function that takes a `PostQuantum<Connection>` cannot be called with any other connection: the
-/// only way to make one is to [prove](Self::prove) it. Both the key exchange of the connection and that
-/// of the session it resumes, if it does, have to be post-quantum.
+/// A function that takes a `PostQuantum<Connection>` cannot be called with any other connection:
+/// the only way to make one is to [prove](Self::prove) it. The key exchange of the connection must
+/// be post-quantum, and so must that of a session that it resumes.
 ///
 /// # Examples
 /// ```
@@ -36,7 +36,7 @@ impl PostQuantum<Connection> {
     /// Proves that a connection is post-quantum.
     ///
     /// # Errors
-    /// It is not; the error has the connection.
+    /// The connection is not post-quantum; the error returns it.
     pub fn prove(connection: Connection) -> Result<Self, NotPostQuantum> {
         if connection.handshake().is_post_quantum() {
             Ok(Self(connection))

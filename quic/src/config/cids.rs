@@ -60,7 +60,7 @@ impl Ids {
         self.generator().steering()
     }
 
-    /// Returns the number that was written into an id, if the id tells.
+    /// Returns the number that was written into an id, if it can be read.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn number(&self, cid: &[u8]) -> Option<u8> {
         let generator = self.generator();

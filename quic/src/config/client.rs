@@ -41,7 +41,7 @@ pub struct ClientConfig {
     early_data: EarlyDataPolicy,
     tokens: Arc<dyn TokenStore>,
     origins: Origins,
-    /// Groups of [`ClientConfig::group_hint`], which the provider has to be able to follow.
+    /// Groups of [`ClientConfig::group_hint`], which the provider must be able to follow.
     hinted: Vec<Group>,
     versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
@@ -54,7 +54,7 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
-    /// Makes a configuration that prefers post-quantum groups, uses the default provider, trusts
+    /// Creates a configuration that prefers post-quantum groups, uses the default provider, trusts
     /// the system's roots and offers no ALPN.
     pub fn new() -> Self {
         Self {
@@ -73,7 +73,7 @@ impl ClientConfig {
 
     /// Sets the application protocols to offer, first choice first. A server that accepts none of
     /// them ends the handshake with TLS alert 120 (RFC 9001 §8.1). Default: none, for servers that
-    /// have none either.
+    /// do not use ALPN either.
     #[must_use]
     pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.with_tls(|tls| tls.alpn(protocols))
@@ -115,8 +115,8 @@ impl ClientConfig {
         self.with_tls(|tls| tls.certificate_compression(algorithms))
     }
 
-    /// Sends the client's own certificate alone, without its intermediates, to servers that have those:
-    /// see [`Trust::intermediates`]. Default: the whole chain.
+    /// Sends the client's own certificate alone, without its intermediates, to servers that already
+    /// have them: see [`Trust::intermediates`]. Default: the whole chain.
     #[must_use]
     pub fn leave_out_intermediates(self) -> Self {
         self.with_tls(ClientOptions::leave_out_intermediates)
@@ -165,17 +165,18 @@ impl ClientConfig {
         self
     }
 
-    /// Makes up to this many key pairs ahead of time, 1 to 64, while the endpoint has nothing else to do: a
-    /// connection then starts without generating one. Default: 0, none. s2n-tls makes its own and refuses
-    /// this.
+    /// Makes up to this many key pairs ahead of time, 1 to 64, while the endpoint is idle, so that
+    /// a connection starts without generating one. Default: 0, none. s2n-tls makes its own key
+    /// pairs and refuses this option.
     ///
-    /// The endpoint makes them for the configuration that it was built with, and for the last one given to
-    /// [`connect_with`](crate::Endpoint::connect_with). A pair is used for one connection, and not after
-    /// ten minutes; the others are wiped when the configuration and the endpoint are dropped.
+    /// The endpoint makes them for the configuration that it was built with, and for the last one
+    /// given to [`connect_with`](crate::Endpoint::connect_with). Each pair is used for one
+    /// connection, within ten minutes; unused pairs are wiped when the configuration and the
+    /// endpoint are dropped.
     ///
     /// # Security
-    /// A copy of the whole machine, such as a snapshot that is started twice, uses the same pairs: leave
-    /// this out there.
+    /// A copy of the whole machine, such as a snapshot that is started twice, uses the same pairs:
+    /// do not use this option there.
     ///
     /// # Examples
     /// ```
@@ -234,7 +235,7 @@ impl ClientConfig {
         self
     }
 
-    /// Sets what follows if a server that was post-quantum is not any more, in its key exchange or in
+    /// Sets what happens if a server that was post-quantum no longer is, in its key exchange or in
     /// its certificates: the downgrade alarm (draft-sheffer-tls-pqc-continuity). Default:
     /// [`Continuity::Off`].
     ///
@@ -254,29 +255,29 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_continuity(continuity))
     }
 
-    /// Sets for how long a server has to stay post-quantum after it was last seen so, unless it
-    /// commits itself to more. Default: 30 days, at most a year.
+    /// Sets how long a server must stay post-quantum after it was last seen so, unless it commits
+    /// itself to a longer time. Default: 30 days, at most a year.
     #[must_use]
     pub fn continuity_lifetime(self, lifetime: Duration) -> Self {
         self.with_origins(|origins| origins.set_lifetime(lifetime))
     }
 
-    /// Sets the store of what is remembered of servers: the group that each chose, and until when it
-    /// has to be post-quantum. Default: a [`MemoryOrigins`] that the clones of this configuration
-    /// share.
+    /// Sets the store of what the client remembers about servers: the group that each server chose,
+    /// and until when it must be post-quantum. Default: a [`MemoryOrigins`] that the clones of this
+    /// configuration share.
     #[must_use]
     pub fn origin_store(self, store: Arc<dyn OriginStore>) -> Self {
         self.with_origins(|origins| origins.set_store(store))
     }
 
-    /// Sets the group that a server will choose, so that the first connection begins with its key
-    /// share and needs no HelloRetryRequest. What a server chose before counts more. Default: no
-    /// hint.
+    /// Sets the group that a server is expected to choose, so that the first connection begins with
+    /// a key share for it and needs no HelloRetryRequest. What the server chose before takes
+    /// precedence. Default: no hint.
     ///
-    /// The groups that are offered, and their order, stay those of the policy, and a classical group
-    /// never replaces a post-quantum share. [`ClientConfig::check`] names a group that the policy
-    /// does not have, or that the TLS library cannot begin with: s2n-tls only the first of its
-    /// policy.
+    /// The offered groups and their order stay those of the policy, and a classical group never
+    /// replaces a post-quantum share. [`ClientConfig::check`] names a group that is not in the
+    /// policy, or that the TLS library cannot begin with: s2n-tls can begin only with the first
+    /// group of its policy.
     ///
     /// # Examples
     /// For one connection; the clone shares its TLS sessions with the original:
@@ -293,10 +294,10 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_hint(server_name.as_ref(), vec![group]))
     }
 
-    /// Sets the groups that a server announces in the DNS, in the parameter `tls-supported-groups` of
-    /// its HTTPS or SVCB record: the first one that the policy has is used like that of
-    /// [`group_hint`](Self::group_hint). A value without one, or that the TLS library cannot follow,
-    /// has no effect. Default: no hint.
+    /// Sets the groups that a server announces in the DNS, in the parameter `tls-supported-groups`
+    /// of its HTTPS or SVCB record. The first of them that is in the policy is used like that of
+    /// [`group_hint`](Self::group_hint). A value with no such group, or whose group the TLS library
+    /// cannot follow, has no effect. Default: no hint.
     ///
     /// # Examples
     /// ```
@@ -317,8 +318,8 @@ impl ClientConfig {
 
     /// Begins every connection with the first group of the policy, whatever the server chose before.
     ///
-    /// A share that is not the usual one tells an observer that this client has been to the server
-    /// before, or has a hint; so does a resumed session.
+    /// An unusual key share reveals to an observer that this client has been to the server before, or
+    /// has a hint; so does a resumed session.
     #[must_use]
     pub fn without_group_prediction(self) -> Self {
         self.with_origins(|origins| origins.set_prediction(Prediction::Off))
@@ -327,8 +328,8 @@ impl ClientConfig {
     /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
     /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
     ///
-    /// A session is good only in the version of QUIC that it was made in, so the first connection of
-    /// a new process begins in that version (unless [`TransportConfig::first_version`] says
+    /// A session is valid only in the version of QUIC that it was made in, so the first connection
+    /// of a new process begins in that version (unless [`TransportConfig::first_version`] says
     /// otherwise).
     #[must_use]
     pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
@@ -342,8 +343,8 @@ impl ClientConfig {
         self.with_tls(change)
     }
 
-    /// Changes options of the transport that was set, for programs that hand a configuration on. Default:
-    /// no change.
+    /// Changes options of the transport that was set, for programs that pass a configuration on.
+    /// Default: no change.
     ///
     /// # Examples
     /// ```
@@ -369,7 +370,7 @@ impl ClientConfig {
         self
     }
 
-    /// Changes the memory of servers. A provider that was built stays, with its sessions.
+    /// Changes the memory of servers. A provider that is already built stays, with its sessions.
     fn with_origins(mut self, change: impl FnOnce(&mut Origins)) -> Self {
         change(&mut self.origins);
         let provider = self.built.get().map(|setup| setup.provider.clone());
@@ -378,12 +379,12 @@ impl ClientConfig {
         self
     }
 
-    /// Returns a configuration of rustls for TLS over TCP, with this configuration's trust, certificate and
-    /// policy of key exchange: for clients that use HTTP/1.1 and HTTP/2 beside HTTP/3. `alpn` has the
-    /// application protocols over TCP, first choice first.
+    /// Returns a configuration of rustls for TLS over TCP, with this configuration's trust,
+    /// certificate and key exchange policy, for clients that use HTTP/1.1 and HTTP/2 alongside
+    /// HTTP/3. `alpn` lists the application protocols over TCP, first choice first.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     #[cfg(feature = "rustls")]
     pub fn tcp(
         &self,
@@ -392,13 +393,13 @@ impl ClientConfig {
         hybriq_tls::rustls::TcpClient::new(&self.tls, alpn)
     }
 
-    /// Checks the configuration without connecting: the TLS library knows the groups and
-    /// suites, the roots and the key log can be used, and an [identity](Self::identity) has the key
-    /// of its certificate, which is valid now. A custom [provider](Self::provider) has to start the
-    /// session of a client.
+    /// Checks the configuration without connecting: the TLS library knows the groups and suites,
+    /// the roots and the key log can be used, and an [identity](Self::identity) has the key of its
+    /// certificate, which is valid now. A custom [provider](Self::provider) must be able to start a
+    /// client session.
     ///
     /// # Errors
-    /// Names every option that cannot be used, and how to mend it.
+    /// The error names every option that cannot be used and says how to fix it.
     #[expect(
         clippy::disallowed_methods,
         reason = "certificates are valid by the wall clock"
@@ -444,7 +445,7 @@ impl ClientConfig {
         Ok(self.built.get_or_init(|| setup).clone())
     }
 
-    /// Returns the configuration over a provider.
+    /// Returns the configuration with a provider.
     #[expect(
         clippy::disallowed_methods,
         reason = "what is remembered of servers ends by the wall clock"

@@ -3,11 +3,11 @@
 /// Limits of an endpoint on new clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
-    /// Largest number of connections at once.
+    /// Largest number of simultaneous connections.
     pub(crate) connections: Option<usize>,
     /// Largest number of clients that have not completed their handshake.
     pub(crate) handshakes: Option<usize>,
-    /// Largest rate of new connections of each source network.
+    /// Largest rate of new connections from each source network.
     pub(crate) per_network: Option<NetworkRate>,
     /// Size of a network.
     pub(crate) prefixes: Prefixes,
@@ -21,17 +21,17 @@ pub(crate) struct Prefixes {
 }
 
 impl Default for Prefixes {
-    /// Returns what one customer has.
+    /// Returns the lengths that one customer typically has.
     fn default() -> Self {
         Self { v4: 24, v6: 56 }
     }
 }
 
-/// Rate of new connections of a network.
+/// Rate of new connections from a network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NetworkRate {
-    /// Connections in a second.
+    /// Connections per second.
     pub(crate) per_second: u32,
-    /// Connections at once after a silence.
+    /// Connections at once after a pause.
     pub(crate) burst: u32,
 }

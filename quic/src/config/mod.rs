@@ -32,7 +32,8 @@ pub use server::ServerConfig;
 #[cfg(feature = "tokio")]
 pub use workers::{Placement, Workers};
 
-/// Refuses a profile beside a provider that does not keep to it: the provider replaces the options of TLS.
+/// Refuses a profile together with a provider that does not follow it: the provider replaces the
+/// options of TLS.
 fn check_profile(wanted: Profile, provider: &dyn Provider) -> Result<(), ConfigError> {
     let kept = provider.profile();
     if wanted == Profile::Default || wanted == kept {
@@ -47,7 +48,7 @@ fn check_profile(wanted: Profile, provider: &dyn Provider) -> Result<(), ConfigE
     })
 }
 
-/// Checks that a provider starts sessions of a side. The session is dropped unused.
+/// Checks that a provider can start sessions of a side. The session is dropped unused.
 fn check_provider(
     provider: &dyn Provider,
     side: Side,

@@ -5,8 +5,8 @@ use hybriq_proto::random::Random;
 
 const BLOCK: usize = 512;
 
-/// Random generator of the operating system. It draws blocks, so that a connection id costs no system
-/// call.
+/// Random generator of the operating system. It draws blocks, so that a connection id costs no
+/// system call.
 ///
 /// # Panics
 /// [`Random::fill`] panics if the system delivers no random bytes.
@@ -23,7 +23,7 @@ pub struct SystemRandom {
 }
 
 impl SystemRandom {
-    /// Makes a generator that draws its first block at first use.
+    /// Creates a generator that draws its first block at first use.
     pub const fn new() -> Self {
         Self {
             block: [0; BLOCK],

@@ -43,7 +43,7 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Makes a configuration that prefers post-quantum groups, uses the default provider, accepts
+    /// Creates a configuration that prefers post-quantum groups, uses the default provider, accepts
     /// no ALPN and asks for no client certificates.
     pub fn new(identity: Identity) -> Self {
         Self {
@@ -57,8 +57,8 @@ impl ServerConfig {
     }
 
     /// Sets the application protocols to accept, first choice first. A client that offers none of
-    /// them is refused with TLS alert 120 (RFC 9001 §8.1). Default: none, for clients that have
-    /// none either.
+    /// them is refused with TLS alert 120 (RFC 9001 §8.1). Default: none, for clients that do not
+    /// use ALPN either.
     #[must_use]
     pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.with_tls(|tls| tls.alpn(protocols))
@@ -108,14 +108,16 @@ impl ServerConfig {
         self.with_tls(|tls| tls.certificate_compression(algorithms))
     }
 
-    /// Sets the choice among several certificates that suit a client. Default: [`ChainChoice::First`].
+    /// Sets how to choose among several certificates that suit a client. Default:
+    /// [`ChainChoice::First`].
     #[must_use]
     pub fn chain_choice(self, choice: ChainChoice) -> Self {
         self.with_tls(|tls| tls.chain_choice(choice))
     }
 
-    /// Sends the server's own certificates alone, without their intermediates, for clients that have
-    /// those: see [`Trust::intermediates`](hybriq_tls::Trust::intermediates). Default: whole chains.
+    /// Sends the server's own certificates alone, without their intermediates, to clients that
+    /// already have them: see [`Trust::intermediates`](hybriq_tls::Trust::intermediates). Default:
+    /// whole chains.
     #[must_use]
     pub fn leave_out_intermediates(self) -> Self {
         self.with_tls(ServerOptions::leave_out_intermediates)
@@ -152,12 +154,13 @@ impl ServerConfig {
     }
 
     /// Promises clients that the certificates of this server stay post-quantum for this time after
-    /// each handshake, in whole seconds up to 2^32 − 1, of which clients believe a year at most. Those
-    /// that have the downgrade alarm ([`ClientConfig::continuity`](crate::ClientConfig::continuity))
-    /// refuse or report it if it breaks the promise. Zero withdraws it. Default: no promise.
+    /// each handshake, in whole seconds up to 2^32 − 1; clients honour at most a year. Clients with
+    /// the downgrade alarm ([`ClientConfig::continuity`](crate::ClientConfig::continuity)) refuse
+    /// the connection or report it if the server breaks the promise. Zero withdraws it. Default: no
+    /// promise.
     ///
-    /// Begin with a day, and renew certificates in time. All certificates of this configuration have
-    /// to be post-quantum, keys and signatures, up to the last one of the chain that is sent:
+    /// Begin with a day, and renew certificates in time. All certificates of this configuration
+    /// must be post-quantum, keys and signatures, up to the last one of the chain that is sent:
     /// [`ServerConfig::check`] names one that is not, and the server does not start.
     ///
     /// The time goes into a transport parameter of this library, which only its clients read: no TLS
@@ -186,11 +189,11 @@ impl ServerConfig {
 
     /// Recognises the session tickets of every configuration that has a clone of this value. Use it
     /// for a configuration that replaces another, or that
-    /// [`Incoming::accept_with`](crate::Incoming::accept_with) uses for some clients. Default: only
-    /// its own.
+    /// [`Incoming::accept_with`](crate::Incoming::accept_with) uses for some clients. Default:
+    /// recognises only its own tickets.
     ///
-    /// With rustls, 0-RTT data must be on in all of these configurations or off in all: a ticket of
-    /// the other kind leads to a full handshake.
+    /// With rustls, 0-RTT data must be on in all of these configurations or off in all: otherwise a
+    /// ticket from one kind leads to a full handshake with the other.
     #[must_use]
     pub fn tickets(self, tickets: Tickets) -> Self {
         self.with_tls(|tls| tls.tickets(tickets))
@@ -200,8 +203,8 @@ impl ServerConfig {
     /// only.
     ///
     /// # Security
-    /// An attacker can replay 0-RTT data. This server accepts each ticket once, but after a restart
-    /// it has forgotten that, and other servers do not know. See
+    /// An attacker can replay 0-RTT data. This server accepts each ticket once, but forgets that
+    /// after a restart, and other servers do not know about it. See
     /// [`RecvStream::is_early`](crate::RecvStream::is_early).
     ///
     /// # Examples
@@ -273,18 +276,18 @@ impl ServerConfig {
     }
 
     /// Returns true if clients may send 0-RTT data: see
-    /// [`accept_early_data`](Self::accept_early_data). A configuration with a fault accepts none.
+    /// [`accept_early_data`](Self::accept_early_data). An invalid configuration accepts none.
     pub fn accepts_early_data(&self) -> bool {
         self.setup()
             .is_ok_and(|setup| setup.provider.supports_early_data())
     }
 
-    /// Returns configurations of rustls for TLS over TCP, with this configuration's certificates, policies
-    /// of key exchange and client authentication: for servers that offer HTTP/1.1 and HTTP/2 beside
-    /// HTTP/3. `alpn` has the application protocols over TCP, first choice first.
+    /// Returns configurations of rustls for TLS over TCP, with this configuration's certificates,
+    /// key exchange policies and client authentication, for servers that offer HTTP/1.1 and HTTP/2
+    /// alongside HTTP/3. `alpn` lists the application protocols over TCP, first choice first.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     #[cfg(feature = "rustls")]
     pub fn tcp(
         &self,
@@ -293,12 +296,12 @@ impl ServerConfig {
         hybriq_tls::rustls::TcpServer::new(&self.tls, alpn)
     }
 
-    /// Checks the configuration without serving: the TLS library knows the groups and suites, each key
-    /// belongs to its certificate, every certificate is valid now, and the roots and the key log can
-    /// be used. A custom [provider](Self::provider) has to start the session of a server.
+    /// Checks the configuration without serving: the TLS library knows the groups and suites, each
+    /// key belongs to its certificate, every certificate is valid now, and the roots and the key
+    /// log can be used. A custom [provider](Self::provider) must be able to start a server session.
     ///
     /// # Errors
-    /// Names every option that cannot be used, and how to mend it.
+    /// The error names every option that cannot be used and says how to fix it.
     ///
     /// # Examples
     /// ```no_run
@@ -326,7 +329,7 @@ impl ServerConfig {
         Ok(())
     }
 
-    /// Checks that the certificates are those that the server commits itself to.
+    /// Checks that all certificates satisfy the server's commitment.
     fn check_commitment(&self) -> Result<(), ConfigError> {
         if self.commitment.is_none() {
             return Ok(());
@@ -342,8 +345,8 @@ impl ServerConfig {
         }
     }
 
-    /// Returns the memory that peers can make a server of this configuration hold, as a function of
-    /// its [transport](Self::transport) options, for capacity planning.
+    /// Returns the memory that peers can make a server with this configuration hold, as a function
+    /// of its [transport](Self::transport) options, for capacity planning.
     ///
     /// # Examples
     /// ```no_run
@@ -365,21 +368,22 @@ impl ServerConfig {
         self.transport.worst_case_memory()
     }
 
-    /// Returns the number of streams of a direction that a peer may have open at once on a connection.
+    /// Returns how many streams of a direction a peer may have open at once on a connection.
     pub fn most_peer_streams(&self, direction: Direction) -> u64 {
         self.transport.most_peer_streams(direction)
     }
 
-    /// Forecasts what a handshake with a client costs, for each certificate of this server that suits the
-    /// client, the first choice first: datagrams, and round trips. Empty if the TLS library cannot
-    /// tell.
+    /// Forecasts what a handshake with a client costs, in datagrams and round trips, for each
+    /// certificate of this server that suits the client, first choice first. Empty if the TLS
+    /// library cannot forecast it.
     ///
-    /// The client's configuration stands for clients like it: its groups, application protocols and
-    /// certificate compression count. [`Incoming::first_flights`](crate::Incoming::first_flights) tells
-    /// it for a client that is there.
+    /// The client's configuration represents all clients like it: its groups, application protocols
+    /// and certificate compression count.
+    /// [`Incoming::first_flights`](crate::Incoming::first_flights) forecasts it for a client that
+    /// is connecting.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     ///
     /// # Examples
     /// ```no_run

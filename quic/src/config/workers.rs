@@ -2,8 +2,8 @@
 
 use std::{num::NonZero, thread};
 
-/// Number of an endpoint's workers. Each has a socket of its own on the endpoint's address and all
-/// that its connections need, and works without the others.
+/// Number of an endpoint's workers. Each has its own socket on the endpoint's address and
+/// everything that its connections need, and works independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
     /// This number, 1 to 128.
@@ -41,12 +41,12 @@ pub enum Placement {
     #[default]
     Runtime,
     /// Each on a thread of its own with a runtime for that thread alone. Tasks of
-    /// [`Connection::spawn`](crate::Connection::spawn) run beside the worker, so that a connection
+    /// [`Connection::spawn`](crate::Connection::spawn) run next to the worker, so that a connection
     /// never leaves its core.
     Threads,
-    /// As `Threads`, with each thread bound to another one of the cores that the process may use. The
-    /// first core depends on the process and on its other endpoints. Give processes on one machine
-    /// cores of their own (`taskset`, cpusets) if two must never share one. Linux and Android only;
-    /// elsewhere like `Threads`.
+    /// Like `Threads`, with each thread bound to a different core among those that the process may
+    /// use. The first core depends on the process and on its other endpoints. Give processes on one
+    /// machine their own cores (`taskset`, cpusets) if two must never share one. Linux and
+    /// Android only; elsewhere like `Threads`.
     PinnedThreads,
 }

@@ -48,18 +48,19 @@ pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 ///
 /// # Dropping handles
 /// Endpoints, connections and streams may be dropped in any order; no drop waits for anything, and
-/// no task that waits is forgotten.
+/// no waiting task is forgotten.
 ///
 /// - After the last `Endpoint` is dropped, its connections and streams work as before. Clients that
-///   wait for [`Endpoint::accept`] or come later are refused; an [`Incoming`] that was taken counts as
-///   a handle of the endpoint.
-/// - A stream that was finished arrives as a whole, whatever is dropped afterwards. The connection is
-///   closed with code 0 when its last handle and its last stream are dropped and all finished streams
-///   have arrived, or when the peer takes less than 16 KiB of them in 30 seconds. The runtime must go
-///   on for so long: keep a clone of the endpoint for [`Endpoint::idle`] at the end of a program.
-/// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing: what was
-///   not acknowledged may be lost.
-/// - If the runtime ends before, all operations fail with an error that says so.
+///   wait for [`Endpoint::accept`] or arrive later are refused; an [`Incoming`] that was taken
+///   counts as a handle of the endpoint.
+/// - A finished stream arrives as a whole, whatever is dropped afterwards. The connection is closed
+///   with code 0 when its last handle and its last stream are dropped and all finished streams have
+///   arrived, or when the peer takes less than 16 KiB of them in 30 seconds. The runtime must keep
+///   running until then: keep a clone of the endpoint for [`Endpoint::idle`] at the end of a
+///   program.
+/// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing:
+///   unacknowledged data may be lost.
+/// - If the runtime ends earlier, all operations fail with an error that says so.
 ///
 /// # Examples
 /// ```no_run
@@ -85,7 +86,7 @@ pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
     blueprint: Arc<Blueprint>,
     client: Option<Setup>,
-    /// Options with which sockets are opened.
+    /// Options for opening sockets.
     ports: Ports,
 }
 
@@ -116,7 +117,7 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Makes an endpoint that accepts connections on an address.
+    /// Creates an endpoint that accepts connections on an address.
     ///
     /// `[::]:4433` takes IPv6 and IPv4. Port 0 picks a free port; [`local_address`] returns it. The
     /// endpoint runs on the tokio runtime of the caller.
@@ -136,7 +137,7 @@ impl Endpoint {
         Self::builder().server(config).bind(address)
     }
 
-    /// Makes an endpoint that starts connections from a free port, over IPv6 and IPv4.
+    /// Creates an endpoint that starts connections from a free port, over IPv6 and IPv4.
     ///
     /// The endpoint runs on the tokio runtime of the caller.
     ///
@@ -152,17 +153,17 @@ impl Endpoint {
             .bind((Ipv6Addr::UNSPECIFIED, 0))
     }
 
-    /// Returns a builder, for an endpoint that accepts and connects on one socket, a client on a given
-    /// address, and other settings.
+    /// Returns a builder, for an endpoint that accepts and connects on one socket, for a client on
+    /// a given address, and for other settings.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }
 
     /// Waits for the next client that wants to connect. Returns `None` once the endpoint is closed.
     ///
-    /// At most [`accept_backlog`](EndpointBuilder::accept_backlog) clients wait here. The datagrams of
-    /// further clients are dropped until there is room; these clients send again by themselves. An
-    /// endpoint without a server configuration never has clients.
+    /// At most [`accept_backlog`](EndpointBuilder::accept_backlog) clients wait here. The datagrams
+    /// of further clients are dropped until there is room; these clients retransmit automatically.
+    /// An endpoint without a server configuration never has clients.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -175,10 +176,10 @@ impl Endpoint {
     ///
     /// `server_name` is the DNS name or IP address that the server's certificate must be issued for.
     /// The handshake starts at once, not when the future is first polled. Dropping the future gives
-    /// the handshake up.
+    /// up the handshake.
     ///
-    /// Connections are spread over the workers of the endpoint. One that a task on a worker's thread
-    /// starts ([`Connection::spawn`](crate::Connection::spawn), with
+    /// Connections are spread over the workers of the endpoint. A connection that is started by a
+    /// task on a worker's thread ([`Connection::spawn`](crate::Connection::spawn), with
     /// [`Placement::Threads`](crate::fleet::Placement::Threads)) stays with that worker.
     ///
     /// # Errors
@@ -188,7 +189,7 @@ impl Endpoint {
         self.start(setup, address, server_name)
     }
 
-    /// Connects to a server with the given configuration, in place of the endpoint's.
+    /// Connects to a server with the given configuration instead of the endpoint's.
     ///
     /// The first use of a configuration builds its TLS provider, which reads certificates. Keep the
     /// configuration, or a clone of it, for more connections.
@@ -243,10 +244,11 @@ impl Endpoint {
         }
     }
 
-    /// Returns the system's error for a socket of the endpoint that failed permanently: for 10 seconds it
-    /// returned nothing but errors. The endpoint is then closed: [`Endpoint::accept`] returns
+    /// Returns the system's error if a socket of the endpoint failed permanently, that is, returned
+    /// only errors for 10 seconds. The endpoint is then closed: [`Endpoint::accept`] returns
     /// `None`, and connections end with
-    /// [`ConnectionError::SocketFailed`](crate::ConnectionError::SocketFailed). Create a new endpoint.
+    /// [`ConnectionError::SocketFailed`](crate::ConnectionError::SocketFailed). Create a new
+    /// endpoint.
     pub fn failure(&self) -> Option<SystemError> {
         self.shared.failure()
     }
@@ -266,9 +268,10 @@ impl Endpoint {
     /// Moves the endpoint to another address, for clients whose network changes. Returns the address
     /// of the new socket.
     ///
-    /// New connections start from there. Existing connections migrate to it as by
-    /// [`Connection::migrate`](crate::Connection::migrate), each by itself; one that cannot migrate
-    /// stays where it was, without an error. The old socket is closed once no connection uses it.
+    /// New connections start from there. Existing connections migrate to it as with
+    /// [`Connection::migrate`](crate::Connection::migrate), each independently; a connection that
+    /// cannot migrate stays where it was, without an error. The old socket is closed once no
+    /// connection uses it.
     ///
     /// May be called from any thread.
     ///
@@ -298,10 +301,10 @@ impl Endpoint {
     }
 
     /// Replaces the configuration of connections that are accepted from now on: certificates, key
-    /// exchange, transport. Connections that exist keep theirs. An invalid configuration leaves the
-    /// old one in place; [`ServerConfig::check`] tells before.
+    /// exchange, transport. Existing connections keep theirs. An invalid configuration leaves the
+    /// old one in place; use [`ServerConfig::check`] to find out beforehand.
     ///
-    /// Clients resume sessions of the old configuration if both share their
+    /// Clients can resume sessions of the old configuration if both configurations share their
     /// [`ServerConfig::tickets`].
     ///
     /// # Errors
@@ -331,20 +334,20 @@ impl Endpoint {
         }
     }
 
-    /// Accepts no more clients: those that wait and those that come are refused with
-    /// CONNECTION_REFUSED, and [`Endpoint::accept`] returns `None`. Connections go on, and the
-    /// endpoint may start more. There is no way back.
+    /// Stops accepting clients: those already waiting and those that arrive later are refused with
+    /// CONNECTION_REFUSED, and [`Endpoint::accept`] returns `None`. Existing connections continue,
+    /// and the endpoint may start more. This cannot be undone.
     pub fn stop_accepting(&self) {
         self.shared.shut();
     }
 
-    /// Ends the endpoint without haste: accepts no more clients, asks the applications of all
+    /// Ends the endpoint gracefully: accepts no more clients, asks the applications of all
     /// connections to finish ([`Connection::draining`](crate::Connection::draining)), waits until
-    /// they have closed them, and closes the rest with this code and reason when the time is over.
-    /// Returns the number of those.
+    /// they have closed them, and after the timeout closes the rest with this code and reason.
+    /// Returns the number of connections that it closed.
     ///
     /// # Cancel safety
-    /// A future that is dropped leaves the endpoint as with [`Endpoint::stop_accepting`], and
+    /// If the future is dropped, the endpoint stays as after [`Endpoint::stop_accepting`], with its
     /// connections asked to finish.
     ///
     /// # Examples
@@ -357,7 +360,7 @@ impl Endpoint {
     pub async fn drain(&self, timeout: Duration, code: u64, reason: &[u8]) -> usize {
         self.stop_accepting();
         self.shared.begin_drain();
-        // The outcome is the same: what is left is closed.
+        // The outcome is the same: the remaining connections are closed.
         let _ = tokio::time::timeout(timeout, self.idle()).await;
         let before = self.shared.cut_off();
         self.close(code, reason);
@@ -365,11 +368,11 @@ impl Endpoint {
         self.shared.cut_off() - before
     }
 
-    /// Closes all connections with the application's code, and the endpoint: from now on `accept`
-    /// returns `None`, `connect` fails, and waiting clients are refused.
+    /// Closes the endpoint and all its connections, with the application's code: from now on
+    /// `accept` returns `None`, `connect` fails, and waiting clients are refused.
     ///
     /// Returns at once; [`Endpoint::idle`] waits until the peers were told. Later calls have no
-    /// effect. A `code` above 2^62 - 1, the largest that fits on the wire, is lowered to it.
+    /// effect. A `code` above 2^62 - 1, the largest that fits on the wire, is lowered to that.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.shared
             .close(wire_code(code), &Bytes::copy_from_slice(reason));
@@ -378,10 +381,10 @@ impl Endpoint {
     /// Waits until no connection is left.
     ///
     /// After a connection was closed, the endpoint answers late packets of the peer for three times
-    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. The wait is
-    /// over at once when the peer answers with a close or a stateless reset, which it may leave out
-    /// (RFC 9000 §10.2.2), as this implementation does. If the runtime ends earlier, the peer may
-    /// notice the end only by its idle timeout.
+    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. The wait
+    /// ends early if the peer answers with a close or a stateless reset, which a peer may omit (RFC
+    /// 9000 §10.2.2), as this implementation does. If the runtime ends earlier, the peer may notice
+    /// the end only by its idle timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -389,8 +392,8 @@ impl Endpoint {
         self.shared.idle().await;
     }
 
-    /// Waits until the endpoint has ended after its [close](Self::close), when [no connection](Self::idle) was
-    /// left: its sockets are closed, and their ports are free.
+    /// Waits until the endpoint has ended: it was [closed](Self::close) and [no
+    /// connection](Self::idle) is left, its sockets are closed, and their ports are free.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -398,9 +401,9 @@ impl Endpoint {
         self.shared.ended().await;
     }
 
-    /// Ends an endpoint that was [closed](Self::close) without waiting any longer for its peers, and closes
-    /// its sockets; [`Endpoint::idle`] then completes. A peer whose CONNECTION_CLOSE was lost notices the end by
-    /// its idle timeout. Has no effect before the close.
+    /// Ends a [closed](Self::close) endpoint without waiting any longer for its peers, and closes
+    /// its sockets; [`Endpoint::idle`] then completes. A peer whose CONNECTION_CLOSE was lost
+    /// notices the end by its idle timeout. Has no effect before the endpoint is closed.
     pub fn abandon(&self) {
         self.shared.abandon();
     }
@@ -408,8 +411,9 @@ impl Endpoint {
     /// Returns what the endpoint, its workers and all their connections hold, table by table. Names and
     /// numbers of tables may change in any version.
     ///
-    /// For tests and for diagnosis: each worker looks at all of its connections. Once all connections are
-    /// [gone](Self::idle), the endpoint has [not grown](crate::stats::Census::grown_since) since it was new.
+    /// For tests and diagnosis: each worker looks at all of its connections. Once all connections
+    /// are [gone](Self::idle), the census must have [not grown](crate::stats::Census::grown_since)
+    /// since the endpoint was new.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -417,14 +421,15 @@ impl Endpoint {
         self.shared.census().await
     }
 
-    /// Returns the counters of the endpoint, the sum of those of its workers as of their last turns.
+    /// Returns the counters of the endpoint: the sums over its workers as of their last turns.
     pub fn stats(&self) -> EndpointStats {
         self.shared.stats()
     }
 
-    /// Returns the handshakes that ended so far, as client and as server, by their outcome: the group and
-    /// what else makes them post-quantum, or who refused whom and why. Each is counted once. There are
-    /// a few entries, in no particular order; they grow as long as the endpoint lives.
+    /// Returns the handshakes that ended so far, as client and as server, grouped by outcome: the
+    /// group and other properties that make them post-quantum, or who refused whom and why. Each
+    /// handshake is counted once. There are only a few entries, in no particular order; their
+    /// counts grow as long as the endpoint lives.
     ///
     /// # Examples
     /// ```

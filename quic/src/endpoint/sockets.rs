@@ -8,14 +8,14 @@ use crate::{
     udp::{self, Opened, Sharing},
 };
 
-/// Way in which an endpoint opens sockets.
+/// How an endpoint opens sockets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     /// Options of the sockets.
     pub(crate) options: udp::Options,
     /// True if the endpoint accepts connections, so that its workers share a port.
     pub(crate) accepts: bool,
-    /// True if connection ids tell the worker.
+    /// True if connection ids identify the worker.
     pub(crate) has_ids: bool,
     /// True if the system may choose workers by connection ids.
     pub(crate) by_id: bool,
@@ -68,7 +68,7 @@ fn open_all(
         return Err(EndpointError::SharedPort);
     }
     if address.port() != 0 {
-        // Another program of this user must not share it by mistake.
+        // Makes sure that no other program of this user shares the port by mistake.
         drop(Opened::bind(address, ports.options)?);
     }
     let options = udp::Options {

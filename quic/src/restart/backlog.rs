@@ -9,20 +9,20 @@ use hybriq_proto::endpoint::Place;
 
 use crate::restart::relay::{Letter, Relays, Unsent};
 
-/// Largest number of bytes that wait.
+/// Largest number of bytes in the backlog.
 const BYTES: usize = 4 << 20;
 
-/// Bytes that a message counts for besides its datagrams.
+/// Bytes that a message counts for, in addition to its datagrams.
 const OVERHEAD: usize = 256;
 
-/// Time after which they are dropped: clients have sent the data again by then.
+/// Time after which datagrams are dropped: clients have sent the data again by then.
 const LIFETIME: Duration = Duration::from_millis(250);
 
-/// Time after which they are sent again.
+/// Interval at which they are sent again.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Forwarded datagrams that an earlier process has no room for yet. Without them, a burst would
-/// depend on how much the system queues for a local socket.
+/// Forwarded datagrams that an earlier process has no room for yet. Without this backlog, surviving
+/// a burst would depend on how much the system queues for a local socket.
 #[derive(Default)]
 pub(crate) struct Held {
     messages: VecDeque<Message>,
@@ -37,7 +37,7 @@ struct Message {
 }
 
 impl Message {
-    /// Returns the bytes that it counts for.
+    /// Returns the bytes that the message counts for.
     const fn cost(&self) -> usize {
         self.datagrams.len() + OVERHEAD
     }
@@ -48,7 +48,7 @@ impl Message {
     }
 }
 
-/// Numbers of datagrams that wait no more.
+/// Numbers of datagrams that no longer wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flushed {
     pub(crate) sent: u64,
@@ -66,7 +66,8 @@ impl Held {
         self.messages.len()
     }
 
-    /// Returns true if datagrams for a worker wait, behind which others must wait too.
+    /// Returns true if datagrams for a worker are waiting, so that later ones must wait behind
+    /// them.
     pub(crate) fn has(&self, to: Place) -> bool {
         self.messages.iter().any(|message| message.to == to)
     }
@@ -93,7 +94,7 @@ impl Held {
         true
     }
 
-    /// Sends what there is room for now, in order, and drops what is too old.
+    /// Sends as much as there is room for now, in order, and drops what is too old.
     pub(crate) fn flush(&mut self, now: Instant, relays: &Relays) -> Flushed {
         let mut flushed = Flushed::default();
         let mut full: Vec<Place> = Vec::new();
@@ -160,7 +161,7 @@ mod tests {
         Flushed { sent, dropped: 0 }
     }
 
-    /// A full relay holds up what goes there, and nothing else.
+    /// A full relay delays only its own datagrams.
     #[tokio::test]
     async fn what_there_is_no_room_for_waits_in_order() {
         let now = Instant::now();

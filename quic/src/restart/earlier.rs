@@ -13,7 +13,7 @@ pub(crate) struct Inheritance {
     pub(crate) generation: u8,
     /// Relays to the workers of earlier processes.
     pub(crate) relays: Relays,
-    /// Clients that are left to earlier processes.
+    /// Clients whose handshakes earlier processes finish.
     pub(crate) claims: Vec<Claimed>,
 }
 
@@ -21,9 +21,9 @@ pub(crate) struct Inheritance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claimed {
     pub(crate) claim: Claim,
-    /// Worker that it is left to.
+    /// Worker that finishes the handshake.
     pub(crate) place: Place,
-    /// Time for which it is left.
+    /// Time for which that worker is responsible.
     pub(crate) lifetime: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Connection between a process and its successor: records, and open files beside them.
+//! Connection between a process and its successor: records, and open files alongside them.
 
 use std::{
     collections::VecDeque,

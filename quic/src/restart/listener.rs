@@ -11,20 +11,20 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::errors::RestartError;
 
-/// Number of times that somebody must be found to listen at a path, and the time between them. A
-/// successor that dies may still listen when its predecessor notices.
+/// Number of looks that must find a process listening at a path, and the time between them. A
+/// successor that is dying may still listen when its predecessor notices.
 const LOOKS: u32 = 10;
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Path at which this process waits for a successor. The file is removed with it, unless the
-/// endpoint was handed over: the successor puts its own in the place.
+/// Path at which this process waits for a successor. Dropping it removes the file, unless the
+/// endpoint was handed over: then the successor has put its own file in its place.
 pub(crate) struct Listener {
     listener: UnixListener,
     path: Option<PathBuf>,
 }
 
 impl Listener {
-    /// Listens at the path, and takes the place of a process that does not any more.
+    /// Listens at the path, and replaces a process that no longer listens there.
     pub(crate) async fn new(path: &Path) -> Result<Self, RestartError> {
         let mut looks = LOOKS;
         while UnixStream::connect(path).await.is_ok() {
@@ -34,7 +34,8 @@ impl Listener {
             }
             tokio::time::sleep(INTERVAL).await;
         }
-        // Renamed once it is ready: at no time can another user connect, or anybody find nothing.
+        // Renamed once it is ready, so that another user can never connect, and the path is never
+        // missing.
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}", std::process::id()));
         let new = path.with_file_name(name);
@@ -58,7 +59,7 @@ impl Listener {
         })
     }
 
-    /// Waits for a process that wants to succeed.
+    /// Waits for a process that wants to be the successor.
     pub(crate) async fn accept(&self) -> Result<UnixStream, RestartError> {
         let accepted = self.listener.accept().await;
         accepted

@@ -1,4 +1,4 @@
-//! Hot restart: what two processes tell each other, and the datagrams that one passes to the other.
+//! Hot restart: the messages between two processes, and the datagrams that one passes to the other.
 
 pub(super) mod backlog;
 pub(super) mod earlier;

@@ -2,12 +2,13 @@
 //!
 //! | from | record | files |
 //! |---|---|---|
-//! | successor | [`Hello`]: what it is like | |
-//! | predecessor | [`Answer`]: its generation and sockets, or the reason of a refusal | |
+//! | successor | [`Hello`]: its properties | |
+//! | predecessor | [`Answer`]: its generation and sockets, or the reason for a refusal | |
 //! | predecessor | [`Record::Files`], repeated: its sockets, then relays to earlier processes | at most 64 |
 //! | successor | [`Record::Ready`]: it can start at once | |
-//! | predecessor | [`Record::Claims`], repeated: clients that are left to it | |
-//! | predecessor | [`Record::Files`], repeated: relays to its workers, which receive no more | at most 64 |
+//! | predecessor | [`Record::Claims`], repeated: clients whose handshakes it finishes | |
+//! | predecessor | [`Record::Files`], repeated: relays to its workers, which no longer receive | at
+//! most 64 |
 //! | predecessor | [`Record::Go`]: the successor may receive | |
 //! | successor | [`Record::Done`]: it receives | |
 
@@ -30,10 +31,10 @@ use crate::{
     worker::Claimed,
 };
 
-/// First bytes of a hello: the name and version of all of this.
+/// First bytes of a hello: the name and version of this protocol.
 const MAGIC: &[u8; 16] = b"hybriq restart 1";
 
-/// Number of ids that a successor must understand.
+/// Number of ids that a successor must be able to read.
 const SAMPLES: u8 = 4;
 
 /// Largest number of clients in one record.
@@ -79,7 +80,7 @@ impl Hello {
         }
     }
 
-    /// Checks that a successor like this may follow a process like `other`.
+    /// Checks that a process with these properties may succeed one with the properties `other`.
     pub(crate) fn check(self, other: Self) -> Result<(), RestartError> {
         if self.workers != other.workers {
             return Err(RestartError::Workers {
@@ -109,14 +110,14 @@ pub(crate) struct Offer {
     pub(crate) samples: Vec<(u8, Vec<u8>)>,
 }
 
-/// Answer of a process to one that wants to succeed.
+/// Answer of a process to a would-be successor.
 pub(crate) enum Answer {
     Offer(Offer),
     Refusal(RestartError),
 }
 
 impl Answer {
-    /// Numbers of which the predecessor sends ids.
+    /// Returns the numbers for which the predecessor sends ids.
     pub(crate) fn sampled(offset: u8) -> impl Iterator<Item = u8> {
         (0..SAMPLES).map(move |step| step.wrapping_mul(67).wrapping_add(offset))
     }
@@ -188,11 +189,11 @@ fn read_offer(generation: u8, mut reader: Reader<'_>) -> Result<Offer, hybriq_pr
 /// Records after the offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record {
-    /// Files come with it.
+    /// Files accompany the record.
     Files,
     /// The successor can start at once.
     Ready,
-    /// Clients that are left to earlier processes.
+    /// Clients whose handshakes earlier processes finish.
     Claims(Vec<Claimed>),
     /// The successor may receive.
     Go,

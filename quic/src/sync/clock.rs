@@ -9,7 +9,7 @@ use std::{
 
 use tokio::time::{Sleep, sleep_until};
 
-/// Returns the time now. Nothing else in this crate reads the clock for the core.
+/// Returns the current time. Nothing else in this crate reads the clock for the core.
 #[cfg_attr(
     not(test),
     expect(clippy::disallowed_methods, reason = "the driver owns the clock")
@@ -27,8 +27,8 @@ pub(crate) fn time_of_day() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// The runtime's timer. There is one for all deadlines, and it is set again only when the earliest
-/// one changes.
+/// The runtime's timer. One timer serves all deadlines, and it is set again only when the earliest
+/// deadline changes.
 #[derive(Default)]
 pub(crate) struct Alarm {
     sleep: Option<Pin<Box<Sleep>>>,

@@ -1,7 +1,7 @@
 //! Locks and atomic numbers that handles and workers share.
 //!
-//! They are the standard library's. In unit tests they can belong to a model, whose scheduler
-//! decides at each of them which task goes on: see `crate::tests`.
+//! They are those of the standard library. In unit tests they can belong to a model, whose
+//! scheduler decides at each of them which task runs next: see `crate::tests`.
 
 pub(super) mod clock;
 pub(super) mod drain;

@@ -1,8 +1,8 @@
 //! Locks and atomic numbers that are scheduling points of a model, if they are made in one.
 //!
-//! The scheduler (shuttle) runs all tasks of a model on one thread and switches between them at
-//! these points only. Its memory is sequentially consistent: it finds wrong orders of steps, but not
-//! atomics whose `Ordering` is too weak. What is made outside of a model is the standard library's.
+//! The scheduler (shuttle) runs all tasks of a model on one thread and switches between them only
+//! at these points. Its memory is sequentially consistent: it finds wrong orders of steps, but not
+//! atomics whose `Ordering` is too weak. Outside of a model, the standard library's types are used.
 
 use std::{
     cell::Cell,
@@ -30,7 +30,7 @@ impl Drop for Model {
     }
 }
 
-/// Makes the scheduler's part of a lock or a number, in a model.
+/// Creates the scheduler's part of a lock or a number, inside a model.
 fn in_model<T>(make: impl FnOnce() -> T) -> Option<T> {
     ACTIVE.get().then(make)
 }
@@ -38,7 +38,7 @@ fn in_model<T>(make: impl FnOnce() -> T) -> Option<T> {
 /// A lock.
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
-    /// Taken first, so that waiting is left to the scheduler.
+    /// Locked first, so that waiting is left to the scheduler.
     turn: Option<shuttle::sync::Mutex<()>>,
     value: std::sync::Mutex<T>,
 }

@@ -1,4 +1,4 @@
-//! The runtime of a worker, and the application's tasks that run beside it.
+//! The runtime of a worker, and the application's tasks that run next to it.
 
 use std::{future::Future, sync::OnceLock};
 
@@ -21,13 +21,13 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Notes the runtime of the worker.
+    /// Records the runtime of the worker.
     pub(crate) fn begin(&self, runtime: Handle) {
         let _ = self.runtime.set(runtime);
     }
 
-    /// Counts tasks from now on, because the runtime ends with the worker. Returns the end at which
-    /// their number is seen.
+    /// Counts tasks from now on, because the runtime ends with the worker. Returns a receiver that
+    /// closes when the last task has ended.
     pub(crate) fn count(&self) -> Receiver<()> {
         let (sender, receiver) = mpsc::channel(1);
         *lock(&self.running) = Some(sender);
@@ -40,7 +40,7 @@ impl Tasks {
         while running.recv().await.is_some() {}
     }
 
-    /// Returns the number of tasks, if the worker has a thread of its own.
+    /// Returns the number of tasks, if the worker has its own thread.
     pub(crate) fn running(&self) -> usize {
         let running = lock(&self.running);
         // One of the senders starts the tasks.
@@ -49,7 +49,7 @@ impl Tasks {
             .map_or(0, |sender| sender.strong_count() - 1)
     }
 
-    /// Starts a task beside the worker.
+    /// Starts a task next to the worker.
     pub(crate) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,

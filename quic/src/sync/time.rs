@@ -13,13 +13,13 @@ thread_local! {
     static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
 }
 
-/// Time from one look at the clock to the next.
+/// Time between two reads of the clock.
 const STEP: Duration = Duration::from_micros(10);
 
 /// Number of times that the task of [`pass`] runs alone before time passes.
 const QUIET: usize = 20;
 
-/// Time, and those who wait for it.
+/// Time, and the tasks that wait for it.
 struct Clock {
     now: Instant,
     alarms: Vec<(Instant, Waker)>,
@@ -48,7 +48,7 @@ pub(crate) fn start() {
     CLOCK.with_borrow_mut(|slot| drop(slot.replace(clock)));
 }
 
-/// Goes back to real time.
+/// Returns to real time.
 pub(crate) fn end() {
     CLOCK.with_borrow_mut(|slot| drop(slot.take()));
 }
@@ -111,7 +111,7 @@ pub(crate) async fn sleep(time: Duration) {
     .await;
 }
 
-/// Gives an alarm up.
+/// Cancels an alarm.
 pub(crate) fn cancel(cx: &Context<'_>) {
     with(|clock| clock.forget(cx.waker()));
 }
@@ -121,7 +121,7 @@ impl Clock {
         self.alarms.retain(|(_, other)| !other.will_wake(waker));
     }
 
-    /// Returns the place of the first alarm, if that is near.
+    /// Returns the position of the first alarm, if it is near.
     fn first(&self, horizon: Duration) -> Option<usize> {
         let alarms = self.alarms.iter().enumerate();
         let (place, at) = alarms
@@ -130,7 +130,7 @@ impl Clock {
         (at <= self.now + horizon).then_some(place)
     }
 
-    /// Lets time pass until the first alarm, if that is near, and returns whom to wake.
+    /// Advances the time to the first alarm, if it is near, and returns the waker to call.
     fn advance(&mut self, horizon: Duration) -> Option<Waker> {
         let (at, waker) = self.alarms.swap_remove(self.first(horizon)?);
         self.now = self.now.max(at);
@@ -138,17 +138,17 @@ impl Clock {
     }
 }
 
-/// Lets time pass, from one alarm to the next, until [`stop`]. Before each step, the task gives the
-/// others the chance to run: time stands still while there is something to do.
+/// Lets time pass, from one alarm to the next, until [`stop`]. Before each step, this task gives
+/// the others the chance to run: time stands still while any of them has something to do.
 ///
-/// Alarms beyond the `horizon` never ring. They would hide that somebody was not woken.
+/// Alarms beyond the `horizon` never ring. They would hide a missing wake-up.
 pub(crate) async fn pass(horizon: Duration) {
     while poll_fn(|cx| poll_near(horizon, cx)).await.is_some() {
         let mut quiet = 0;
         while quiet < QUIET {
             let before = context_switches();
             yield_now().await;
-            // This task's own is one.
+            // One of the switches is this task's own.
             let alone = context_switches() - before == 1;
             quiet = if alone { quiet + 1 } else { 0 };
         }

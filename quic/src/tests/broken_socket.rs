@@ -1,4 +1,4 @@
-//! A socket with nothing but errors rests between attempts, and ends its endpoint when that lasts.
+//! A socket that returns only errors rests between attempts, and ends its endpoint if that lasts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,17 +10,17 @@ use crate::{api::connection::Connection, errors::ConnectError, sync::time};
 /// The system's error for a device that fails.
 const EIO: i32 = 5;
 
-/// Times that a worker may be polled while its socket fails.
+/// Number of times that a worker may be polled while its socket fails.
 const POLLS: usize = 120;
 
-/// Sends a message on a stream of its own.
+/// Sends a message on a new stream.
 async fn send(from: &Connection) {
     let mut send = from.open_uni().await.unwrap();
     send.write_all(b"in").await.unwrap();
     send.finish();
 }
 
-/// Waits until the message has come.
+/// Waits until the message has arrived.
 async fn arrives(at: &Connection) {
     let mut recv = at.accept_uni().await.unwrap().unwrap();
     assert_eq!(recv.read_to_end(10).await.unwrap(), b"in");
@@ -77,7 +77,7 @@ fn a_socket_that_recovers_goes_on() {
     );
 }
 
-/// This process has no more file descriptors, by which the runtime could watch for room.
+/// This process has no file descriptors left with which the runtime could watch for room.
 #[test]
 fn a_full_socket_that_nobody_watches_is_tried_with_pauses() {
     check(

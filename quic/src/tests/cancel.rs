@@ -1,4 +1,5 @@
-//! Futures that are dropped at any await, woken or not: nothing is lost, and the next one is woken.
+//! Futures that are dropped at any await, woken or not: nothing is lost, and the next task is
+//! woken.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use super::world::{
     Settings, World, abandon, check, client_config, pause, server_address, server_config,
 };
 
-/// Times that each call is abandoned before it is made in earnest.
+/// Number of times that each call is abandoned before it is made for real.
 const TIMES: usize = 3;
 
-/// Abandons a call a few times, and hands on what it gave if it was ready before.
+/// Abandons a call a few times, and passes on its result if it was already ready.
 macro_rules! after_abandoned {
     ($call:expr) => {{
         let mut output = None;
@@ -150,7 +151,7 @@ fn who_waits_after_an_abandoned_open_gets_the_stream() {
     });
 }
 
-/// Each of two streams wakes the oldest of those who wait, who may be gone before it is polled.
+/// Each of two streams wakes the oldest waiting task, which may be gone before it is polled.
 #[test]
 fn an_abandoned_accept_hands_its_wake_on() {
     check(Settings::default(), |world: Arc<World>| async move {
@@ -170,7 +171,7 @@ fn an_abandoned_accept_hands_its_wake_on() {
             streams.push(send);
             pause().await;
         }
-        // There are enough for all, so whoever stays gets one.
+        // There are enough for all, so every task that stays gets one.
         staying.await.unwrap();
         for leaving in leaving {
             drop(leaving.await.unwrap());
@@ -245,7 +246,7 @@ fn an_abandoned_accept_of_the_endpoint_loses_no_client() {
         for leaving in leaving {
             incoming = incoming.or(leaving.await.unwrap());
         }
-        // One who left may have taken it.
+        // One of the tasks that left may have taken it.
         let incoming = match incoming {
             Some(incoming) => incoming,
             None => staying.await.unwrap().unwrap(),
@@ -253,7 +254,7 @@ fn an_abandoned_accept_of_the_endpoint_loses_no_client() {
         let accepted = spawn(incoming.accept());
         connecting.await.unwrap();
         accepted.await.unwrap().unwrap();
-        // Ends the one that stays, if it got none.
+        // Ends the task that stays, if it got none.
         world.server.close(0, b"");
     });
 }

@@ -1,4 +1,4 @@
-//! Handles that are dropped at any time, also by a waker.
+//! Handles that are dropped at any time, even by a waker.
 
 use std::{
     future::Future,
@@ -20,7 +20,7 @@ use crate::{
     sync::time,
 };
 
-/// The last handle goes while the worker has something to tell it.
+/// The last handle is dropped while the worker has something to report to it.
 #[test]
 fn the_last_handle_closes_the_connection() {
     check(Settings::default(), |world: Arc<World>| async move {
@@ -53,7 +53,7 @@ fn the_last_handle_closes_the_connection() {
     });
 }
 
-/// Finished streams arrive although every handle goes while they are on their way, in any order.
+/// Finished streams arrive although every handle is dropped while they are in flight, in any order.
 #[test]
 fn what_was_finished_arrives_after_the_last_handle_is_gone() {
     check(
@@ -80,7 +80,7 @@ fn what_was_finished_arrives_after_the_last_handle_is_gone() {
     );
 }
 
-/// A peer that takes no data keeps a connection without handles for a limited time.
+/// A peer that accepts no data keeps a connection without handles for a limited time.
 #[test]
 fn finished_streams_that_do_not_arrive_are_given_up() {
     let small = TransportConfig::new()
@@ -108,7 +108,7 @@ fn finished_streams_that_do_not_arrive_are_given_up() {
     });
 }
 
-/// A stream goes in the middle of a poll or after its wake, and the others go on.
+/// A stream is dropped in the middle of a poll or after its wake, and the others continue.
 #[test]
 fn a_stream_that_goes_leaves_the_others_alone() {
     check(Settings::default(), |world: Arc<World>| async move {
@@ -146,7 +146,7 @@ fn a_stream_that_goes_leaves_the_others_alone() {
     });
 }
 
-/// A waker that owns handles, as the waker of a task does whose future owns them.
+/// A waker that owns handles, like the waker of a task whose future owns them.
 struct Owner<T>(Mutex<Option<T>>);
 
 impl<T: Send + 'static> Owner<T> {
@@ -156,7 +156,7 @@ impl<T: Send + 'static> Owner<T> {
 }
 
 impl<T: Send + 'static> Wake for Owner<T> {
-    /// Drops the handles, as a task does that ends.
+    /// Drops the handles, as a task does when it ends.
     fn wake(self: Arc<Self>) {
         let owned = self.0.lock().unwrap().take();
         drop(owned);
@@ -168,7 +168,7 @@ fn poll_once<F: Future>(future: F, waker: &Waker) {
     assert!(matches!(polled, Poll::Pending));
 }
 
-/// End of the wakers that own handles.
+/// Drops the wakers that own handles.
 enum Ending {
     Replaced,
     ClosedByPeer,
@@ -176,7 +176,8 @@ enum Ending {
     Dropped,
 }
 
-/// Polls through a handle with wakers that own others: dropping or calling such a waker locks again.
+/// Polls through a handle with wakers that own other handles: dropping or calling such a waker
+/// locks again.
 async fn with_owners(world: &World, ending: Ending) {
     let (server, mut client) = world.connect().await;
     let stream = |client: Connection| async move { client.open_bidi().await.unwrap() };
@@ -259,7 +260,7 @@ fn a_stream_that_goes_with_its_waker_may_drop_handles() {
     });
 }
 
-/// A connection that was established while nobody waited for it any more is closed.
+/// A connection that was established when nobody waited for it any longer is closed.
 #[test]
 fn a_handshake_whose_future_goes_is_over_for_both() {
     check(

@@ -1,4 +1,4 @@
-//! Ends that race with those who wait.
+//! Ends that race with waiting tasks.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn wait_for_everything(world: &World) {
         }),
         spawn(async move {
             let error = unread.stopped().await.map(|_| ());
-            // The byte and nothing more was acknowledged.
+            // One byte and no more was acknowledged.
             assert!(matches!(error, Err(WriteError::Connection(error)) if is_seven(&error)));
         }),
     ];
@@ -125,7 +125,7 @@ fn a_server_that_closes_refuses_who_comes() {
     );
 }
 
-/// The worker may end just when a request comes.
+/// The worker may end just as a request arrives.
 #[test]
 fn a_request_to_a_worker_that_ends_is_answered() {
     check(
@@ -155,7 +155,7 @@ fn a_request_to_a_worker_that_ends_is_answered() {
     );
 }
 
-/// Both ends close, drop and send at once.
+/// Both ends close, drop and send at the same time.
 #[test]
 fn ends_that_cross_each_other_agree_that_it_is_over() {
     check(Settings::default(), |world: Arc<World>| async move {

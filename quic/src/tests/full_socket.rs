@@ -7,10 +7,10 @@ use shuttle::future::spawn;
 use super::world::{CLIENT, SERVER, Settings, World, check, client_address, server_address};
 use crate::sync::time;
 
-/// Times that a worker may be polled while nothing happens but its timers.
+/// Number of times that a worker may be polled while nothing happens but its timers.
 const POLLS: usize = 20;
 
-/// The acknowledgement of half a ClientHello waits for the socket, and that of another is due.
+/// The acknowledgement for half of a ClientHello waits for the socket, and another one is due.
 #[test]
 fn a_server_that_owes_an_acknowledgement_waits_for_its_socket() {
     check(
@@ -43,7 +43,7 @@ fn a_server_that_owes_an_acknowledgement_waits_for_its_socket() {
     );
 }
 
-/// Data is to be sent and sent again, and cannot be.
+/// Data must be sent and sent again, and cannot be.
 #[test]
 fn a_client_that_has_data_to_send_waits_for_its_socket() {
     check(

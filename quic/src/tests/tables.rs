@@ -1,4 +1,5 @@
-//! What streams leave behind in the tables of their connection: nothing, however they end.
+//! What streams leave behind in the tables of their connection: nothing, regardless of how they
+//! end.
 
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ fn a_stream_that_was_read_to_its_end_leaves_no_reader() {
     });
 }
 
-/// Every other end of a stream, at the end that has it and at the one that learns of it.
+/// Every other way a stream can end, at the end that causes it and at the end that learns of it.
 #[test]
 fn a_stream_that_ends_otherwise_leaves_nothing() {
     type Half = (SendStream, RecvStream);
@@ -101,7 +102,7 @@ fn a_stream_that_ends_otherwise_leaves_nothing() {
             let (answer, mut request) = server.accept_bidi().await.unwrap().unwrap();
             assert_eq!(entries(&server).0, 1);
             let asked = spawn(async move {
-                // Whatever comes of it, and whether or not somebody waited.
+                // Whatever the result, and whether or not somebody waited.
                 let _ = abandon(request.received_reset()).await;
                 let _ = request.read_to_end(3).await;
                 drop((answer, request));
@@ -120,7 +121,7 @@ fn a_stream_that_ends_otherwise_leaves_nothing() {
     });
 }
 
-/// The task waits for the end of the stream by its number, and the handle goes.
+/// The task waits for the end of the stream by its number, and the handle is dropped.
 #[test]
 fn a_task_that_waits_for_the_end_of_a_stream_learns_that_its_handle_is_gone() {
     check(Settings::default(), |world: Arc<World>| async move {

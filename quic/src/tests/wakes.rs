@@ -1,4 +1,4 @@
-//! Nobody who waits is forgotten.
+//! No waiting task is forgotten.
 
 use std::{future::poll_fn, sync::Arc, task::Poll};
 
@@ -244,7 +244,7 @@ fn a_server_answers_before_the_handshake_is_over() {
             let accepting = endpoint.accept().await.unwrap().accept();
             let (early, connection) = match accepting.early().await {
                 Ok(early) => (Some(early), None),
-                // The handshake is over already.
+                // The handshake is already over.
                 Err(accepting) => (None, Some(accepting.await.unwrap())),
             };
             let mut send = match (&early, &connection) {

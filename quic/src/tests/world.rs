@@ -1,4 +1,4 @@
-//! Two endpoints on a network in memory, whose tasks a scheduler runs in every order it can think of.
+//! Two endpoints on a network in memory, whose tasks a scheduler runs in many different orders.
 
 use std::{
     future::{Future, poll_fn},
@@ -33,14 +33,14 @@ use crate::{
 /// Number of schedules of each scenario and scheduler.
 const SCHEDULES: usize = 60;
 
-/// Alarms that are further away never ring.
+/// Alarms later than this never fire.
 const HORIZON: Duration = Duration::from_secs(20);
 
-/// Number of times that a worker may be polled in one scenario. They need 12 to 90; a worker that is
-/// woken again and again for nothing needs more.
+/// Number of times that a worker may be polled in one scenario. Scenarios need 12 to 90; a worker
+/// that is woken again and again for nothing needs more.
 const POLLS: usize = 300;
 
-/// Bytes of stack of each task: a handshake needs a few hundred kilobytes without optimisation.
+/// Bytes of stack for each task: a handshake needs a few hundred kilobytes without optimization.
 const STACK: usize = 2 << 20;
 
 /// Numbers of the ends.
@@ -53,7 +53,7 @@ pub(super) struct World {
     pub(super) server: Endpoint,
     pub(super) client: Endpoint,
     tasks: Vec<JoinHandle<()>>,
-    /// What the server and the client held when they were new.
+    /// Tables that the server and the client had when they were new.
     fresh: [Census; 2],
     /// Polls of the server's worker and of the client's.
     polls: [Arc<AtomicUsize>; 2],
@@ -66,10 +66,10 @@ pub(super) struct Settings {
     time: Time,
 }
 
-/// Time during a scenario.
+/// How time passes during a scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Time {
-    /// No alarm rings, so that none wakes a task that was forgotten.
+    /// No alarm fires, so none can wake a task that was forgotten.
     Frozen,
     /// Time passes while nobody has anything to do.
     Passing,
@@ -179,7 +179,7 @@ impl World {
             .map(|polls| polls.load(Ordering::Relaxed))
     }
 
-    /// Waits, and checks that an end's worker is polled at most that often meanwhile.
+    /// Waits, and checks that an end's worker is polled at most this many times meanwhile.
     pub(super) async fn polled_at_most(&self, most: usize, end: usize, wait: Duration) {
         let before = self.polls()[end];
         time::sleep(wait).await;
@@ -244,7 +244,7 @@ pub(super) async fn pause() {
     }
 }
 
-/// Polls a future a few times, woken or not, and drops it then, woken or not, unless it is ready.
+/// Polls a future a few times, woken or not, and then drops it, woken or not, unless it is ready.
 pub(super) async fn abandon<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     for _ in 0..random(4) {
@@ -257,8 +257,8 @@ pub(super) async fn abandon<F: Future>(future: F) -> Option<F::Output> {
     None
 }
 
-/// Runs a scenario under many schedules. The scenario must end, and so must both endpoints after it:
-/// a task that nobody wakes is a deadlock, which the scheduler reports with its schedule.
+/// Runs a scenario under many schedules. The scenario must end, and both endpoints must end after
+/// it: a task that nobody wakes is a deadlock, which the scheduler reports with its schedule.
 ///
 /// `HYBRIQ_SCHEDULES` sets the number of schedules.
 pub(super) fn check<F>(settings: Settings, scenario: fn(Arc<World>) -> F)

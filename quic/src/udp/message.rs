@@ -1,8 +1,8 @@
-//! Sending by `sendmsg(2)`, which remembers no failure.
+//! Sending with `sendmsg(2)`, which remembers no failure.
 //!
-//! `quinn-udp` takes EINVAL and EIO for a sign that the system has no GSO or no ECN, and goes without
-//! from then on. Both also come from a destination or a source that cannot be: whoever makes this end
-//! answer to one would slow all its peers.
+//! `quinn-udp` takes EINVAL and EIO as a sign that the system has no GSO or no ECN, and stops using
+//! them. But both errors can also come from an impossible destination or source address: a peer
+//! that makes this end answer to one would slow down all other peers.
 
 #![expect(unsafe_code, reason = "control messages have no safe interface")]
 
@@ -11,7 +11,7 @@ use std::{io, mem, net::IpAddr, os::fd::AsRawFd as _, ptr};
 use quinn_udp::Transmit;
 use socket2::{SockAddr, SockRef};
 
-/// Room for the control messages of a datagram: its ECN codepoint, the size of its parts, our address.
+/// Room for the control messages of a datagram: its ECN codepoint, the segment size, our address.
 const CONTROL: usize = 96;
 
 /// Control messages of a datagram.
@@ -33,7 +33,7 @@ impl Control {
         } else {
             control.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, ecn);
         }
-        // Some drivers refuse one datagram as a train.
+        // Some drivers refuse a train of one datagram.
         let size = transmit.segment_size;
         if let Some(size) = size.filter(|size| *size < transmit.contents.len()) {
             control.push(libc::SOL_UDP, libc::UDP_SEGMENT, size as u16);
@@ -78,8 +78,8 @@ impl Control {
         header.cmsg_level = level;
         header.cmsg_type = kind;
         let start = room.as_mut_ptr();
-        // SAFETY: the space holds a header and behind it, where CMSG_LEN(0) says, the value; neither
-        // write needs alignment.
+        // SAFETY: the space holds a header, and behind it, where CMSG_LEN(0) says, the value;
+        // neither write needs alignment.
         unsafe {
             ptr::write_unaligned(start.cast(), header);
             ptr::write_unaligned(start.add(libc::CMSG_LEN(0) as usize).cast(), value);

@@ -27,27 +27,27 @@ pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;
 
-/// Options that sockets are made with.
+/// Options for opening sockets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     /// True if one system call may send several datagrams.
     pub(crate) gso: bool,
     /// Number of bytes that the system is asked to buffer for each direction.
     pub(crate) buffer_size: usize,
-    /// Use of the address by one socket or by several.
+    /// Whether one socket or several use the address.
     pub(crate) sharing: Sharing,
 }
 
-/// Purpose for which the runtime watches a socket.
+/// Events for which the runtime watches a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
-    /// Datagrams that wait, and room to send.
+    /// Waiting datagrams, and room to send.
     Both,
     /// Room to send: another process receives.
     Sending,
 }
 
-/// Use of an address by sockets.
+/// How sockets use an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// One socket has the address.

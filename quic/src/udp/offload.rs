@@ -11,8 +11,8 @@ use std::{
 
 use arrayvec::ArrayVec;
 
-/// Number of peers, one after another, whose trains are refused and whose single datagrams are not, after
-/// which trains are taken to be unsupported. One peer may be behind a route that takes none.
+/// Number of consecutive peers whose trains are refused but whose single datagrams are not, after
+/// which trains count as unsupported. A single peer may just be behind a route that supports none.
 const PEERS: usize = 3;
 
 /// Number of calls that send single datagrams before a train is tried again.
@@ -20,15 +20,15 @@ const PAUSE: u32 = 4096;
 
 /// Whether a socket sends trains.
 ///
-/// No failure alone changes anything: it may be that of one peer, of its route or of its address. Trains
-/// pause once they were refused for several peers and for none in between not.
+/// No single failure changes anything: it may be due to one peer, its route or its address. Trains
+/// pause once they were refused for several peers in a row.
 #[derive(Default)]
 pub(super) struct Offload {
-    /// Calls that are left of a pause.
+    /// Calls left in a pause.
     pause: AtomicU32,
     /// True if `refused` has entries.
     doubted: AtomicBool,
-    /// Peers whose trains were refused since one was sent.
+    /// Peers whose trains were refused since a train was last sent.
     refused: Mutex<ArrayVec<IpAddr, PEERS>>,
 }
 
@@ -57,7 +57,7 @@ impl Offload {
         }
     }
 
-    /// Notes that the system took a datagram of a train alone, after it had refused the train.
+    /// Notes that the system took a datagram of a train on its own, after it had refused the train.
     pub(super) fn on_taken_apart(&self, peer: IpAddr) {
         self.doubted.store(true, Ordering::Relaxed);
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,8 +71,8 @@ impl Offload {
     }
 }
 
-/// Returns true if the system may take the datagrams of a train one by one: because drivers, routes with
-/// IPsec or with small datagrams refuse trains.
+/// Returns true if the system may take the datagrams of a train one by one: some drivers, and
+/// routes with IPsec or a small MTU, refuse trains.
 pub(crate) fn refuses_train(error: &io::Error) -> bool {
     #[cfg(unix)]
     return matches!(

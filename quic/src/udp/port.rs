@@ -1,4 +1,4 @@
-//! Sockets of unit tests: those of the system, or ports of a network in memory.
+//! Sockets of unit tests: system sockets, or ports of an in-memory network.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,13 +14,13 @@ use quinn_udp::RecvMeta;
 use super::{Buffers, Opened, Options, Report, Watched, codepoint, socket};
 use crate::{errors::EndpointError, restart::relay::Handle};
 
-/// A socket of the system, or a port of a [`Network`].
+/// A system socket, or a port of a [`Network`].
 pub(crate) enum Socket {
     System(socket::Socket),
     Port(Port),
 }
 
-/// A network in memory, which delivers at once and in order.
+/// An in-memory network, which delivers at once and in order.
 #[derive(Clone, Default)]
 pub(crate) struct Network(Arc<Mutex<BTreeMap<SocketAddr, State>>>);
 
@@ -36,7 +36,7 @@ struct State {
     waiting: VecDeque<Datagram>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// True while the port takes nothing to send.
+    /// True while the port refuses to send.
     full: bool,
     /// Number of datagrams that were refused because the port was full.
     refused: usize,
@@ -44,7 +44,7 @@ struct State {
     is_unwatched: bool,
     /// Errors of receiving and of sending, by their code.
     errors: [Option<i32>; 2],
-    /// Number of datagrams that still reach the port, if not all do.
+    /// Number of datagrams that still reach the port, if limited.
     reachable: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Network {
         })
     }
 
-    /// Makes a port refuse what is sent from it.
+    /// Makes a port refuse to send.
     pub(crate) fn fill(&self, address: SocketAddr) {
         if let Some(state) = self.lock().get_mut(&address) {
             state.full = true;
@@ -84,7 +84,7 @@ impl Network {
         wake(writer);
     }
 
-    /// Lets nobody know when a port has room again, as without file descriptors.
+    /// Never reports when a port has room again, as if there were no file descriptors.
     pub(crate) fn set_unwatched(&self, address: SocketAddr) {
         if let Some(state) = self.lock().get_mut(&address) {
             state.is_unwatched = true;
@@ -107,12 +107,12 @@ impl Network {
         }
     }
 
-    /// Returns the number of times that a full port refused to send.
+    /// Returns how often a full port refused to send.
     pub(crate) fn refused(&self, address: SocketAddr) -> usize {
         self.lock().get(&address).map_or(0, |state| state.refused)
     }
 
-    /// Lets only so many more datagrams reach a port; `None` lets all of them.
+    /// Lets only this many more datagrams reach a port; `None` lets all of them.
     pub(crate) fn set_reachable(&self, address: SocketAddr, datagrams: Option<usize>) {
         if let Some(state) = self.lock().get_mut(&address) {
             state.reachable = datagrams;

@@ -1,4 +1,4 @@
-//! A socket of the system that a runtime watches.
+//! A system socket that a runtime watches.
 
 use std::{
     io,
@@ -11,15 +11,15 @@ use tokio::io::Interest;
 
 /// A socket that a runtime watches.
 pub(super) enum Registered {
-    /// For datagrams that wait, and for room to send.
+    /// For waiting datagrams, and for room to send.
     Both(Both),
-    /// For room to send alone: another process receives the datagrams, each of which would wake this
+    /// For room to send only: another process receives the datagrams, each of which would wake this
     /// process for nothing.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     Sending(unix::AsyncSocket),
 }
 
-/// A future that is ready when the system has something to tell.
+/// A future that is ready when the system has something to report.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) type Awaited = std::pin::Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
@@ -31,12 +31,12 @@ use unix::Both;
 type Both = tokio::net::UdpSocket;
 
 impl Registered {
-    /// Gives a socket to the current runtime.
+    /// Registers a socket with the current runtime.
     pub(super) fn both(socket: StdSocket) -> io::Result<Self> {
         Both::from_std(socket).map(Self::Both)
     }
 
-    /// Gives a socket from which another process receives to the current runtime.
+    /// Registers a socket from which another process receives with the current runtime.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) fn sending(socket: StdSocket) -> io::Result<Self> {
         unix::register(socket, Interest::WRITABLE).map(Self::Sending)
@@ -89,8 +89,8 @@ impl Registered {
         }
     }
 
-    /// Returns ready when there may be room to send; never, if the socket was not full before or
-    /// [cannot be watched](Registered::is_watched_for_room).
+    /// Returns ready when there may be room to send; never, if the socket was not full or [cannot
+    /// be watched](Registered::is_watched_for_room).
     pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Both(socket) => socket.poll_send_ready(cx).map(|_| ()),
@@ -111,7 +111,7 @@ impl Registered {
         }
     }
 
-    /// Calls the system, unless it is known that it would refuse; remembers if it does.
+    /// Calls the system, unless it is known to refuse; remembers a refusal.
     pub(super) fn try_io<R>(
         &self,
         interest: Interest,
@@ -143,7 +143,7 @@ mod unix {
     /// A socket that a runtime watches for one thing.
     pub(in crate::udp) type AsyncSocket = AsyncFd<StdSocket>;
 
-    /// Gives a socket to the current runtime.
+    /// Registers a socket with the current runtime.
     #[expect(unsafe_code, reason = "the runtime has no safe function for it")]
     pub(super) fn register(socket: StdSocket, interest: Interest) -> io::Result<AsyncSocket> {
         // SAFETY: the socket owns its file descriptor, which stays the same until it is dropped with
@@ -152,14 +152,14 @@ mod unix {
         registered.map_err(|error| error.into_parts().1)
     }
 
-    /// A socket that is watched for room to send only once it has none. Each datagram that leaves a
-    /// socket makes room, and would wake a thread that waits for the answer.
+    /// A socket that is watched for room to send only once it is full. Each datagram that leaves a
+    /// socket makes room, and would otherwise wake a thread that waits for the answer.
     pub(in crate::udp) struct Both {
         receiving: Arc<AsyncSocket>,
-        /// Another handle of the socket, once it was full.
+        /// Another handle of the socket, created once it was full.
         sending: OnceLock<AsyncSocket>,
-        /// True once the runtime took a report of the system for the end of `sending`, and says that there
-        /// is room from then on.
+        /// True once the runtime mistook a report of the system for the end of `sending`; from then
+        /// on it always claims that there is room.
         is_spoilt: AtomicBool,
     }
 
@@ -194,7 +194,7 @@ mod unix {
             async move {
                 match socket.ready(Interest::ERROR).await {
                     Ok(mut guard) => guard.clear_ready(),
-                    // The runtime ends.
+                    // The runtime is ending.
                     Err(_) => std::future::pending().await,
                 }
             }
@@ -222,8 +222,8 @@ mod unix {
             }
         }
 
-        /// Watches for room from now on. If the system has no more descriptors, the next attempt to
-        /// send tries again; whoever waits must not do so without a pause.
+        /// Watches for room from now on. If the system has no file descriptors left, the next
+        /// attempt to send tries again; the caller must pause before each retry.
         fn watch_for_room(&self) {
             let other = self.receiving.get_ref().try_clone();
             if let Ok(sending) = other.and_then(|it| register(it, Interest::WRITABLE)) {
@@ -259,7 +259,7 @@ mod tests {
         let full = || Err(io::ErrorKind::WouldBlock);
         assert_eq!(send(Ok(())), (1, Ok(())));
         assert_eq!(send(full().map_err(Into::into)), (1, full()));
-        // The runtime has not looked since.
+        // The runtime has not checked since.
         assert_eq!(send(Ok(())), (0, full()));
         poll_fn(|cx| socket.poll_writable(cx)).await;
         assert_eq!(send(Ok(())), (1, Ok(())));

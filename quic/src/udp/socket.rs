@@ -1,4 +1,4 @@
-//! A UDP socket of the system.
+//! A UDP socket of the operating system.
 
 use std::{
     io,
@@ -21,11 +21,11 @@ use crate::errors::EndpointError;
 use crate::restart::relay::Handle;
 use hybriq_proto::{endpoint::Transmit, owners::cids::Steering, wire::udp::canonical};
 
-/// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
-/// socket, and telling the runtime saves the system call that would find out.
+/// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied
+/// the socket, and telling the runtime so saves a system call.
 const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// A UDP socket. Its methods take and return IPv4 addresses as such, also on a dual-stack socket.
+/// A UDP socket. Its methods take and return plain IPv4 addresses, even on a dual-stack socket.
 pub(crate) struct Socket {
     io: Registered,
     state: UdpSocketState,
@@ -36,7 +36,7 @@ pub(crate) struct Socket {
     reports: Option<Awaited>,
 }
 
-/// A socket that is bound and belongs to no runtime yet.
+/// A socket that is bound but not yet registered with a runtime.
 pub(crate) struct Opened {
     pub(super) io: socket2::Socket,
     state: UdpSocketState,
@@ -45,13 +45,13 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens and binds a socket. `[::]` receives IPv4 as well, and stands for `0.0.0.0` on machines
+    /// Opens and binds a socket. `[::]` receives IPv4 as well, and means `0.0.0.0` on machines
     /// without IPv6.
     pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
         let open = || {
             let io = bind::open(address, options.sharing)?;
             let opened = Self::prepare(io, options)?;
-            // The system caps both at its own limits, and refuses where it does not like them.
+            // The system caps both at its own limits; a refusal does no harm.
             let (state, size) = (&opened.state, options.buffer_size);
             let _ = state.set_recv_buffer_size(UdpSockRef::from(&opened.io), size);
             let _ = state.set_send_buffer_size(UdpSockRef::from(&opened.io), size);
@@ -60,7 +60,7 @@ impl Opened {
         open().map_err(|error| bind::explain(address, error))
     }
 
-    /// Takes a socket that somebody else opened and bound. Its buffers stay as they are.
+    /// Takes a socket that was opened and bound elsewhere. Its buffers stay as they are.
     pub(crate) fn adopt(
         socket: std::net::UdpSocket,
         options: Options,
@@ -69,7 +69,7 @@ impl Opened {
         Self::prepare(socket.into(), options).map_err(|error| bind::explain(address, error))
     }
 
-    /// Returns true if both are handles of one socket, where the system tells.
+    /// Returns true if both are handles of one socket, on systems that can tell.
     pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
         #[cfg(target_os = "linux")]
         return match (self.io.cookie(), other.io.cookie()) {
@@ -88,7 +88,7 @@ impl Opened {
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         control::without_timestamps(&io)?;
         let local_address = io.local_addr()?.as_socket().ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "this is no socket for UDP")
+            io::Error::new(io::ErrorKind::InvalidInput, "this is not a UDP socket")
         })?;
         Ok(Self {
             io,
@@ -116,7 +116,7 @@ impl Socket {
         Self::register(Opened::bind(address, options)?)
     }
 
-    /// Gives a socket to the current runtime.
+    /// Registers a socket with the current runtime.
     pub(crate) fn register(opened: Opened) -> Result<Self, EndpointError> {
         let address = opened.local_address;
         let io =
@@ -143,7 +143,7 @@ impl Socket {
         self.io.handle()
     }
 
-    /// Sets what the runtime watches the socket for.
+    /// Sets which events the runtime watches the socket for.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn watch(&mut self, for_what: Watched) -> io::Result<()> {
         let other = self.handle()?.into();
@@ -215,8 +215,8 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram, or several of one size. Returns an error of kind `WouldBlock` if there is
-    /// no room. No error changes how other datagrams are sent.
+    /// Sends one datagram, or several of one size. Returns an error of kind `WouldBlock` if there
+    /// is no room. No error changes how other datagrams are sent.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: self.mapped(transmit.peer),
@@ -237,7 +237,7 @@ impl Socket {
             let sent = message::send(socket, transmit);
             let is_foreign = |error: &io::Error| error.kind() != io::ErrorKind::WouldBlock;
             if self.reports.is_some() && sent.as_ref().is_err_and(is_foreign) {
-                // The error may be a report about another datagram, which is told once.
+                // The error may be a report about another datagram, which is delivered only once.
                 return message::send(socket, transmit);
             }
             sent
@@ -297,7 +297,8 @@ impl Socket {
         self.state.try_send(self.io.reference(), transmit)
     }
 
-    /// Notes that a datagram of a train was sent alone, after the system had refused the train.
+    /// Notes that a datagram of a train was sent on its own, after the system had refused the
+    /// train.
     pub(crate) fn on_taken_apart(&self, peer: SocketAddr) {
         self.offload.on_taken_apart(peer.ip());
     }

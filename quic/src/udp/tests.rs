@@ -37,7 +37,7 @@ async fn send(socket: &Socket, transmit: &Transmit, contents: &[u8]) {
     }
 }
 
-/// Receives `count` datagrams, however the system joins them.
+/// Receives `count` datagrams, however the system coalesces them.
 async fn receive(socket: &Socket, count: usize) -> Vec<(Arrival, Vec<u8>)> {
     let mut buffers = Buffers::new();
     let mut received = Vec::new();
@@ -99,7 +99,7 @@ async fn a_dual_stack_socket_speaks_ipv4_as_ipv4() {
     assert_eq!(receive(&v4, 1).await.remove(0).0.peer, to_dual);
 }
 
-/// Linux has all of 127.0.0.0/8.
+/// Linux accepts all of 127.0.0.0/8.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_answer_leaves_from_the_address_that_was_asked() {
@@ -161,8 +161,8 @@ async fn ecn_codepoints_pass_both_ways() {
     }
 }
 
-/// What the system refuses to send to one peer, or from one address, changes nothing for others: neither
-/// the number of datagrams in a call, nor their marks.
+/// If the system refuses to send to one peer, or from one address, nothing changes for others:
+/// neither the number of datagrams in a call, nor their marks.
 #[tokio::test]
 async fn a_refusal_changes_nothing_for_other_peers() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
@@ -256,8 +256,8 @@ fn a_socket_reaches_its_own_family_and_both_when_it_is_open_to_all() {
     }
 }
 
-/// The system is told never to fragment and to believe no router's word about the size of packets:
-/// an ICMP message can neither shrink them nor stop them (CVE-2024-53259).
+/// The system is told never to fragment and never to believe routers about the size of packets: an
+/// ICMP message can neither shrink nor stop them (CVE-2024-53259).
 ///
 /// Proves: rfc9000 14 no-fragments
 /// Proves: security 8 pmtu-injection-is-ignored

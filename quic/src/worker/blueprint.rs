@@ -15,7 +15,8 @@ use crate::{
     sync::{Mutex, waiters::lock},
 };
 
-/// Everything that the workers of an endpoint are made with, and made with again after a failure.
+/// Everything that the workers of an endpoint are made with, also when they are restarted after a
+/// failure.
 pub(crate) struct Blueprint {
     /// Configuration of accepted connections.
     pub(crate) server: Mutex<Option<Setup>>,
@@ -29,7 +30,7 @@ pub(crate) struct Blueprint {
     pub(crate) address_validation: AddressValidation,
     /// Number of clients that may wait for the application.
     pub(crate) accept_backlog: usize,
-    /// Tokens that were used.
+    /// Tokens that were already used.
     pub(crate) spent: Spent,
     /// Name of the endpoint in metrics and traces.
     pub(crate) name: Option<Arc<str>>,
@@ -74,10 +75,10 @@ impl TokenRecord for Spent {
 }
 
 impl Blueprint {
-    /// Replaces the configuration of connections that are accepted from now on, and tells the workers
-    /// by `tell`, which returns false if one of them has ended. All of this happens under one lock:
-    /// of two changes at the same time, the same one is the last for every worker, also for one that
-    /// is started again meanwhile.
+    /// Replaces the configuration of connections that are accepted from now on, and tells the
+    /// workers with `tell`, which returns false if one of them has ended. All of this happens under
+    /// one lock: of two concurrent changes, the same one is the last for every worker, even for a
+    /// worker that is restarted meanwhile.
     pub(crate) fn set_server(&self, setup: Setup, tell: impl FnOnce(&Setup) -> bool) -> bool {
         let setup = self.watcher.watch(setup);
         let mut server = lock(&self.server);
@@ -93,7 +94,7 @@ impl Blueprint {
         lock(&self.server).is_some()
     }
 
-    /// Makes the core of a worker.
+    /// Creates the core of a worker.
     pub(super) fn endpoint(&self, worker: u8) -> Endpoint {
         let random = Box::new(SystemRandom::new());
         let server = lock(&self.server).clone();

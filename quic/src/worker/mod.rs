@@ -51,15 +51,15 @@ pub(crate) use shared::Shared;
 pub(crate) use shared::mailbox::{Command, Mailbox};
 
 /// Number of times in one turn that applications may run before anything is sent. Their data then
-/// shares datagrams with frames of the protocol: a reply with the acknowledgement and
-/// HANDSHAKE_DONE, a request with the client's Finished.
+/// shares datagrams with protocol frames: a reply with the acknowledgement and HANDSHAKE_DONE, a
+/// request with the client's Finished.
 const ROUNDS: usize = 3;
 
 /// Largest number of timers that are handled in one turn: the idle timeouts of many connections may
-/// come at once.
+/// expire at once.
 const TIMERS: usize = 256;
 
-/// Interval at which the core is told the time of day, because the clocks drift apart.
+/// Interval at which the core is told the time of day again, because the clocks drift apart.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One worker of an endpoint.
@@ -74,7 +74,7 @@ pub(crate) struct Worker {
     endpoint: Endpoint,
     connections: Connections,
     timers: Timers,
-    /// Time now, read at the start of a turn and after applications ran.
+    /// Current time, read at the start of a turn and after applications ran.
     now: Instant,
     queues: Queues,
     wakes: Vec<Waker>,
@@ -90,7 +90,7 @@ pub(crate) struct Worker {
     _working: watch::Receiver<()>,
 }
 
-/// Changes of the whole endpoint that have not reached every connection.
+/// Changes of the whole endpoint that have not yet reached every connection.
 #[derive(Default)]
 struct Walks {
     /// Close of the endpoint.
@@ -105,7 +105,7 @@ impl Walks {
     }
 }
 
-/// Work that is due now and then, whatever the connections do.
+/// Work that is due now and then, independently of the connections.
 #[derive(Default)]
 struct Chores {
     /// Time at which the core last learned the time of day.
@@ -115,16 +115,16 @@ struct Chores {
     unprepared: Option<Arc<dyn Provider>>,
 }
 
-/// Numbers of this worker that others read, and their changes.
+/// Numbers of this worker that others read, as last published.
 #[derive(Default)]
 struct Published {
-    /// Clients with an unfinished handshake that [`Shared`] knows of.
+    /// Clients with an unfinished handshake that [`Shared`] knows about.
     unfinished: usize,
-    /// Connections that ended and are not published.
+    /// Connections that ended but are not yet published.
     ended: usize,
 }
 
-/// State of the endpoint towards the application.
+/// Whether the application still uses the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     /// The endpoint has handles and is open.
@@ -133,7 +133,7 @@ enum Standing {
     Released,
     /// The endpoint was closed, and all its connections with it.
     Closed,
-    /// The same, and nobody waits for the peers any more.
+    /// The same, and no longer waits for the peers.
     Abandoned,
 }
 
@@ -322,7 +322,8 @@ impl Worker {
         }
     }
 
-    /// Prepares for handshakes, one step at a time: datagrams that come meanwhile do not wait for more.
+    /// Prepares for handshakes, one step at a time: datagrams that arrive meanwhile wait for one
+    /// step at most.
     fn prepare(&mut self) {
         if let Some(provider) = self.chores.unprepared.take() {
             provider.prepare();
@@ -347,8 +348,8 @@ impl Worker {
         }
     }
 
-    /// Returns the time of the next timer. While the socket is full, the timers of the endpoint are
-    /// left out: their datagrams wait for the socket, and their time has passed already.
+    /// Returns the time of the next timer. While the socket is full, the endpoint's timers are left
+    /// out: their time has already passed, and their datagrams wait for the socket.
     fn next_timeout(&self) -> Option<Instant> {
         let endpoint = self.endpoint.next_timeout();
         let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);
@@ -385,8 +386,8 @@ impl Worker {
         }
     }
 
-    /// Services every connection that was touched: tells the peer that it was closed, supplies
-    /// connection ids, takes its events.
+    /// Services every connection that was touched: tells the peer that the connection was closed,
+    /// supplies connection ids, takes its events.
     fn service(&mut self) {
         let mut touched = std::mem::take(&mut self.queues.touched);
         for slot in touched.drain(..) {
@@ -461,7 +462,7 @@ impl Worker {
     }
 }
 
-/// Wakes all tasks that wait, even if the worker ends with its runtime.
+/// Wakes all waiting tasks, even if the worker ends with its runtime.
 impl Drop for Worker {
     fn drop(&mut self) {
         let mut wakes = std::mem::take(&mut self.wakes);

@@ -168,8 +168,8 @@ impl Duo {
         }
     }
 
-    /// Returns the error with which `victim` ended the connection, as its peer read it; `None`
-    /// while it goes on.
+    /// Returns the error with which `victim` ended the connection, as its peer read it; `None` if
+    /// it continues.
     pub(crate) fn verdict(&self, victim: Side) -> Option<Verdict> {
         let told = match self.reason(victim.peer())? {
             &ConnectionError::Transport {
@@ -209,7 +209,7 @@ pub(crate) fn verdict_on(from: Side, frames: &[u8]) -> Option<Verdict> {
     duo.verdict(from.peer())
 }
 
-/// Sends raw frames in 1-RTT packets from both ends, and checks that the connections go on.
+/// Sends raw frames in 1-RTT packets from both ends, and checks that the connections continue.
 pub(crate) fn assert_harmless(frames: &[u8]) {
     for from in [Side::Client, Side::Server] {
         let mut duo = Duo::new();

@@ -131,7 +131,7 @@ fn extension_list(hello: &[u8]) -> usize {
     compression + 1 + usize::from(hello[compression])
 }
 
-/// Replaces an extension of a ClientHello, header included, and mends the lengths around it.
+/// Replaces an extension of a ClientHello, including its header, and fixes the lengths around it.
 pub(crate) fn with_extension(hello: &[u8], ty: u16, by: &[u8]) -> Vec<u8> {
     let list = extension_list(hello);
     let mut all = extensions(hello).into_iter();

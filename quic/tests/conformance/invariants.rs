@@ -8,7 +8,7 @@ use crate::duo::server;
 /// A version nobody speaks.
 pub(crate) const UNKNOWN: u32 = 0x5a6a_7a8a;
 
-/// A long header with something behind it, which fills so many bytes.
+/// A long header with data after it that makes up this many bytes.
 pub(crate) fn long(version: u32, dcid: &[u8], scid: &[u8], size: usize) -> Vec<u8> {
     let mut packet = vec![0xc0];
     packet.extend(version.to_be_bytes());

@@ -109,7 +109,7 @@ pub(crate) fn duo(liar: Side, change: impl Fn(&mut Parameters) + Send + Sync + '
     Duo { world }
 }
 
-/// The code that ended the connection for the liar. `None` while it goes on.
+/// The code that ended the connection for the liar. `None` if it continues.
 pub(crate) fn code_for(
     liar: Side,
     change: impl Fn(&mut Parameters) + Send + Sync + 'static,

@@ -3,13 +3,14 @@
 //!
 //! | finding | fix | what the sequence does |
 //! |---|---|---|
-//! | CVE-2024-45396, quicly | h2o/quicly 2a958961 | closes in the first Initial and goes on; uses other paths before the handshake is acknowledged, until their validation fails |
+//! | CVE-2024-45396, quicly | h2o/quicly 2a958961 | closes in the first Initial and continues; uses
+//! other paths before the handshake is acknowledged, until their validation fails |
 //! | CVE-2024-45402, picotls | h2o/picotls 9b88159c | sends key shares from which no secret can be made |
 //! | xquic, packets without number | alibaba/xquic e7ddb84a | makes the server answer with packets that have no packet number |
 //! | xquic, frames before there is state | alibaba/xquic 309e7aac | sends CRYPTO data far ahead, and PATH_CHALLENGEs whose data has no end mark |
 //!
-//! In every case another client's exchange goes on, and the server does not blame itself: no
-//! INTERNAL_ERROR leaves.
+//! In every case another client's exchange continues, and the server does not blame itself: no
+//! INTERNAL_ERROR is sent.
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -10,7 +10,7 @@ use crate::{
     pathtap::{Noted, PathTap, Sighting},
 };
 
-/// An echo over a path that carries so much: what was larger than 1200 bytes.
+/// An echo over a path with this maximum size: returns the datagrams larger than 1200 bytes.
 fn probes(carries: usize, by: Side) -> Vec<Sighting> {
     let (tap, config) = PathTap::new();
     let network = Network::new(1).delay(ms(10)).mtu(carries);

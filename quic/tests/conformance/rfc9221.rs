@@ -52,7 +52,7 @@ fn who_takes_no_datagrams_gets_none() {
     }
 }
 
-/// Sends a datagram as soon as 0-RTT packets can leave, and keeps what came of it.
+/// Sends a datagram as soon as 0-RTT packets can be sent, and stores the result.
 struct Early(Arc<Mutex<Option<bool>>>);
 
 impl App for Early {

@@ -141,7 +141,7 @@ async fn abandon<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     None
 }
 
-/// Abandons a call after so many polls and makes it again, unless it was ready before.
+/// Abandons a call after this many polls and makes it again, unless it was already ready.
 macro_rules! again {
     ($polls:expr, $call:expr) => {
         match abandon($call, $polls).await {
@@ -267,7 +267,7 @@ async fn each_call_can_be_dropped_after_any_poll() {
         let pair = narrow_pair(polls).await;
         each_stream_call(&pair, polls).await;
         each_connection_call(&pair, polls).await;
-        // A migration goes on when its future is dropped; a later one replaces it.
+        // A migration continues when its future is dropped; a later one replaces it.
         let local = ([127, 0, 0, 1], 0).into();
         let moved = again!(polls, pair.client.migrate(local)).unwrap();
         assert_eq!(pair.client.local_address(), moved);

@@ -115,7 +115,7 @@ async fn ids_are_changed_while_streams_go_on() {
     let pair = Pair::new("127.0.0.1:0").await;
     for round in 0..5_u8 {
         assert_eq!(pair.echo(&[round; 1000]).await, [round; 1000]);
-        // An answer may still be under way from the round before.
+        // An answer from the previous round may still be in flight.
         for connection in [&pair.client, &pair.server] {
             soon(async {
                 while !connection.rotate_cids() {

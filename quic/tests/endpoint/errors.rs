@@ -1,4 +1,4 @@
-//! Errors that users see when something cannot work: one line that says how to mend it.
+//! Errors that users see when something cannot work: one line that says how to fix it.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn an_address_of_another_machine_is_named() {
     let message = told(Endpoint::server("192.0.2.1:0", server_config()));
     assert_eq!(
         message,
-        "192.0.2.1:0 is no address of this machine; use one it has, or [::] for all"
+        "192.0.2.1:0 is not an address of this machine; use one it has, or [::] for all"
     );
 }
 

@@ -19,7 +19,7 @@ use crate::endpoint_support::{Pair, client_config, server_config, soon};
 /// Faults of a network.
 #[derive(Clone, Copy)]
 struct Faults {
-    /// One of so many datagrams is lost.
+    /// One in this many datagrams is lost.
     lost: usize,
     /// Copies of each datagram that arrives.
     copies: usize,

@@ -1,4 +1,4 @@
-//! What the peer is told of a handshake that fails at this end: nothing about this machine.
+//! What the peer learns about a handshake that fails at this end: nothing about this machine.
 #![cfg(feature = "rustls")]
 #![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 

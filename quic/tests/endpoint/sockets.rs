@@ -78,7 +78,7 @@ async fn an_endpoint_takes_its_connections_along() {
     let (accepted, connected) = soon(async { tokio::join!(accept, connecting) }).await;
     assert_eq!(accepted.unwrap().peer_address(), now_at);
     assert!(connected.is_ok());
-    // Once nothing is under way on it any more, the system may give the old port to others.
+    // Once nothing is in flight on it, the system may give the old port to others.
     soon(async {
         while std::net::UdpSocket::bind(old).is_err() {
             pair.echo(b"time goes by").await;

@@ -17,7 +17,7 @@ async fn a_writer_goes_on_when_data_is_sent_and_does_not_wait_for_acknowledgemen
     let (_accepted, connection) = soon(async { tokio::join!(accept, connecting) }).await;
     let mut send = connection.unwrap().open_uni().await.unwrap();
     silent.store(true, Ordering::Relaxed);
-    // Twelve times the buffer, and less than the first congestion window leaves beside the last
+    // Twelve times the buffer, and less than what the first congestion window leaves after the last
     // flight of the handshake and an MTU probe, which may never be acknowledged.
     soon(send.write_all(&[0; 6000])).await.unwrap();
 }

@@ -608,7 +608,7 @@ async fn a_client_whose_task_ends_is_refused() {
     .await;
 }
 
-/// Connections are spread, but those that a task beside a worker starts stay with that worker.
+/// Connections are spread, but those that a task next to a worker starts stay with that worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_stays_with_the_worker_of_its_task() {
     let server = builder().bind("127.0.0.1:0").unwrap();

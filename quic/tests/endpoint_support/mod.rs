@@ -92,7 +92,7 @@ impl Pair {
         echoed
     }
 
-    /// Sends a message over a new stream and reads it back, beside others.
+    /// Sends a message over a new stream and reads it back, while others do the same.
     pub async fn echo_beside(&self, message: &[u8]) -> Vec<u8> {
         let serve = async {
             let (mut send, mut recv) = self.server.accept_bidi().await.unwrap().unwrap();

@@ -206,8 +206,8 @@ async fn the_generation_survives_every_kind_of_id() {
     restart_ten_times("long", long).await;
 }
 
-/// A path between a client and a server that lets only so many datagrams of the client through until
-/// it is opened.
+/// A path between a client and a server that passes only this many datagrams of the client until it
+/// is opened.
 async fn gate(server: SocketAddr, datagrams: usize) -> (SocketAddr, Arc<Notify>) {
     let (outside, inside) = (
         UdpSocket::bind("127.0.0.1:0").await.unwrap(),
@@ -312,7 +312,8 @@ async fn a_client_with_a_token_of_the_old_process_goes_to_the_new_one() {
     serving.abort();
 }
 
-/// Returns the error with which a builder cannot take over, and checks that the old process goes on.
+/// Returns the error with which a builder cannot take over, and checks that the old process
+/// continues.
 async fn refused(old: EndpointBuilder, new: EndpointBuilder, name: &str) -> RestartError {
     let folder = Folder::new(name);
     let old = old.bind("127.0.0.1:0").unwrap();
@@ -398,7 +399,7 @@ async fn a_path_without_a_process_and_one_with_another() {
     assert!(matches!(error, EndpointError::ZeroLengthCids), "{error}");
 }
 
-/// However far a successor comes before it gives up, the old process goes on.
+/// However far a successor gets before it gives up, the old process continues.
 #[tokio::test]
 async fn a_successor_that_gives_up_takes_nothing() {
     let folder = Folder::new("gives-up");
@@ -478,7 +479,7 @@ async fn a_successor_that_dies_leaves_the_connections_to_its_predecessors() {
     serving_fourth.abort();
 }
 
-/// An endpoint that also connects goes on with that: on the shared socket, on one of its own, and on
+/// An endpoint that also connects can continue to do so: on the shared socket, on its own, and on
 /// those that its connections moved to.
 #[tokio::test]
 async fn connections_that_the_old_process_started_go_on() {

@@ -204,7 +204,7 @@ async fn a_hello_retry_and_a_classical_group_are_told() {
     }
 }
 
-/// A server that was post-quantum and is not any more: what the client reports, and what it refuses, is
+/// A server that was post-quantum and no longer is: what the client reports, and what it refuses, is
 /// in its log, in both schemas.
 #[tokio::test]
 async fn a_downgrade_is_told() {
@@ -256,7 +256,7 @@ async fn a_downgrade_is_told() {
     }
 }
 
-/// Opens and closes a connection for each of so many clients of one server.
+/// Opens and closes a connection for each of this many clients of one server.
 async fn connect(qlog: &Qlog, clients: usize) {
     for _ in 0..clients {
         let pair = Pair::of(plain_server(), client(qlog)).await;

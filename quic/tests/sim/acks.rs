@@ -14,7 +14,7 @@ use crate::support::{LIMIT, client_with, plain, server_with, transport};
 
 const MIB: usize = 1024 * 1024;
 
-/// Sends so many bytes on one unidirectional stream and waits until they are acknowledged.
+/// Sends this many bytes on one unidirectional stream and waits until they are acknowledged.
 struct Upload {
     to_write: usize,
     id: Option<StreamId>,

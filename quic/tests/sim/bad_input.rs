@@ -158,7 +158,7 @@ fn replayed_datagrams_are_dropped() {
             exchange(plain(1).toward(Side::Client, node), &client, &server);
             let dropped = world.accepted(0).stats().packets_dropped
                 + world.server().stats().datagrams_dropped;
-            // A connection that ends counts nothing any more.
+            // A connection that ends stops counting.
             let noticed = dropped > 0 || place > 2 || wait > RTT;
             assert!(
                 noticed,
@@ -168,7 +168,8 @@ fn replayed_datagrams_are_dropped() {
     }
 }
 
-/// The ledger counts by address: what a spoofed address gets is bounded by what came from it.
+/// The ledger counts by address: the bytes sent to a spoofed address are limited by the bytes that
+/// came from it.
 ///
 /// Proves: rfc9000 8 three-times-what-came
 #[test]

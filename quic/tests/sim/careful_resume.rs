@@ -29,7 +29,7 @@ const MBIT: u64 = 1_000_000;
 /// A round trip of the link's rate.
 const BDP: u64 = 100 * MBIT / 8 * 3 / 10;
 
-/// Sends so many bytes on one stream, as soon as it can.
+/// Sends this many bytes on one stream, as soon as possible.
 struct Send {
     left: usize,
     id: Option<StreamId>,
@@ -163,7 +163,7 @@ impl Scene {
         }
     }
 
-    /// Connects, sends so many bytes, and closes.
+    /// Connects, sends this many bytes, and closes.
     fn transfer(&mut self, bytes: usize) -> Report {
         let (way, index) = (self.way, self.connections);
         self.connections += 1;

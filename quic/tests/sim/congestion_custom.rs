@@ -47,7 +47,7 @@ impl Controller for Fixed {
     }
 }
 
-/// Sends so much there, and back as it comes.
+/// Sends this many bytes, and sends them back as they arrive.
 fn transfer(bytes: usize, (window, rate, burst): (u64, Option<u64>, u64)) -> World {
     let congestion = Congestion::Custom(Arc::new(move |_| {
         Box::new(Fixed {

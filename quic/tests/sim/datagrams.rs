@@ -14,7 +14,8 @@ use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 
 use crate::support::{LIMIT, client_with, server_with, transport};
 
-/// Sends numbered datagrams of one size as fast as they are taken, and a stream's bytes beside them.
+/// Sends numbered datagrams of one size as fast as they are accepted, and a stream's bytes at the
+/// same time.
 struct Sender {
     size: usize,
     count: u64,

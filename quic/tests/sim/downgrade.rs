@@ -1,4 +1,4 @@
-//! The downgrade alarm: a server that was post-quantum and is not any more
+//! The downgrade alarm: a server that was post-quantum and no longer is
 //! (draft-sheffer-tls-pqc-continuity).
 
 use std::{
@@ -350,8 +350,8 @@ fn a_classical_group_behind_0_rtt_data_is_caught() {
     }
 }
 
-/// Sessions of the time before the server was post-quantum are a way around the alarm. They are not
-/// used any more, although the server would resume them.
+/// Sessions from before the server was post-quantum would bypass the alarm. They are no longer
+/// used, although the server would resume them.
 #[test]
 fn sessions_that_began_classically_are_not_resumed_once_the_server_is_remembered() {
     for backend in Backend::ALL {
@@ -561,7 +561,8 @@ fn a_server_is_let_in_again_when_its_pin_is_removed() {
     net.accept(&client, &after);
 }
 
-/// Two connections that overlap: the one that ends later is measured by what the first one showed.
+/// Two connections that overlap: the one that ends later is compared with what the first one
+/// revealed.
 #[test]
 fn a_pin_that_is_set_during_a_handshake_counts() {
     let mut net = Net::new(17);

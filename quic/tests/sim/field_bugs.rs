@@ -195,7 +195,7 @@ fn a_client_hello_in_too_many_pieces_is_refused() {
     assert_eq!(forger.close_codes(&world), [Code::CRYPTO_BUFFER_EXCEEDED.0]);
 }
 
-/// Runs a handshake whose ClientHello is cut anew on its way.
+/// Runs a handshake whose ClientHello is split differently on its way.
 fn recut(cut: impl FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send + 'static) -> World {
     let (client, server) = pair();
     exchange(

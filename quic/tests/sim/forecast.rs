@@ -55,7 +55,7 @@ impl Chain {
         }
     }
 
-    /// The leaf with so many intermediates.
+    /// The leaf with this many intermediates.
     fn identity(&self, intermediates: usize) -> Identity {
         let chain = self.certificates[..=intermediates].to_vec();
         Identity::from_der(chain, self.key.clone_key())

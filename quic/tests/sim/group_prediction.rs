@@ -199,7 +199,7 @@ fn a_server_that_changes_its_policy_asks_once() {
     ] {
         net.change(&server().key_exchange(only(group)));
         let retries: Vec<bool> = (0..4).map(|_| net.visit(&client, "localhost").1).collect();
-        // A post-quantum first share stays beside the classical one.
+        // A post-quantum first share stays next to the classical one.
         let knows = group == G::X25519MLKEM768;
         assert_eq!(
             retries,

@@ -51,7 +51,7 @@ fn both_ends_confirm_the_handshake() {
     assert_eq!(world.client(0).confirmed_at, Some(RTT * 2));
 }
 
-/// The transfer goes on, so acknowledgements of later packets tell that it was lost.
+/// The transfer continues, so acknowledgements of later packets show that it was lost.
 /// Proves: rfc9000 13.3 handshake-done-is-repeated
 #[test]
 fn a_lost_handshake_done_is_sent_again() {

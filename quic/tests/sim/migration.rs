@@ -27,7 +27,7 @@ fn moved(network: Network, during: impl Fn(&mut World)) -> World {
     world
 }
 
-/// Starts to move; the server's spare connection ids may still be under way.
+/// Starts to move; the server's spare connection ids may still be in flight.
 fn migrate(world: &mut World, local: Local) {
     let mut outcome = Err(MigrateError::NoConnectionId);
     for _ in 0..100 {

@@ -25,7 +25,7 @@ pub(crate) fn elsewhere(number: u8) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, number], 40_000))
 }
 
-/// A client that fetches so many bytes, its handshake confirmed.
+/// A client that fetches this many bytes, with its handshake confirmed.
 pub(crate) fn download(network: Network, bytes: usize) -> World {
     let mut world = World::new(network, server_with(transport()));
     // A client that has nothing to say when its address changes cannot be followed.

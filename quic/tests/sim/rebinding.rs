@@ -207,8 +207,8 @@ fn copies_that_come_first_from_elsewhere_redirect_nobody_for_good() {
     }
 }
 
-/// Nothing comes back from the address, so nothing more than three times what came goes there: the
-/// world sees to that. In the end the server remembers where it was.
+/// Nothing comes back from the address, so no more than three times what arrived is sent there: the
+/// world checks that. In the end the server remembers where it was.
 ///
 /// Proves: rfc9000 8 three-times-what-came
 /// Proves: security 8 spoofed-addresses-get-little

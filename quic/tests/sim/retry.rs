@@ -180,7 +180,7 @@ fn an_application_may_ask_for_a_retry() {
             });
             world.run(LIMIT);
             check(&world);
-            // A client that was acknowledged half a ClientHello would not follow it any more.
+            // A client whose partial ClientHello was acknowledged would no longer follow it.
             let expected = u64::from(place > 1);
             let stats = world.server().stats();
             assert!(stats.retries_sent >= expected, "{place}");

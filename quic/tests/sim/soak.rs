@@ -75,8 +75,8 @@ fn half_an_hour_of_changes_stalls_nothing_and_leaks_nothing() {
             assert_eq!(report.bytes_in_flight, 0, "{name}");
             assert!(report.delivered > 20_000_000, "{name}: {report:?}");
             assert!(report.delivered + report.repeated <= report.sent, "{name}");
-            // Nothing under way, nothing to send again; a last word and the ranges since the last
-            // acknowledgement of an acknowledgement.
+            // Nothing in flight, nothing to send again; only a last message and the ranges since
+            // the last acknowledgement of an acknowledgement.
             assert!(report.held < 70, "{name}: {report:?}");
         }
     }

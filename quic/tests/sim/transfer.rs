@@ -18,7 +18,7 @@ use crate::support::{
 
 const MIB: usize = 1024 * 1024;
 
-/// Sends so many bytes on so many streams there and back.
+/// Sends this many bytes on this many streams in both directions.
 fn transfer(network: Network, streams: usize, bytes: usize) -> World {
     let (client, server) = pair();
     let mut world = world(network, &client, &server, Ask::streams(streams, bytes));
@@ -232,7 +232,7 @@ impl App for OneWay {
     }
 }
 
-/// Reads one unidirectional stream and says what came.
+/// Reads one unidirectional stream and returns its data.
 struct Listen {
     seen: Seen,
 }

@@ -332,7 +332,7 @@ fn a_server_ignores_version_negotiation() {
     check(&world);
 }
 
-/// Somebody on the way who seals the Initial packets of an end anew, in another version.
+/// An attacker on the path who reseals the Initial packets of an end in another version.
 struct Reseal {
     writer: Side,
     version: Version,
@@ -466,7 +466,7 @@ fn version_information_cannot_be_stripped() {
     assert_eq!(reason, Some(&ConnectionError::HandshakeTimedOut));
 }
 
-/// A setup that goes on with what another one's provider remembers.
+/// A setup that continues with the memory of another setup's provider.
 fn again(setup: &Setup, transport: TransportConfig) -> Setup {
     Setup {
         provider: setup.provider.clone(),

@@ -185,7 +185,7 @@ fn early(client: u32, len: usize) -> Vec<u8> {
     packet
 }
 
-/// Sends 0-RTT packets: of so many clients, so many each, of this size.
+/// Sends 0-RTT packets: this many for each of this many clients, of this size.
 fn fill_early(endpoint: &mut Endpoint, (clients, packets, len): (u32, u32, usize)) {
     let now = now();
     for client in 0..clients {

@@ -1,4 +1,4 @@
-//! Problems of a configuration, collected one after the other.
+//! Problems of a configuration, collected one after another.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// Notes an error, unless the same one was noted before. Returns the value otherwise.
+    /// Notes an error, unless the same one was noted before. Otherwise returns the value.
     pub(crate) fn note<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -27,7 +27,8 @@ impl Problems {
         }
     }
 
-    /// Notes each identity that `load` refuses. The text gives its position where there are several.
+    /// Notes each identity that `load` refuses. With several identities, the text gives the
+    /// position.
     #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
     pub(crate) fn note_identities<T>(
         &mut self,
@@ -47,7 +48,7 @@ impl Problems {
         }
     }
 
-    /// Notes each certificate of ours that is not valid at a time.
+    /// Notes each certificate of this end that is not valid at a time.
     pub(crate) fn note_validity(&mut self, identities: &[Identity], now: SystemTime) {
         for (certificate, identity) in identities.iter().enumerate() {
             let leaf = identity.certificates().first();
@@ -56,7 +57,7 @@ impl Problems {
                     certificate,
                     problem,
                 }),
-                // Noted already.
+                // Already noted.
                 None if self.unusable.contains(&certificate) => None,
                 None => Some(ConfigError::Identity(format!(
                     "certificate {certificate} has no readable time of validity; have it reissued"
@@ -70,7 +71,7 @@ impl Problems {
         self.errors.is_empty()
     }
 
-    /// Returns the first problem, if there are any.
+    /// Returns the first problem, if there is one.
     #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
     pub(crate) fn into_first(self) -> Option<ConfigError> {
         self.errors.into_iter().next()

@@ -1,10 +1,10 @@
-//! Lists of both ends in the reason of a refusal.
+//! Lists of both ends' values in the reason for a refusal.
 
-/// Bytes of a reason that reach the peer: hybriq's transport cuts longer ones.
+/// Largest number of bytes of a reason that reach the peer: hybriq's transport cuts longer ones.
 const TOLD: usize = 256;
 
-/// Returns a reason with the lists of the server and of the client behind its second and third words. Long lists
-/// are cut at a name, so that the peer, too, hears both and what to do.
+/// Returns a reason with the lists of the server and of the client after its second and third
+/// words. Long lists are cut at a name, so that the peer also reads both lists and what to do.
 pub(super) fn with_lists(
     words: [&str; 4],
     server: impl Iterator<Item = String>,
@@ -22,7 +22,7 @@ pub(super) fn with_lists(
     format!("{what}{before_server}{server}{before_client}{client}{remedy}")
 }
 
-/// Returns as many names as could be told. A peer sends as many as it likes.
+/// Returns as many names as could be shown. A peer sends as many as it likes.
 fn names(list: impl Iterator<Item = String>) -> Vec<String> {
     list.take(TOLD).collect()
 }
@@ -34,7 +34,7 @@ fn joined(names: &[String]) -> String {
     }
 }
 
-/// Returns the first names, in so many bytes.
+/// Returns the names that fit into this many bytes.
 fn cut(names: &[String], room: usize) -> String {
     let all = joined(names);
     if all.len() <= room {
@@ -71,7 +71,7 @@ mod tests {
             told(&["h3", "hq"], &[]),
             "nothing in common: the server has h3, hq, the client none; do this"
         );
-        // One list may have the room that the other leaves.
+        // One list may use the room that the other leaves.
         let long = ["x".repeat(40), "y".repeat(40), "z".repeat(40)];
         let long: Vec<&str> = long.iter().map(String::as_str).collect();
         assert!(told(&long, &["h3"]).contains(&long.join(", ")));

@@ -21,7 +21,7 @@ use self::lists::with_lists;
 pub(crate) use signatures::{NO_COMMON_SCHEME, scheme_name, verifies_any};
 pub(crate) use signatures::{check_signatures, schemes_of};
 
-/// Values by the server name that clients ask for, and one for all others.
+/// Values by the server name that clients ask for, with one for all other names.
 pub(crate) struct ByServerName<T> {
     default: T,
     names: HashMap<String, T>,
@@ -70,8 +70,8 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
             "the client does not speak TLS 1.3",
         ));
     }
-    // RFC 8446 §9.2 and RFC 9001 §8.2. Without a certificate of ours there is nothing to sign, but a
-    // ticket may be refused, so the schemes are required with one as well.
+    // RFC 8446 §9.2 and RFC 9001 §8.2. A client that resumes may need no signature of ours, but its
+    // ticket may be refused, so the schemes are required with a ticket as well.
     let missing = if hello.transport_params().is_none() {
         Some("quic_transport_parameters")
     } else if hello.signature_schemes().is_empty() {
@@ -88,8 +88,8 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
         ));
     }
     check_shares(hello)?;
-    // A client that offers protocols to a server without any is a mismatch as well, which is how
-    // rustls reads RFC 9001 §8.1.
+    // A client that offers protocols to a server without any is a mismatch as well; rustls reads
+    // RFC 9001 §8.1 the same way.
     let offered = hello.alpn().next().is_some();
     let common = hello
         .alpn()
@@ -127,8 +127,8 @@ fn check_shares(hello: &ClientHello) -> Result<(), Error> {
 /// Words before the suites of a server that has none in common with its client.
 pub(crate) const NO_COMMON_SUITE: &str = "no cipher suite in common";
 
-/// Refuses a client without a cipher suite of ours, whose IANA numbers these are. The alert says if it is
-/// a profile that asks for more than the client has.
+/// Refuses a client without any of our cipher suites, given by their IANA numbers. The alert shows
+/// whether a profile asks for more than the client has.
 pub(crate) fn check_suites(
     hello: &ClientHello,
     ours: impl Iterator<Item = u16> + Clone,
@@ -154,7 +154,7 @@ pub(crate) fn check_suites(
     ))
 }
 
-/// Returns true for a number that stands for nothing (RFC 8701).
+/// Returns true for a number without meaning (RFC 8701).
 const fn is_grease(number: u16) -> bool {
     number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
 }
@@ -167,7 +167,7 @@ fn suite_name(number: u16) -> String {
     }
 }
 
-/// Says what both ends speak if they have no application protocol in common.
+/// Describes the protocols of two ends that have no application protocol in common.
 fn no_protocol(ours: &[Vec<u8>], hello: &ClientHello) -> String {
     let words = [
         "no application protocol in common",
@@ -179,16 +179,16 @@ fn no_protocol(ours: &[Vec<u8>], hello: &ClientHello) -> String {
     with_lists(words, ours, hello.alpn().map(protocol))
 }
 
-/// Returns the name of a protocol, with what cannot be printed escaped.
+/// Returns the name of a protocol, with unprintable bytes escaped.
 fn protocol(name: &[u8]) -> String {
     name.get(..32).unwrap_or(name).escape_ascii().to_string()
 }
 
-/// Chooses the group of the handshake among `ours`, which stand in order of preference.
+/// Chooses the group of the handshake from `ours`, which is in order of preference.
 ///
-/// If the first mutual group is post-quantum, so is the choice. Among groups of that kind one with a
-/// key share wins, because asking for another costs a round trip; without any, a HelloRetryRequest
-/// asks for the first.
+/// If the first mutual group is post-quantum, so is the choice. Among post-quantum groups one with
+/// a key share wins, because asking for another share costs a round trip; without any share, a
+/// HelloRetryRequest asks for the first group.
 pub(crate) fn choose_group(ours: &[Group], hello: &ClientHello) -> Result<Group, Error> {
     let mut mutual = ours
         .iter()

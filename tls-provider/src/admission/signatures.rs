@@ -3,8 +3,9 @@
 use super::{is_grease, lists::with_lists};
 use crate::{Alert, CertificateAlgorithms, ClientHello, Error, Identity, SignatureScheme};
 
-/// Returns the schemes by which these identities sign, in their order; `None` if those of one are not known.
-/// `of_signer` gives those of a key that is elsewhere, if it is not the certificate that tells them.
+/// Returns the schemes with which these identities sign, in their order; `None` if those of any
+/// identity are unknown. `of_signer` supplies the schemes of an external key if the certificate
+/// does not determine them.
 pub(crate) fn schemes_of(
     identities: &[Identity],
     of_signer: impl Fn(&Identity) -> Option<Vec<SignatureScheme>>,
@@ -37,8 +38,8 @@ pub(crate) fn verifies_any(hello: &ClientHello, ours: &[SignatureScheme]) -> boo
 /// Words before the schemes of a server that has none in common with its client.
 pub(crate) const NO_COMMON_SCHEME: &str = "no signature scheme in common";
 
-/// Refuses a client that verifies no signature of ours, where we know them. Its ticket may make one
-/// unnecessary.
+/// Refuses a client that verifies none of our signatures, if our schemes are known. Its ticket may
+/// make a signature unnecessary.
 pub(crate) fn check_signatures(
     hello: &ClientHello,
     ours: Option<&[SignatureScheme]>,
@@ -59,7 +60,7 @@ pub(crate) fn check_signatures(
     Err(Error::told(Alert::HANDSHAKE_FAILURE, detail))
 }
 
-/// Returns true for a scheme that signs certificates but no handshake of TLS 1.3 (RFC 8446 §4.2.3).
+/// Returns true for a scheme that signs certificates but no TLS 1.3 handshakes (RFC 8446 §4.2.3).
 const fn is_legacy(scheme: u16) -> bool {
     matches!(scheme, 0x0201..=0x0203 | 0x0301..=0x0303 | 0x0401 | 0x0501 | 0x0601)
 }

@@ -19,7 +19,7 @@ fn a_share_of_the_preferred_kind_wins() {
         (&[P256, X25519], &[P256], P256),
         (&[P256, X25519], &[], X25519),
         (&[Group(0x6a6a), X25519], &[Group(0x6a6a)], X25519),
-        // A configuration may not repeat a group, a peer may.
+        // A configuration may not repeat a group, but a peer may.
         (&[X25519, X25519, HYBRID, HYBRID], &[X25519], HYBRID),
     ] {
         let found = choose_group(&ours, &hello(peer, shares)).expect("a common group");

@@ -10,7 +10,8 @@ use crate::{CertificateDer, ConfigError, PrivateKeyDer, Signer};
 
 /// A certificate chain, the owner's certificate first, and its private key.
 ///
-/// A clone shares both. The key is wiped when the last clone goes, and `Debug` never shows it.
+/// A clone shares both. The key is wiped when the last clone is dropped, and `Debug` never shows
+/// it.
 #[derive(Clone)]
 pub struct Identity(Arc<Inner>);
 
@@ -35,8 +36,8 @@ impl Drop for Key {
 
 impl Identity {
     /// Reads a PEM file with the certificate chain and one with the private key (PKCS #8, PKCS #1
-    /// or SEC1). Both may be the same file. A key of ML-DSA may be its seed, its expanded form or both
-    /// (RFC 9881 §6).
+    /// or SEC1). Both may be the same file. An ML-DSA key may be given as its seed, its expanded
+    /// form or both (RFC 9881 §6).
     ///
     /// # Errors
     /// [`ConfigError::Read`] and [`ConfigError::Pem`] name the file.
@@ -81,9 +82,9 @@ impl Identity {
         Self(Arc::new(Inner { chain, key }))
     }
 
-    /// Takes a certificate chain and a key that this process does not hold.
+    /// Takes a certificate chain and a key that is outside this process.
     ///
-    /// s2n-tls gives signers only a digest, and refuses those that do not sign digests.
+    /// s2n-tls passes signers only a digest, and refuses signers that do not sign digests.
     pub fn from_signer(chain: Vec<CertificateDer<'static>>, signer: impl Signer + 'static) -> Self {
         let key = Arc::new(Key::Signer(Arc::new(signer)));
         Self(Arc::new(Inner { chain, key }))
@@ -94,7 +95,7 @@ impl Identity {
         &self.0.chain
     }
 
-    /// Returns the owner's certificate alone, with the same key.
+    /// Returns the owner's certificate without its intermediates, with the same key.
     #[cfg(all(unix, feature = "s2n-tls"))]
     pub(crate) fn without_intermediates(&self) -> Self {
         Self(Arc::new(Inner {

@@ -12,7 +12,8 @@ use zeroize::Zeroizing;
 
 use crate::ConfigError;
 
-/// A log of session secrets, which decrypts a packet capture (NSS key log format, RFC 9850).
+/// A log of session secrets, with which a packet capture can be decrypted (NSS key log format, RFC
+/// 9850).
 ///
 /// # Security
 /// Whoever reads the log can read the connections.
@@ -21,7 +22,7 @@ pub enum KeyLog {
     /// No log.
     #[default]
     Off,
-    /// The file that `SSLKEYLOGFILE` names when the provider is built, if it names one.
+    /// The file that `SSLKEYLOGFILE` names when the provider is built, if it is set.
     Environment,
     /// This file, to which lines are appended.
     File(PathBuf),

@@ -38,7 +38,7 @@ pub(crate) const DEFAULT_SUITES: [Suite; 3] = [
     Suite::ChaCha20Poly1305Sha256,
 ];
 
-/// Value of the application that has no `Debug`.
+/// A value supplied by the application that has no `Debug`.
 pub(crate) struct Opaque<T: ?Sized>(pub(crate) Arc<T>);
 
 impl<T: ?Sized> Clone for Opaque<T> {
@@ -53,11 +53,11 @@ impl<T: ?Sized> fmt::Debug for Opaque<T> {
     }
 }
 
-/// A function that changes a configuration of rustls.
+/// A function that changes a rustls configuration.
 #[cfg(feature = "rustls")]
 pub(crate) type Change<T> = Opaque<dyn Fn(&mut T) + Send + Sync>;
 
-/// Client certificates that a server asks for.
+/// Which client certificates a server asks for.
 #[derive(Clone, Debug, Default)]
 pub enum ClientAuth {
     /// The server does not ask.
@@ -89,7 +89,7 @@ pub struct ClientOptions {
 }
 
 impl ClientOptions {
-    /// Makes options with post-quantum groups first, the system's roots, no ALPN, and session
+    /// Creates options with post-quantum groups first, the system's roots, no ALPN, and session
     /// resumption.
     pub fn new() -> Self {
         Self::default()
@@ -97,14 +97,14 @@ impl ClientOptions {
 
     /// Sets the application protocols to offer, first choice first.
     ///
-    /// A server that takes none of them is refused with `no_application_protocol` (RFC 9001 §8.1).
+    /// A server that supports none of them is refused with `no_application_protocol` (RFC 9001 §8.1).
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.alpn = protocol_list(protocols);
         self
     }
 
-    /// Sets the servers that are trusted. Default: [`Trust::system`].
+    /// Sets which servers are trusted. Default: [`Trust::system`].
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
@@ -161,24 +161,26 @@ impl ClientOptions {
         self
     }
 
-    /// Makes up to this many key pairs ahead of time for the first group, 1 to 64, when the transport has
-    /// nothing else to do. Default: 0, none. s2n-tls makes its own and refuses this.
+    /// Makes up to this many key pairs ahead of time for the first group, 1 to 64, while the
+    /// transport is idle. Default: 0, none. s2n-tls makes its own key pairs and refuses this
+    /// option.
     ///
-    /// A pair is used for one ClientHello, by the process that made it, and not after ten minutes.
+    /// A pair is used for one ClientHello, by the process that made it, within ten minutes.
     ///
     /// # Security
-    /// The private keys lie in memory until they are used; they are wiped when they are dropped. A copy of
-    /// the whole machine, such as a snapshot that is started twice, uses the same pairs: leave this out there.
+    /// The private keys stay in memory until they are used; they are wiped when they are dropped. A
+    /// copy of the whole machine, such as a snapshot that is started twice, uses the same pairs: do
+    /// not use this option there.
     #[must_use]
     pub fn key_shares_ahead(mut self, pairs: usize) -> Self {
         self.key_shares_ahead = pairs;
         self
     }
 
-    /// Keeps sessions in this store. Default: in memory, for 256 servers.
+    /// Stores sessions in this store. Default: in memory, for 256 servers.
     ///
-    /// rustls 0.23 has no way to turn a session into bytes and refuses a store; its sessions live
-    /// as long as the provider. s2n-tls uses a session until it expires or a newer one comes.
+    /// rustls 0.23 cannot turn a session into bytes and refuses a store; its sessions live as long
+    /// as the provider. s2n-tls uses a session until it expires or a newer one arrives.
     #[must_use]
     pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.session_store = Some(Opaque(store));
@@ -199,7 +201,8 @@ impl ClientOptions {
         self
     }
 
-    /// Changes the configuration of rustls that results from these options. s2n-tls refuses this.
+    /// Changes the rustls configuration that results from these options. s2n-tls refuses this
+    /// option.
     ///
     /// The function runs last, when the provider is built. Afterwards the provider sets again what
     /// the other options promise: application protocols, key log, session store, 0-RTT and the
@@ -244,7 +247,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Makes options with post-quantum groups first, session tickets, no ALPN, and no client
+    /// Creates options with post-quantum groups first, session tickets, no ALPN, and no client
     /// certificates.
     pub fn new(identity: Identity) -> Self {
         Self {
@@ -270,7 +273,7 @@ impl ServerOptions {
     /// Checks that every certificate of every chain is post-quantum: its key and its signature.
     ///
     /// # Errors
-    /// Names the first certificate that is not.
+    /// The error names the first certificate that is not.
     #[doc(hidden)]
     pub fn check_post_quantum(&self) -> Result<(), ConfigError> {
         for (at, identity) in self.identities.iter().enumerate() {
@@ -292,7 +295,7 @@ impl ServerOptions {
 
     /// Adds a certificate.
     ///
-    /// The certificate that has the client's server name is used, or the first one if none has it.
+    /// A certificate that matches the client's server name is used; if none matches, the first one.
     #[must_use]
     pub fn add_identity(mut self, identity: Identity) -> Self {
         self.identities.push(identity);
@@ -348,10 +351,10 @@ impl ServerOptions {
     /// Accepts or refuses 0-RTT data. Default: [`EarlyDataPolicy::Off`]. s2n-tls has no 0-RTT in
     /// QUIC and refuses [`EarlyDataPolicy::On`].
     ///
-    /// With 0-RTT, rustls keeps the session behind each ticket until the ticket is first used,
-    /// which stops replays. At most 16,384 are kept, 400 bytes each (16 MiB with long client
-    /// certificates); a new one replaces the oldest, whose client does a full handshake. Another
-    /// process knows none of them.
+    /// With 0-RTT, rustls keeps the session of each ticket until the ticket is first used, which
+    /// prevents replays. It keeps at most 16,384 sessions of 400 bytes each (16 MiB with long
+    /// client certificates); a new one replaces the oldest, whose client then does a full
+    /// handshake. Other processes do not know these sessions.
     #[must_use]
     pub fn early_data(mut self, early_data: EarlyDataPolicy) -> Self {
         self.early_data = early_data;
@@ -401,12 +404,12 @@ impl ServerOptions {
         self
     }
 
-    /// Changes the configurations of rustls that result from these options, one for each group.
-    /// s2n-tls refuses this.
+    /// Changes the rustls configurations that result from these options, one for each group.
+    /// s2n-tls refuses this option.
     ///
     /// The function runs last, when the provider is built. Afterwards the provider sets again what
     /// the other options promise: application protocols, key log, tickets and 0-RTT. If the
-    /// function sets a resolver of certificates, [`Negotiated::signature_scheme`] is `None`.
+    /// function sets a certificate resolver, [`Negotiated::signature_scheme`] is `None`.
     ///
     /// # Security
     /// Nothing checks the rest: the function can accept groups that the policy excludes.

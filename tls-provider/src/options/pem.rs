@@ -14,7 +14,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     })
 }
 
-/// Reads every certificate of a PEM text, at least one.
+/// Reads all certificates of a PEM text, at least one.
 pub(super) fn certificates(
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, rustls_pki_types::pem::Error> {
@@ -25,7 +25,7 @@ pub(super) fn certificates(
     Ok(certificates)
 }
 
-/// Makes the error for a file without certificates.
+/// Creates the error for a file without certificates.
 pub(super) fn no_certificate(path: &Path) -> ConfigError {
     ConfigError::Pem {
         path: path.to_owned(),

@@ -15,7 +15,7 @@ use rustls_pki_types::pem::PemObject;
 use super::pem::{certificates, no_certificate, read};
 use crate::{CertificateDer, ConfigError, Verifier};
 
-/// Decision about which peers' certificates are accepted.
+/// Policy that decides which peers' certificates are accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     kind: Kind,
@@ -32,17 +32,17 @@ enum Kind {
     Anyone,
 }
 
-/// Built-in check that a provider makes.
+/// Built-in check by the provider.
 pub(crate) enum Anchors {
     Roots(Arc<[CertificateDer<'static>]>),
-    /// Neither chain nor name is checked; the handshake signature is.
+    /// Neither the chain nor the name is checked; the handshake signature is.
     Anyone,
 }
 
 /// The application's check.
 #[derive(Clone)]
 pub(crate) struct Custom {
-    /// Unique number of the verifier in this process, which an address would not be.
+    /// Unique number of the verifier in this process; an address would not be unique.
     #[cfg_attr(
         not(feature = "rustls"),
         expect(dead_code, reason = "s2n-tls resumes none")
@@ -87,7 +87,7 @@ impl Trust {
     /// Trusts the certificates of a PEM text and no others.
     ///
     /// # Errors
-    /// [`ConfigError::Roots`] where it holds none.
+    /// [`ConfigError::Roots`] if it contains no certificate.
     pub fn roots_pem(pem: &[u8]) -> Result<Self, ConfigError> {
         let roots = certificates(pem).map_err(|error| {
             ConfigError::Roots(format!(
@@ -102,28 +102,28 @@ impl Trust {
         Kind::Roots(roots.into_iter().collect()).into()
     }
 
-    /// **Dangerous.** Trusts whatever certificate the peer shows, for whatever name.
+    /// **Dangerous.** Trusts any certificate that the peer presents, for any name.
     ///
     /// For tests and measurements only. The peer still proves that it holds the key of the
-    /// certificate it shows.
+    /// certificate it presents.
     ///
     /// # Security
-    /// Anybody on the path can play the peer and read everything.
+    /// Anybody on the path can impersonate the peer and read everything.
     pub fn dangerously_accept_any_certificate() -> Self {
         Kind::Anyone.into()
     }
 
-    /// Replaces the built-in check of chain and name by a verifier.
+    /// Replaces the built-in check of chain and name with a verifier.
     ///
-    /// s2n-tls keeps no certificates that it does not check, and refuses this.
+    /// s2n-tls does not keep certificates that it has not checked, and refuses this option.
     ///
     /// # Security
-    /// Nothing else checks the chain, the name or the time of validity.
+    /// Nothing else checks the chain, the name or the validity period.
     pub fn verifier(verifier: impl Verifier + 'static) -> Self {
         Self::from(Kind::Anyone).also(verifier)
     }
 
-    /// Adds a verifier that runs after the built-in check, in place of an earlier one.
+    /// Adds a verifier that runs after the built-in check. It replaces an earlier one.
     #[must_use]
     pub fn also(mut self, verifier: impl Verifier + 'static) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -134,12 +134,12 @@ impl Trust {
         self
     }
 
-    /// Adds intermediate certificates that peers may leave out of their chains, as
-    /// [`ServerOptions::leave_out_intermediates`] makes them. They are not trusted by themselves: a
-    /// chain still has to lead to a root.
+    /// Adds intermediate certificates that peers may leave out of their chains, as with
+    /// [`ServerOptions::leave_out_intermediates`]. They are not trusted by themselves: a chain must
+    /// still lead to a root.
     ///
-    /// Verifiers and profiles see the chain with those that it lacked. s2n-tls has no place for them
-    /// and refuses this.
+    /// Verifiers and profiles see the chain completed with these certificates. s2n-tls does not
+    /// support this and refuses the option.
     ///
     /// [`ServerOptions::leave_out_intermediates`]: crate::ServerOptions::leave_out_intermediates
     #[must_use]
@@ -165,10 +165,10 @@ impl Trust {
 
     /// Adds certificate revocation lists (RFC 5280 §5), in DER.
     ///
-    /// With any, every certificate of a chain but its root must be covered by a list that has not
-    /// expired; a peer whose status is unknown is refused. A resumed session is not checked again:
-    /// build a new provider with the new lists to end the sessions of a server, or issue no
-    /// tickets. s2n-tls has no lists and refuses them.
+    /// If there are any lists, every certificate of a chain except its root must be covered by a
+    /// list that has not expired; a peer whose status is unknown is refused. A resumed session is
+    /// not checked again: to end a server's sessions, build a new provider with the new lists, or
+    /// issue no tickets. s2n-tls does not support revocation lists and refuses them.
     #[must_use]
     pub fn revocation_lists(
         mut self,
@@ -198,7 +198,7 @@ impl Trust {
         Ok(self.revocation_lists(lists))
     }
 
-    /// Replaces the application's check by one with this number.
+    /// Replaces the application's check with one of this number.
     pub(crate) fn checked_by(mut self, id: u64, verifier: Arc<dyn Verifier>) -> Self {
         self.custom = Some(Custom { id, verifier });
         self

@@ -1,4 +1,4 @@
-//! The seam for the application's own certificate checks.
+//! The interface for the application's own certificate checks.
 
 use crate::{CertificateDer, Error, Side};
 
@@ -6,14 +6,14 @@ use crate::{CertificateDer, Error, Side};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PeerChain<'a> {
-    /// Owner of the certificates: [`Side::Server`] where a client verifies.
+    /// Owner of the certificates: [`Side::Server`] if a client verifies.
     pub owner: Side,
-    /// Certificate of the peer, then its issuers. rustls gives the chain as the peer sent it,
+    /// Certificate of the peer, then its issuers. rustls passes the chain as the peer sent it,
     /// s2n-tls the chain it verified, root included. Never empty.
     pub certificates: &'a [CertificateDer<'a>],
-    /// Name or address that the client connects to. `None` where a server verifies.
+    /// Name or address that the client connects to. `None` if a server verifies.
     pub server_name: Option<&'a str>,
-    /// Stapled OCSP response, unverified. Empty where there is none; s2n-tls gives none.
+    /// Stapled OCSP response, unverified. Empty if there is none; s2n-tls provides none.
     pub ocsp_response: &'a [u8],
 }
 
@@ -50,8 +50,8 @@ pub trait Verifier: Send + Sync {
     /// [`Session::drive`]: crate::Session::drive
     ///
     /// # Errors
-    /// The peer is not acceptable. It receives the alert, and the detail only of an error that was made by
-    /// [`Error::told`].
+    /// The peer is not acceptable. It receives the alert; it receives the detail only if the error
+    /// was created with [`Error::told`].
     fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error>;
 }
 

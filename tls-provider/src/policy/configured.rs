@@ -1,4 +1,4 @@
-//! Profiles in the files of an application: their names.
+//! Profile names in an application's configuration files.
 
 use std::fmt;
 

@@ -8,8 +8,8 @@ use crate::{CertificateAlgorithms, Group, KeyAlgorithm, SignatureAlgorithm, Suit
 /// Rules of an authority for TLS: key-exchange groups, cipher suites, certificates and 0-RTT.
 ///
 /// A profile only ever narrows a configuration. Options that it forbids are a
-/// [`ConfigError::Profile`](crate::ConfigError::Profile) when the provider is built, and peers that do not keep to it are refused
-/// in the handshake.
+/// [`ConfigError::Profile`](crate::ConfigError::Profile) when the provider is built, and peers that
+/// do not comply with it are refused in the handshake.
 ///
 /// | profile | groups | suites | certificates | 0-RTT |
 /// |---|---|---|---|---|
@@ -20,10 +20,10 @@ use crate::{CertificateAlgorithms, Group, KeyAlgorithm, SignatureAlgorithm, Suit
 /// | `asd` | MLKEM1024 | AES-256 | ML-DSA-65, ML-DSA-87 | no |
 /// | `fips140` | hybrids and ML-KEM, P-256, P-384 | AES-128, AES-256 | RSA from 2,048 bits, ECDSA, ML-DSA | as configured |
 ///
-/// With the feature `serde` a file can have the name of a profile.
+/// With the feature `serde`, a configuration file can contain the name of a profile.
 ///
 /// [`Profile::source`] names the rules that each one follows. The rules of the authorities cover more
-/// than TLS: a profile does not make a system compliant by itself.
+/// than TLS: a profile alone does not make a system compliant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Profile {
@@ -48,7 +48,7 @@ struct Rules {
     groups: &'static [Group],
     suites: &'static [Suite],
     keys: &'static [KeyAlgorithm],
-    /// Fewest bits of an RSA modulus; 0 forbids RSA.
+    /// Smallest RSA modulus in bits; 0 forbids RSA.
     rsa_bits: u32,
     signatures: &'static [SignatureAlgorithm],
     early_data: bool,
@@ -209,7 +209,7 @@ impl Profile {
         }
     }
 
-    /// Returns the name, as [`FromStr`] reads it.
+    /// Returns the name, in the form that [`FromStr`] reads.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -221,7 +221,7 @@ impl Profile {
         }
     }
 
-    /// Returns the document whose rules these are.
+    /// Returns the document that defines these rules.
     pub const fn source(self) -> &'static str {
         self.rules().source
     }
@@ -242,7 +242,7 @@ impl Profile {
     /// Returns true if a FIPS module may do a handshake with this group and this cipher suite.
     #[cfg(all(unix, feature = "s2n-tls"))]
     pub(crate) fn is_approved(group: Group, suite: Suite) -> bool {
-        // Approved, and in no profile only because rustls lacks it.
+        // Approved, but in no profile, only because rustls lacks it.
         let by_curve = group == Group::SECP521R1;
         (by_curve || FIPS140.groups.contains(&group)) && FIPS140.suites.contains(&suite)
     }
@@ -252,7 +252,7 @@ impl Profile {
         self.rules().early_data
     }
 
-    /// Returns true if a certificate with these algorithms may stand in a chain.
+    /// Returns true if a certificate with these algorithms may be part of a chain.
     pub fn allows_certificate(self, algorithms: &CertificateAlgorithms) -> bool {
         let rules = self.rules();
         let key = match algorithms.key {
@@ -262,7 +262,7 @@ impl Profile {
         self == Self::Default || (key && rules.signatures.contains(&algorithms.signature))
     }
 
-    /// Says what is wrong with a chain, if anything is.
+    /// Describes what is wrong with a chain, if anything is.
     pub(crate) fn problem_of_chain<'c>(
         self,
         chain: impl IntoIterator<Item = &'c [u8]>,
@@ -292,8 +292,8 @@ impl Profile {
     }
 }
 
-/// Returns the size of the key that signed a certificate by RSA. It tells the size of a root's key,
-/// which a peer does not send.
+/// Returns the size of the RSA key that signed a certificate. It reveals the size of the root's
+/// key, which a peer does not send.
 fn rsa_signature_bits(certificate: &[u8], found: Option<&CertificateAlgorithms>) -> Option<u32> {
     use SignatureAlgorithm::{RsaPss, RsaSha256, RsaSha384, RsaSha512};
     match found?.signature {
@@ -319,7 +319,7 @@ impl FromStr for Profile {
     }
 }
 
-/// A name that belongs to no [`Profile`].
+/// A name that is not that of a [`Profile`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no profile `{0}`; use default, cnsa2, bsi, anssi, asd or fips140")]
 pub struct UnknownProfile(String);

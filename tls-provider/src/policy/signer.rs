@@ -1,10 +1,10 @@
-//! The seam for private keys that this process does not hold.
+//! The interface for private keys outside this process.
 
 use crate::SignatureScheme;
 
 /// A private key in a hardware module, in an agent or at a remote service.
 ///
-/// Make an [`Identity`] of it with [`Identity::from_signer`].
+/// [`Identity::from_signer`] turns it into an [`Identity`].
 ///
 /// # Examples
 /// ```
@@ -54,12 +54,12 @@ pub trait Signer: Send + Sync {
 
     /// Signs a message with one of [`schemes`](Self::schemes).
     ///
-    /// The message is not hashed. The signature has the form that TLS 1.3 gives it (RFC 8446
+    /// The message is not hashed. The signature has the form that TLS 1.3 requires (RFC 8446
     /// §4.2.3): DER for ECDSA.
     ///
-    /// The call blocks [`Session::drive`] and with it every connection that runs on the thread: a
-    /// key that takes 20 ms lets a thread do 50 full handshakes a second and delays its other
-    /// connections by as much. Resumed handshakes sign nothing.
+    /// The call blocks [`Session::drive`] and with it every connection on the thread: a key that
+    /// takes 20 ms limits a thread to 50 full handshakes a second and delays its other connections
+    /// by as much. Resumed handshakes need no signature.
     ///
     /// [`Session::drive`]: crate::Session::drive
     ///
@@ -72,12 +72,12 @@ pub trait Signer: Send + Sync {
         false
     }
 
-    /// Signs a message that was hashed with the hash of the scheme, otherwise like
+    /// Signs a message already hashed with the hash of the scheme, otherwise like
     /// [`sign`](Self::sign). s2n-tls calls this method, and chooses among the schemes of the
-    /// certificate's key without regard to [`schemes`](Self::schemes).
+    /// certificate's key regardless of [`schemes`](Self::schemes).
     ///
     /// # Errors
-    /// The key cannot be used now, or signs no digests.
+    /// The key cannot be used now, or does not sign digests.
     fn sign_digest(&self, scheme: SignatureScheme, digest: &[u8]) -> Result<Vec<u8>, SignError> {
         let _ = (scheme, digest);
         Err(SignError("it signs no digests".to_owned()))

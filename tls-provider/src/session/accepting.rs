@@ -1,4 +1,4 @@
-//! A server's session before its ClientHello is whole.
+//! A server's session before its ClientHello is complete.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) trait Answer: Send + Sync {
     ) -> Result<Box<dyn Session>, Error>;
 }
 
-/// A server's session that holds no TLS object until the ClientHello is whole and acceptable.
+/// A server's session that holds no TLS object until the ClientHello is complete and acceptable.
 pub(crate) struct Accepting(State);
 
 enum State {

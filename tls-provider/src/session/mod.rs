@@ -1,4 +1,4 @@
-//! The seam itself: providers, sessions, and the data between them and the transport.
+//! The interface itself: providers, sessions, and the data between them and the transport.
 
 pub(crate) mod accepting;
 
@@ -75,9 +75,9 @@ pub struct ClientStart<'a> {
     /// Group that the server will probably choose, so that it needs no HelloRetryRequest. The list of
     /// groups that the client offers never changes.
     ///
-    /// If the policy has the group, its key share is sent in place of that of the first group. A
-    /// classical group never replaces a post-quantum one: its share is sent beside it, if the
-    /// library can. A provider that cannot follow ignores the hint.
+    /// If the policy has the group, its key share is sent instead of that of the first group. A
+    /// classical group never replaces a post-quantum one: its share is sent in addition, if the
+    /// library can do that. A provider that cannot follow the hint ignores it.
     pub group_hint: Option<Group>,
     /// Whether 0-RTT data is offered if the ticket allows it.
     pub early_data: EarlyDataPolicy,
@@ -91,20 +91,20 @@ pub struct ClientStart<'a> {
 pub struct ServerStart<'a> {
     /// Our transport parameters, encoded (RFC 9000 §18).
     pub params: &'a [u8],
-    /// The ClientHello if the transport has already read it, from which a provider can choose its
-    /// groups. A provider must also work without.
+    /// The ClientHello if the transport has already read it, a provider can choose its groups from it.
+    /// A provider must also work without it.
     pub client_hello: Option<&'a ClientHello>,
     /// Whether 0-RTT data is accepted if the options and every rule allow it; `Off` refuses it for this
-    /// handshake alone.
+    /// handshake only.
     pub early_data: EarlyDataPolicy,
     /// Context that the transport binds tickets to, such as its version: with a ticket of another
     /// context the handshake is a full one. No tickets are issued if it is longer than 255 bytes.
     pub resumption_context: &'a [u8],
     /// Limits that a client remembers with its ticket, encoded by the transport (RFC 9000 §7.4.1). They
-    /// go into the tickets of this handshake, and 0-RTT data is accepted only with a ticket that has
-    /// the same, byte for byte.
+    /// are stored in the tickets of this handshake, and 0-RTT data is accepted only with a ticket that
+    /// has the same limits, byte for byte.
     pub early_context: &'a [u8],
-    /// Position of the identity to show, which the transport chose among
+    /// Position of the identity to present, which the transport chose from
     /// [`Provider::server_flights`]. `None` leaves the choice to the provider.
     pub identity: Option<usize>,
 }
@@ -125,7 +125,7 @@ pub struct Flight {
 /// Progress of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The session waits for bytes of the peer.
+    /// The session waits for bytes from the peer.
     NeedsPeer,
     /// The handshake is complete (RFC 9001 §4.1.1). A client may still be fed session tickets.
     Complete,
@@ -160,31 +160,31 @@ pub trait Provider: Send + Sync {
         Profile::Default
     }
 
-    /// Returns true if all that a handshake of this provider can negotiate is done with approved groups
-    /// and cipher suites, in a FIPS module whose self tests have passed. It is the library's own
-    /// statement about the cryptography that it runs on.
+    /// Returns true if everything that a handshake of this provider can negotiate is done with
+    /// approved groups and cipher suites, in a FIPS module whose self tests have passed. This is
+    /// the library's own statement about the cryptography that it runs on.
     ///
-    /// [`Profile::Fips140`] makes it so; [`Negotiated::fips`] has the answer for one handshake.
+    /// [`Profile::Fips140`] ensures this; [`Negotiated::fips`] has the answer for one handshake.
     fn is_fips(&self) -> bool {
         false
     }
 
-    /// Server: returns the sizes of the answers to a ClientHello by a full handshake, for each
-    /// certificate that suits the client, the first choice first. `params` is the number of bytes of
-    /// the transport parameters. Empty where the provider cannot tell.
+    /// Server: returns the sizes of the answers to a ClientHello in a full handshake, for each
+    /// certificate that suits the client, first choice first. `params` is the length of the
+    /// transport parameters in bytes. Empty if the provider does not know.
     fn server_flights(&self, hello: &ClientHello, params: usize) -> Vec<ServerFlight> {
         let _ = (hello, params);
         Vec::new()
     }
 
-    /// Server: returns true if the transport has to choose the certificate that costs the fewest
-    /// round trips, and say so in [`ServerStart::identity`].
+    /// Server: returns true if the transport must choose the certificate that costs the fewest
+    /// round trips, and pass it in [`ServerStart::identity`].
     fn chooses_by_round_trips(&self) -> bool {
         false
     }
 
     /// Returns the [resumption context](ClientStart::resumption_context) of the session that a client
-    /// holds for this server, if it holds one and can tell.
+    /// has for this server, if it has one and knows its context.
     ///
     /// A transport that binds sessions to a version begins with the version of the session, even
     /// in a new process.
@@ -198,27 +198,27 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// Makes one thing that a later handshake can use, such as a key pair. A transport calls it while it
-    /// has nothing else to do, as long as [`may_prepare`](Self::may_prepare) is true.
+    /// Prepares one thing that a later handshake can use, such as a key pair. A transport calls it
+    /// while it is idle, as long as [`may_prepare`](Self::may_prepare) is true.
     fn prepare(&self) {}
 
     /// Starts a handshake.
     ///
     /// # Errors
-    /// The side is not that of the provider, or a client's server name is no name.
+    /// The side is not that of the provider, or a client's server name is invalid.
     fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError>;
 }
 
 /// One handshake.
 ///
-/// The transport drops it as soon as it is not needed: a server's at completion, a client's after
-/// the session ticket arrived or when the connection ends.
+/// The transport drops it as soon as it is no longer needed: a server's at completion, a client's
+/// after the session ticket has arrived or when the connection ends.
 pub trait Session: Send {
     /// Takes received bytes, in order, and appends bytes to send.
     ///
-    /// `rx` holds contiguous handshake bytes of each level; the session removes what it consumed
-    /// from the front. Bytes left at an earlier level are the peer's fault (RFC 9001 §4.1.3).
-    /// Verifiers and signers of the application run inside this call.
+    /// `rx` contains contiguous handshake bytes of each level; the session removes the bytes that
+    /// it consumed from the front. Bytes left at an earlier level are the peer's fault (RFC 9001
+    /// §4.1.3). Verifiers and signers of the application run inside this call.
     ///
     /// # Errors
     /// The handshake failed. Every later call fails as well, and the connection ends with
@@ -229,11 +229,11 @@ pub trait Session: Send {
     /// [`Status::Complete`].
     fn peer_params(&self) -> Option<&[u8]>;
 
-    /// Returns the fate of 0-RTT data so far.
+    /// Returns what has become of 0-RTT data so far.
     ///
     /// A client that offers it has the secret of [`Level::ZeroRtt`] in its first [`Flight`]. A
-    /// server that accepts it has that secret in the flight with its ServerHello. A client
-    /// knows it from the server's EncryptedExtensions on, and always at [`Status::Complete`].
+    /// server that accepts it has that secret in the flight with its ServerHello. A client knows
+    /// the outcome from the server's EncryptedExtensions on, and always at [`Status::Complete`].
     ///
     /// [`Level::ZeroRtt`]: crate::Level::ZeroRtt
     fn early_data(&self) -> EarlyDataStatus {
@@ -260,10 +260,10 @@ pub trait Session: Send {
     /// Returns the outcome so far.
     fn negotiated(&self) -> Negotiated;
 
-    /// Returns the peer's certificates, its own first. Empty where none were asked for.
+    /// Returns the peer's certificates, its own first. Empty if none were requested.
     ///
-    /// s2n-tls gives the chain it verified, root included, and none of an unverified peer or of a
-    /// resumed connection. rustls gives the chain the peer sent, on a resumed connection the one of
-    /// the first handshake.
+    /// s2n-tls returns the chain it verified, root included, and nothing for an unverified peer or
+    /// a resumed connection. rustls returns the chain the peer sent; on a resumed connection, the
+    /// one of the first handshake.
     fn peer_certificates(&self) -> Vec<CertificateDer<'static>>;
 }

@@ -16,17 +16,17 @@ pub(crate) mod sessions;
 
 use std::{fmt, sync::Arc};
 
-/// Session tickets that several servers share: ticket keys, and the sessions behind tickets that only
+/// Session tickets that several servers share: ticket keys, and the sessions of tickets that only
 /// name them.
 ///
-/// Clones are the same set. Give one to a configuration that replaces another, or that takes over
-/// accepted connections of another, and clients can still resume. A key-exchange policy still
+/// Clones are the same set. Give one to a configuration that replaces another, or that handles some
+/// of another's accepted connections, so that clients can still resume. A key-exchange policy still
 /// refuses tickets by their [`Lineage`], and a ticket is valid only where clients are asked for
 /// certificates in the same way.
 ///
-/// A set with a [secret](Self::from_secret) is shared by processes and machines, too. The sessions of
-/// tickets that allow 0-RTT data stay in their process, since each may be used once; other servers do a
-/// full handshake.
+/// Processes and machines can share a set with a [secret](Self::from_secret), too. The sessions of
+/// tickets that allow 0-RTT data stay in their process, since each may be used only once; other
+/// servers do a full handshake.
 ///
 /// [`Lineage`]: crate::Lineage
 #[derive(Clone, Default)]
@@ -43,18 +43,18 @@ struct Parts {
 }
 
 impl Tickets {
-    /// Makes a new set. Its keys are made when they are first needed.
+    /// Creates a new set. Its keys are generated when they are first needed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a set whose keys derive from a secret of 32 random bytes: sets with the same secret know each
-    /// other's tickets. The keys change every twelve hours by the clock, and those of the hours before
-    /// stay valid, so the clocks of the machines need only agree roughly.
+    /// Creates a set whose keys derive from a secret of 32 random bytes: sets with the same secret
+    /// accept each other's tickets. The keys change every twelve hours by the clock, and the
+    /// previous ones stay valid, so the clocks of the machines need to agree only roughly.
     ///
     /// # Security
-    /// Whoever knows the secret can read the tickets of all servers, past ones as well, and make
-    /// sessions up.
+    /// Whoever knows the secret can read the tickets of all servers, including past ones, and forge
+    /// sessions.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         let secrets = secrets::Secrets::new(secret);
         Self(Arc::new(Parts {
@@ -66,16 +66,16 @@ impl Tickets {
         }))
     }
 
-    /// Makes new tickets with keys of this secret from now on. Tickets of the last three secrets stay
-    /// valid until they expire. Has no effect on sets without a secret.
+    /// Makes new tickets with keys of this secret from now on. Tickets of the last three secrets
+    /// stay valid until they expire. Has no effect on sets without a secret.
     pub fn rotate_to(&self, secret: [u8; 32]) {
         if let Some(secrets) = &self.0.secrets {
             secrets.rotate_to(secret);
         }
     }
 
-    /// Accepts tickets with keys of this secret, without making any with them yet. Has no effect on sets
-    /// without a secret.
+    /// Accepts tickets with keys of this secret, without making any with them yet. Has no effect on
+    /// sets without a secret.
     pub fn also_accept(&self, secret: [u8; 32]) {
         if let Some(secrets) = &self.0.secrets {
             secrets.also_accept(secret);

@@ -1,4 +1,4 @@
-//! Parts of the tickets of rustls that several servers share.
+//! Parts of rustls tickets that several servers share.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -11,16 +11,16 @@ use super::secrets::{self, Derived, EPOCH, Secrets};
 use super::sessions::{CAPACITY, Sessions};
 use crate::ConfigError;
 
-/// Parts shared by all servers that know each other's tickets.
+/// Parts shared by all servers that accept each other's tickets.
 pub(crate) struct Shared {
     ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
     sessions: Arc<Sessions>,
     secrets: Option<Secrets>,
 }
 
-/// A ticketer whose keys derive from secrets. They are derived once for each epoch and change of the
-/// secrets: what a client offers as a ticket is compared with their names, and costs nothing else unless
-/// one of them made it.
+/// A ticketer whose keys derive from secrets. They are derived once for each epoch and each change
+/// of the secrets: a ticket offered by a client is compared with the names of the keys, and costs
+/// nothing more unless one of them made it.
 #[derive(Debug)]
 struct Derives {
     secrets: Secrets,
@@ -32,7 +32,7 @@ struct Derives {
 struct Keys {
     epoch: u64,
     changes: u64,
-    /// The one that makes tickets, and then the others that open them.
+    /// The key that makes tickets, followed by the others that open them.
     all: Arc<[Derived]>,
 }
 
@@ -42,7 +42,8 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Lifetime of tickets in seconds: those of an epoch's start are opened until the end of the next one.
+/// Lifetime of tickets in seconds: those from the start of an epoch can be opened until the end of
+/// the next one.
 const LIFETIME: u32 = EPOCH.as_secs() as u32;
 /// Length of the name of a key.
 const NAME: usize = 16;
@@ -127,7 +128,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Makes parts whose ticket keys derive from secrets.
+    /// Creates parts whose ticket keys derive from secrets.
     pub(crate) fn of(secrets: Secrets) -> Self {
         Self {
             secrets: Some(secrets),

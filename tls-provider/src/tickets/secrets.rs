@@ -14,12 +14,12 @@ pub(crate) const EPOCH: Duration = Duration::from_secs(12 * 3600);
 /// Number of secrets that open tickets.
 const MOST: usize = 4;
 
-/// Secrets that open tickets. Clones are the same ones.
+/// Secrets that open tickets. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Secrets(Arc<RwLock<Ring>>);
 
 struct Ring {
-    /// The one that makes tickets, and then the others.
+    /// The secret that makes tickets, followed by the others.
     secrets: Vec<Zeroizing<[u8; 32]>>,
     /// Number of changes so far.
     changes: u64,
@@ -38,7 +38,7 @@ impl Secrets {
         self.change(secret, 0);
     }
 
-    /// Opens tickets of this secret, too.
+    /// Also opens tickets of this secret.
     pub(crate) fn also_accept(&self, secret: [u8; 32]) {
         self.change(secret, 1);
     }
@@ -71,8 +71,8 @@ impl Secrets {
             .changes
     }
 
-    /// Derives the keys for a purpose at a time: the one that makes tickets, and then those that open
-    /// them, of the epochs before and, for clocks that differ, after.
+    /// Derives the keys for a purpose at a time: the one that makes tickets, followed by those that
+    /// open them, which belong to the epochs before and, in case clocks differ, after.
     pub(crate) fn keys(&self, purpose: &str, now: SystemTime) -> Vec<Derived> {
         let ring = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let epoch = epoch(now);
@@ -95,7 +95,7 @@ pub(crate) fn epoch(now: SystemTime) -> u64 {
     unix.unwrap_or_default().as_secs() / EPOCH.as_secs()
 }
 
-/// A key, and the name by which tickets tell which key opens them.
+/// A key, and the name by which a ticket identifies it.
 #[derive(Clone)]
 pub(crate) struct Derived {
     pub(crate) name: [u8; 16],
@@ -145,6 +145,6 @@ fn expand(prk: &hkdf::Prk, info: &[&[u8]], to: &mut [u8]) {
     let filled = prk
         .expand(info, Length(to.len()))
         .and_then(|okm| okm.fill(to));
-    // At most 255 times the size of the hash can be asked for.
+    // HKDF allows at most 255 times the size of the hash.
     filled.expect("a key is short");
 }

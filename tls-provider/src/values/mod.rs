@@ -1,4 +1,4 @@
-//! Plain data that crosses the seam between TLS and QUIC.
+//! Plain data that passes between TLS and QUIC.
 
 pub(crate) mod alert;
 pub(crate) mod compression;

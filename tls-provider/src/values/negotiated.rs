@@ -59,7 +59,7 @@ impl SignatureScheme {
 }
 
 impl SignatureScheme {
-    /// Finds the scheme of an IANA name, whatever its case.
+    /// Finds the scheme with an IANA name, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             0x0403, 0x0503, 0x0603, 0x0804, 0x0805, 0x0806, 0x0807, 0x0809, 0x080a, 0x080b, 0x0904,
@@ -95,10 +95,10 @@ pub struct Negotiated {
     pub hello_retry: bool,
     /// Cipher suite.
     pub suite: Option<Suite>,
-    /// Scheme of the server's signature. `None` when resumed, or where the library does not tell.
+    /// Scheme of the server's signature. `None` when resumed, or if the library does not report it.
     pub signature_scheme: Option<SignatureScheme>,
-    /// Scheme of the client's signature. `None` when resumed, if the client showed no certificate, or
-    /// where the library does not tell.
+    /// Scheme of the client's signature. `None` when resumed, if the client presented no
+    /// certificate, or if the library does not report it.
     pub client_signature_scheme: Option<SignatureScheme>,
     /// Application protocol.
     pub alpn: Option<Vec<u8>>,
@@ -111,8 +111,8 @@ pub struct Negotiated {
     /// Lineage of the session: that of its own full handshake, or of the first one in its chain of
     /// tickets. Known at completion.
     pub lineage: Option<Lineage>,
-    /// Message in which the peer showed its certificates. `None` if it showed none, and where the
-    /// library does not tell.
+    /// Message in which the peer presented its certificates. `None` if it presented none, or if the
+    /// library does not report it.
     pub certificate_message: Option<CertificateMessage>,
     /// True if the library ran on a FIPS module whose self tests have passed, and both the group and
     /// the cipher suite are approved. It says nothing about the certificates.

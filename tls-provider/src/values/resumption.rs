@@ -12,7 +12,7 @@ pub enum EarlyDataPolicy {
     /// A client offers none; a server issues no tickets for it and accepts none.
     #[default]
     Off,
-    /// A client offers it where a ticket allows; a server accepts it where every rule does.
+    /// A client offers it if the ticket allows it; a server accepts it if every rule allows it.
     On,
 }
 
@@ -23,7 +23,7 @@ impl EarlyDataPolicy {
     }
 }
 
-/// Fate of the 0-RTT data of one handshake.
+/// What became of the 0-RTT data of one handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyDataStatus {
     /// The client offered none.
@@ -33,7 +33,7 @@ pub enum EarlyDataStatus {
     Offered,
     /// The server accepted it.
     Accepted,
-    /// The server refused it: the data is lost, the handshake goes on.
+    /// The server refused it: the data is lost, the handshake continues.
     Rejected,
 }
 
@@ -61,8 +61,8 @@ impl Lineage {
 
     /// Returns true if a session of this lineage may be resumed under a policy.
     ///
-    /// A policy that lets only post-quantum groups do a full handshake resumes nothing that began
-    /// with another.
+    /// A policy that allows only post-quantum groups in a full handshake does not resume a session
+    /// that began with another group.
     pub fn may_resume(self, policy: &KeyExchange) -> bool {
         self == Self::PostQuantum || !policy.requires_post_quantum()
     }

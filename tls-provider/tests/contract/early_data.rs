@@ -419,7 +419,7 @@ fn a_provider_says_whether_it_has_early_data() {
     }
 }
 
-/// Clients of a library without it resume and connect as ever.
+/// Clients of a library without it resume and connect as usual.
 #[test]
 fn early_data_of_one_end_alone_changes_nothing() {
     for pairing in pairings().filter(|(_, server)| server.early_data) {

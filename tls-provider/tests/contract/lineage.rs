@@ -16,7 +16,7 @@ struct Ends {
     prefer: Arc<dyn Provider>,
     require: Arc<dyn Provider>,
     classical: Arc<dyn Provider>,
-    /// True if clients go on with the chain: s2n-tls issues no ticket on a resumed connection, and
+    /// True if clients continue the chain: s2n-tls issues no ticket on a resumed connection, and
     /// rustls uses a ticket once.
     renews: bool,
 }

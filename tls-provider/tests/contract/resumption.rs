@@ -211,8 +211,8 @@ fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
     }
 }
 
-/// A handshake between ends that bind tickets to these contexts; the client learns of `moved` while
-/// it goes on.
+/// A handshake between ends that bind tickets to these contexts; the client learns about `moved`
+/// during it.
 #[track_caller]
 fn resumed_within(
     (client, server): (&dyn Provider, &dyn Provider),

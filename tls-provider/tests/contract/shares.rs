@@ -20,7 +20,7 @@ fn rustls() -> &'static Contender {
     all.find(|it| it.name == "rustls").expect("rustls")
 }
 
-/// The policy with which a contender has a group: by itself where it can, or among others.
+/// The policy with which a contender has a group: alone if it can, or among others.
 fn policy_with(contender: &Contender, group: Group) -> Option<KeyExchange> {
     if contender.groups.contains(&group) {
         return Some(exactly(group));

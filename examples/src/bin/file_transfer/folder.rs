@@ -121,7 +121,7 @@ impl Folder {
             .and_then(|mut file| file.write_all(text.as_bytes()))
             // A link appears at once, and does not replace what is there.
             .and_then(|()| fs::hard_link(&draft, path));
-        // It is of no use any more.
+        // It is no longer of any use.
         let _ = fs::remove_file(&draft);
         match written {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(io(error)),

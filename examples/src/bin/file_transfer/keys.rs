@@ -11,8 +11,8 @@ use hybriq::error::Printable;
 
 use crate::fingerprint::Fingerprint;
 
-/// A file with a name and a fingerprint in each line. It is read anew for every question, so that a change
-/// counts at once.
+/// A file with a name and a fingerprint in each line. It is read again for every lookup, so that a
+/// change takes effect at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     file: PathBuf,

@@ -1,5 +1,5 @@
-//! Copies folders over post-quantum QUIC, as `scp` does over TCP, and goes on where it was cut. Both ends
-//! know each other by ML-DSA keys that they trust on first use, as with SSH. See `README.md` beside this file.
+//! Copies folders over post-quantum QUIC, as `scp` does over TCP, and resumes interrupted transfers. Both ends
+//! know each other by ML-DSA keys that they trust on first use, as with SSH. See `README.md` next to this file.
 
 mod checksum;
 mod client;

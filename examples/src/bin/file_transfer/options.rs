@@ -16,7 +16,7 @@ use crate::{
 ///
 /// Both ends prove who they are by ML-DSA-65 keys, and the key exchange is a hybrid with ML-KEM. As with SSH, a
 /// client remembers the key of a server at the first connection, and a server lets in the clients in its list.
-/// A transfer that was cut goes on where it stopped: run the same command again.
+/// An interrupted transfer resumes where it stopped: run the same command again.
 #[derive(Parser)]
 #[command(name = "file_transfer", version, after_help = EXIT_CODES)]
 pub(crate) struct Options {

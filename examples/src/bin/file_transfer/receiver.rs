@@ -45,7 +45,7 @@ impl Receiver {
         self.wanted
     }
 
-    /// Gets what is missing over so many streams at a time.
+    /// Downloads the missing files over at most this many streams at once.
     pub(crate) async fn run(
         self,
         connection: &PostQuantum<Connection>,

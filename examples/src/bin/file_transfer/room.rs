@@ -1,4 +1,4 @@
-//! Space of the disk that transfers under way still need.
+//! Disk space that transfers in progress still need.
 
 use std::{
     collections::HashMap,

@@ -18,8 +18,8 @@ use crate::{
 pub(crate) const PIECE: u32 = 1 << 20;
 /// Byte before a piece.
 pub(crate) const PRESENT: u8 = 0;
-/// Byte in place of a piece of a file that was changed, or cannot be read any more. A reset would lose the
-/// pieces before it, too.
+/// Byte sent instead of a piece of a file that was changed or can no longer be read. A reset would
+/// lose the pieces before it, too.
 pub(crate) const CHANGED: u8 = 1;
 /// Code of a stream with a request for what is not in the list.
 pub(crate) const NOT_LISTED: u64 = 2;

@@ -116,7 +116,7 @@ impl Server {
         }
     }
 
-    /// Closes all connections. Transfers that were cut can go on later.
+    /// Closes all connections. Interrupted transfers can be resumed later.
     pub(crate) async fn stop(&self) {
         self.endpoint.close(STOPPED, b"the server stops");
         self.endpoint.idle().await;

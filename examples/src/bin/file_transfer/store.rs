@@ -98,14 +98,14 @@ impl Store {
             }
             Ok(is_same)
         };
-        // It is written anew if it cannot be read.
+        // It is written again if it cannot be read.
         same().unwrap_or(false)
     }
 
     /// Reserves the space for files, before anything is made as large as the list says.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if there is too little beside what other transfers have reserved.
+    /// [`Error::NoSpace`] if too little is left after what other transfers have reserved.
     pub(crate) fn reserve(&self, files: &[usize], room: &Arc<Room>) -> Result<Reserved, Error> {
         let reserve = || {
             let mut needed = 0_u64;
@@ -166,7 +166,7 @@ impl Store {
     }
 
     /// Sets the modes of the folders, the innermost first, and removes what is left in the work folder of files
-    /// in the list, former contents too. Unfinished files of other transfers stay for those to go on with.
+    /// in the list, former contents too. Unfinished files of other transfers stay, so that those can resume.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let folders = self
             .manifest

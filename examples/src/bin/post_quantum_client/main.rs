@@ -23,7 +23,7 @@ struct Args {
     /// Write the secrets of the connection to this file, for Wireshark.
     #[arg(long)]
     key_log: Option<PathBuf>,
-    /// Remember in this file which servers were post-quantum, and refuse one that is not any more.
+    /// Remember in this file which servers were post-quantum, and refuse one that no longer is.
     #[arg(long)]
     origins: Option<PathBuf>,
 }

@@ -34,7 +34,7 @@ impl Origins {
         self.memory.clone()
     }
 
-    /// Writes the file anew, so that it is never half written.
+    /// Replaces the file, so that it is never half written.
     pub(crate) fn save(&self) -> Result<(), Failure> {
         let new = self.file.with_added_extension("new");
         fs::write(&new, self.memory.to_bytes())?;

@@ -1,4 +1,4 @@
-//! A chat over WebTransport, with its page: open <https://localhost:4433/> in Chromium, and go on past the
+//! A chat over WebTransport, with its page: open <https://localhost:4433/> in Chromium, and continue past the
 //! warning about the certificate.
 //!
 //! A name and its welcome are a bidirectional stream, each message is a unidirectional one, and who is

@@ -26,7 +26,7 @@ pub(super) struct Case {
     pub(super) link: fn() -> Conditions,
     /// Datagrams that are lost, counted from 0 over both ends.
     pub(super) losses: &'static [usize],
-    /// True if a download by TCP passes beside.
+    /// True if a download over TCP runs at the same time.
     pub(super) cross_traffic: bool,
     /// True if the server has the chain that is too long for its first flight.
     pub(super) long_chain: bool,
@@ -42,7 +42,7 @@ pub(super) enum Files {
     Sizes(&'static [usize]),
     /// So many of the same size.
     Many(usize, usize),
-    /// So many of the same size, with names of so many letters.
+    /// This many files of the same size, with names of this many letters.
     LongNames(usize, usize, usize),
 }
 

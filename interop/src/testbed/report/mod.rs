@@ -1,4 +1,5 @@
-//! Results of the runs: lines while they go on, a document for machines, tables and a page for people.
+//! Results of the runs: lines while they are in progress, a document for machines, tables and a
+//! page for people.
 
 mod compare;
 mod page;
@@ -224,7 +225,7 @@ impl Report {
     /// Adds a run, in place of an earlier one of the same pair and case.
     pub(super) fn add(&mut self, line: Line) {
         let pair = format!("{} → {}", line.client, line.server);
-        // Nobody may be listening any more.
+        // Nobody may be listening any longer.
         let _ = writeln!(
             io::stdout(),
             "{:<11} {:<29} {pair}  {}",

@@ -53,7 +53,7 @@ fn count(run: &Evidence, kind: Kind) -> usize {
     all.filter(|(_, packet)| packet.kind == kind).count()
 }
 
-/// Exactly so many handshakes, which the server answers in version 1.
+/// Exactly this many handshakes, which the server answers in version 1.
 fn expect_handshakes(run: &Evidence, expected: usize) -> Result<(), String> {
     let found = handshakes(run);
     demand(

@@ -1,5 +1,5 @@
 //! Clients from before the ML-KEM standard: groups of Kyber drafts, whose code points nobody
-//! accepts any more.
+//! accepts any longer.
 
 use hybriq::Group;
 use hybriq_tls::rustls::CryptoProvider;

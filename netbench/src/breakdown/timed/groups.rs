@@ -1,5 +1,5 @@
-//! Timed key-exchange groups. Hybrids are composed anew from their two parts, so that each part is
-//! timed alone and shares may be made ahead.
+//! Timed key-exchange groups. Hybrids are composed again from their two parts, so that each part is
+//! timed alone and shares can be generated ahead of time.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

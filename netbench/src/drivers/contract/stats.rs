@@ -5,7 +5,7 @@ use crate::drivers::Traffic;
 
 const PAYLOAD: usize = 200_000;
 
-/// Transfers so much that the packets of one end outnumber all others.
+/// Transfers enough that the packets of one end outnumber all others.
 async fn transfer(ends: &mut Ends) -> (Rc<dyn Connection>, Rc<dyn Connection>) {
     let (client, server) = ends.connect().await;
     let asking = async {

@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::pattern;
 
-/// A body of so many bytes of the [`pattern`].
+/// A body of this many bytes of the [`pattern`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pattern {
     offset: u64,

@@ -57,7 +57,7 @@ struct Answers {
 }
 
 enum Of {
-    /// The server, which tells of connections.
+    /// The server, which reports connections.
     Server(UnboundedSender<oneshot::Receiver<()>>),
     /// A connection, until this is dropped.
     Connection {

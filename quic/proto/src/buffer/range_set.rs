@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A set of offsets, as sorted ranges with gaps between them.
 ///
-/// Built for few ranges that grow at their ends: the last range is tried first, and an empty set
+/// Built for a few ranges that grow at their ends: the last range is tried first, and an empty set
 /// takes no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet {
@@ -75,7 +75,7 @@ impl RangeSet {
         self.ranges.drain(from + 1..to);
     }
 
-    /// Removes a range, which may be in the set only in part.
+    /// Removes a range, which may be only partly in the set.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         let from = self.ranges.partition_point(|held| held.end <= range.start);
         let to = self.ranges.partition_point(|held| held.start < range.end);

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A list of at most `N` values that is empty most of the time, and takes no memory on the heap then.
+/// A list of at most `N` values that is empty most of the time, and then takes no heap memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Rare<T, const N: usize>(Vec<T>);
 
@@ -16,7 +16,7 @@ impl<T, const N: usize> Rare<T, N> {
         self.try_insert(self.0.len(), value)
     }
 
-    /// Inserts a value at a place, or returns it if the list is full or has no such place.
+    /// Inserts a value at a position, or returns it if the list is full or has no such position.
     pub(crate) fn try_insert(&mut self, place: usize, value: T) -> Result<(), T> {
         if self.0.len() >= N || place > self.0.len() {
             return Err(value);
@@ -33,7 +33,7 @@ impl<T, const N: usize> Rare<T, N> {
         self.remove(0)
     }
 
-    /// Removes the value at a place.
+    /// Removes the value at a position.
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
         let removed = (place < self.0.len()).then(|| self.0.remove(place));
         self.release();
@@ -45,7 +45,7 @@ impl<T, const N: usize> Rare<T, N> {
         self.release();
     }
 
-    /// Returns the number of values for which there is room.
+    /// Returns how many more values fit.
     pub(crate) fn room(&self) -> usize {
         N.saturating_sub(self.0.len())
     }

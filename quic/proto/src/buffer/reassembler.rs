@@ -9,7 +9,7 @@ use super::{
     unordered::Unordered,
 };
 
-/// Reassembles a byte stream from pieces in any order, overlapping and repeated.
+/// Reassembles a byte stream from pieces that may arrive in any order, overlap and repeat.
 ///
 /// Data that continues the last chunk is appended to it: one copy in, one copy (or none, by chunk)
 /// out. Data behind a gap forms separate runs, which are joined when they meet. Bytes that arrive
@@ -28,8 +28,8 @@ pub(crate) struct Reassembler {
 }
 
 impl Reassembler {
-    /// Creates an empty reassembler. Data may reach `max_bytes` beyond what was read and be in
-    /// `max_pieces` separate pieces.
+    /// Creates an empty reassembler. Data may reach at most `max_bytes` beyond what was read and be
+    /// in at most `max_pieces` separate pieces.
     pub(crate) fn new(max_bytes: u64, max_pieces: usize) -> Self {
         let ready = Run::default();
         Self {
@@ -42,8 +42,7 @@ impl Reassembler {
         }
     }
 
-    /// Creates an empty reassembler of data from this offset on, without a limit of its own for the
-    /// bytes.
+    /// Creates an empty reassembler for data from this offset on, without its own limit on bytes.
     pub(crate) fn beginning_at(offset: u64, max_pieces: usize) -> Self {
         Self {
             consumed: offset,
@@ -51,7 +50,7 @@ impl Reassembler {
         }
     }
 
-    /// Raises the limit of separate pieces, if `pieces` is larger.
+    /// Raises the limit on separate pieces, if `pieces` is larger.
     pub(crate) fn allow_pieces(&mut self, pieces: usize) {
         self.max_pieces = self.max_pieces.max(pieces);
     }
@@ -129,7 +128,7 @@ impl Reassembler {
         }
     }
 
-    /// Returns the end of the run that holds the offset, or something lower if none does.
+    /// Returns the end of the run that contains the offset, or something lower if none does.
     fn held_until(&self, offset: u64) -> u64 {
         let ahead = self.run_at(offset).map_or(0, |(start, run)| run.end(start));
         ahead.max(self.contiguous_end())
@@ -152,7 +151,8 @@ impl Reassembler {
             .map(|(&start, run)| (start, run))
     }
 
-    /// Inserts data up to the next run, and joins the two if they meet. The offset is in a gap.
+    /// Inserts data up to the next run, and joins the two if they meet. The offset must be in a
+    /// gap.
     fn insert_piece(&mut self, offset: u64, data: &[u8]) {
         let next = self.ahead.range(offset..).next().map(|(&start, _)| start);
         let gap = next.map_or(u64::MAX, |next| next - offset);
@@ -179,7 +179,7 @@ impl Reassembler {
         self.ahead.entry(start).or_default()
     }
 
-    /// Copies out what fits, and returns its length.
+    /// Copies out as much as fits, and returns its length.
     #[inline]
     pub(crate) fn read(&mut self, target: &mut [u8]) -> usize {
         let len = self.ready.read(target);

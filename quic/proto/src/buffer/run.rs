@@ -1,15 +1,15 @@
-//! Runs of received bytes without a gap, used by ordered and unordered reads.
+//! Runs of received bytes without gaps, used by ordered and unordered reads.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Largest chunk in which received bytes are gathered.
+/// Largest chunk in which received bytes are collected.
 const MAX_CHUNK: usize = 32 * 1024;
 /// Size below which two neighbouring chunks are merged.
 const SMALL: usize = 2048;
 
-/// A bound of the reassembler that would be exceeded.
+/// A limit of the reassembler that would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
     /// The data is too far beyond what was read.
@@ -74,7 +74,7 @@ impl Run {
 
     /// Appends another run.
     ///
-    /// Its chunks are copied while they fit in the tail, or if they are so small that separate
+    /// Its chunks are copied while they fit into the tail, or if they are so small that separate
     /// chunks would cost more. So memory stays in proportion to the bytes held, whatever the pieces
     /// and their order.
     pub(super) fn join(&mut self, mut next: Self) {
@@ -109,8 +109,8 @@ impl Run {
         }
     }
 
-    /// Appends chunks to the full ones by moving the shorter list, or data in reverse order would
-    /// take quadratic time.
+    /// Appends chunks to the full ones by moving the shorter list; otherwise data in reverse order
+    /// would take quadratic time.
     fn append_full(&mut self, mut next: VecDeque<BytesMut>) {
         if self.full.len() >= next.len() {
             return self.full.append(&mut next);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::range_set::RangeSet;
 
-/// Largest chunk in which copied data is gathered.
+/// Largest chunk in which copied data is collected.
 const MAX_CHUNK: usize = 64 * 1024;
 /// Smallest size of the first chunk.
 const MIN_CHUNK: usize = 64;
@@ -28,7 +28,7 @@ pub(crate) struct SendBuffer {
     end: u64,
     acked_ahead: RangeSet,
     lost: RangeSet,
-    /// Offset from which on data was given up.
+    /// Offset from which on the data was given up.
     needed: u64,
 }
 
@@ -107,7 +107,7 @@ impl SendBuffer {
         });
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub(crate) fn release_memory(&mut self) {
         self.chunks.shrink_to_fit();
     }
@@ -122,8 +122,8 @@ impl SendBuffer {
         }
     }
 
-    /// Adds an empty chunk with room for `wanted` bytes, or as many as are already held, so that
-    /// many small writes need few chunks and a short stream a small one.
+    /// Adds an empty chunk with room for `wanted` bytes, or for as many as are already held, so
+    /// that many small writes need few chunks and a short stream only a small one.
     fn grow(&mut self, wanted: usize) {
         let held = (self.end - self.acked).min(MAX_CHUNK as u64) as usize;
         let size = wanted.max(held).clamp(MIN_CHUNK, MAX_CHUNK);
@@ -175,7 +175,7 @@ impl SendBuffer {
         self.cursor = 0;
     }
 
-    /// Returns the lowest range that was lost and not resent.
+    /// Returns the lowest range that was lost and not yet resent.
     pub(crate) fn lost(&self) -> Option<Range<u64>> {
         self.lost.first()
     }
@@ -203,7 +203,7 @@ impl SendBuffer {
         debug_assert!(target.is_empty(), "asked for bytes that are not held");
     }
 
-    /// Returns the index of the chunk with this offset: mostly the one read last or the next.
+    /// Returns the index of the chunk with this offset: usually the last one read or the next.
     fn find(&self, offset: u64) -> usize {
         for index in [self.cursor, self.cursor + 1] {
             if self
@@ -261,7 +261,8 @@ impl SendBuffer {
         }
     }
 
-    /// Notes that the range was lost: the part that is not acknowledged otherwise must be resent.
+    /// Notes that the range was lost: the part that has not been acknowledged otherwise must be
+    /// resent.
     pub(crate) fn on_lost(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.next, "lost what was not sent");
         let start = range.start.max(self.acked);

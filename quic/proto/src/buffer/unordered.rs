@@ -11,7 +11,7 @@ use super::{
 
 /// Received bytes that are read in any order, each only once.
 ///
-/// Ranges are remembered after they were read, so that data which arrives again is not delivered
+/// Ranges are remembered after they were read, so that data that arrives again is not delivered
 /// again. Both the ranges and the pieces held are bounded.
 #[derive(Debug, Default)]
 pub(super) struct Unordered {
@@ -24,7 +24,7 @@ pub(super) struct Unordered {
 }
 
 impl Unordered {
-    /// Creates the state after everything below `consumed` was read; `runs` were received behind
+    /// Creates the state after everything below `consumed` was read; `runs` were received beyond
     /// it.
     pub(super) fn new(consumed: u64, runs: impl IntoIterator<Item = (u64, Run)>) -> Self {
         let mut new = Self::default();
@@ -63,7 +63,7 @@ impl Unordered {
         max_pieces: usize,
     ) -> Result<(), Exceeded> {
         let range = offset..offset.saturating_add(data.len() as u64);
-        // One range and one run more than gaps, as in ordered reads.
+        // One more range and run than gaps, as in ordered reads.
         let fresh = self.gaps(range.clone(), |start, end| !self.touches(start, end));
         if self.held.len() + fresh > max_pieces.saturating_add(1) && fresh > 0 {
             return Err(Exceeded::Pieces);
@@ -88,7 +88,7 @@ impl Unordered {
         Ok(())
     }
 
-    /// Takes up to `max` bytes from the lowest offset held, below `end`.
+    /// Takes up to `max` bytes below `end`, starting at the lowest offset held.
     pub(super) fn read_chunk(&mut self, max: usize, end: u64) -> Option<(u64, Bytes)> {
         let first = self.held.first_entry().filter(|first| *first.key() < end)?;
         let (start, mut run) = first.remove_entry();
@@ -129,7 +129,7 @@ fn widened(range: &Range<u64>) -> Range<u64> {
     range.start.saturating_sub(1)..range.end.saturating_add(1)
 }
 
-/// Inserts data that is not held yet, and joins it with the runs it meets.
+/// Inserts data that is not yet held, and joins it with the runs it meets.
 fn hold(held: &mut BTreeMap<u64, Run>, offset: u64, data: &[u8]) {
     if data.is_empty() {
         return;

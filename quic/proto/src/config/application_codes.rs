@@ -1,14 +1,14 @@
-//! Codes of the application protocol that the transport sends by itself.
+//! Application error codes that the transport sends automatically.
 
 use crate::wire::error::{Code, ConnectionError};
 
 /// Largest code that a frame can carry (RFC 9000 §16).
 const LARGEST: u64 = (1 << 62) - 1;
 
-/// Application error codes (RFC 9000 §20.2) that leave when the application drops a handle, and the
-/// code of a normal end. QUIC gives them no meaning, application protocols do.
+/// Application error codes (RFC 9000 §20.2) that are sent when the application drops a handle, and
+/// the code of a normal end. QUIC gives them no meaning; application protocols do.
 ///
-/// Larger codes than a frame can carry are lowered to 2^62-1. All are 0 unless set.
+/// Codes larger than a frame can carry are lowered to 2^62-1. All are 0 unless set.
 ///
 /// # Examples
 /// HTTP/3 (RFC 9114 §8.1):
@@ -63,8 +63,9 @@ impl ApplicationCodes {
         self
     }
 
-    /// Returns true for a normal end: an application closed with the code for it, or a transport
-    /// without an error. [`ConnectionError::is_clean`] is the same for code 0.
+    /// Returns true for a normal end: either an application closed the connection with the code for
+    /// it, or a transport closed it without an error. [`ConnectionError::is_clean`] does the same
+    /// for code 0.
     pub fn is_clean(&self, error: &ConnectionError) -> bool {
         match error {
             ConnectionError::Application { code, .. } => *code == self.no_error,

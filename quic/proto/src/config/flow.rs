@@ -3,7 +3,7 @@
 use super::{DatagramConfig, TransportConfig};
 use crate::owners::streams::Direction;
 
-/// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
+/// Largest number of streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
 
 const fn streams(count: u64) -> u64 {
@@ -19,9 +19,9 @@ impl TransportConfig {
     /// together. Default 24 MiB.
     ///
     /// The window starts at [`initial_receive_window`](Self::initial_receive_window) and doubles
-    /// while the application reads so fast that a window lasts for less than three round trips; it
-    /// is half as large again as the largest window of a stream. It does not grow for an
-    /// application that reads slowly, so only peers that were fast before can use all of it.
+    /// while the application reads so fast that a window lasts less than three round trips; it is
+    /// half as large again as the largest window of a stream. It does not grow for an application
+    /// that reads slowly, so only peers that were fast before can use all of it.
     ///
     /// A window of 4/3 of the path's bandwidth-delay product uses the path fully: the default is
     /// enough for 1 Gbit/s over 150 ms.
@@ -31,10 +31,10 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the bytes the peer may send on all streams together before anything was read. At most
-    /// [`receive_window`](Self::receive_window); default 1.5 MiB.
+    /// Sets how many bytes the peer may send on all streams together before anything was read. At
+    /// most [`receive_window`](Self::receive_window); default 1.5 MiB.
     ///
-    /// A peer that starts with ten packets takes six round trips to fill the default, time enough
+    /// A peer that starts with ten packets takes six round trips to fill the default, enough time
     /// for the window to grow. This is the most that a peer can make a connection hold if nobody
     /// reads.
     #[must_use]
@@ -55,7 +55,7 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the bytes the peer may send on one stream before anything of it was read. At most
+    /// Sets how many bytes the peer may send on one stream before any of it was read. At most
     /// [`stream_receive_window`](Self::stream_receive_window); default 1 MiB.
     #[must_use]
     pub const fn initial_stream_receive_window(mut self, bytes: u64) -> Self {
@@ -63,21 +63,21 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the bytes per stream that may wait to be sent; a writer waits beyond it. At least 1,
+    /// Sets how many bytes per stream may wait to be sent; beyond that, a writer waits. At least 1,
     /// default 1 MiB.
     ///
-    /// Bytes in flight do not count: congestion control decides their number, and
-    /// [`max_send_buffer`](Self::max_send_buffer) bounds both together.
+    /// Bytes in flight do not count: congestion control determines their number, and
+    /// [`max_send_buffer`](Self::max_send_buffer) limits both together.
     #[must_use]
     pub const fn send_buffer(mut self, bytes: u64) -> Self {
         self.streams.send_buffer = if bytes == 0 { 1 } else { bytes };
         self
     }
 
-    /// Sets the bytes held per stream until they are acknowledged, sent or not; a writer waits
-    /// beyond it. At least [`send_buffer`](Self::send_buffer); default 16 MiB.
+    /// Sets how many bytes are held per stream until they are acknowledged, whether sent or not;
+    /// beyond that, a writer waits. At least [`send_buffer`](Self::send_buffer); default 16 MiB.
     ///
-    /// This bounds the data that one stream sends in a round trip.
+    /// This limits the data that one stream sends in a round trip.
     #[must_use]
     pub const fn max_send_buffer(mut self, bytes: u64) -> Self {
         self.streams.max_send_buffer = bytes;
@@ -106,7 +106,7 @@ impl TransportConfig {
         }
     }
 
-    /// Sets the bounds of the datagram queues (RFC 9221), in both directions. Default
+    /// Sets the limits of the datagram queues (RFC 9221), in both directions. Default
     /// [`DatagramConfig::new`]: the peer may send them.
     #[must_use]
     pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {

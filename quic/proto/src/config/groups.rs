@@ -1,4 +1,4 @@
-//! The values of a [`TransportConfig`](super::TransportConfig) in groups, each for one owner.
+//! The values of a [`TransportConfig`](super::TransportConfig), grouped by owner.
 
 use std::{
     net::{SocketAddrV4, SocketAddrV6},
@@ -31,12 +31,12 @@ pub(crate) struct Timeouts {
     pub(crate) keep_alive: Option<Duration>,
 }
 
-/// Requests to a peer to acknowledge more or less often, where it supports them
+/// Requests to a peer to acknowledge more or less often, if it supports them
 /// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckFrequency {
-    /// Requests a few acknowledgements per round trip, fewer the more is in flight, which saves
-    /// both ends work.
+    /// Requests a few acknowledgements per round trip, and fewer the more data is in flight, which
+    /// saves both ends work.
     #[default]
     Adaptive,
     /// Requests nothing: most peers acknowledge every second packet (RFC 9000 §13.2.2).
@@ -61,7 +61,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Returns the state of a path at first. The controller draws from the seed.
+    /// Returns the initial state of a path. The controller draws random numbers from the seed.
     pub(crate) fn start(
         &self,
         now: Instant,
@@ -94,7 +94,7 @@ pub(crate) struct Mtu {
     pub(crate) max_datagram_size: Option<u16>,
 }
 
-/// Permission of a peer to move to another address (RFC 9000 §18.2).
+/// Whether a peer may move to another address (RFC 9000 §18.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerMigration {
     Allowed,
@@ -109,7 +109,7 @@ pub(crate) struct Migration {
     pub(crate) preferred_v6: Option<SocketAddrV6>,
 }
 
-/// Bits of packet headers that no field needs.
+/// Bits of packet headers that no field uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FreeBits {
     pub(crate) spin_bit: SpinBit,

@@ -21,8 +21,8 @@ use crate::{
 /// that outlives it. Its methods are called while connections are driven: they must not block.
 ///
 /// # Security
-/// A server recognises the client by the token it returns. Give connections that must not be linked
-/// separate stores.
+/// A server recognises the client by the token it returns. Use separate stores for connections that
+/// must not be linked.
 pub trait TokenStore: Send + Sync {
     /// Stores a token of the server with this name, received on a connection of this QUIC version.
     /// The same token may be stored twice.
@@ -58,7 +58,7 @@ pub trait PathMemory: fmt::Debug + Send + Sync {
     /// Removes the state of a path and returns it, so that no other connection uses it at the same
     /// time.
     ///
-    /// `is_here` returns true for a path that may be the current one; others are not returned.
+    /// `is_here` returns true for a path that may be the current one; other paths are not returned.
     fn take(
         &self,
         now: Instant,
@@ -70,10 +70,10 @@ pub trait PathMemory: fmt::Debug + Send + Sync {
     fn put(&self, now: Instant, key: PathKey, path: KnownPath);
 }
 
-/// State of earlier connections for a client. `ClientConfig` fills it in.
+/// A client's state from earlier connections. `ClientConfig` fills it in.
 #[derive(Clone)]
 pub(crate) struct ClientMemory {
-    /// Offer of 0-RTT data.
+    /// Whether to offer 0-RTT data.
     pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tokens: Option<Arc<dyn TokenStore>>,
     pub(crate) versions: Option<Arc<dyn VersionMemory>>,

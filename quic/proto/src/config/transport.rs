@@ -38,8 +38,8 @@ const LONGEST_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 /// Largest UDP payload in bytes that fits an IPv6 packet.
 const LARGEST_DATAGRAM: u16 = 65_527;
 
-/// Upper bound of timeouts: longer ones are as good as infinite, and would overflow a point in
-/// time.
+/// Upper limit for timeouts: longer ones are as good as infinite, and adding them to an instant
+/// would overflow.
 const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 const fn at_most(wait: Duration, longest: Duration) -> Duration {
@@ -58,7 +58,7 @@ const fn datagram(bytes: u16) -> u16 {
     }
 }
 
-/// Configuration of a connection, TLS aside. Start from [`TransportConfig::new`].
+/// Configuration of a connection, apart from TLS. Start from [`TransportConfig::new`].
 ///
 /// Values beyond the range of QUIC are lowered to the largest possible one.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ impl TransportConfig {
         self
     }
 
-    /// Sets for how long a server commits itself to post-quantum certificates; `ServerConfig` checks
+    /// Sets how long a server commits itself to post-quantum certificates; `ServerConfig` checks
     /// that it can.
     #[doc(hidden)]
     #[must_use]
@@ -183,14 +183,14 @@ impl TransportConfig {
         self.speaks(known).then_some(known)
     }
 
-    /// Returns true if this version is one of those spoken.
+    /// Returns true if this is one of the supported versions.
     pub(crate) fn speaks(&self, version: Version) -> bool {
         self.spoken.versions.contains(version)
     }
 
     /// Sets the longest silence of the peer before the connection is given up; the smaller of both
-    /// ends' values applies (RFC 9000 §10.1). `None`, and zero as on the wire, disable it. Default
-    /// 30 s.
+    /// ends' values applies (RFC 9000 §10.1). `None` disables it, and so does zero, as on the wire.
+    /// Default 30 s.
     #[must_use]
     pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeouts.idle_timeout = match timeout {
@@ -201,14 +201,15 @@ impl TransportConfig {
     }
 
     /// Keeps the connection from going idle: after this time without a packet, the peer is asked
-    /// for a sign of life (RFC 9000 §10.1.2). The default is none: an idle connection ends, and NATs
-    /// may forget it earlier. A client that waits for an answer on a stream that it opened sends a PING
-    /// after 1, 2, 4, 8 and more seconds of silence in any case, so that a server finds it again behind
-    /// a NAT that forgot it. One that only waits on streams of the server sends the first of them.
+    /// for a sign of life (RFC 9000 §10.1.2). By default it is not: an idle connection ends, and
+    /// NATs may forget it earlier. In any case, a client that waits for an answer on a stream that
+    /// it opened sends a PING after 1, 2, 4, 8 and more seconds of silence, so that a server finds
+    /// it again behind a NAT that forgot it. A client that waits only on streams of the server
+    /// sends the first of these PINGs.
     ///
-    /// At most half the idle timeout, to which longer intervals are lowered; zero disables it. NATs
-    /// and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
-    /// is enough.
+    /// Intervals longer than half the idle timeout are lowered to that; zero disables it. NATs and
+    /// firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. It is enough
+    /// if one end does this.
     ///
     /// # Examples
     /// ```
@@ -244,9 +245,9 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the QUIC bit in every packet and drops packets without it (RFC 9287). By default peers
-    /// that accept it get packets without the bit at random, so that middleboxes do not come to
-    /// rely on it. For sockets that QUIC shares with other protocols.
+    /// Sets the QUIC bit in every packet and drops packets without it (RFC 9287). For sockets that
+    /// QUIC shares with other protocols. By default, peers that accept it get packets without the
+    /// bit at random, so that middleboxes do not come to rely on it.
     #[must_use]
     pub const fn without_grease(mut self) -> Self {
         self.free_bits.grease = Grease::Off;
@@ -260,15 +261,15 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the longest delay of an acknowledgement, less than 2^14 ms. Default 25 ms. Unless it is
-    /// below 1 ms, the peer may request another delay.
+    /// Sets the longest delay of an acknowledgement, less than 2^14 ms. Default 25 ms. The peer may
+    /// request another delay unless this one is below 1 ms.
     #[must_use]
     pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
         self.acks.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
         self
     }
 
-    /// Sets the requests to the peer to acknowledge more or less often. Default
+    /// Sets whether the peer is asked to acknowledge more or less often. Default
     /// [`AckFrequency::Adaptive`].
     #[must_use]
     pub const fn ack_frequency(mut self, requests: AckFrequency) -> Self {
@@ -284,10 +285,10 @@ impl TransportConfig {
     }
 
     /// Sets the UDP payload in bytes used right after the handshake, 1200 to 65,527. Default 1200,
-    /// which every path carries; the first flight always uses it.
+    /// which every path carries; the first flight always uses that size.
     ///
-    /// Larger sizes are found by [`max_datagram_size`](Self::max_datagram_size). Datagrams too
-    /// large for the path are lost until that is noticed and 1200 bytes are used.
+    /// The search for [`max_datagram_size`](Self::max_datagram_size) finds larger sizes. Datagrams
+    /// too large for the path are lost until that is noticed and 1200 bytes are used.
     #[must_use]
     pub const fn datagram_size(mut self, bytes: u16) -> Self {
         self.mtu.datagram_size = datagram(bytes);
@@ -297,13 +298,13 @@ impl TransportConfig {
     /// Sets the largest UDP payload in bytes that is searched for and accepted from the peer, 1200
     /// to 65,527. Default 1452: Ethernet over IPv6.
     ///
-    /// Once the handshake is confirmed, the path is probed with larger datagrams than it is known
+    /// Once the handshake is confirmed, the path is probed with datagrams larger than it is known
     /// to carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. This relies only on the
-    /// peer's acknowledgements, and loss of a probe is no sign of congestion. If a path stops
-    /// carrying a size, datagrams have 1200 bytes again for a while.
+    /// peer's acknowledgements, and the loss of a probe is not a sign of congestion. If a path
+    /// stops carrying a size, datagrams go back to 1200 bytes for a while.
     ///
     /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; a size larger than
-    /// needed costs some lost probes. The value in use is
+    /// needed costs a few lost probes. The value in use is
     /// [`PathStats::datagram_size`](crate::stats::PathStats::datagram_size).
     ///
     /// ```no_run
@@ -325,7 +326,7 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the algorithm for the bytes in flight and the pacing rate. Default
+    /// Sets the algorithm that determines the bytes in flight and the pacing rate. Default
     /// [`Congestion::default`].
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
@@ -334,7 +335,7 @@ impl TransportConfig {
     }
 
     /// Starts from the state that earlier connections saved for the same path. By default every
-    /// connection finds its capacity by itself.
+    /// connection finds its capacity on its own.
     #[must_use]
     pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
         self.flight.careful_resume = Some(Arc::new(memory));
@@ -383,9 +384,9 @@ impl TransportConfig {
 
     /// Sets the version of a client's first flight, one of [`versions`](Self::versions). Default:
     /// version 1 if listed, because every server supports it (RFC 9368 §2.5), or the version in
-    /// which the server issued a token, which is valid for no other (RFC 9369 §5).
+    /// which the server issued a token, because the token is valid for no other (RFC 9369 §5).
     ///
-    /// A server that does not support it costs the client another round trip.
+    /// If the server does not support it, the client needs another round trip.
     #[must_use]
     pub const fn first_version(mut self, version: Version) -> Self {
         self.spoken.first_version = Some(version);
@@ -403,8 +404,8 @@ impl TransportConfig {
             .unwrap_or(self.spoken.versions.preferred())
     }
 
-    /// Sets the packets sealed with the same keys before they are updated (RFC 9001 §6). Default
-    /// and maximum: half of the cipher's limit, 2^22 packets with AES (RFC 9001 §6.6).
+    /// Sets the number of packets sealed with the same keys before the keys are updated (RFC 9001
+    /// §6). Default and maximum: half of the cipher's limit, 2^22 packets with AES (RFC 9001 §6.6).
     ///
     /// An update waits until the peer has followed the last one and three probe timeouts have
     /// passed.
@@ -414,15 +415,15 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the subscriber to events of connections: see [`events`](crate::events). Default: none.
+    /// Sets the subscriber to connection events: see [`events`](crate::events). Default: none.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
         self
     }
 
-    /// Sets the object that chooses connections to watch, and gives each a subscriber of its own:
-    /// see [`events`](crate::events). Default: none.
+    /// Sets the object that chooses connections to watch, and gives each its own subscriber: see
+    /// [`events`](crate::events). Default: none.
     #[must_use]
     pub fn sampler(mut self, sampler: Arc<dyn Sampler>) -> Self {
         self.sampler = Some(Sampling(sampler));
@@ -477,8 +478,8 @@ impl TransportConfig {
         self.migration.preferred_v4.is_some() || self.migration.preferred_v6.is_some()
     }
 
-    /// Asks the peer not to move to another address (RFC 9000 §18.2). Servers behind a
-    /// load balancer that routes by the peer's address need this. A peer that a NAT gives another
+    /// Asks the peer not to move to another address (RFC 9000 §18.2). Servers behind a load
+    /// balancer that routes by the peer's address need this. A peer to which a NAT assigns another
     /// port is still followed, because it cannot know that it moved. By default a peer may move.
     ///
     /// # Examples
@@ -494,7 +495,7 @@ impl TransportConfig {
     }
 
     /// Disables pacing, so that the whole window may leave at once. For measurements: queues on the
-    /// path overflow that would have carried the same data spread over the round trip.
+    /// path overflow even if they would have carried the same data spread over the round trip.
     #[must_use]
     pub const fn without_pacing(mut self) -> Self {
         self.flight.pacing = Pacing::Off;

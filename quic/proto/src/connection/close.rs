@@ -34,15 +34,15 @@ use crate::{
 /// Maximum number of ranges in the ACK frame that accompanies CONNECTION_CLOSE.
 const LAST_RANGES: usize = 16;
 
-/// Number of bytes that must be free for that ACK and for CONNECTION_CLOSE after it: 16 for each
-/// range, and the rest of the two frames.
+/// Number of bytes that must be free for that ACK and the CONNECTION_CLOSE after it: 16 for each
+/// range, plus the rest of the two frames.
 const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
 
-/// Reason for the end of the connection, and the state of the frame that tells it.
+/// Reason for the end of the connection, and the state of the frame that reports it.
 #[derive(Debug, Default)]
 pub(super) struct Close {
     error: Option<ConnectionError>,
-    /// True if the peer does not receive the reason of the error.
+    /// True if the peer must not receive the reason of the error.
     is_private: bool,
     told: bool,
     /// True if the frame must be sent, for the first time or again.
@@ -95,7 +95,7 @@ impl Close {
 }
 
 impl Connection {
-    /// Closes the connection with the application's code (RFC 9000 §10.2). Data that is not
+    /// Closes the connection with the application's code (RFC 9000 §10.2). Data that is not yet
     /// acknowledged yet may be lost.
     pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
         self.close_with(
@@ -235,8 +235,8 @@ impl Connection {
         self.state.on_end();
     }
 
-    /// Returns the duration of the closing and draining periods: three probe timeouts (RFC 9000 §10.2).
-    /// A peer that says it delays acknowledgements for long does not prolong them.
+    /// Returns the duration of the closing and draining periods: three probe timeouts (RFC 9000
+    /// §10.2). They are not prolonged if the peer declares a long acknowledgement delay.
     fn closing_time(&self) -> Duration {
         let delay = self.acks.frequency.peer_max_delay().min(limits::ACK_DELAY);
         3 * self.recovery.pto(Space::Data, delay)
@@ -364,8 +364,8 @@ impl Connection {
     }
 }
 
-/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns the
-/// largest number in the ACK frame, if it was written.
+/// Acknowledges the last packets (RFC 9000 §10.2 lets frames accompany CONNECTION_CLOSE). Returns
+/// the largest number in the ACK frame, if it was written.
 fn write_last_ack(
     received: &Received,
     now: Instant,
@@ -377,8 +377,9 @@ fn write_last_ack(
     received.largest().map(|(pn, _)| pn)
 }
 
-/// Writes the frame. `hidden` takes the place of a reason that the peer must not read. Before the handshake is over, an application's close is sent without its code
-/// and reason (RFC 9000 §10.2.3).
+/// Writes the frame. `hidden` takes the place of a reason that the peer must not read. Before the
+/// handshake is over, an application's close is sent without its code and reason (RFC 9000
+/// §10.2.3).
 fn write_close_frame(
     error: &ConnectionError,
     hidden: Option<&str>,

@@ -1,8 +1,8 @@
 //! One connection: composes the owners without knowing their internals.
 //!
 //! A datagram enters through `receive`, and one `match` in `dispatch` hands its frames to their
-//! owners; `transmit` builds datagrams; `owners` is the one list of those who send frames, and tells
-//! them what was acknowledged and what was lost.
+//! owners; `transmit` builds datagrams; `owners` is the one list of all owners that send frames,
+//! and tells them what was acknowledged and what was lost.
 
 mod close;
 mod establish;
@@ -90,7 +90,7 @@ pub enum Event {
 pub struct PathChange {
     /// Address of the peer.
     pub peer: SocketAddr,
-    /// Our address and socket.
+    /// Local address and socket.
     pub local: Local,
 }
 
@@ -112,11 +112,11 @@ pub(crate) enum Need {
     Restart,
     /// A route to this connection for packets with this connection id.
     Issued(Cid),
-    /// The end of that route.
+    /// The removal of that route.
     Retired(Cid),
     /// A token that proves this address of the peer: [`Connection::issue_token`].
     Token(IpAddr),
-    /// The removal of the connection, which is drained.
+    /// The removal of the connection, which is fully drained.
     Drained,
 }
 
@@ -126,7 +126,8 @@ struct Agreed {
     original_version: Version,
     /// True if the client's 0-RTT data was refused.
     early_data_refused: bool,
-    /// Transport parameters of the peer, from when TLS has them until the handshake is confirmed.
+    /// Transport parameters of the peer, from the time TLS has them until the handshake is
+    /// confirmed.
     params: Option<Box<Params>>,
     /// Exponent of the peer's ACK delays.
     ack_delay_exponent: u8,
@@ -213,7 +214,7 @@ impl Acks {
 /// One connection.
 ///
 /// After every call that may have changed something, call [`super::endpoint::Endpoint::service`],
-/// drain [`Connection::poll_event`] and [`Connection::poll_transmit`], and look at
+/// drain [`Connection::poll_event`] and [`Connection::poll_transmit`], and check
 /// [`Connection::next_timeout`] again.
 pub struct Connection {
     side: Side,
@@ -273,17 +274,17 @@ impl Connection {
         (self.state.is_confirmed() && self.cids.local.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Issues connection ids to the peer, as many as it allows.
+    /// Issues connection ids to the peer, as many as the peer allows.
     pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
         self.cids.local.issue(issue);
     }
 
     /// Changes the connection ids of both directions, so that an observer cannot link the packets
-    /// before and after (RFC 9000 §9.5): we send to another id of the peer, and the peer gets new
-    /// ids of ours and is told to retire the old ones.
+    /// before and after (RFC 9000 §9.5): packets to the peer carry another of its ids, and the peer
+    /// gets new ids from this end and is told to retire the old ones.
     ///
     /// Returns false if the peer has not retired the ids of the last change, has supplied no new
-    /// id, or uses none. Ids that can be changed are changed.
+    /// id, or uses none. The ids that can be changed are changed.
     pub fn rotate_cids(&mut self, now: Instant) -> bool {
         if !self.state.is_confirmed() {
             return false;
@@ -300,8 +301,8 @@ impl Connection {
         self.cids.local.active()
     }
 
-    /// Returns the tokens with which the peer may end the connection without its state, for its ids
-    /// in use (RFC 9000 §10.3).
+    /// Returns the stateless reset tokens for the peer's ids in use; with one of them, a peer that
+    /// has lost its state can end the connection (RFC 9000 §10.3).
     pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
         self.cids.peer.reset_tokens()
     }
@@ -324,7 +325,7 @@ impl Connection {
     }
 
     /// Returns the peer's certificates, its own first. Empty before the handshake is complete,
-    /// after resumption, and if none was asked for.
+    /// after resumption, and if none were requested.
     pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
         self.handshake.peer_certificates()
     }

@@ -1,4 +1,4 @@
-//! What an endpoint holds beside its connections, table by table.
+//! What an endpoint holds besides its connections, table by table.
 
 use std::collections::VecDeque;
 
@@ -17,12 +17,12 @@ use super::{
 use crate::stats::census::Census;
 
 impl Endpoint {
-    /// Returns what the endpoint holds beside its connections, table by table.
+    /// Returns what the endpoint holds besides its connections, table by table.
     ///
-    /// For tests and for diagnosis. Once all connections are drained and nobody connects, it is that of a
-    /// new endpoint, except for what [may grow](crate::stats::census::MAY_GROW).
+    /// For tests and diagnosis. Once all connections are drained and nobody connects, the census
+    /// equals that of a new endpoint, except for what [may grow](crate::stats::census::MAY_GROW).
     pub fn census(&self) -> Census {
-        // A new field does not compile until somebody says what it holds.
+        // A new field does not compile until somebody decides what it holds.
         let Self {
             ids: _,
             random: _,

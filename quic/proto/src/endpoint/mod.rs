@@ -57,7 +57,7 @@ use crate::{
 /// Outcome of a datagram.
 #[derive(Debug)]
 pub enum Routed<'d> {
-    /// The packets belong to this connection: give them to [`Connection::on_packets`].
+    /// The packets belong to this connection: pass them to [`Connection::on_packets`].
     Connection(Slot, Packets<'d>),
     /// The datagram completed a ClientHello: a client wants to connect.
     Incoming(Box<Incoming>),
@@ -66,7 +66,7 @@ pub enum Routed<'d> {
     /// The datagram belongs to a worker of an earlier process.
     Earlier(Place, &'d mut [u8]),
     /// The datagram, without an id of ours, may be the stateless reset of a connection of any other
-    /// worker, of earlier processes too: show it to all of them ([`Endpoint::on_stray`]).
+    /// worker, also of earlier processes: pass it to all of them ([`Endpoint::on_stray`]).
     Stray(&'d mut [u8]),
     /// The datagram was processed; there may be something to transmit.
     Consumed,
@@ -80,7 +80,7 @@ pub enum AcceptError {
     /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] ConfigError),
-    /// The client was refused, and told so.
+    /// The client was refused and informed.
     #[error(transparent)]
     Refused(ConnectionError),
 }
@@ -91,12 +91,13 @@ pub enum StartError {
     /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] ConfigError),
-    /// A connection to that address exists, and with empty connection ids there can be no other.
+    /// A connection to that address exists, and with empty connection ids there can be no second
+    /// one.
     #[error("without connection ids there can be only one connection to {0}")]
     AddressInUse(SocketAddr),
 }
 
-/// State of a connection beside its ids.
+/// State of a connection apart from its ids.
 #[derive(Debug)]
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
@@ -119,7 +120,7 @@ pub struct Endpoint {
     hellos: HelloTable,
     early: EarlyPackets,
     waiting: usize,
-    /// Those among `waiting` that did not prove their address.
+    /// Number of clients in `waiting` that did not prove their address.
     waiting_unproven: usize,
     backlog: usize,
     /// True while the caller has room only for clients that proved their address.
@@ -136,8 +137,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint without connections. `worker` is written into the connection ids we
-    /// issue. Without `server` every ClientHello is dropped.
+    /// Creates an endpoint without connections. `worker` is written into the connection ids that it
+    /// issues. Without `server` every ClientHello is dropped.
     pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
         let mut key = || {
             let mut key = [0; 16];
@@ -202,7 +203,7 @@ impl Endpoint {
                 None => Routed::Dropped(DropReason::UnknownConnection),
             };
         }
-        // Packets of a connection are left to its paths, so that this costs them nothing.
+        // Packets of a connection are left to its paths, so that this check costs them nothing.
         let is_short = packets.kind() == Some(Kind::OneRtt);
         if !is_short && !arrival.is_answerable() {
             return Routed::Dropped(DropReason::ImpossibleSource);
@@ -210,8 +211,8 @@ impl Endpoint {
         if let Some(ids) = packets.ids_of_unknown_version() {
             return self.on_unknown_version(arrival, packets.bytes().len(), ids);
         }
-        // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000 §17.2),
-        // and Version Negotiation is never answered by itself (§6.1).
+        // Only versions that we do not support may have longer ids (RFC 8999 §5.3, RFC 9000 §17.2),
+        // and Version Negotiation itself is never answered (§6.1).
         let Some(dcid) = dcid else {
             return Routed::Dropped(DropReason::Malformed);
         };
@@ -273,8 +274,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if a server accepts a client's first packets without the QUIC bit, as a client
-    /// may have learned in an earlier connection (RFC 9287 §3.1).
+    /// Returns true if a server accepts a client's first packets without the QUIC bit, as the
+    /// client may have learned in an earlier connection (RFC 9287 §3.1).
     fn takes_greased(&self) -> bool {
         let grease = self
             .server
@@ -298,7 +299,7 @@ impl Endpoint {
             && len >= limits::MIN_DATAGRAM
     }
 
-    /// Routes a packet of an unknown id to the worker that it may belong to.
+    /// Routes a packet with an unknown id to the worker that it may belong to.
     fn elsewhere<'d>(&self, dcid: &Cid, packets: Packets<'d>) -> Routed<'d> {
         match self.ids.other_owner(dcid) {
             Some(owner) => owner.routed(packets),

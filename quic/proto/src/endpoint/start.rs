@@ -1,4 +1,4 @@
-//! Start of connections: our own, and those that clients ask for.
+//! Starting connections: our own, and those that clients ask for.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Endpoint {
-    /// Draws a seed for secrets of a connection.
+    /// Draws a seed for the secrets of a connection.
     pub(super) fn new_seed(&mut self) -> u64 {
         let mut seed = [0; 8];
         self.random.fill(&mut seed);
@@ -63,8 +63,8 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
-    /// Returns the connection that sent a client's first datagram to this peer, given the beginning of the
-    /// datagram, as reports of routers and hosts repeat it ([`Connection::on_reported`]).
+    /// Returns the connection that sent a client's first datagram to this peer, given the beginning
+    /// of the datagram as quoted in reports by routers and hosts ([`Connection::on_reported`]).
     pub fn find_quoted(&self, peer: SocketAddr, beginning: &[u8]) -> Option<Slot> {
         let [_, scid] = quoted_ids(beginning)?;
         if self.ids.is_zero_length() {
@@ -80,7 +80,7 @@ impl Endpoint {
         Slot(self.connections.insert(entry) as u32)
     }
 
-    /// Accepts a connection, with its own setup or else the endpoint's.
+    /// Accepts a connection, with its own setup or with the endpoint's.
     ///
     /// A client that offers no post-quantum group is refused here if the setup requires one, before
     /// any public-key work.
@@ -167,7 +167,7 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
-    /// Notes that a client does not wait any more.
+    /// Notes that a client no longer waits.
     pub(super) fn on_decided(&mut self, incoming: &Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
         if !incoming.is_validated() {
@@ -205,7 +205,7 @@ fn key_exchange_error(groups: &GroupMismatch) -> TransportError {
     .in_frame(FrameType::CRYPTO)
 }
 
-/// Reason of an endpoint without a configuration for connections that it accepts.
+/// Reason sent by an endpoint without a configuration for accepted connections.
 const ACCEPTS_NONE: &str = "this endpoint accepts no connections";
 
 fn refused_locally() -> ConnectionError {

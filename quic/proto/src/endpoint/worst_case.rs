@@ -2,11 +2,11 @@
 
 use crate::{config::TransportConfig, connection::Connection, owners::streams, wire::limits};
 
-/// Bytes of a piece of a stream behind a gap, besides its data: its share of a node of the tree that
-/// holds it.
+/// Bytes of a piece of a stream behind a gap, in addition to its data: its share of a node of the
+/// tree that contains it.
 const PIECE: u64 = 192;
 
-/// Largest chunk in which received bytes are gathered: at most this much of a stream's memory is
+/// Largest chunk in which received bytes are collected: at most this much of a stream's memory is
 /// empty.
 const CHUNK: u64 = 32 * 1024;
 
@@ -14,35 +14,37 @@ const CHUNK: u64 = 32 * 1024;
 /// ids and routes, packet keys, and ranges of packet numbers.
 const FIXED: u64 = 16 * 1024;
 
-/// Bytes of a partial ClientHello besides its CRYPTO data: its keys, its place, which tables that
-/// double their size may hold twice, and two routes.
+/// Bytes of a partial ClientHello in addition to its CRYPTO data: its keys, its place, which tables
+/// that double their size may hold twice, and two routes.
 const HELLO: u64 = 1536;
 
-/// Bytes of a whole ClientHello besides its message: the same, and the lists that were read.
+/// Bytes of a complete ClientHello in addition to its message: the same, and the lists that were
+/// read.
 const WAITING: u64 = 7 * 1024 + 512;
 
 /// Bytes of an answer of the endpoint: a Version Negotiation packet with the longest ids.
 const ANSWER: u64 = 640;
 
-/// Memory that peers can make a server hold: upper bounds in bytes, by what holds it.
+/// Memory that peers can make a server hold: upper limits in bytes, by kind.
 ///
 /// Some parts count once for each connection, some once for each worker, and some once for the
 /// endpoint.
 ///
-/// Tests reach all parts within a tenth, [`received`](Self::received) together with
-/// [`streams`](Self::streams), and a whole connection. Only [`connection`](Self::connection) is not
-/// reached by itself.
+/// Tests reach each part to within a tenth, [`received`](Self::received) together with
+/// [`streams`](Self::streams), and also a whole connection. Only [`connection`](Self::connection)
+/// is not reached on its own.
 ///
-/// Not in it: what the application holds, the TLS library's state (during handshakes, and tickets
-/// remembered in memory, 16 MiB at most), the buffers of sockets, and what the allocator adds.
+/// Not included: what the application holds, the TLS library's state (during handshakes, and
+/// tickets remembered in memory, 16 MiB at most), socket buffers, and the allocator's overhead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorstCaseMemory {
-    /// Bytes of a connection itself, and of its tables without options.
+    /// Bytes of a connection itself, and of the tables whose size does not depend on options.
     pub connection: u64,
-    /// Bytes of data that the application does not read, for each connection, in the pieces and chunks
-    /// that cost most. The bytes of the receive window, the empty part of one 32 KiB chunk of each stream, and
-    /// 192 bytes for each piece, of which there may be 4,096 or one for 256 bytes of the window.
+    /// Bytes of data that the application does not read, for each connection, in the most expensive
+    /// pieces and chunks: the bytes of the receive window, the empty part of one 32 KiB chunk of
+    /// each stream, and 192 bytes for each piece, of which there may be 4,096 or one for every 256
+    /// bytes of the window.
     pub received: u64,
     /// Bytes of both halves of all streams that the peer may open, for each connection.
     pub streams: u64,
@@ -50,28 +52,28 @@ pub struct WorstCaseMemory {
     pub datagrams: u64,
     /// Bytes of CRYPTO data behind gaps, for each connection during its handshake.
     pub crypto: u64,
-    /// Bytes of data that the application writes on all bidirectional streams that the peer opened, and
-    /// that the peer does not acknowledge. An application that writes less has less.
+    /// Bytes of data that the application writes on all bidirectional streams that the peer opened,
+    /// and that the peer does not acknowledge. It is less if the application writes less.
     pub sent: u64,
     /// Bytes of records of packets in flight, for each connection: 65,536 of them, 8 MiB for frames
     /// beyond the first STREAM frame of each, and the numbers of 2,048 lost packets. A peer must
-    /// acknowledge megabytes before a window allows so many.
+    /// acknowledge megabytes before a window allows so many packets.
     pub packets: u64,
-    /// Bytes of ClientHellos that are not whole, for each worker.
+    /// Bytes of incomplete ClientHellos, for each worker.
     pub hellos: u64,
     /// Bytes of 0-RTT packets without a connection, for each worker.
     pub early_packets: u64,
     /// Bytes of answers that belong to no connection and wait to be sent, for each worker.
     pub answers: u64,
-    /// Bytes of ClientHellos that wait for the application's decision, as many as the endpoint lets
-    /// wait if its builder sets no smaller number.
+    /// Bytes of ClientHellos that wait for the application's decision, as many as the endpoint
+    /// allows if its builder sets no smaller number.
     pub waiting: u64,
     /// Bytes of the record of spent tokens.
     pub tokens: u64,
 }
 
 impl WorstCaseMemory {
-    /// Computes the bounds for connections of a configuration.
+    /// Computes the limits for connections of a configuration.
     pub(super) fn of(config: &TransportConfig) -> Self {
         let allowed = &config.streams;
         let count = allowed.max_bidi.saturating_add(allowed.max_uni);
@@ -119,13 +121,13 @@ impl WorstCaseMemory {
         sum(&[self.hellos, self.early_packets, self.answers])
     }
 
-    /// Returns the bytes of an endpoint with so many workers, without connections.
+    /// Returns the bytes of an endpoint with this many workers, without connections.
     pub const fn per_endpoint(&self, workers: u64) -> u64 {
         let all = self.per_worker().saturating_mul(workers);
         sum(&[all, self.waiting, self.tokens])
     }
 
-    /// Returns the bytes of an endpoint with so many workers and connections.
+    /// Returns the bytes of an endpoint with this many workers and connections.
     pub const fn total(&self, workers: u64, connections: u64) -> u64 {
         let all = self.per_connection().saturating_mul(connections);
         self.per_endpoint(workers).saturating_add(all)
@@ -143,7 +145,7 @@ const fn sum(parts: &[u64]) -> u64 {
 }
 
 impl TransportConfig {
-    /// Returns the memory that peers can make a server of this configuration hold.
+    /// Returns the memory that peers can make a server with this configuration hold.
     pub fn worst_case_memory(&self) -> WorstCaseMemory {
         WorstCaseMemory::of(self)
     }

@@ -1,12 +1,11 @@
 //! Events of a connection, for traces and tools.
 //!
-//! A [`Subscriber`] that is given to
-//! [`TransportConfig::subscriber`](crate::config::TransportConfig) is told about packets, losses,
-//! timers and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events). Without a subscriber
-//! none of this is computed.
+//! A [`Subscriber`] passed to [`TransportConfig::subscriber`](crate::config::TransportConfig) is
+//! told about packets, losses, timers and states, in the terms of qlog
+//! (draft-ietf-quic-qlog-quic-events). Without a subscriber none of this is computed.
 //!
 //! A [`Sampler`] ([`TransportConfig::sampler`](crate::config::TransportConfig::sampler)) chooses the
-//! connections to watch, and gives each a subscriber of its own.
+//! connections to watch, and gives each its own subscriber.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -63,7 +62,7 @@ pub use crate::{
 ///
 /// The subscriber is called in the middle of processing, by the thread that drives the connection:
 /// it should take note and return, and must not call the handles of that connection, whose lock is
-/// held. Calls for one connection follow one another; those for several connections that share a
+/// held. Calls for one connection never overlap; those for several connections that share a
 /// subscriber may come from several threads at once.
 pub trait Subscriber: Send + Sync {
     /// Handles an event of a connection.
@@ -76,7 +75,7 @@ pub trait Subscriber: Send + Sync {
 /// subscriber costs nothing.
 pub trait Sampler: Send + Sync {
     /// Returns the subscriber to the events of a connection that begins with the peer at this
-    /// address, or `None`.
+    /// address; `None` to ignore the connection.
     fn sample(&self, meta: &Meta, peer: SocketAddr) -> Option<Arc<dyn Subscriber>>;
 }
 
@@ -84,12 +83,12 @@ pub trait Sampler: Send + Sync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Meta {
-    /// Time that was handed to the connection, which may stand still during a batch.
+    /// Time that was passed to the connection, which may stand still during a batch.
     pub time: Instant,
-    /// Our end.
+    /// This end of the connection.
     pub side: Side,
-    /// The destination connection id of the client's first Initial, which both ends know the
-    /// connection by.
+    /// Destination connection id of the client's first Initial, by which both ends know the
+    /// connection.
     pub original_dcid: Cid,
 }
 
@@ -101,7 +100,7 @@ pub enum Event<'a> {
     ConnectionStarted(PathAddresses),
     /// The connection moved to another state.
     ConnectionStateUpdated(Change<ConnectionState>),
-    /// The connection is over, for this reason.
+    /// The connection ended, for this reason.
     ConnectionClosed(&'a ConnectionError),
     /// The transport parameters of one end are known.
     ParametersSet(Parameters<'a>),
@@ -117,7 +116,7 @@ pub enum Event<'a> {
     PacketBuffered(PacketBuffered),
     /// A packet was declared lost.
     PacketLost(PacketLost),
-    /// This many packets arrived that had been declared lost.
+    /// This many packets arrived that had already been declared lost.
     SpuriousLosses(u64),
     /// The measurements of the path changed.
     MetricsUpdated(PathStats),
@@ -127,10 +126,10 @@ pub enum Event<'a> {
     EcnStateUpdated(Change<EcnState>),
     /// The timer of loss detection changed.
     LossTimerUpdated(LossTimer),
-    /// One end requested another frequency of acknowledgements.
+    /// One end requested a different frequency of acknowledgements.
     AckFrequencyUpdated(AckFrequencyUpdated),
-    /// The peer confirmed the version in use: old is that of the first flight, new the negotiated
-    /// one.
+    /// The peer confirmed the version in use: `old` is that of the first flight, `new` the
+    /// negotiated one.
     VersionNegotiated(Change<Version>),
     /// The keys of 1-RTT packets were updated; the number counts the updates.
     KeyUpdated(u64),
@@ -138,7 +137,7 @@ pub enum Event<'a> {
     KeysInstalled(KeyLevel),
     /// The keys of an encryption level were discarded.
     KeysDiscarded(KeyLevel),
-    /// Packets to the peer have another destination connection id.
+    /// Packets to the peer now carry another destination connection id.
     PeerCidUpdated(Change<Cid>),
     /// The connection moved to another path.
     PathUpdated(Change<PathAddresses>),
@@ -167,7 +166,7 @@ impl PathAddresses {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Parameters<'a> {
-    /// End that announced them.
+    /// End that announced the parameters.
     pub by: By,
     /// The parameters.
     pub params: &'a Params,
@@ -179,7 +178,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// Level of encryption, each with keys for both directions but 0-RTT (RFC 9001 §2.1).
+/// Encryption level. Each has keys for both directions, except 0-RTT (RFC 9001 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLevel {
     /// Keys that anybody on the path can derive.
@@ -188,7 +187,7 @@ pub enum KeyLevel {
     ZeroRtt,
     /// Keys of the handshake.
     Handshake,
-    /// Keys of the application's data.
+    /// Keys of application data.
     OneRtt,
 }
 
@@ -223,7 +222,7 @@ pub enum ConnectionState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacketDropped {
-    /// Bytes of the packet, or of the rest of the datagram if it could not be split.
+    /// Size in bytes of the packet, or of the rest of the datagram if it could not be split.
     pub size: usize,
     /// Reason.
     pub trigger: DropTrigger,
@@ -257,7 +256,7 @@ impl PacketBuffered {
 pub enum DropTrigger {
     /// The packet is malformed, or the state of the connection does not allow it.
     Invalid,
-    /// The packet is of a version we do not speak, or of a kind that changes nothing any more.
+    /// The packet has a version that we do not support, or a kind that no longer changes anything.
     Unsupported,
     /// The connection id does not belong to this connection, or the packet came from another
     /// address.
@@ -306,7 +305,7 @@ impl PacketLost {
 pub enum LossTrigger {
     /// Too many packets sent later were acknowledged (RFC 9002 §6.1.1).
     ReorderingThreshold,
-    /// A packet sent long enough after it was acknowledged (RFC 9002 §6.1.2).
+    /// A packet that was sent long enough after it was acknowledged (RFC 9002 §6.1.2).
     TimeThreshold,
     /// The packet was abandoned because the peer asked to start over.
     Abandoned,
@@ -332,23 +331,23 @@ pub enum LossTimer {
 /// Purpose of the timer of loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKind {
-    /// Packets that are lost then (RFC 9002 §6.1.2).
+    /// Detects packets that are lost by then (RFC 9002 §6.1.2).
     Loss,
-    /// A probe (RFC 9002 §6.2).
+    /// Sends a probe (RFC 9002 §6.2).
     Probe,
 }
 
-/// A request for other acknowledgements (draft-ietf-quic-ack-frequency).
+/// A request for different acknowledgements (draft-ietf-quic-ack-frequency).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AckFrequencyUpdated {
-    /// End that asks.
+    /// End that requests them.
     pub by: By,
-    /// Ack-eliciting packets that may come without an acknowledgement.
+    /// Number of ack-eliciting packets that may arrive without an acknowledgement.
     pub threshold: u64,
-    /// Longest wait of the first of them.
+    /// Longest time that the first of them may wait.
     pub max_delay: Duration,
-    /// Number of packets out of order that is acknowledged at once.
+    /// Number of packets out of order at which an acknowledgement is sent at once.
     pub reordering: u64,
 }
 
@@ -363,7 +362,7 @@ impl AckFrequencyUpdated {
     }
 }
 
-/// A subscriber in a configuration.
+/// Subscriber in a configuration.
 #[derive(Clone)]
 pub(crate) struct Subscription(pub(crate) Arc<dyn Subscriber>);
 
@@ -373,7 +372,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// A sampler in a configuration.
+/// Sampler in a configuration.
 #[derive(Clone)]
 pub(crate) struct Sampling(pub(crate) Arc<dyn Sampler>);
 

@@ -64,8 +64,8 @@ impl<'a> Frames<'a> {
         self.payload
     }
 
-    /// Returns an iterator over the frames. It ends early at a frame that breaks a rule, which
-    /// closes the connection.
+    /// Returns an iterator over the frames. It ends early at a frame that breaks a rule; such a
+    /// frame closes the connection.
     pub const fn iter(&self) -> FramesIter<'a> {
         FramesIter {
             payload: self.payload,

@@ -4,11 +4,11 @@ pub mod prf;
 
 /// Source of unpredictable bytes, from which the core draws connection ids, tokens and challenges.
 ///
-/// The core has no generator of its own: `hybriq::transport::SystemRandom` draws from the system; simulations
-/// and tests draw from a seed.
+/// The core has no random number generator: `hybriq::transport::SystemRandom` draws from the system;
+/// simulations and tests draw from a seed.
 ///
 /// # Security
-/// The bytes must come from a cryptographic generator wherever peers are not trusted.
+/// The bytes must come from a cryptographic generator unless all peers are trusted.
 pub trait Random: Send {
     /// Fills the buffer with random bytes.
     fn fill(&mut self, bytes: &mut [u8]);
@@ -23,7 +23,7 @@ pub trait Random: Send {
 pub struct SplitMix(u64);
 
 impl SplitMix {
-    /// Starts the sequence of a seed.
+    /// Starts the sequence for a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,4 +1,4 @@
-//! What is remembered of a peer from one connection to the next.
+//! What is remembered about a peer from one connection to the next.
 
 pub mod known_path;
 pub mod origin;

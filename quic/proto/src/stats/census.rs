@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// Tables that may be larger at rest than they were when the connection or the server was fresh, each with
-/// the reason. All of them are bounded by the protocol or by a limit, and [`Census::grown_since`] leaves them
-/// out.
+/// Tables that may be larger at rest than they were when the connection or the server was fresh,
+/// each with the reason. All of them are limited by the protocol or by a limit of this library, and
+/// [`Census::grown_since`] leaves them out.
 pub const MAY_GROW: [(&str, &str); 13] = [
     (
         "ranges of received packets",
@@ -60,7 +60,7 @@ pub const MAY_GROW: [(&str, &str); 13] = [
     ),
 ];
 
-/// Tables that a connection has for as long as it lives; [`Census::leftovers`] leaves them out.
+/// Tables that a connection has as long as it lives; [`Census::leftovers`] leaves them out.
 pub const FOR_LIFE: [&str; 10] = [
     "connections",
     "paths",
@@ -74,10 +74,10 @@ pub const FOR_LIFE: [&str; 10] = [
     "records of the server",
 ];
 
-/// Every table, queue, task, timer and permit of something, with its entries and their bytes.
+/// Every table, queue, task, timer and permit of an object, with its entries and their bytes.
 ///
 /// A connection at rest holds what it held when it was fresh: whatever is left after its streams,
-/// sessions and requests are over is a leak. [`grown_since`](Self::grown_since) finds it.
+/// sessions and requests are over is a leak. [`grown_since`](Self::grown_since) finds leaks.
 ///
 /// # Examples
 /// ```
@@ -103,7 +103,7 @@ pub struct Holding {
 }
 
 impl Census {
-    /// Counts a table. Tables of the same name are added up.
+    /// Counts a table. Tables with the same name are added up.
     pub fn add(&mut self, name: &'static str, entries: usize, bytes: usize) {
         match self.0.iter_mut().find(|holding| holding.name == name) {
             Some(holding) => {
@@ -142,7 +142,7 @@ impl Census {
         &self.0
     }
 
-    /// Returns the number of entries of a table, 0 if nobody counted it.
+    /// Returns the number of entries of a table; 0 if the table was not counted.
     pub fn entries(&self, name: &str) -> usize {
         let found = self.0.iter().find(|holding| holding.name == name);
         found.map_or(0, |holding| holding.entries)

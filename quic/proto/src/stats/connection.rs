@@ -36,7 +36,7 @@ counters! {
         mtu_probes_sent: u64 => ["hybriq_mtu_probes_sent_total"];
         /// MTU probes lost, which do not count as packets lost.
         mtu_probes_lost: u64 => ["hybriq_mtu_probes_lost_total"];
-        /// Times that the path stopped carrying a size that it had carried.
+        /// Times that the path stopped carrying a datagram size that it had carried before.
         mtu_black_holes: u64 => ["hybriq_mtu_black_holes_total"];
         /// Packets sent with an ACK frame.
         acks_sent: u64 => ["hybriq_acks_sent_total"];
@@ -67,7 +67,7 @@ by_label! {
     pub struct PacketDrops: u32 {
         /// Malformed, or not allowed in the state of the connection.
         invalid = "invalid";
-        /// Packets of another version, or of a kind that changes nothing any more.
+        /// Packets of another version, or of a kind that no longer changes anything.
         unsupported = "unsupported";
         /// From another address, or with an id of no connection.
         connection_unknown = "connection_unknown";
@@ -75,7 +75,7 @@ by_label! {
         key_unavailable = "key_unavailable";
         /// Not authentic.
         decryption_failure = "decryption_failure";
-        /// Received before.
+        /// Already received.
         duplicate = "duplicate";
     }
 }
@@ -103,7 +103,7 @@ counters! {
 }
 
 by_label! {
-    /// Bytes of memory that a connection holds, by what holds it. Estimates: they leave out what the TLS
+    /// Bytes of memory that a connection holds, by kind. Estimates: they leave out what the TLS
     /// library and the allocator add.
     pub struct MemoryHeld: u64 {
         /// The connection itself.
@@ -122,14 +122,14 @@ by_label! {
 }
 
 by_label! {
-    /// Entries of the tables of a connection that grow with what its peer does: the current numbers, or
-    /// their bounds.
+    /// Entries of the tables of a connection that its peer can make grow: the current numbers, or
+    /// their limits.
     pub struct Tables: usize {
         /// Paths, the one in use included.
         paths = "paths";
         /// Our connection ids that the peer may use.
         local_cids = "local connection ids";
-        /// Ranges of received packet numbers, in the space that has most.
+        /// Ranges of received packet numbers, in the space with the most.
         ack_ranges = "ranges of received packets";
         /// Packets sent that are neither acknowledged nor lost, in all spaces.
         sent_packets = "packets sent";

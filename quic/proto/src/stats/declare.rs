@@ -13,13 +13,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// Name as Prometheus has it: that of a counter ends in `_total`.
+    /// Name in the Prometheus form: that of a counter ends in `_total`.
     pub name: &'static str,
     /// Meaning, in one sentence or more.
     pub help: &'static str,
 }
 
-/// What a metric does over time.
+/// How a metric changes over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// It only grows.
@@ -28,16 +28,16 @@ pub enum Kind {
     Gauge,
 }
 
-/// Label of a value, where a metric has several: its name and its value.
+/// Label of a value, if a metric has several: its name and its value.
 pub type Label = Option<(&'static str, &'static str)>;
 
 impl Metric {
-    /// Makes a metric of its own.
+    /// Creates a metric on its own.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Self { name, help }
     }
 
-    /// Returns what the metric does over time.
+    /// Returns how the metric changes over time.
     pub fn kind(&self) -> Kind {
         if self.name.ends_with("_total") {
             Kind::Counter
@@ -49,10 +49,11 @@ impl Metric {
 
 /// Declares a struct of counters.
 ///
-/// Behind a field is its metric: `=> ["name"]`, or `=> ["name" by label "value"]` where several fields are
-/// values of one metric, or `=> ["name" by label]` for a field that [`by_label!`] declares, or `=> [each]` for
-/// one of another struct of counters. A field without it is no metric. If `: AddAssign` stands behind the
-/// struct's name, counters of several can be added up.
+/// A field is followed by its metric: `=> ["name"]`, or `=> ["name" by label "value"]` if several
+/// fields are values of one metric, or `=> ["name" by label]` for a field that [`by_label!`]
+/// declares, or `=> [each]` for a field that is another struct of counters. A field without one is
+/// not a metric. If `: AddAssign` follows the struct's name, the counters of several structs can be
+/// added up.
 macro_rules! counters {
     (
         $(#[$attribute:meta])*
@@ -68,7 +69,7 @@ macro_rules! counters {
         }
 
         impl $struct {
-            /// Shows every value that is a metric, always in the same order.
+            /// Calls a function for every value that is a metric, always in the same order.
             pub fn metrics(
                 &self,
                 mut show: impl FnMut(&'static $crate::stats::Metric, $crate::stats::Label, u64),
@@ -101,7 +102,7 @@ macro_rules! counters {
     (@sum, $struct:ident, $($field:ident [$($metric:tt)?],)*) => {};
     (@sum AddAssign, $struct:ident, $($field:ident [$($metric:tt)?],)*) => {
         impl $struct {
-            /// Returns the counters alone: what is counted now is 0.
+            /// Returns only the counters: gauges are set to 0.
             #[must_use]
             pub fn without_gauges(mut self) -> Self {
                 $(counters!(@clear self.$field, $($metric)?);)*

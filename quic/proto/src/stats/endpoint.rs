@@ -16,19 +16,19 @@ counters! {
         datagrams_sent: u64 => ["hybriq_datagrams_sent_total"];
         /// UDP payload sent.
         bytes_sent: u64 => ["hybriq_sent_bytes_total"];
-        /// Calls to the system that sent something: a call may send many datagrams.
+        /// System calls that sent something: one call may send many datagrams.
         send_calls: u64 => ["hybriq_send_calls_total"];
-        /// Calls to the system that received something: a call may receive many datagrams.
+        /// System calls that received something: one call may receive many datagrams.
         receive_calls: u64 => ["hybriq_receive_calls_total"];
         /// Datagrams that the system refused to send. They are lost like any other.
         send_errors: u64 => ["hybriq_send_errors_total"];
-        /// Errors of the system while receiving.
+        /// System errors while receiving.
         receive_errors: u64 => ["hybriq_receive_errors_total"];
         /// Datagrams received that belonged to no connection and were useless.
         datagrams_dropped: u64;
         /// Datagrams received that belonged to no connection and were useless, by reason.
         drops: DatagramDrops => ["hybriq_datagrams_dropped_total" by reason];
-        /// Datagrams that came to the wrong worker and were passed on to the right one.
+        /// Datagrams that arrived at the wrong worker and were passed on to the right one.
         datagrams_passed_on: u64 => ["hybriq_datagrams_passed_on_total"];
         /// Datagrams received for connections of earlier processes, and forwarded to them.
         datagrams_forwarded: u64 => ["hybriq_datagrams_forwarded_total" by outcome "sent"];
@@ -36,9 +36,9 @@ counters! {
         forwards_dropped: u64 => ["hybriq_datagrams_forwarded_total" by outcome "dropped"];
         /// Datagrams that a later process received and forwarded to this one.
         forwards_received: u64 => ["hybriq_datagrams_forwarded_total" by outcome "received"];
-        /// Times that a worker failed by a panic, lost its connections and was started again.
+        /// Times that a worker panicked, lost its connections and was restarted.
         worker_failures: u64 => ["hybriq_worker_failures_total"];
-        /// ClientHellos of which a part is missing, now.
+        /// ClientHellos that are incomplete, now.
         partial_hellos: u64 => ["hybriq_partial_hellos"];
         /// Clients whose 0-RTT packets wait for a connection, now.
         early_clients: u64 => ["hybriq_early_clients"];
@@ -48,15 +48,15 @@ counters! {
         key_exchange_refused: u64 => ["hybriq_clients_refused_total" by reason "key_exchange"];
         /// Version Negotiation packets sent.
         version_negotiations: u64 => ["hybriq_version_negotiations_total"];
-        /// Stateless resets sent: packets came for connections that are not here any more.
+        /// Stateless resets sent: packets arrived for connections that no longer exist here.
         stateless_resets: u64 => ["hybriq_stateless_resets_total"];
         /// ClientHellos ignored because too many waited for the application.
         incoming_ignored: u64 => ["hybriq_clients_ignored_total"];
         /// Clients refused by the application, or because the endpoint accepts no more.
         refused_by_application: u64 => ["hybriq_clients_refused_total" by reason "application"];
-        /// Clients refused because there were as many connections as `max_connections` allows.
+        /// Clients refused because the number of connections had reached `max_connections`.
         refused_too_many: u64 => ["hybriq_clients_refused_total" by reason "max_connections"];
-        /// Clients refused because as many had not completed their handshake as `max_handshakes` allows.
+        /// Clients refused because the number of unfinished handshakes had reached `max_handshakes`.
         refused_too_busy: u64 => ["hybriq_clients_refused_total" by reason "max_handshakes"];
         /// Clients refused because their network started more connections than `max_rate_per_network`
         /// allows.
@@ -68,11 +68,11 @@ counters! {
         retrying: u64 => ["hybriq_retrying"];
         /// Retry packets sent.
         retries_sent: u64 => ["hybriq_retries_sent_total"];
-        /// Clients that proved their address by a token.
+        /// Clients that proved their address with a token.
         addresses_validated: u64 => ["hybriq_addresses_validated_total"];
         /// Tokens that were forged, expired, or meant for another address.
         tokens_rejected: u64 => ["hybriq_tokens_rejected_total" by reason "invalid"];
-        /// Tokens that were used before.
+        /// Tokens that had already been used.
         tokens_replayed: u64 => ["hybriq_tokens_rejected_total" by reason "replayed"];
     }
 }

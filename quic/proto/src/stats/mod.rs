@@ -1,7 +1,7 @@
 //! Counters of endpoints and connections, and measurements of paths.
 //!
 //! A counter is declared once: its field, its documentation and its metric are one line of
-//! [`EndpointStats`] or [`ConnectionStats`]. Whatever publishes or adds up counters goes through
+//! [`EndpointStats`] or [`ConnectionStats`]. All code that publishes or adds up counters uses
 //! [`EndpointStats::metrics`] and [`ConnectionStats::metrics`].
 
 pub mod census;

@@ -8,7 +8,7 @@ use crate::wire::udp::EcnState;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStats {
-    /// Latest sample of the round trip; a guess, like the others, until there is one.
+    /// Latest sample of the round trip; like the others, a guess until there is a sample.
     pub latest_rtt: Duration,
     /// Smallest round trip.
     pub min_rtt: Duration,
@@ -30,10 +30,11 @@ pub struct PathStats {
     pub delivery_rate: Option<u64>,
     /// Pacing rate, in bytes per second.
     pub pacing_rate: Option<u64>,
-    /// Number of packets that may overtake one before it counts as lost; it grows if the path
-    /// reorders.
+    /// Number of packets that may overtake a packet before it counts as lost; it grows if the path
+    /// reorders packets.
     pub packet_threshold: u64,
-    /// Age at which a packet counts as lost if a later one arrived; it grows if the path reorders.
+    /// Age at which a packet counts as lost if a later one arrived; it grows if the path reorders
+    /// packets.
     pub time_threshold: Duration,
     /// Probe timeouts since the last progress.
     pub pto_count: u32,

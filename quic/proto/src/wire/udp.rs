@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketId(pub u8);
 
-/// Our end of a path.
+/// Local address and socket of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Local {
-    /// Our socket.
+    /// Local socket.
     pub socket: SocketId,
-    /// Our address, if the socket reports it; `None` lets the system choose.
+    /// Local IP address, if the socket reports it; `None` lets the system choose.
     pub ip: Option<IpAddr>,
 }
 
@@ -21,7 +21,7 @@ pub struct Local {
 pub struct Arrival {
     /// Address of the sender.
     pub peer: SocketAddr,
-    /// Our end that received it.
+    /// Local address and socket that received it.
     pub local: Local,
     /// ECN codepoint; `None` is Not-ECT.
     pub ecn: Option<Ecn>,
@@ -35,9 +35,9 @@ impl Arrival {
     }
 }
 
-/// Returns true if a datagram can be sent to this address as to a single host: its port is not 0, and it is
-/// neither unspecified nor a broadcast or multicast address. Other source addresses are forged, and the
-/// system refuses to send to them.
+/// Returns true if a datagram can be sent to this address as to a single host: its port is not 0,
+/// and it is neither unspecified nor a broadcast or multicast address. Other source addresses are
+/// forged, and the system refuses to send to them.
 #[must_use]
 pub const fn is_answerable(peer: SocketAddr) -> bool {
     if peer.port() == 0 {
@@ -54,7 +54,7 @@ pub const fn is_answerable(peer: SocketAddr) -> bool {
 pub struct Transmit {
     /// Address to send to.
     pub peer: SocketAddr,
-    /// Our end to send from.
+    /// Local address and socket to send from.
     pub local: Local,
     /// ECN codepoint to set.
     pub ecn: Option<Ecn>,
@@ -86,7 +86,7 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
 /// The ECN mark of a datagram; "not ECT" is its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// ECN capable, 0b01: the sender reacts to marks in proportion (RFC 9331).
+    /// ECN capable, 0b01: the sender responds to marks in proportion (RFC 9331).
     Ect1,
     /// ECN capable, 0b10.
     Ect0,

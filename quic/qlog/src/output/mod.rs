@@ -1,4 +1,4 @@
-//! The thread that writes logs: to files of a directory, or to one stream.
+//! The thread that writes logs: to files in a directory, or to one stream.
 
 pub(crate) mod queue;
 
@@ -13,10 +13,10 @@ use std::{
 use self::queue::{Opening, Piece, Queue};
 use super::stats::{Counters, add};
 
-/// Ending of the names of files (draft-ietf-quic-qlog-main-schema-14 §11.2).
+/// File name extension (draft-ietf-quic-qlog-main-schema-14 §11.2).
 const ENDING: &str = "sqlog";
 
-/// Place that logs are written to.
+/// Destination of logs.
 pub(super) enum Output {
     Directory(Directory),
     Stream(Box<dyn Write + Send>),
@@ -27,16 +27,16 @@ pub(super) enum Output {
 pub(super) struct Directory {
     path: PathBuf,
     open: HashMap<u64, (File, PathBuf)>,
-    /// All files, the oldest first.
+    /// All files, oldest first.
     files: VecDeque<PathBuf>,
     most: usize,
-    /// Number of the next log whose connection id and role have a file already. It is used once: a client
-    /// chooses its id, and may choose the same one again and again.
+    /// Number of the next log whose connection id and role already have a file. Each number is used
+    /// once: a client chooses its id, and may choose the same one again and again.
     next_twin: u64,
 }
 
 impl Directory {
-    /// Makes the directory if it does not exist, and looks for the logs in it.
+    /// Creates the directory if it does not exist, and looks for logs in it.
     pub(super) fn open(path: PathBuf, most: usize) -> io::Result<Self> {
         fs::create_dir_all(&path)?;
         let mut found = Vec::new();
@@ -65,7 +65,7 @@ impl Directory {
             let path = self.path.join(name);
             let mut options = File::options();
             options.write(true).create_new(true);
-            // Addresses and ids are nobody else's business.
+            // Addresses and ids must not be readable by anybody else.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o640);
             match options.open(&path) {
@@ -73,7 +73,8 @@ impl Directory {
                     self.files.push_back(path.clone());
                     return Ok((file, path));
                 }
-                // The number is new in this process; another one may have used it. No number is tried twice.
+                // The number is new in this process, but another process may have used it. No
+                // number is tried twice.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     name = format!("{}_{}.{ENDING}", opening.name, self.next_twin);
                     self.next_twin = self.next_twin.checked_add(1).ok_or(error)?;
@@ -83,7 +84,7 @@ impl Directory {
         }
     }
 
-    /// Removes the oldest files that are complete, so that there is room for another.
+    /// Removes the oldest complete files, so that there is room for another.
     fn make_room(&mut self, counters: &Counters) {
         while self.files.len() >= self.most {
             let is_open = |path: &PathBuf| self.open.values().any(|(_, open)| open == path);
@@ -91,7 +92,7 @@ impl Directory {
                 return;
             };
             if let Some(path) = self.files.remove(at) {
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 if fs::remove_file(&path).is_ok() {
                     add(&counters.files_removed, 1);
                 }
@@ -99,7 +100,7 @@ impl Directory {
         }
     }
 
-    /// Writes a piece of a log, to a file of its own. Returns the number of bytes written.
+    /// Writes a piece of a log to its file. Returns the number of bytes written.
     pub(super) fn write(&mut self, piece: &Piece, counters: &Counters) -> io::Result<usize> {
         if let Some(opening) = &piece.opening {
             let mut opened = self.create(opening, counters)?;
@@ -107,7 +108,7 @@ impl Directory {
             self.open.insert(piece.log, opened);
         }
         let Some((file, _)) = self.open.get_mut(&piece.log) else {
-            // An earlier error, which was reported.
+            // An earlier error, which was already reported.
             add(&counters.events_dropped, piece.events);
             return Ok(0);
         };
@@ -119,8 +120,8 @@ impl Directory {
     }
 }
 
-/// Returns the number in the name of a file that this module wrote, 1 if it has none; `None` for other
-/// files.
+/// Returns the number in the name of a file that this module wrote, 1 if it has none; `None` for
+/// other files.
 fn number_of(name: &Path) -> Option<u64> {
     let stem = name.file_stem().and_then(|stem| stem.to_str());
     let mut parts = stem.unwrap_or_default().split('_');
@@ -149,7 +150,7 @@ impl Output {
         }
     }
 
-    /// Writes what arrives in the queue until the queue is closed.
+    /// Writes everything that arrives in the queue until the queue is closed.
     pub(super) fn run(mut self, queue: &Arc<Queue>, counters: &Counters) {
         let mut reported = false;
         while let Some(pieces) = queue.take() {

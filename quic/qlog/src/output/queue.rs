@@ -1,4 +1,4 @@
-//! The bounded queue between the workers and the thread that writes.
+//! The bounded queue between the workers and the writing thread.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -34,12 +34,12 @@ impl Piece {
     }
 }
 
-/// The queue. Neither end holds its lock while it works.
+/// The queue. Neither side holds its lock while it works.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    /// Bytes that may wait.
+    /// Largest number of bytes that may wait.
     most: usize,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Queue {
 struct State {
     pieces: Vec<Piece>,
     bytes: usize,
-    /// True while the writer handles pieces that it took.
+    /// True while the writer handles the pieces it took.
     is_busy: bool,
     is_closed: bool,
 }
@@ -66,7 +66,7 @@ impl Queue {
     }
 
     /// Adds a piece, or returns it if the queue is full. A last piece without records always has
-    /// room: there are no more of them than logs.
+    /// room: there are no more of these than logs.
     pub(crate) fn push(&self, piece: Piece) -> Result<(), Piece> {
         let mut state = self.state();
         let bytes = state.bytes.saturating_add(piece.size());
@@ -110,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// Lets the writer end after what was added.
+    /// Lets the writer end after everything that was added.
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();

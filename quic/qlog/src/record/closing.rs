@@ -1,4 +1,4 @@
-//! States of a connection, and the reason of its end.
+//! States of a connection, and the reason for its end.
 
 use hybriq_proto::{
     events::{Change, ConnectionState},

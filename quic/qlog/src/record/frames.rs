@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// Largest number of frames that are listed for one packet. A peer can send hundreds of tiny frames
-/// in one.
+/// in one packet.
 const MOST: usize = 64;
 
-/// Writes the frames of a packet. Returns the number of those left out.
+/// Writes the frames of a packet. Returns the number of frames left out.
 pub(crate) fn write(
     list: &mut List<'_>,
     mut frames: FramesIter<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn write(
     frames.count()
 }
 
-/// Returns the exponent by which the delays of ACK frames in packets of this level are scaled.
+/// Returns the exponent that scales the delays of ACK frames in packets of this level.
 pub(crate) const fn ack_delay_exponent(level: KeyLevel, announced: u8) -> u8 {
     match level {
         KeyLevel::OneRtt | KeyLevel::ZeroRtt => announced,
@@ -52,7 +52,7 @@ pub(crate) const fn ack_delay_exponent(level: KeyLevel, announced: u8) -> u8 {
     }
 }
 
-/// Writes the name of a transport error, and its number where the name does not say it.
+/// Writes the name of a transport error, and its number if the name does not contain it.
 pub(crate) fn write_code(object: &mut Object<'_>, key: &str, code: Code, number: NumberKey) {
     let name = match code {
         Code::NO_ERROR => "no_error",
@@ -89,12 +89,12 @@ pub(crate) fn write_code(object: &mut Object<'_>, key: &str, code: Code, number:
     }
 }
 
-/// Field for the number of a code that has no name.
+/// Field for the number of a code without a name.
 #[derive(Clone, Copy)]
 pub(crate) enum NumberKey {
-    /// The field of the name.
+    /// The same field as the name.
     Same,
-    /// A field of its own.
+    /// A separate field.
     Own(&'static str),
 }
 
@@ -180,7 +180,7 @@ impl Fields<'_, '_> {
         }
     }
 
-    /// Writes the bytes of the frame, and of its payload if it has any.
+    /// Writes the size of the frame in bytes, and that of its payload if it has any.
     fn raw(&mut self, payload: Option<usize>) {
         let size = self.size;
         self.object.object("raw", |raw| {
@@ -249,8 +249,8 @@ impl Fields<'_, '_> {
         self.object.uint("reliable_size", frame.reliable_size);
     }
 
-    /// Writes the id without its stateless reset token, with which anybody could end the
-    /// connection.
+    /// Writes the id without its stateless reset token, because anybody could end the connection
+    /// with the token.
     fn new_connection_id(&mut self, frame: &NewConnectionId) {
         let cid = frame.cid.as_bytes();
         self.object.uint("sequence_number", frame.sequence);
@@ -272,7 +272,8 @@ impl Fields<'_, '_> {
             } => {
                 self.object.text("error_space", "transport");
                 let code = Code(code);
-                // qlog 0.3 has names of TLS alerts for the end of a connection, not for the frame.
+                // qlog 0.3 has names of TLS alerts for the end of a connection, but not for the
+                // frame.
                 if self.schema == Schema::V03 && code.alert().is_some() {
                     self.object.uint(error, code.0);
                 } else {

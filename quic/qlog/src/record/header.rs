@@ -17,14 +17,14 @@ pub(crate) const fn role(side: Side) -> &'static str {
     }
 }
 
-/// Returns the first record of a log that begins now. In a log of several connections each event has
-/// the group.
+/// Returns the first record of a log that begins now. In a log of several connections, each event
+/// names its group.
 pub(crate) fn header(meta: &Meta, schema: Schema, group: Option<Cid>) -> Vec<u8> {
     let clock = WallClock::now();
     let mut out = Vec::with_capacity(512);
     let title = concat!("hybriq ", env!("CARGO_PKG_VERSION"));
     text_sequence(&mut out, |file| {
-        // qvis wants these at the beginning.
+        // qvis expects these at the beginning.
         match schema {
             Schema::V03 => {
                 file.text("qlog_version", "0.3");

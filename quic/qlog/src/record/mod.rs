@@ -36,9 +36,9 @@ use super::{
 pub(super) struct Recorder {
     pub(super) schema: Schema,
     pub(super) addresses: Addresses,
-    /// Time from which events are counted.
+    /// Time from which event times are counted.
     pub(super) epoch: Instant,
-    /// Id of the connection, in a log with several.
+    /// Id of the connection, in a log of several connections.
     pub(super) group: Option<Cid>,
     side: Side,
     path: Option<PathStats>,
@@ -125,7 +125,7 @@ impl Recorder {
                 data.hex("new", change.new.as_bytes());
             }),
             Event::PathUpdated(change) => self.moved(&mut sheet, change),
-            // The version in use is told when the handshake is complete.
+            // The version in use is recorded when the handshake is complete.
             _ => {}
         }
         sheet.count
@@ -182,7 +182,7 @@ impl Recorder {
         self.assign(sheet, at);
     }
 
-    /// Gives a path a name, and tells its addresses.
+    /// Assigns a name to a path, and records its addresses.
     fn assign(&mut self, sheet: &mut Sheet<'_>, at: &PathAddresses) {
         let addresses = self.addresses;
         let name = self.paths;
@@ -200,7 +200,7 @@ impl Recorder {
     }
 
     fn moved(&mut self, sheet: &mut Sheet<'_>, change: &Change<PathAddresses>) {
-        // The first datagram tells the address that it was sent to.
+        // The first datagram reveals the address that it was sent to.
         let learned = change.old.peer == change.new.peer && change.old.local.is_none();
         self.assign(sheet, &change.new);
         if learned {

@@ -5,7 +5,7 @@ use hybriq_proto::wire::params::Params;
 use crate::{json::Object, schema::Schema};
 
 /// Writes the transport parameters of one end, without its stateless reset tokens: with one of them
-/// anybody could end the connection. The preferred address has such a token in it.
+/// anybody could end the connection. The preferred address also contains such a token.
 pub(crate) fn write(data: &mut Object<'_>, params: &Params, schema: Schema) {
     let ids = [
         ("original_destination_connection_id", params.original_dcid),

@@ -89,7 +89,7 @@ pub(crate) fn loss_timer(sheet: &mut Sheet<'_>, timer: LossTimer) {
     let schema = sheet.schema;
     let kind = |kind| match (kind, schema) {
         (TimerKind::Probe, _) => "pto",
-        // The time threshold, which qlog 0.3 calls by the mode of an old draft.
+        // The time threshold, which qlog 0.3 names after a mode of an old draft.
         (TimerKind::Loss, Schema::V03) => "ack",
         (TimerKind::Loss, Schema::Draft13) => "loss_timeout",
     };

@@ -15,7 +15,7 @@ use crate::{
     schema::{Addresses, Name, Schema},
 };
 
-/// A place for the records of one event.
+/// Destination of the records of one event.
 pub(crate) struct Sheet<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) time: Duration,

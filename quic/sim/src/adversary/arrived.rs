@@ -19,7 +19,7 @@ pub struct Arrived {
     pub acknowledges: bool,
     /// True if it answers a challenge.
     pub answers: bool,
-    /// Moves that it is made of. A move that is not allowed at that time leaves nothing.
+    /// Moves that it consists of. A move that is not allowed at that time leaves nothing.
     pub moves: Vec<Move>,
 }
 

@@ -23,13 +23,13 @@ use crate::{
     ms,
 };
 
-/// Time of one way during the handshake.
+/// One-way delay during the handshake.
 const DELAY: Duration = ms(10);
-/// Round trips of the handshake, losses of nothing included.
+/// Largest number of round trips of the handshake.
 const ROUNDS: usize = 50;
 /// Bytes that the victim's application always has to send.
 const TO_SEND: usize = 512 * 1024;
-/// A long silence: more than anything without a connection lives.
+/// A long silence: longer than anything without a connection lives.
 const SILENCE: Duration = Duration::from_secs(7);
 /// Address of the client during the handshake.
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 77], 50_000);
@@ -37,7 +37,8 @@ const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 77], 50_000);
 /// A server under attack by one authenticated client, or a client under attack by its server, in
 /// virtual time.
 ///
-/// The same seed and character do the same, except that TLS messages may differ by some bytes.
+/// The same seed and character produce the same attack, except that TLS messages may differ by some
+/// bytes.
 pub struct Attack {
     seed: u64,
     name: &'static str,
@@ -61,11 +62,11 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// Lets the client do its handshake, and the server's application begin to send. If there is no
+    /// Lets the client do its handshake, and the server's application start to send. If there is no
     /// handshake, because the server refuses the parameters, the attack is over.
     ///
     /// # Errors
-    /// The provider of the client cannot begin a handshake.
+    /// The client's provider cannot start a handshake.
     pub fn new(
         seed: u64,
         character: Character,
@@ -79,12 +80,12 @@ impl Attack {
         Ok(Self::between(seed, now, character, honest, victim))
     }
 
-    /// Attacks a client: lets the hostile server do its handshake, and the client's application begin
-    /// to send. A client takes packets from the address of its server only, so the server stays there,
-    /// unless it comes from anywhere ([`Addresses::Any`]).
+    /// Attacks a client: lets the hostile server do its handshake, and the client's application
+    /// start to send. A client takes packets only from the address of its server, so the server
+    /// stays there, unless it sends from anywhere ([`Addresses::Any`]).
     ///
     /// # Errors
-    /// The client cannot begin a handshake.
+    /// The client cannot start a handshake.
     pub fn on_client(
         seed: u64,
         mut character: Character,
@@ -131,7 +132,7 @@ impl Attack {
     }
 
     /// Counts the bytes that the victim holds from now on. `allocated` returns the bytes that the
-    /// thread, or the program if nothing else runs, holds at present.
+    /// thread, or the program if nothing else runs, holds now.
     pub fn measure(&mut self, allocated: fn() -> usize) {
         self.victim.allocated = Some(allocated);
     }
@@ -142,8 +143,8 @@ impl Attack {
         self.ledger.on_answered(self.validated);
     }
 
-    /// Loses the datagrams that the peer sends in these steps, counted from 1. The peer draws them
-    /// all the same, so the others stay as they are, unless they depend on what the victim answers.
+    /// Loses the datagrams that the peer sends in these steps, counted from 1. The peer still draws
+    /// them, so the others stay as they are, unless they depend on what the victim answers.
     pub fn lose(&mut self, steps: impl IntoIterator<Item = u64>) {
         self.lost.extend(steps);
     }
@@ -163,7 +164,8 @@ impl Attack {
         self.elapsed
     }
 
-    /// Returns the bytes that the victim holds more than at the beginning, if they are counted.
+    /// Returns by how many bytes the victim's memory has grown since the beginning, if it is
+    /// counted.
     pub fn held(&self) -> Option<u64> {
         self.victim.held()
     }

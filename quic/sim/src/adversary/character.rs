@@ -17,7 +17,7 @@ pub enum Move {
     Challenges,
     /// A PATH_RESPONSE that answers nothing.
     Response,
-    /// STREAM frames of one byte, each behind a gap, as many as fit.
+    /// STREAM frames of one byte, each after a gap, as many as fit.
     Pieces,
     /// A STREAM frame that fills the packet, on a stream of its choice.
     Data,
@@ -37,7 +37,7 @@ pub enum Move {
     NewId,
     /// `RETIRE_CONNECTION_ID`.
     RetireId,
-    /// A CRYPTO frame behind a gap.
+    /// A CRYPTO frame after a gap.
     Crypto,
     /// `ACK_FREQUENCY`.
     AckFrequency,
@@ -53,11 +53,11 @@ pub enum Move {
     Noise,
     /// `RESET_STREAM_AT`.
     ResetAt,
-    /// The next byte of a stream, in a frame of its own.
+    /// The next byte of a stream, in a separate frame.
     Drip,
     /// A key update, if the victim followed the last one.
     UpdateKeys,
-    /// Frames that only servers send: `HANDSHAKE_DONE` again, tokens, session tickets without end.
+    /// Frames that only servers send: repeated `HANDSHAKE_DONE`, tokens, an endless session ticket.
     Tell,
 }
 
@@ -91,8 +91,8 @@ impl Move {
         Self::Tell,
     ];
 
-    /// Number of moves from which [`Character::of_seed`] draws, the first of [`Move::ALL`]: with more
-    /// of them the seeds that found something would draw another peer.
+    /// Number of moves from which [`Character::of_seed`] draws, the first of [`Move::ALL`]: with
+    /// more moves, the seeds that found a fault would draw another peer.
     const OF_SEEDS: usize = 21;
 }
 
@@ -105,39 +105,39 @@ pub enum Addresses {
     Other,
     /// Two ports of its machine, in turn.
     TwoPorts,
-    /// Ports without end.
+    /// An endless series of ports.
     Ports,
     /// Everything: its own, other ports, other machines.
     Any,
 }
 
-/// Preferences of a hostile peer. A peer that does everything hides what another would show, so there
-/// are several.
+/// Preferences of a hostile peer. A peer that does everything hides what another would show, so
+/// there are several.
 #[derive(Clone, Debug)]
 pub struct Character {
     /// Name, for reports.
     pub name: &'static str,
-    /// Moves that it draws from. One that is listed twice comes twice as often.
+    /// Moves that it draws from. A move that is listed twice is drawn twice as often.
     pub moves: Vec<Move>,
     /// Largest number of moves in one datagram.
     pub moves_at_once: u64,
-    /// Chance that a datagram acknowledges what came.
+    /// Probability that a datagram acknowledges what arrived.
     pub acknowledges: Chance,
-    /// Chance that a challenge is answered.
+    /// Probability that a challenge is answered.
     pub answers: Chance,
     /// True if it answers no challenge that fills a datagram.
     pub answers_short_ones: bool,
     /// Places that it sends from.
     pub addresses: Addresses,
-    /// Chance of a gap in the packet numbers before a packet.
+    /// Probability of a gap in the packet numbers before a packet.
     pub gaps: Chance,
-    /// Chance that a packet is padded to a full datagram.
+    /// Probability that a packet is padded to a full datagram.
     pub pads: Chance,
     /// Longest time between two datagrams.
     pub pause: Duration,
-    /// Chance of a long silence before a datagram.
+    /// Probability of a long silence before a datagram.
     pub silence: Chance,
-    /// Chance that the victim's application reads everything before a datagram.
+    /// Probability that the victim's application reads everything before a datagram.
     pub read: Chance,
     /// Transport parameters.
     pub extremes: Extremes,
@@ -224,7 +224,7 @@ impl Character {
         }
     }
 
-    /// Returns the peer that spoofs 0-RTT packets of connections that never begin, and is silent at
+    /// Returns the peer that spoofs 0-RTT packets of connections that never start, and is silent at
     /// times.
     pub fn comes_early() -> Self {
         Self {
@@ -233,7 +233,7 @@ impl Character {
         }
     }
 
-    /// Draws a peer that does everything, within what it likes; one in eight does only one thing.
+    /// Draws a peer that does everything, within its preferences; one in eight does only one thing.
     pub fn of_seed(seed: u64) -> Self {
         let (moves, _) = Move::ALL.split_at(Move::OF_SEEDS);
         Self::drawn(&mut Rng::nth(seed, 0xc4a2), moves)
@@ -249,7 +249,7 @@ impl Character {
             .filter_map(|_| all.get(rng.below(all.len() as u64) as usize))
             .copied()
             .collect();
-        // One rude frame ends it: not at once.
+        // A single rude frame ends the connection, so it must not come at once.
         moves.retain(|it| *it != Move::Rude || rng.below(4) == 0);
         moves.push(Move::Ping);
         let mut chance = || match rng.below(4) {
@@ -290,8 +290,8 @@ impl Character {
         }
     }
 
-    /// Keeps one of the moves, one in each packet, without anything that pays for it: no padding, no
-    /// acknowledgement. It shows what costs more than the bytes that come.
+    /// Keeps one of the moves, one in each packet, without anything that pays for it: no padding,
+    /// no acknowledgement. It shows what costs more than the bytes that arrive.
     fn alone(mut self, rng: &mut Rng) -> Self {
         let kept = rng.below(self.moves.len() as u64) as usize;
         self.moves = self.moves.get(kept).copied().into_iter().collect();
@@ -301,7 +301,7 @@ impl Character {
         self
     }
 
-    /// Returns the peers that once did harm, each with the preference that showed it best.
+    /// Returns the peers that once did harm, each with the preference that revealed it best.
     pub fn known() -> [Self; 8] {
         [
             Self::asks(),
@@ -323,15 +323,15 @@ pub struct Extremes {
     pub max_idle_timeout: Option<Duration>,
     /// `max_ack_delay`, less than 2^14 ms.
     pub max_ack_delay: Option<Duration>,
-    /// `ack_delay_exponent`, 20 at most.
+    /// `ack_delay_exponent`, at most 20.
     pub ack_delay_exponent: Option<u8>,
     /// All windows for data, in bytes.
     pub windows: Option<u64>,
     /// Streams that the victim may open, per kind.
     pub streams: Option<u64>,
-    /// `active_connection_id_limit`, 2 at least.
+    /// `active_connection_id_limit`, at least 2.
     pub active_connection_id_limit: Option<u64>,
-    /// `max_udp_payload_size`, 1200 at least.
+    /// `max_udp_payload_size`, at least 1200.
     pub max_udp_payload_size: Option<u64>,
     /// `max_datagram_frame_size`.
     pub max_datagram_frame_size: Option<u64>,

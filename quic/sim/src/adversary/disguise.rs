@@ -1,4 +1,4 @@
-//! A TLS provider that announces extreme transport parameters and shows the secrets of the
+//! A TLS provider that announces extreme transport parameters and reveals the secrets of the
 //! connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use hybriq_tls::{
 
 use super::Extremes;
 
-/// 1-RTT secrets of a connection and the server's parameters, as TLS told them.
+/// 1-RTT secrets of a connection and the server's parameters, as reported by TLS.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Secrets(Arc<Mutex<(Vec<Secret>, Vec<u8>)>>);
 
@@ -79,7 +79,7 @@ impl Provider for Disguise {
     }
 }
 
-/// Session that shows its secrets.
+/// Session that reveals its secrets.
 struct Open {
     inner: Box<dyn Session>,
     secrets: Secrets,

@@ -1,4 +1,5 @@
-//! Frames that a hostile peer draws. They keep the rules that would end the connection at once.
+//! Frames that a hostile peer draws. They obey the rules that would otherwise end the connection at
+//! once.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,7 +28,8 @@ const STREAMS: u64 = 200;
 const ISSUED: u64 = 4;
 /// Room in a packet for one more frame of fixed size.
 const ROOM: usize = 64;
-/// Ports and challenges aside, what may be said of the largest value of a variable-length integer.
+/// Largest value of a variable-length integer, which any field may claim, except ports and
+/// challenges.
 const LARGEST: u64 = (1 << 62) - 1;
 
 /// Largest token of a NEW_TOKEN frame.
@@ -35,12 +37,12 @@ const TOKEN: u64 = 600;
 /// Largest part of a session ticket in one packet.
 const TICKET: usize = 200;
 
-/// Knowledge of a hostile peer about the limits of its victim, and about what it said itself.
+/// What a hostile peer knows about the limits of its victim, and about what it sent itself.
 pub(super) struct Frames {
     /// Its own role.
     side: Side,
     victim: Params,
-    /// End of what was sent on each stream, and true if it is final.
+    /// End of the data sent on each stream, and true if it is final.
     ends: BTreeMap<StreamId, (u64, bool)>,
     /// Streams that the victim opened.
     opened: Vec<StreamId>,
@@ -53,8 +55,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Starts with the victim's parameters and its first id, and with the end of the CRYPTO data that
-    /// honest code sent in 1-RTT packets.
+    /// Starts with the victim's parameters and its first id, and with the end of the CRYPTO data
+    /// that honest code sent in 1-RTT packets.
     pub(super) fn new(side: Side, victim: Params, first: Cid, crypto_end: u64) -> Self {
         Self {
             side,
@@ -94,7 +96,7 @@ impl Frames {
         }
     }
 
-    /// Draws a stream of its own that is not at its end.
+    /// Draws one of its own streams that is not at its end.
     fn stream(&self, rng: &mut Rng) -> Option<StreamId> {
         let direction = if rng.below(2) == 0 {
             Direction::Bidi
@@ -130,12 +132,12 @@ impl Frames {
         true
     }
 
-    /// Notes that a stream has its end.
+    /// Notes that a stream has reached its end.
     fn finish(&mut self, id: StreamId) {
         self.ends.entry(id).or_default().1 = true;
     }
 
-    /// Writes what a move says; nothing if it is not allowed now.
+    /// Writes the frames of a move; nothing if it is not allowed now.
     pub(super) fn write(&mut self, it: Move, rng: &mut Rng, out: &mut FrameWriter<'_>) {
         if out.remaining() < ROOM {
             return;
@@ -194,7 +196,7 @@ impl Frames {
                     }
                 }
             }
-            // The victim does not take them.
+            // The victim does not accept them.
             Move::ImmediateAck | Move::Datagrams => {}
             Move::Rude => match rng.below(3) {
                 0 => drop(out.handshake_done()),
@@ -269,8 +271,8 @@ impl Frames {
         }
     }
 
-    /// Writes what only servers send: `HANDSHAKE_DONE` again, tokens, and the next part of session
-    /// tickets without end.
+    /// Writes frames that only servers send: repeated `HANDSHAKE_DONE`, tokens, and the next part
+    /// of an endless session ticket.
     fn write_of_server(&mut self, rng: &mut Rng, out: &mut FrameWriter<'_>) {
         if self.side.is_client() {
             return;

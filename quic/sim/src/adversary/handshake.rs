@@ -33,7 +33,7 @@ pub(super) struct Handshake {
     endpoint: Endpoint,
     connection: Option<(Slot, Connection)>,
     confirmed: bool,
-    /// Datagrams that it sent, and those of the victim.
+    /// Datagrams that it sent, and those from the victim.
     sent: Vec<Vec<u8>>,
     received: Vec<Vec<u8>>,
     buffer: Vec<u8>,
@@ -54,7 +54,7 @@ impl Handshake {
                 extremes: character.extremes.clone(),
                 secrets: secrets.clone(),
             }),
-            // One version has one set of labels for the keys.
+            // With a single version there is only one set of key labels.
             transport: Arc::new(TransportConfig::new().versions([Version::V1])),
         };
         let of_server = side.is_server().then(|| setup.clone());
@@ -142,7 +142,7 @@ impl Handshake {
         }
     }
 
-    /// Hands the keys to the hostile peer, if the handshake was confirmed.
+    /// Passes the keys to the hostile peer, if the handshake was confirmed.
     pub(super) fn hand_over(self, character: Character, rng: Rng) -> Option<HostilePeer> {
         let own = self.secrets.of(self.side).filter(|_| self.confirmed)?;
         let victims = self.secrets.of(self.side.peer())?;
@@ -179,7 +179,7 @@ fn end_of_crypto(payload: &[u8]) -> u64 {
     ends.max().unwrap_or(0)
 }
 
-/// Returns the connection id that the victim gave itself in its first packet with an id that stays.
+/// Returns the connection id that the victim gave itself in its first packet with a permanent id.
 fn first_id(datagrams: &[Vec<u8>]) -> Option<Cid> {
     let mut datagrams = datagrams.iter();
     datagrams.find_map(|datagram| {

@@ -40,7 +40,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Takes the secrets that the handshake made.
+    /// Takes the secrets of the handshake.
     pub(super) fn new(own: Secret, victim: Secret) -> Self {
         Self {
             own: Direction::new(own),
@@ -54,7 +54,7 @@ impl Keys {
         (&self.own.keys, self.own.phase)
     }
 
-    /// Updates the keys if the victim has followed the last update: another one before ends the
+    /// Updates the keys if the victim has followed the last update: an earlier update would end the
     /// connection (RFC 9001 §6.1).
     pub(super) fn update(&mut self) {
         if self.victim.phase == self.own.phase {
@@ -75,7 +75,8 @@ impl Keys {
             let Ok(packet) = packet.unprotect(&self.victim.keys.header, self.largest) else {
                 return;
             };
-            // The victim updates its keys too, and follows our updates. Its packets come in order.
+            // The victim updates its keys too, and follows our updates. Its packets arrive in
+            // order.
             if packet.key_phase != self.victim.phase {
                 self.victim.update();
                 if self.own.phase != self.victim.phase {

@@ -1,18 +1,18 @@
-//! Adversaries: nodes of a network that make one wrong thing happen, and a peer that holds the keys
-//! and breaks every rule it likes.
+//! Adversaries: nodes of a network that cause one fault, and a peer that holds the keys and breaks
+//! every rule it likes.
 //!
 //! # On the path
-//! [`Swap`], [`Alter`], [`Replay`], [`Inject`] and the functions beside them are nodes. Use them with
-//! [`Network::toward`](super::Network::toward): places are counted from 0 over the datagrams that
-//! pass the node.
+//! [`Swap`], [`Alter`], [`Replay`], [`Inject`] and the functions next to them are nodes. Use them
+//! with [`Network::toward`](super::Network::toward): places are counted from 0 over the datagrams
+//! that pass the node.
 //!
 //! # At the other end
 //! An [`Attack`] is one authenticated client against one server, in virtual time, or one server
-//! against its client ([`Attack::on_client`]). The attacker has honest code for its handshake only.
-//! Then it forges every datagram: it draws frames of all types, acknowledges what it likes, updates
-//! its keys, comes from addresses it likes and answers challenges if it likes. Its [`Character`] says
-//! what it likes, and [`Extremes`] are its transport parameters. After every step its victim is
-//! compared with [`invariants`](super::invariants).
+//! against its client ([`Attack::on_client`]). The attacker uses honest code only for its
+//! handshake. Then it forges every datagram: it draws frames of all types, acknowledges what it
+//! likes, updates its keys, sends from addresses it likes and answers challenges if it likes. Its
+//! [`Character`] determines what it likes, and [`Extremes`] are its transport parameters. After
+//! every step the victim is checked against the [`invariants`](super::invariants).
 //!
 //! ```
 //! use hybriq_sim::adversary::{Attack, Character};
@@ -38,10 +38,10 @@
 //! ```
 //!
 //! [`search`] runs an attack and, if an invariant does not hold, repeats it with fewer and fewer
-//! datagrams that arrive: what it returns names the few that are needed.
+//! datagrams arriving: the result names the few that are needed.
 //!
-//! A test that counts what its allocator gives out passes that number on with [`Attack::measure`].
-//! Then the bytes that the server holds are compared, too.
+//! A test that counts its allocator's bytes passes that number on with [`Attack::measure`]. Then
+//! the bytes that the server holds are checked, too.
 
 mod arrived;
 mod attack;

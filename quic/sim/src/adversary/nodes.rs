@@ -7,7 +7,7 @@ use crate::{Datagram, Hop, Node};
 /// Holds one datagram until the next one has passed, so that the two change places.
 ///
 /// At place 0 and towards the server, this swaps the halves of a ClientHello that spans two
-/// datagrams. If no further datagram comes, the held one is lost.
+/// datagrams. If no further datagram arrives, the held one is lost.
 #[derive(Clone, Debug)]
 pub struct Swap {
     place: usize,
@@ -49,7 +49,7 @@ pub struct Alter<F> {
 }
 
 impl<F: FnMut(&mut Datagram) + Send> Alter<F> {
-    /// Makes a node that changes the datagram at `place`.
+    /// Creates a node that changes the datagram at `place`.
     pub const fn new(place: usize, change: F) -> Self {
         Self {
             place,
@@ -74,7 +74,7 @@ pub fn truncate(place: usize, to: usize) -> impl Node {
     Alter::new(place, move |datagram| datagram.payload.truncate(to))
 }
 
-/// Flips a bit of the datagram at `place`; bits are counted from the first byte's lowest.
+/// Flips a bit of the datagram at `place`; bits are counted from the lowest bit of the first byte.
 pub fn flip_bit(place: usize, bit: usize) -> impl Node {
     Alter::new(place, move |datagram| {
         if let Some(byte) = datagram.payload.get_mut(bit / 8) {

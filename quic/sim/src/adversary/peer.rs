@@ -16,25 +16,25 @@ use hybriq_proto::wire::{
 use super::{Addresses, Character, Move, frames::Frames, keys::Keys};
 use crate::{Raw, Rng, one_in, seal_packet};
 
-/// First packet number that it uses: more than the honest handshake used.
+/// First packet number that it uses: larger than any that the honest handshake used.
 const FIRST_NUMBER: u64 = 1000;
-/// Numbers of the victim's packets that it remembers.
+/// Number of the victim's packet numbers that it remembers.
 const REMEMBERED: usize = 4096;
-/// Bytes of a packet besides its frames, at most.
+/// Largest number of bytes of a packet in addition to its frames.
 const OVERHEAD: usize = 40;
 /// A datagram of a hostile peer.
 pub(super) struct Forged {
     pub(super) from: SocketAddr,
     pub(super) payload: Vec<u8>,
-    /// True if it acknowledges something that it did not acknowledge before.
+    /// True if it acknowledges anything that was not acknowledged before.
     pub(super) acknowledges: bool,
-    /// True if it answers a challenge to the address that it comes from.
+    /// True if it answers a challenge to its source address.
     pub(super) answers: bool,
-    /// Moves that it is made of; none for an answer.
+    /// Moves that it consists of; none for an answer.
     pub(super) moves: Vec<Move>,
 }
 
-/// An authenticated peer without manners.
+/// An authenticated peer that ignores all rules.
 pub(super) struct HostilePeer {
     character: Character,
     rng: Rng,
@@ -44,7 +44,7 @@ pub(super) struct HostilePeer {
     next_number: u64,
     /// Numbers of the victim's packets that it read.
     numbers: BTreeSet<u64>,
-    /// Those of them that it acknowledged.
+    /// Those packets that it acknowledged.
     acknowledged: BTreeSet<u64>,
     /// Challenges that it will answer.
     challenges: VecDeque<(SocketAddr, [u8; 8])>,
@@ -107,7 +107,7 @@ impl HostilePeer {
         });
     }
 
-    /// Draws the place that the next datagram comes from.
+    /// Draws the source address of the next datagram.
     fn place(&mut self) -> SocketAddr {
         let own = self.own;
         let (ip, port) = (own.ip(), own.port());
@@ -184,8 +184,8 @@ impl HostilePeer {
         }
     }
 
-    /// Acknowledges what came, or parts of it. Returns true if something of it is new: the same again
-    /// opens no window.
+    /// Acknowledges all or some of what arrived. Returns true if any of it is new: repeating an
+    /// acknowledgement opens no window.
     fn acknowledge(&mut self, rng: &mut Rng, out: &mut FrameWriter<'_>) -> bool {
         let keeps = [one_in(1), one_in(2)][rng.below(2) as usize];
         let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
@@ -221,7 +221,7 @@ impl HostilePeer {
         }
         let number = PacketNumber::saturating(self.next_number);
         self.next_number += 1;
-        // The newest id: those before it may be retired.
+        // The newest id, because earlier ones may be retired.
         let newest = self.frames.ids.last();
         let dcid = newest.map_or(Cid::EMPTY, |(_, cid)| *cid);
         let mut rng = self.rng.clone();
@@ -242,7 +242,7 @@ impl HostilePeer {
         })
     }
 
-    /// Forges a datagram of nobody from nowhere.
+    /// Forges a datagram from a spoofed address, which belongs to no connection.
     fn spoof(&mut self, it: Move) -> Forged {
         let rng = &mut self.rng;
         let number = rng.draw().to_be_bytes();
@@ -263,7 +263,7 @@ impl HostilePeer {
     }
 }
 
-/// Returns a 0-RTT packet that is noise behind its header, and as long as the noise.
+/// Returns a 0-RTT packet that consists of a header and noise, with the noise's length.
 fn early(dcid: &Cid, noise: &[u8]) -> Vec<u8> {
     // Type 0-RTT, version 1, both ids, and a length of four bytes.
     let mut packet = vec![0xd3, 0, 0, 0, 1, dcid.len() as u8];

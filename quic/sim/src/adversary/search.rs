@@ -1,4 +1,4 @@
-//! Search for an attack that fails, and for the few datagrams of it that are needed.
+//! Search for an attack that fails, and for the few of its datagrams that are needed.
 
 use std::{error::Error, fmt};
 
@@ -8,17 +8,17 @@ use crate::invariants::Violation;
 /// Maximum number of repetitions of an attack that fails.
 const REPETITIONS: usize = 500;
 
-/// An attack under which an invariant does not hold, with few datagrams.
+/// An attack that breaks an invariant, with few datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Violation when all datagrams arrive.
     pub violation: Violation,
-    /// Violation when only those of [`arrived`](Self::arrived) do.
+    /// Violation when only the datagrams of [`arrived`](Self::arrived) arrive.
     pub shortest: Violation,
-    /// Datagrams that are needed: with one of them lost, the invariant holds, unless the search
+    /// Datagrams that are needed: if one of them is lost, the invariant holds, unless the search
     /// ended early. Those of all other steps may be lost.
     pub arrived: Vec<Arrived>,
-    /// Number of steps until the violation, the lost ones included.
+    /// Number of steps until the violation, including lost ones.
     pub steps: u64,
 }
 
@@ -40,8 +40,8 @@ impl fmt::Display for Found {
 
 impl Error for Found {}
 
-/// Takes so many steps of an attack that `make` begins. If an invariant does not hold, repeats the
-/// attack with ever fewer datagrams that arrive, as long as the same invariant does not hold.
+/// Takes this many steps of an attack that `make` creates. If an invariant does not hold, repeats
+/// the attack with fewer and fewer datagrams arriving, as long as the same invariant is broken.
 ///
 /// # Errors
 /// An invariant does not hold.
@@ -100,8 +100,8 @@ pub fn search(steps: u64, make: impl Fn() -> Attack) -> Result<Attack, Box<Found
     Err(Box::new(found))
 }
 
-/// Drops items, many at once first, as long as the others still fail. Returns those that are
-/// needed.
+/// Drops items, many at once first, as long as the remaining ones still fail. Returns those that
+/// are needed.
 fn needed(all: &[u64], repetitions: usize, mut fails: impl FnMut(&[u64]) -> bool) -> Vec<u64> {
     let mut kept = all.to_vec();
     let mut size = kept.len();
@@ -124,7 +124,7 @@ fn needed(all: &[u64], repetitions: usize, mut fails: impl FnMut(&[u64]) -> bool
         if left == 0 {
             break;
         }
-        // One that was needed may not be any more.
+        // An item that was needed before may no longer be.
         if size > 1 {
             size = size.div_ceil(2);
         } else if !is_shorter {

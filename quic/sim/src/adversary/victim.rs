@@ -1,4 +1,4 @@
-//! The end under attack, driven directly: no network, no peer but one.
+//! The end under attack, driven directly: without a network, and with only one peer.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{
 /// Maximum number of timers at one instant.
 const TIMERS_AT_ONCE: u64 = 64;
 
-/// A server with one connection at most, or a client with one.
+/// A server with at most one connection, or a client with one.
 pub(super) struct Victim {
     address: SocketAddr,
     endpoint: Endpoint,
@@ -67,7 +67,7 @@ impl Victim {
         }
     }
 
-    /// Runs something of the victim, and counts the bytes that it allocates.
+    /// Runs code of the victim, and counts the bytes that it allocates.
     ///
     /// Tests that count instructions find it by its name.
     #[inline(never)]
@@ -79,7 +79,7 @@ impl Victim {
         result
     }
 
-    /// Returns the bytes held more than at the beginning, if they are counted.
+    /// Returns by how many bytes the memory has grown since the beginning, if it is counted.
     pub(super) fn held(&self) -> Option<u64> {
         self.allocated?;
         Some(u64::try_from(self.held).unwrap_or(0))
@@ -93,7 +93,7 @@ impl Victim {
         self.connection.as_ref().map(|(_, connection)| connection)
     }
 
-    /// Gives the application more to send than any window takes.
+    /// Gives the application more to send than any window allows.
     pub(super) fn write(&mut self, bytes: usize) {
         let Some((_, connection)) = &mut self.connection else {
             return;
@@ -170,7 +170,8 @@ impl Victim {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Writes the next datagrams into the buffer: their address, the size of each, and of all.
+    /// Writes the next datagrams into the buffer. Returns their address, the size of each, and the
+    /// total size.
     fn transmit(&mut self, now: Instant) -> Option<(SocketAddr, usize, usize)> {
         let mut transmit = self.endpoint.poll_transmit(now, &mut self.buffer);
         if transmit.is_none() {

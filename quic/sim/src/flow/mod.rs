@@ -48,7 +48,7 @@ pub struct FlowSetup {
     pub pacing: Pacing,
     /// ECN state: whether datagrams start out marked as ECN capable.
     pub ecn: EcnState,
-    /// Maximum delay with which the sender wakes for a timer or a datagram, drawn anew each time.
+    /// Largest delay with which the sender wakes for a timer or a datagram, drawn again each time.
     pub late: Duration,
 }
 
@@ -98,11 +98,11 @@ pub struct FlowReport {
     pub held: usize,
 }
 
-/// Flows over one network, all from its clients' end to its server's, in virtual time.
+/// Flows over one network, all from its client side to its server side, in virtual time.
 ///
 /// The accounting of every flow is checked as it runs: bytes in flight are the sum of the packets
-/// in flight, no timer lies in the past, and the flow can always continue. Dropped by a panicking
-/// thread, it prints its seed.
+/// in flight, no timer lies in the past, and the flow can always continue. If a panicking thread
+/// drops it, it prints its seed.
 pub struct Flows {
     clock: Clock,
     network: Network,
@@ -124,7 +124,7 @@ struct Flow {
 }
 
 impl Flows {
-    /// Makes a simulation without flows.
+    /// Creates a simulation without flows.
     #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
     pub fn new(network: Network) -> Self {
         Self {
@@ -174,7 +174,7 @@ impl Flows {
         report
     }
 
-    /// Runs for a while.
+    /// Runs for this long.
     ///
     /// # Panics
     /// Panics if a rule is broken on the way.
@@ -310,14 +310,14 @@ impl Drop for Flows {
 /// request for an acknowledgement that reached the sender (`NOTHING` if none did).
 type Label = [u64; 3];
 
-/// Value for no packet number.
+/// Value that means no packet number.
 const NOTHING: u64 = u64::MAX;
 
-/// Bytes of a 1-RTT packet besides its frames: header with an id of eight bytes, number and tag,
-/// without UDP and below.
+/// Bytes of a 1-RTT packet in addition to its frames: the header with an id of eight bytes, number
+/// and tag, without UDP and lower layers.
 const PACKET_OVERHEAD: u32 = 1 + 8 + 2 + 16;
 
-/// Number of acknowledgements between two that request one themselves.
+/// Number of acknowledgements between two that themselves request an acknowledgement.
 const PING_EVERY: u64 = 32;
 
 const fn stand_in(bytes: u32, label: Label) -> StandIn {

@@ -87,12 +87,12 @@ impl Receiver {
     }
 }
 
-/// A set of chunks that is almost complete up to the newest: one bit each, from the first missing
-/// one.
+/// A set of chunks that is almost complete up to the newest: one bit each, starting at the first
+/// missing one.
 #[derive(Debug, Default)]
 struct Chunks {
     words: VecDeque<u64>,
-    /// Number of full words before the first.
+    /// Number of full words before the first stored one.
     full: u64,
 }
 

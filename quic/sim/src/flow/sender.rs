@@ -35,9 +35,9 @@ pub(super) struct Sender {
     /// Chunks to send again, oldest first.
     lost: VecDeque<u64>,
     next_chunk: u64,
-    /// Time at which the pacer lets the next train leave.
+    /// Time at which the pacer lets the next train be sent.
     paced_until: Option<Instant>,
-    /// Largest number in an acknowledgement that requested one itself.
+    /// Largest number in an acknowledgement that itself requested one.
     known: u64,
     sent: u64,
     retransmitted: u64,
@@ -153,7 +153,7 @@ impl Sender {
         self.ends_at.is_some_and(|end| end <= now)
     }
 
-    /// Returns the next datagram that may leave now.
+    /// Returns the next datagram that may be sent now.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<(StandIn, Option<Ecn>)> {
         self.paced_until = None;
         if now < self.starts_at {

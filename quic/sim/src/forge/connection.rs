@@ -1,4 +1,4 @@
-//! Packets under the keys of a connection, with frames that the connection itself would not send.
+//! Packets sealed with a connection's keys, with frames that the connection itself would not send.
 
 use hybriq_proto::{
     connection::Connection,
@@ -14,10 +14,10 @@ const RESERVED_SHORT: u8 = 0x18;
 /// The reserved bits of a long header (RFC 9000 §17.2).
 const RESERVED_LONG: u8 = 0x0c;
 
-/// Makes authentic packets of a connection for tests of the other end.
+/// Builds authentic packets of a connection to test the other end.
 pub trait Forge {
-    /// Returns a datagram of one packet, padded to `pad_to` bytes. `change` edits its header, `fill`
-    /// writes its frames.
+    /// Returns a datagram with one packet, padded to `pad_to` bytes. `change` edits its header,
+    /// `fill` writes its frames.
     ///
     /// # Panics
     /// Panics if the space has no keys.
@@ -29,13 +29,13 @@ pub trait Forge {
         fill: impl FnOnce(&mut FrameWriter<'_>),
     ) -> Vec<u8>;
 
-    /// Returns a datagram of one packet with a PING and without the QUIC bit.
+    /// Returns a datagram with one packet that has a PING but not the QUIC bit.
     ///
     /// # Panics
     /// Panics if the space has no keys.
     fn forge_without_quic_bit(&mut self, space: Space) -> Vec<u8>;
 
-    /// Returns a datagram of one packet with a PING and with the reserved bits set, padded to
+    /// Returns a datagram with one packet that has a PING and the reserved bits set, padded to
     /// `pad_to` bytes.
     ///
     /// # Panics

@@ -39,7 +39,7 @@ pub struct Header {
     pub kind: PacketKind,
     /// Version of a long header; 0 for 1-RTT packets and Version Negotiation.
     pub version: u32,
-    /// Destination connection id; empty for 1-RTT packets, whose id has no length on the wire.
+    /// Destination connection id; empty for 1-RTT packets, where its length is not on the wire.
     pub dcid: Cid,
     /// Source connection id; empty for 1-RTT packets.
     pub scid: Cid,
@@ -47,16 +47,16 @@ pub struct Header {
     pub quic_bit: bool,
     /// True if the spin bit is set; only 1-RTT packets have it (RFC 9000 §17.4).
     pub spin_bit: bool,
-    /// Range of the datagram that it takes.
+    /// Range of the datagram that the packet occupies.
     pub range: Range<usize>,
 }
 
-/// Minimum number of bytes in a 1-RTT packet after the first: what header protection skips and
+/// Minimum number of bytes after the first byte of a 1-RTT packet: what header protection skips and
 /// samples.
 const SHORTEST_PACKET: usize = 20;
 
-/// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). It does not use the
-/// core's parser on purpose, because it checks the core.
+/// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). It deliberately does
+/// not use the core's parser, because it checks the core.
 pub fn packets(datagram: &[u8]) -> Vec<Header> {
     let mut packets = Vec::new();
     let mut reader = Reader::new(datagram);
@@ -88,7 +88,7 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
 fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
-        // Without the QUIC bit (RFC 9287), a packet is only recognised by its length.
+        // Without the QUIC bit (RFC 9287), a packet is recognised only by its length.
         let kind = if first & 0x40 == 0 && reader.remaining() < SHORTEST_PACKET {
             PacketKind::Unknown
         } else {
@@ -99,7 +99,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];
-    // In version 2 the packet types begin with Retry.
+    // In version 2 the packet types start with Retry.
     let shift = if version == VERSION_2 { 3 } else { 0 };
     let kind = match (version, ((first >> 4) + shift) & 3) {
         (0, _) => PacketKind::VersionNegotiation,

@@ -1,8 +1,8 @@
-//! Packets read and made by hand: what an observer sees, Initial packets, whose keys anybody can
-//! derive, and packets under the keys of a connection.
+//! Packets that tests read and build by hand: what an observer sees, Initial packets, whose keys
+//! anybody can derive, and packets sealed with a connection's keys.
 //!
-//! The unit tests of `hybriq-proto` include this module too, by links to its files, because a crate's unit tests
-//! are built with separate types, which this crate does not know.
+//! The unit tests of `hybriq-proto` include this module too, through links to its files, because a
+//! crate's unit tests are built with separate types that this crate does not know.
 
 mod connection;
 mod headers;

@@ -5,35 +5,35 @@ use std::time::Duration;
 use super::{Blackouts, Departure, GilbertElliott, InOrder, Line, Offer};
 use crate::rng::{Chance, Rng};
 
-/// Conditions in one direction. The default passes everything at once.
+/// Conditions in one direction. By default everything passes at once.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Time that every datagram takes.
     pub delay: Duration,
-    /// Maximum time added to the delay, uniform from 0. Keeps the order.
+    /// Maximum time added to the delay, uniform from 0. Preserves the order.
     pub jitter: Duration,
     /// Maximum number of UDP payload bytes that pass.
     pub mtu: Option<u64>,
     /// The bottleneck.
     pub line: Option<Line>,
-    /// Chance of each datagram to be lost.
+    /// Probability that a datagram is lost.
     pub loss: Chance,
     /// Losses in bursts.
     pub bursts: Option<GilbertElliott>,
     /// Datagrams that are held back so that later ones overtake them.
     pub reorder: Option<Reorder>,
-    /// Chance of each datagram to be sent twice.
+    /// Probability that a datagram is sent twice.
     pub duplicate: Chance,
-    /// Chance of each datagram to have one bit flipped.
+    /// Probability that one bit of a datagram is flipped.
     pub corrupt: Chance,
     /// Times at which everything is lost.
     pub blackouts: Blackouts,
 }
 
-/// Rule by which datagrams are held back.
+/// Rule for holding datagrams back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reorder {
-    /// Chance of each datagram.
+    /// Probability for each datagram.
     pub chance: Chance,
     /// Time for which it is held back.
     pub wait: Duration,
@@ -57,8 +57,8 @@ pub enum Loss {
 /// Decision of a direction about a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Departure from the line; `None` if it was lost before. Without a line, it leaves when it
-    /// arrives.
+    /// Departure from the line; `None` if the datagram was lost before. Without a line, it leaves
+    /// when it arrives.
     pub departure: Option<Departure>,
     /// Fate of the datagram.
     pub fate: Fate,
@@ -91,7 +91,7 @@ pub struct Passage {
 /// One direction of a link.
 ///
 /// Each datagram draws from its own generator, so that the n-th datagram of a direction has the
-/// same fate whatever happened before it and whenever it comes.
+/// same fate, whatever happened before it and whenever it arrives.
 #[derive(Clone, Debug)]
 pub struct Direction {
     settings: Settings,
@@ -102,7 +102,7 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// Makes both directions of an idle link, with independent randomness.
+    /// Creates both directions of an idle link, with independent randomness.
     pub fn pair(to_server: Settings, to_client: Settings, seed: u64) -> [Self; 2] {
         let seed = seed.wrapping_mul(2);
         [
@@ -111,7 +111,7 @@ impl Direction {
         ]
     }
 
-    /// Makes an idle direction.
+    /// Creates an idle direction.
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             settings,
@@ -122,8 +122,8 @@ impl Direction {
         }
     }
 
-    /// Decides about the next datagram. An earlier time than that of the last one counts as the
-    /// same.
+    /// Decides about the next datagram. A time earlier than that of the last datagram counts as the
+    /// same time.
     pub fn offer(&mut self, offer: Offer) -> Decision {
         self.now = self.now.max(offer.now);
         let now = self.now;
@@ -176,12 +176,12 @@ impl Direction {
         }
     }
 
-    /// Returns the arrival time of a datagram. One that is held back does not delay others.
+    /// Returns the arrival time of a datagram. A datagram that is held back does not delay others.
     fn due(&mut self, left: Duration, fortune: &Fortune) -> Duration {
         let due = left + self.settings.delay + fortune.jitter;
         match fortune.held_back {
             Some(wait) => {
-                // The copy of the order forgets this datagram.
+                // The copy of the order does not include this datagram.
                 let mut order = self.order;
                 order.arrival(due) + wait
             }

@@ -1,4 +1,4 @@
-//! The bottleneck of a link: a rate with a queue in front.
+//! The bottleneck of a link: a rate with a queue in front of it.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,16 +9,16 @@ use crate::rng::Rng;
 /// full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
-    /// Marks none.
+    /// Marks no datagrams.
     Never,
-    /// Marks all that would wait longer than this (a step).
+    /// Marks all datagrams that would wait longer than this (a step).
     Above(Duration),
-    /// Marks more of them the longer they would wait: none at `from`, all from `to` on (like RED,
-    /// but by the current queue).
+    /// Marks more datagrams the longer they would wait: none at `from`, all from `to` on (like RED,
+    /// but based on the current queue).
     Ramp {
         /// Longest wait without marks.
         from: Duration,
-        /// Wait from which on all are marked.
+        /// Wait from which on all datagrams are marked.
         to: Duration,
     },
 }
@@ -39,8 +39,8 @@ impl Marking {
 
 /// A bottleneck, in one direction.
 ///
-/// The queue holds a number of bytes, without the datagram on the wire; a datagram that does not
-/// fit is lost.
+/// The queue holds a number of bytes, not counting the datagram on the wire; a datagram that does
+/// not fit is lost.
 #[derive(Clone, Debug)]
 pub struct Line {
     rates: Rates,
@@ -48,8 +48,8 @@ pub struct Line {
     marking: Marking,
     /// Time at which everything accepted has left.
     free_at: Duration,
-    /// Datagrams that were accepted and have not begun to leave: the time at which each does, and
-    /// its bytes.
+    /// Datagrams that were accepted but have not started to leave: the time at which each starts,
+    /// and its bytes.
     waiting: VecDeque<(Duration, u64)>,
     waiting_bytes: u64,
 }
@@ -66,7 +66,7 @@ pub struct Departure {
 }
 
 impl Line {
-    /// Makes an idle line of constant rate.
+    /// Creates an idle line of constant rate.
     pub const fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
         Self {
             rates: Rates::constant(bits_per_second),
@@ -78,8 +78,8 @@ impl Line {
         }
     }
 
-    /// Changes the rate at `at`. Calls must be in the order of time. At rate 0 all datagrams wait;
-    /// they are lost if no other rate follows.
+    /// Changes the rate at `at`. Calls must be in chronological order. At rate 0 all datagrams
+    /// wait; they are lost if no other rate follows.
     pub fn change_rate(&mut self, at: Duration, bits_per_second: u64) {
         self.rates.changes.push_back((at, bits_per_second));
     }
@@ -91,7 +91,7 @@ impl Line {
         self
     }
 
-    /// Accepts a datagram; `None` if it is lost. Datagrams come in the order of their times.
+    /// Accepts a datagram; `None` if it is lost. Datagrams must arrive in chronological order.
     pub fn enter(&mut self, offer: Offer, rng: &mut Rng) -> Option<Departure> {
         let now = offer.now;
         self.begin_until(now);
@@ -100,7 +100,7 @@ impl Line {
         if !has_room {
             return None;
         }
-        // A wire that has stopped for good accepts nothing.
+        // A wire that has stopped permanently accepts nothing.
         self.free_at = self.rates.end_of(now + waited, offer.bytes)?;
         if !waited.is_zero() {
             self.waiting.push_back((now + waited, offer.bytes));
@@ -133,7 +133,7 @@ impl Line {
         self.waiting_bytes
     }
 
-    /// Starts those whose time has come.
+    /// Starts the datagrams whose time has come.
     fn begin_until(&mut self, now: Duration) {
         while let Some(&(at, size)) = self.waiting.front() {
             if at > now {
@@ -161,11 +161,11 @@ impl Rates {
         }
     }
 
-    /// Returns the time at which bytes have left that begin to leave at `start`; `None` means
-    /// never. Calls come in the order of their starts.
+    /// Returns the time at which bytes that start to leave at `start` have left; `None` means
+    /// never. Calls must be in the order of their starts.
     pub(crate) fn end_of(&mut self, start: Duration, bytes: u64) -> Option<Duration> {
         let mut at = start;
-        // Nanobits, so that a piece of a datagram is exact at any rate.
+        // Nanobits, so that a part of a datagram is exact at any rate.
         let mut left = u128::from(bytes) * 8 * 1_000_000_000;
         while let Some(&(change, rate)) = self.changes.front() {
             let before = change.saturating_sub(at).as_nanos() * u128::from(self.bits_per_second);

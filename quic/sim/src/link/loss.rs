@@ -16,8 +16,8 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// Begins a burst with the chance `begin` at each datagram outside of one, and ends it with the
-    /// chance `end` at each datagram in it. All datagrams of a burst are lost.
+    /// Begins a burst with the probability `begin` at each datagram outside of one, and ends it
+    /// with the probability `end` at each datagram in it. All datagrams of a burst are lost.
     pub const fn new(begin: Chance, end: Chance) -> Self {
         Self {
             begin,
@@ -28,14 +28,14 @@ impl GilbertElliott {
         }
     }
 
-    /// Loses only some datagrams of a burst.
+    /// Loses only some of the datagrams in a burst.
     #[must_use]
     pub const fn lost_within(mut self, chance: Chance) -> Self {
         self.lost_within = chance;
         self
     }
 
-    /// Ends a burst after this time, however few datagrams come.
+    /// Ends a burst after this time, however few datagrams arrive.
     #[must_use]
     pub const fn longest(mut self, span: Duration) -> Self {
         self.longest = span;
@@ -53,12 +53,12 @@ impl GilbertElliott {
     }
 }
 
-/// Intervals in which everything is lost, each without its end.
+/// Intervals in which everything is lost, each excluding its end.
 #[derive(Clone, Debug, Default)]
 pub struct Blackouts(Vec<(Duration, Duration)>);
 
 impl Blackouts {
-    /// Makes blackouts of their beginnings and ends.
+    /// Creates blackouts from their beginnings and ends.
     pub fn new(spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
         Self(spans.into_iter().collect())
     }

@@ -2,7 +2,7 @@
 //!
 //! The model consists of pure functions: no sockets, no clock, no lock, and no randomness except an
 //! [`Rng`](crate::Rng) that is passed in. The nodes of the simulated [`Network`](crate::Network)
-//! and the relay of `netbench link` are both made of these parts. [`Direction`] combines them:
+//! and the relay of `netbench link` are both built from these parts. [`Direction`] combines them:
 //!
 //! ```text
 //!            ┌─ too large? ─┐   ┌─ queue full? ─┐           ┌─ blackout, burst, random ─┐
@@ -10,7 +10,7 @@
 //!            └──────────────┘   └───────────────┘  (rate,   └───────────────────────────┘   jitter,
 //!                                                   mark)                                   reorder ─► due
 //! ```
-//! A datagram that is lost behind the line has taken its share of the rate.
+//! A datagram that is lost after the line has used its share of the rate.
 
 mod direction;
 mod line;
@@ -51,7 +51,7 @@ impl InOrder {
     }
 }
 
-/// Flips one bit, counted from the lowest of the first byte.
+/// Flips one bit, counted from the lowest bit of the first byte.
 pub fn flip(bytes: &mut [u8], bit: u64) {
     if let Some(byte) = bytes.get_mut((bit / 8) as usize) {
         *byte ^= 1 << (bit % 8);

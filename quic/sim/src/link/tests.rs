@@ -30,7 +30,7 @@ fn line(queue: u64) -> Line {
     Line::new(10_000_000, queue)
 }
 
-/// Returns bursts that lose that share, `mean` in a row on average.
+/// Returns bursts that lose this share, with `mean` losses in a row on average.
 fn bursts(share: f64, mean: f64) -> GilbertElliott {
     let begin = share / (mean * (1.0 - share));
     GilbertElliott::new(Chance::share(begin), Chance::share(1.0 / mean))

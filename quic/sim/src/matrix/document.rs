@@ -190,7 +190,7 @@ fn millis(delay: Duration) -> f64 {
     delay.as_secs_f64() * 1e3
 }
 
-/// Formats two digits, at most one behind the point.
+/// Formats two digits, at most one of them after the decimal point.
 fn short(value: f64) -> String {
     if value >= 9.95 {
         format!("{value:.0}")

@@ -32,15 +32,15 @@ pub const RATES: [u64; 5] = [
     10_000_000_000,
 ];
 
-/// Round trips without queue.
+/// Round trips without queueing.
 pub const ROUND_TRIPS: [Duration; 4] = [ms(1), ms(30), ms(100), ms(300)];
 
-/// Loss of data datagrams behind the bottleneck.
+/// Loss of data datagrams after the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lossy {
     /// None.
     Never,
-    /// This number of a thousand, at random.
+    /// This many in a thousand, at random.
     PerMille(u32),
     /// One in a hundred at full rate, in bursts of ten on average.
     Bursts,
@@ -76,7 +76,7 @@ pub const BUFFERS: [Buffer; 3] = [Buffer::Shallow, Buffer::Bdp, Buffer::Deep];
 pub struct Path {
     /// Bits per second.
     pub rate: u64,
-    /// Round trip without queue.
+    /// Round trip without queueing.
     pub round_trip: Duration,
     /// Losses of the path.
     pub loss: Lossy,
@@ -106,7 +106,7 @@ const MOST_DATAGRAMS: u64 = 1_500_000;
 /// Maximum duration of a burst, in datagrams at the link's rate.
 const BURST: u64 = 30;
 
-/// Divisor for the start of a run that is not counted: a third.
+/// Divisor for the part at the start of a run that is not counted: a third.
 const WARM_UP: u32 = 3;
 
 impl Path {

@@ -45,7 +45,7 @@ fn a_link_with_room_loses_nothing() {
 
 #[test]
 fn classic_overload_is_dropped_until_the_queue_is_at_its_target() {
-    // A tenth more than the link carries.
+    // A tenth more than the capacity of the link.
     let (_, report) = load(&[(None, 110)], 60);
     let delay = report.delay.percentile(50);
     assert!(delay > ms(10) && delay < ms(25), "{delay:?}");

@@ -1,4 +1,4 @@
-//! Tests of bursts, blackouts, reordering by place, ordered jitter and changed ECN marks.
+//! Tests of bursts, blackouts, reordering by position, ordered jitter and changed ECN marks.
 
 use hybriq_tls::Side;
 
@@ -30,7 +30,7 @@ fn a_burst_may_let_some_pass() {
 
 #[test]
 fn a_burst_ends_with_its_time() {
-    // A datagram every millisecond, and no burst ends by itself.
+    // One datagram per millisecond, and no burst ends on its own.
     let node = Bursts::new(one_in(5), 1_000_000).longest(ms(3));
     let came = numbers(&run(Network::new(7).node(node), Side::Server, 1000));
     let gaps = came.windows(2).map(|pair| pair[1] - pair[0] - 1);

@@ -55,7 +55,8 @@ fn a_queue_delay_is_averaged_over_time() {
     let delay = stats.toward(Side::Server).delay;
     assert_eq!(delay.max(), ms(10));
     assert_eq!(delay.mean(), Duration::from_micros(2500));
-    // The queue was empty for half of the time, and longer than five milliseconds for a quarter.
+    // The queue was empty for half of the time, and longer than five milliseconds for a quarter of
+    // it.
     assert_eq!(delay.percentile(40), Duration::ZERO);
     let (p75, p95) = (delay.percentile(75), delay.percentile(95));
     assert!(p75 >= ms(5) && p75 < ms(5) * 33 / 32, "{p75:?}");
@@ -74,8 +75,8 @@ fn a_cleared_statistic_starts_anew() {
 
 #[test]
 fn a_rate_changes_at_its_time_within_a_datagram() {
-    // Half of the first datagram leaves at the full rate, the rest at a tenth; then nothing for 100
-    // ms.
+    // Half of the first datagram is sent at the full rate, the rest at a tenth of it; then nothing
+    // for 100 ms.
     let changes = [
         (Duration::from_micros(500), RATE / 10),
         (ms(10), 0),

@@ -36,9 +36,11 @@ use hybriq_proto::{
 /// A connection whose handshake is complete.
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
-/// the connection is closed with code 0, unless [`ApplicationCodes`](crate::transport::ApplicationCodes) says
-/// otherwise, but not before all streams that were [finished](SendStream::finish) have arrived, unless the peer takes less than 16 KiB of them in 30
-/// seconds. [`Connection::close`] does not wait for them: call [`SendStream::acknowledged`] before, or let the peer close.
+/// the connection is closed with code 0, unless
+/// [`ApplicationCodes`](crate::transport::ApplicationCodes) says otherwise. It closes only after
+/// all streams that were [finished](SendStream::finish) have arrived, or once the peer takes less
+/// than 16 KiB of them in 30 seconds. [`Connection::close`] does not wait for them: call
+/// [`SendStream::acknowledged`] first, or let the peer close.
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 #[derive(Clone)]
@@ -57,13 +59,13 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Returns the handle behind this one.
+    /// Returns the worker's handle behind this one.
     #[cfg(test)]
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Makes a handle of a connection whose handshake is complete.
+    /// Creates a handle of a connection whose handshake is complete.
     pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
         Self {
             handle: Polling::new(handle),
@@ -71,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Opens a bidirectional stream; waits while the peer's limit allows none.
+    /// Opens a bidirectional stream; waits while the peer's limit does not allow another.
     ///
     /// The peer learns of the stream with its first byte.
     ///
@@ -85,7 +87,7 @@ impl Connection {
         Ok(stream::bidi(&self.handle, id))
     }
 
-    /// Opens a unidirectional stream; waits while the peer's limit allows none.
+    /// Opens a unidirectional stream; waits while the peer's limit does not allow another.
     ///
     /// The peer learns of the stream with its first byte.
     ///
@@ -99,7 +101,7 @@ impl Connection {
         Ok(stream::send(&self.handle, id))
     }
 
-    /// Opens a bidirectional stream; `None` if the peer's limit allows none now.
+    /// Opens a bidirectional stream; `None` if the peer's limit does not allow another now.
     ///
     /// # Errors
     /// The connection is over.
@@ -108,7 +110,7 @@ impl Connection {
         Ok(id.map(|id| stream::bidi(&self.handle, id)))
     }
 
-    /// Opens a unidirectional stream; `None` if the peer's limit allows none now.
+    /// Opens a unidirectional stream; `None` if the peer's limit does not allow another now.
     ///
     /// # Errors
     /// The connection is over.
@@ -124,13 +126,13 @@ impl Connection {
         }
     }
 
-    /// Returns the number of bidirectional streams that the peer's limit allows to open now (RFC 9000
-    /// §4.6).
+    /// Returns how many more bidirectional streams the peer's limit lets this end open now (RFC
+    /// 9000 §4.6).
     pub fn openable_bidi(&self) -> u64 {
         self.handle.lock().core.streams().openable(Direction::Bidi)
     }
 
-    /// Returns the number of unidirectional streams that the peer's limit allows to open now (RFC
+    /// Returns how many more unidirectional streams the peer's limit lets this end open now (RFC
     /// 9000 §4.6).
     pub fn openable_uni(&self) -> u64 {
         self.handle.lock().core.streams().openable(Direction::Uni)
@@ -195,9 +197,10 @@ impl Connection {
         self.steer(|streams| streams.set_receive_window(bytes));
     }
 
-    /// Sets the priority of a stream that this end sends on, if it is still open, for code that has the
-    /// stream's id but not its [`SendStream`](crate::SendStream), such as that above another crate's
-    /// streams: see [`SendStream::set_priority`](crate::SendStream::set_priority).
+    /// Sets the priority of a stream that this end sends on, if it is still open: see
+    /// [`SendStream::set_priority`](crate::SendStream::set_priority). For code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as a layer above another
+    /// crate's streams.
     pub fn set_stream_priority(&self, stream: StreamId, priority: Priority) {
         self.steer(|streams| {
             // A closed stream has nothing left to send.
@@ -205,10 +208,9 @@ impl Connection {
         });
     }
 
-    /// Waits until the peer needs nothing more of a stream that this end sends on, for code that has the
-    /// stream's id but not its [`SendStream`](crate::SendStream): see
-    /// [`SendStream::stopped`](crate::SendStream::stopped), of which one wait at a time is possible
-    /// for each stream.
+    /// Waits until the peer needs nothing more of a stream that this end sends on: see
+    /// [`SendStream::stopped`](crate::SendStream::stopped). For code that has the stream's id but
+    /// not its [`SendStream`](crate::SendStream). Each stream supports one such wait at a time.
     ///
     /// # Errors
     /// The connection is over.
@@ -219,10 +221,10 @@ impl Connection {
         poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
-    /// Returns the number of bytes that the [send buffer](crate::TransportConfig::send_buffer) of a stream
-    /// takes at once, when it takes at least so many, or is empty: for code that writes frames, of which no
-    /// part may stay behind, and that has the stream's id but not its
-    /// [`SendStream`](crate::SendStream). Wakes the task of its last call, or of the last write.
+    /// Returns how many bytes the [send buffer](crate::TransportConfig::send_buffer) of a stream
+    /// accepts at once; pending until it accepts at least `least` bytes or is empty. For code that
+    /// writes whole frames and has the stream's id but not its [`SendStream`](crate::SendStream).
+    /// Wakes the task of its last call, or of the last write.
     ///
     /// # Errors
     /// The peer stopped the stream, it has ended, or the connection is over.
@@ -235,39 +237,39 @@ impl Connection {
         stream::poll_room(&self.handle, stream, least, cx)
     }
 
-    /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not
-    /// acknowledged everything. Closing the connection loses what is left of these.
+    /// Returns the number of bidirectional streams that this end has finished but the peer has not
+    /// fully acknowledged. Closing the connection loses the rest of their data.
     ///
     /// The call looks at every open stream: use it at the end of a connection.
     pub fn undelivered_streams(&self) -> usize {
         self.handle.lock().core.streams().undelivered_bidi()
     }
 
-    /// Returns true if the peer has acknowledged everything that this end sent on a stream, or its reset. A stream
-    /// that has not ended is not delivered, even if nothing of it is under way.
+    /// Returns true if the peer has acknowledged everything that this end sent on a stream, or its
+    /// reset. A stream that has not ended is not delivered, even if none of its data is in flight.
     pub fn is_delivered(&self, stream: StreamId) -> bool {
         let mut state = self.handle.lock();
         state.core.streams().is_send_acknowledged(stream)
     }
 
-    /// Returns the streams with data that waits for nothing but the peer: for its acknowledgement, or for more
-    /// credit of flow control. A stream whose [`progress`](Blocked::progress) is the same for long belongs
-    /// to a peer that does not take it.
+    /// Returns the streams whose data waits only for the peer: for its acknowledgement, or for more
+    /// flow-control credit. If a stream's [`progress`](Blocked::progress) stays the same for long,
+    /// the peer is not taking its data.
     ///
     /// The call looks at every open stream.
     pub fn blocked_streams(&self) -> Vec<Blocked> {
         self.handle.lock().core.streams().blocked().collect()
     }
 
-    /// Returns the memory that the connection holds, by what holds it.
+    /// Returns the memory that the connection holds, by kind.
     pub fn memory_held(&self) -> MemoryHeld {
         self.handle.lock().core.memory_held()
     }
 
     /// Resets the sending part of a stream with the application's code, if it is still open, but
-    /// delivers its first `reliable_size` bytes if the peer supports that: for code that has the
-    /// stream's id but not its [`SendStream`](crate::SendStream), such as that of a session which ends
-    /// with all its streams. See [`SendStream::reset_at`](crate::SendStream::reset_at).
+    /// delivers its first `reliable_size` bytes if the peer supports that. For code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as a session that ends with
+    /// all its streams. See [`SendStream::reset_at`](crate::SendStream::reset_at).
     pub fn reset_stream(&self, stream: StreamId, code: u64, reliable_size: u64) {
         let code = wire_code(code);
         let mut state = self.handle.lock();
@@ -303,12 +305,12 @@ impl Connection {
         self.handle.touch();
     }
 
-    /// Returns what the connection holds, table by table: streams, buffers, records of packets, handles and
-    /// those who wait. Names and numbers of tables may change in any version.
+    /// Returns what the connection holds, table by table: streams, buffers, packet records, handles
+    /// and waiting tasks. Names and numbers of tables may change in any version.
     ///
-    /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all streams
-    /// are over and everything was acknowledged, it has [not grown](crate::stats::Census::grown_since) since
-    /// the handshake was confirmed.
+    /// For tests and diagnosis: its cost is proportional to the streams and packets in flight. Once
+    /// all streams are over and everything was acknowledged, the census must have [not
+    /// grown](crate::stats::Census::grown_since) since the handshake was confirmed.
     pub fn census(&self) -> Census {
         self.handle.census()
     }
@@ -319,7 +321,7 @@ impl Connection {
     }
 
     /// Returns the peer's certificates, its own first. Empty if the session was resumed or the peer
-    /// showed none.
+    /// presented none.
     pub fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
         self.handle.lock().core.peer_certificates().to_vec()
     }
@@ -330,8 +332,8 @@ impl Connection {
     /// Register the label with IANA, or begin it with `EXPERIMENTAL`.
     ///
     /// # Errors
-    /// [`ExportError`](crate::error::ExportError): the label is empty or too long, too many bytes are
-    /// asked for, or the TLS provider delivers no exporter secret. `out` is unchanged then.
+    /// [`ExportError`](crate::error::ExportError): the label is empty or too long, too many bytes
+    /// were requested, or the TLS provider delivers no exporter secret. `out` is unchanged then.
     ///
     /// # Examples
     /// ```no_run
@@ -358,8 +360,8 @@ impl Connection {
     }
 
     /// Returns what this connection measured on its path, for later connections to start from (see
-    /// [`CarefulResume`](crate::memory::CarefulResume)). `None` if that is switched off, if less than some
-    /// round trips of data were sent, or if the path carries too little to gain anything.
+    /// [`CarefulResume`](crate::memory::CarefulResume)). `None` if that is switched off, if data
+    /// was sent for only a few round trips, or if the path carries too little to gain anything.
     #[expect(
         clippy::disallowed_methods,
         reason = "what outlives the process is dated by the wall clock"
@@ -396,8 +398,8 @@ impl Connection {
         self.handle.lock().core.peer_address()
     }
 
-    /// Returns the local address of the path in use. The IP address is the one to which the peer's
-    /// last datagram came, or unspecified if the system does not tell.
+    /// Returns the local address of the path in use. The IP address is the one that the peer's last
+    /// datagram was sent to, or unspecified if the system does not report it.
     pub fn local_address(&self) -> SocketAddr {
         let unknown = (Ipv6Addr::UNSPECIFIED, 0).into();
         self.handle.lock().local_address.unwrap_or(unknown)
@@ -411,8 +413,8 @@ impl Connection {
     }
 
     /// Returns the span in which the connection's events are traced: `hybriq.connection`, with its
-    /// [`id`](Self::id), peer and role. Enter it with tasks of the application, so that their events
-    /// carry the id. It is disabled if the process has no subscriber for it.
+    /// [`id`](Self::id), peer and role. Enter it in the application's tasks, so that their events
+    /// carry the id. It is disabled if no subscriber of the process wants it.
     ///
     /// # Examples
     /// ```no_run
@@ -446,11 +448,11 @@ impl Connection {
     }
 
     /// Changes the connection ids of both directions, so that an observer cannot link the packets
-    /// before and after (RFC 9000 §9.5). A migration does this by itself.
+    /// before and after (RFC 9000 §9.5). A migration does this automatically.
     ///
     /// Returns false if the peer has not retired the ids of the last change or has supplied no new
-    /// ones; ids that can be changed are changed. Both take a round trip after the handshake and
-    /// after each change.
+    /// ones; the ids that can be changed are changed. Both take a round trip after the handshake
+    /// and after each change.
     ///
     /// # Examples
     /// ```no_run
@@ -470,8 +472,8 @@ impl Connection {
     }
 
     /// Waits until the endpoint asks its connections to finish
-    /// ([`Endpoint::drain`](crate::Endpoint::drain)). Finish what is under way, start nothing new, and
-    /// close the connection.
+    /// ([`Endpoint::drain`](crate::Endpoint::drain)). Finish the work in progress, start nothing
+    /// new, and close the connection.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -479,9 +481,10 @@ impl Connection {
         self.handle.drain().begun().await;
     }
 
-    /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its own
-    /// ([`Placement::Threads`](crate::fleet::Placement::Threads)) the task runs on that thread, beside the
-    /// worker: data need not pass from one core to another. Such tasks must not block.
+    /// Starts a task on the runtime of the connection's worker. With a worker on a thread of its
+    /// own ([`Placement::Threads`](crate::fleet::Placement::Threads)) the task runs on that thread,
+    /// next to the worker, so data need not pass from one core to another. Such tasks must not
+    /// block.
     ///
     /// The thread of a worker ends after the last connection of the endpoint, once its tasks have
     /// ended; a task that starts later is cancelled.
@@ -510,10 +513,10 @@ impl Connection {
     }
 
     /// Closes the connection at once with the application's code (RFC 9000 §10.2): data in flight
-    /// may be lost. Every later operation of this end fails.
+    /// may be lost. All later operations on this end fail.
     ///
-    /// A `code` above 2^62 - 1 is lowered to that. The first 256 bytes of `reason` are sent. To be
-    /// sure that the peer receives them, wait for [`Endpoint::idle`] before the runtime ends.
+    /// A `code` above 2^62 - 1 is lowered to that. Only the first 256 bytes of `reason` are sent.
+    /// To be sure that the peer receives them, wait for [`Endpoint::idle`] before the runtime ends.
     ///
     /// [`Endpoint::idle`]: crate::Endpoint::idle
     pub fn close(&self, code: u64, reason: &[u8]) {
@@ -530,7 +533,7 @@ impl Connection {
         self.handle.wait(WaitFor::End, State::poll_closed).await
     }
 
-    /// Returns the reason why the connection is over; `None` while it is open.
+    /// Returns why the connection is over; `None` while it is open.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.handle.lock().closed.clone()
     }

@@ -18,8 +18,8 @@ use crate::{
 /// Congestion control and pacing apply as for streams. While streams and datagrams both have data
 /// to send, they get the same number of bytes.
 impl Connection {
-    /// Returns the largest size of a datagram now; `None` if the peer takes no datagrams. It grows
-    /// as path MTU discovery succeeds, and may shrink when the path changes.
+    /// Returns the largest datagram that can be sent now; `None` if the peer takes no datagrams. It
+    /// grows as path MTU discovery succeeds, and may shrink when the path changes.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
@@ -28,7 +28,7 @@ impl Connection {
     /// [configuration](crate::transport::DatagramConfig::when_full) says to refuse the new one.
     ///
     /// # Errors
-    /// The peer takes none, it is too large for the path, the queue is full, or the connection is
+    /// The peer accepts none, it is too large for the path, the queue is full, or the connection is
     /// over.
     ///
     /// # Examples
@@ -49,7 +49,7 @@ impl Connection {
     /// [configuration](crate::transport::DatagramConfig::when_full) says.
     ///
     /// # Errors
-    /// The peer takes none, it is too large for the path, or the connection is over.
+    /// The peer accepts none, it is too large for the path, or the connection is over.
     ///
     /// # Cancel safety
     /// Sends nothing if the future is dropped before it is ready.
@@ -70,8 +70,8 @@ impl Connection {
     }
 
     /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
-    /// [the code for it](crate::transport::ApplicationCodes::no_error) or without an error. Datagrams that came
-    /// before the end are still handed out.
+    /// [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
+    /// Datagrams that arrived before the end are still returned.
     ///
     /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first
     /// datagrams may come from 0-RTT packets and thus be replayed, unless

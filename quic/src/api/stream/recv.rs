@@ -19,7 +19,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// The receiving end of a stream.
 ///
-/// Dropping it before its end was read tells the peer to stop sending, with code 0, or that of
+/// Dropping it before its end was read tells the peer to stop sending, with code 0 or the code of
 /// [`ApplicationCodes::dropped_recv`](crate::transport::ApplicationCodes::dropped_recv).
 pub struct RecvStream {
     handle: Handle,
@@ -31,7 +31,7 @@ pub struct RecvStream {
     waits: bool,
 }
 
-/// End of the stream for the reader; every later call returns the same.
+/// End of the stream as the reader saw it; every later call returns the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     Open,
@@ -39,16 +39,16 @@ enum End {
     Failed(ReadError),
 }
 
-/// What happens to the end of a stream with the last of its data.
+/// What a read of the last data does with the end of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// It is taken as well, so that the peer may open another stream.
+    /// Takes it as well, so that the peer may open another stream.
     Taken,
-    /// It stays for a later read.
+    /// Leaves it for a later read.
     Left,
 }
 
-/// Order in which a stream was read so far.
+/// Order in which the stream was read so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// From the front.
@@ -94,12 +94,12 @@ impl RecvStream {
                 .is_ok_and(|mut state| streams(&mut state))
     }
 
-    /// Reads available bytes, in order, and returns their number; 0 is the end of the stream.
+    /// Reads available bytes, in order, and returns their number; 0 means the end of the stream.
     ///
     /// Data that arrived before the connection ended can still be read.
     ///
     /// # Errors
-    /// The peer reset the stream, it was stopped here, or the connection is over.
+    /// The peer reset the stream, this end stopped it, or the connection is over.
     ///
     /// # Cancel safety
     /// Reads nothing if the future is dropped before it is ready.
@@ -107,7 +107,7 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read(cx, buffer)).await
     }
 
-    /// Reads up to `max` bytes without copying them; `None` is the end of the stream.
+    /// Reads up to `max` bytes without copying them; `None` means the end of the stream.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -118,8 +118,8 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_chunk(cx, max)).await
     }
 
-    /// Reads available data without copying, into as many chunks as there is room for, under one
-    /// lock. Returns the number of chunks filled, from the front; `None` is the end of the stream.
+    /// Reads available data without copying it, into as many chunks as fit, under one lock. Returns
+    /// the number of chunks filled, from the front; `None` means the end of the stream.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -143,7 +143,7 @@ impl RecvStream {
     }
 
     /// Reads up to `max` bytes, at least one, at any offset, without waiting for gaps to be filled;
-    /// `None` is the end of the stream, once everything was read.
+    /// `None` means the end of the stream, once everything was read.
     ///
     /// Each byte is returned once, and not at all if an ordered read took it before. Afterwards
     /// ordered reads return [`ReadError::Unordered`].
@@ -172,15 +172,15 @@ impl RecvStream {
     /// Reads the rest of the stream, at most `limit` bytes.
     ///
     /// # Errors
-    /// [`ReadError::TooLong`] beyond the limit, else as [`read`](Self::read).
+    /// [`ReadError::TooLong`] beyond the limit, otherwise as for [`read`](Self::read).
     ///
     /// # Cancel safety
-    /// Not cancel safe: what was read is lost if the future is dropped before it is ready.
+    /// Not cancel safe: data already read is lost if the future is dropped before it is ready.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(CHUNK).await? {
             if chunk.len() > limit - all.len() {
-                // The rest would look like a whole stream.
+                // Otherwise the rest would look like a whole stream.
                 let error = ReadError::TooLong { limit };
                 self.end = End::Failed(error.clone());
                 return Err(error);
@@ -224,13 +224,13 @@ impl RecvStream {
         self.poll_in_order(cx, |streams, id| streams.read_chunk(id, max))
     }
 
-    /// Reads a chunk as [`poll_read_chunk`](Self::poll_read_chunk), but leaves the end of the stream for a
-    /// later read, even if it came with the data.
+    /// Reads a chunk like [`poll_read_chunk`](Self::poll_read_chunk), but leaves the end of the
+    /// stream for a later read, even if it arrived with the data.
     ///
-    /// Until then the stream counts among those that the peer may have open. This is for programs that
-    /// read the start of a stream, to learn who gets it, and keep it until that one asks for it: such
-    /// streams are bounded by [`max_uni_streams`](crate::TransportConfig::max_uni_streams) and
-    /// [`max_bidi_streams`](crate::TransportConfig::max_bidi_streams).
+    /// Until then the stream still counts against the limit of open streams. This is for programs
+    /// that read the start of a stream to learn who it is for, and keep the stream until its owner
+    /// asks for it: [`max_uni_streams`](crate::TransportConfig::max_uni_streams) and
+    /// [`max_bidi_streams`](crate::TransportConfig::max_bidi_streams) limit such streams.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -302,7 +302,7 @@ impl RecvStream {
         read: impl FnOnce(&mut Streams, StreamId) -> Result<Option<T>, streams::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         if self.order == Order::Lost && self.end == End::Finished {
-            // The end alone would look like an empty stream.
+            // Without this, the end alone would look like an empty stream.
             return Poll::Ready(Err(ReadError::Unordered));
         }
         self.poll_any(cx, Ending::Taken, read)
@@ -352,7 +352,7 @@ impl RecvStream {
                 };
                 error.clone().into()
             }
-            // The stream goes on, for unordered reads.
+            // The stream continues, for unordered reads.
             Err(streams::ReadError::Unordered) => return Poll::Ready(Err(ReadError::Unordered)),
             Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
             Err(streams::ReadError::Closed) => ReadError::Stopped,
@@ -363,8 +363,8 @@ impl RecvStream {
     }
 
     /// Waits until the end of the stream is known, without reading. `Some` is the code with which
-    /// the peer reset it; `None` means that all data has arrived, or that the stream was stopped
-    /// here.
+    /// the peer reset it; `None` means that all data has arrived, or that this end stopped the
+    /// stream.
     ///
     /// A stream that was reset with `RESET_STREAM_AT` may have data left to read.
     ///
@@ -430,7 +430,7 @@ impl RecvStream {
 impl Drop for RecvStream {
     fn drop(&mut self) {
         if self.end == End::Finished {
-            // The end was taken, and the reader's entry with it.
+            // The reader has taken the end, and its entry is gone.
             return;
         }
         let Ok(mut state) = self.handle.lock_stream() else {
@@ -444,7 +444,7 @@ impl Drop for RecvStream {
         if alive {
             self.handle.touch();
         }
-        // The waker may run code of its own when it is dropped.
+        // The waker may run its own code when it is dropped.
         drop(waker);
     }
 }

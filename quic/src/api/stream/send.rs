@@ -19,10 +19,11 @@ const COPY: usize = 256 * 1024;
 
 /// The sending end of a stream.
 ///
-/// Dropping it before [`finish`](Self::finish) resets the stream with code 0, or that of
-/// [`ApplicationCodes::dropped_send`](crate::transport::ApplicationCodes::dropped_send), so that the peer never
-/// takes truncated data for complete. After `finish`, the data is still delivered, even if all
-/// handles of the connection are dropped as well; only a close of the connection ends that.
+/// Dropping it before [`finish`](Self::finish) resets the stream with code 0 or the code of
+/// [`ApplicationCodes::dropped_send`](crate::transport::ApplicationCodes::dropped_send), so that
+/// the peer never mistakes truncated data for complete data. After `finish`, the data is still
+/// delivered, even if all handles of the connection are dropped as well; only closing the
+/// connection prevents that.
 pub struct SendStream {
     handle: Handle,
     id: StreamId,
@@ -68,9 +69,9 @@ impl SendStream {
 
     /// Sets the stream's priority among the connection's streams.
     ///
-    /// May be called at any time. It takes effect at once, also for data already written. Once
-    /// everything was delivered it changes nothing. The peer does not learn of it, and the data it
-    /// sends is not affected.
+    /// May be called at any time. It takes effect at once, also for data already written, and
+    /// changes nothing once everything was delivered. The peer does not learn of it, and the data
+    /// that the peer sends is not affected.
     ///
     /// # Examples
     /// ```no_run
@@ -90,8 +91,9 @@ impl SendStream {
         }
     }
 
-    /// Returns the bytes that the peer accepts now beyond those written, by its limits for the stream
-    /// and for the connection (RFC 9000 §4.1). 0 once the stream or the connection is over.
+    /// Returns how many more bytes the peer accepts now, beyond those already written, by its
+    /// limits for the stream and for the connection (RFC 9000 §4.1). 0 once the stream or the
+    /// connection is over.
     ///
     /// Writing more is no error: it waits in the [send buffer](crate::TransportConfig::send_buffer)
     /// until the peer raises its limit. All streams share the limit of the connection.
@@ -102,7 +104,7 @@ impl SendStream {
         credit.unwrap_or(0)
     }
 
-    /// Writes some of the data and returns the number of bytes. Waits while the [send
+    /// Writes some of the data and returns the number of bytes written. Waits while the [send
     /// buffer](crate::TransportConfig::send_buffer) is full.
     ///
     /// # Errors
@@ -166,8 +168,9 @@ impl SendStream {
         Ok(())
     }
 
-    /// Writes all of the chunks without copying them, and ends the stream. What fits into the send buffer
-    /// is written under one lock with the end, so that a short message leaves in one packet with it.
+    /// Writes all of the chunks without copying them, and ends the stream. Everything that fits
+    /// into the send buffer is written under one lock together with the end, so that a short
+    /// message and its end leave in one packet.
     ///
     /// # Errors
     /// The peer stopped the stream, it was finished, or the connection is over.
@@ -187,7 +190,8 @@ impl SendStream {
         poll_fn(|cx| self.poll_finish_with(cx, chunks)).await
     }
 
-    /// Writes some of the data and returns the number of bytes; the twin of [`write`](Self::write).
+    /// Writes some of the data and returns the number of bytes written; the twin of
+    /// [`write`](Self::write).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -393,7 +397,7 @@ impl SendStream {
         poll_fn(|cx| self.poll_stopped(cx)).await
     }
 
-    /// Returns the peer's end of the stream once it is known; the twin of
+    /// Returns how the peer ended the stream once it is known; the twin of
     /// [`stopped`](Self::stopped).
     ///
     /// # Errors
@@ -402,7 +406,7 @@ impl SendStream {
         poll_stopped(&self.handle, self.id, cx)
     }
 
-    /// Finishes the stream if that was not done yet, and waits until the peer has acknowledged all
+    /// Finishes the stream if it is not finished yet, and waits until the peer has acknowledged all
     /// of it. The peer's transport has the data then; its application may not have read it yet.
     ///
     /// # Errors
@@ -422,7 +426,7 @@ impl SendStream {
     }
 }
 
-/// Writes from the front of chunks, which are not all empty.
+/// Writes from the front of the chunks, at least one of which must not be empty.
 fn write_chunks(
     streams: &mut Streams,
     id: StreamId,
@@ -442,7 +446,7 @@ fn write_chunks(
     Ok(total)
 }
 
-/// Returns the room of a stream's send buffer once it is so large.
+/// Returns the room of a stream's send buffer once it has at least this much.
 pub(crate) fn poll_room(
     handle: &Handle,
     id: StreamId,
@@ -469,7 +473,7 @@ pub(crate) fn poll_room(
     }
 }
 
-/// Returns the peer's end of a stream that has a handle, once it is known.
+/// Returns how the peer ended a stream that has a handle, once it is known.
 pub(crate) fn poll_stopped(
     handle: &Handle,
     id: StreamId,
@@ -488,7 +492,7 @@ pub(crate) fn poll_stopped(
         return Poll::Ready(Err(error.clone().into()));
     }
     let Some(side) = state.sends.get_mut(&id) else {
-        // The stream has no handle any more.
+        // The stream no longer has a handle.
         return Poll::Ready(Ok(None));
     };
     let replaced = set_waker(&mut side.watcher, cx);
@@ -511,7 +515,7 @@ impl Drop for SendStream {
         } else {
             drop(state);
         }
-        // The wakers may run code of their own when they are dropped. A task that waits for the end of
+        // The wakers may run their own code when they are dropped. A task that waits for the end of
         // the stream without this handle learns that it is gone.
         if let Some(watcher) = side.and_then(|side| side.watcher) {
             watcher.wake();

@@ -11,13 +11,13 @@ use zeroize::Zeroizing;
 
 use super::TokenKeys;
 
-/// Number of bytes that a secret must have at least.
+/// Smallest length of a secret, in bytes.
 const MIN_SECRET: usize = 32;
 
 /// Keys that all processes and machines of one service share, derived from one secret.
 ///
-/// Each purpose has a key of its own (HKDF-SHA-256 with a label), so that one key says nothing about
-/// another:
+/// Each purpose has its own key (HKDF-SHA-256 with a label), so that one key reveals nothing
+/// about another:
 ///
 /// | key | what the machines can do with it |
 /// |---|---|
@@ -25,7 +25,8 @@ const MIN_SECRET: usize = 32;
 /// | of [session tickets](Self::tickets) | a client resumes its session at another machine |
 /// | of stateless resets | a process tells the clients of an earlier one that their connections are lost |
 ///
-/// Clones, and the endpoints that are made with them, rotate together. The secret itself is not kept.
+/// Clones, and the endpoints that are made with them, rotate together. The secret itself is not
+/// kept.
 ///
 /// # Rotation
 /// 1. Every machine [accepts](Self::also_accept) the next secret.
@@ -45,8 +46,9 @@ const MIN_SECRET: usize = 32;
 /// Machines do not tell each other which tokens were used: a token that one machine has accepted
 /// works once more on each other machine, until it expires.
 ///
-/// For the reset key, a datagram must reach a machine that does not hold its connection only if no
-/// other machine holds it: see [`ResetKey`]. Where routing is not so strict, add
+/// Stateless resets need routing under which a datagram reaches a machine that does not hold its
+/// connection only if no other machine holds it: see [`ResetKey`]. Where routing is not so strict,
+/// add
 /// [`EndpointBuilder::without_stateless_reset`](crate::EndpointBuilder::without_stateless_reset).
 ///
 /// # Examples
@@ -71,7 +73,7 @@ pub struct FleetKeys {
 }
 
 impl FleetKeys {
-    /// Derives the keys from a secret: 32 random bytes or more.
+    /// Derives the keys from a secret of at least 32 random bytes.
     ///
     /// # Errors
     /// The secret is too short.
@@ -84,7 +86,7 @@ impl FleetKeys {
         })
     }
 
-    /// Derives the keys from the whole contents of a file, a line end included.
+    /// Derives the keys from the whole contents of a file, including any line end.
     ///
     /// # Errors
     /// The file cannot be read, or has fewer than 32 bytes.
@@ -96,8 +98,9 @@ impl FleetKeys {
     /// [`ServerConfig::tickets`](crate::ServerConfig::tickets). Their keys change every twelve hours by
     /// the clock of each machine; a ticket is valid until the end of the twelve hours after its own.
     ///
-    /// With [`accept_early_data`](crate::ServerConfig::accept_early_data) sessions stay in their process,
-    /// because 0-RTT data of each may be accepted once; other machines do a full handshake.
+    /// With [`accept_early_data`](crate::ServerConfig::accept_early_data) sessions stay in their
+    /// process, because the 0-RTT data of each session may be accepted only once; other machines do
+    /// a full handshake.
     pub fn tickets(&self) -> Tickets {
         self.tickets.clone()
     }
@@ -172,7 +175,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the label of HKDF-Expand. A change makes a fleet of mixed releases disagree.
+    /// Returns the label of HKDF-Expand. Changing it makes a fleet of mixed releases disagree.
     const fn label(self) -> &'static [u8] {
         match self {
             Self::Tokens => b"hybriq fleet address validation tokens",

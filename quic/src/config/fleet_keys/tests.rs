@@ -10,7 +10,7 @@ use crate::config::TokenKeys;
 
 const FIRST: [u8; 32] = [1; 32];
 const NEXT: [u8; 40] = [2; 40];
-/// Starts of the keys of `FIRST`, computed with another HKDF.
+/// First bytes of the keys of `FIRST`, computed with another HKDF.
 const TOKENS: [u8; 4] = [0x58, 0xbf, 0x75, 0x12];
 const RESETS: [u8; 4] = [0xec, 0x56, 0x4c, 0x9a];
 
@@ -48,7 +48,7 @@ fn every_purpose_has_a_key_of_its_own() {
     assert!(!opens(&TokenKeys::from_secret(FIRST), &seal(&keys(&FIRST))));
 }
 
-/// A change of these bytes would make machines of two releases disagree.
+/// If these bytes changed, machines with different releases would disagree.
 #[test]
 fn the_derivation_is_fixed() {
     let root = Root::new(&FIRST).expect("long enough");

@@ -16,11 +16,11 @@ use crate::config::random::SystemRandom;
 /// Keys that seal a server's address validation tokens (RFC 9000 §8.1), in Retry packets and for
 /// later connections.
 ///
-/// Servers behind one address share a secret, so that a client may return to another server than
-/// the one that issued its token. A rotation applies to every endpoint that uses a clone of the
-/// keys.
+/// Servers behind one address share a secret, so that a client may return to a different server
+/// from the one that issued its token. A rotation applies to every endpoint that uses a clone of
+/// the keys.
 ///
-/// The clocks of the machines in a fleet must agree to a few seconds.
+/// The clocks of the machines in a fleet must agree to within a few seconds.
 ///
 /// # Examples
 /// To rotate the secret of a fleet, let every machine [accept](Self::also_accept) the next one
@@ -42,12 +42,13 @@ use crate::config::random::SystemRandom;
 /// ```
 ///
 /// # Security
-/// Whoever knows a secret can forge tokens for any address, and use the server to flood it.
+/// Whoever knows a secret can forge tokens for any address, and use the server to flood that
+/// address.
 #[derive(Clone)]
 pub struct TokenKeys(Arc<RwLock<Arc<Ring>>>);
 
 impl TokenKeys {
-    /// Makes keys of this process alone from the system's generator. This is the default.
+    /// Creates keys for this process alone from the system's random generator. This is the default.
     ///
     /// # Panics
     /// The system delivers no random bytes.
@@ -57,7 +58,8 @@ impl TokenKeys {
         Self::of(&secret)
     }
 
-    /// Makes keys from a shared secret, which must be random: the same secret gives the same keys.
+    /// Creates keys from a shared secret, which must be random: the same secret gives the same
+    /// keys.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         Self::of(&Zeroizing::new(secret))
     }

@@ -20,7 +20,7 @@ pub struct KnownVersions(Arc<Mutex<Memory>>);
 #[derive(Debug, Default)]
 struct Memory {
     versions: HashMap<Box<str>, Version>,
-    /// Server names in the order of their insertion.
+    /// Server names in insertion order.
     order: VecDeque<Box<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a client remembers of servers.
+//! What a client remembers about servers.
 
 pub(super) mod careful_resume;
 pub(super) mod known_versions;

@@ -21,7 +21,7 @@ use crate::{
     worker::{self, Blueprint, Inheritance, Mailbox, Shared},
 };
 
-/// Largest number of sockets that an endpoint is made with. Connections that migrate need more.
+/// Largest number of sockets that an endpoint starts with. Connections that migrate need more.
 const ADDRESSES: usize = limits::SOCKETS / 2;
 
 impl EndpointBuilder {
@@ -46,19 +46,21 @@ impl EndpointBuilder {
         self.start(sockets, setups, ports, Inheritance::default())
     }
 
-    /// Starts the endpoint on sockets that are open and bound: of a parent process, of systemd
-    /// (`ListenFds`), or with options of your own.
+    /// Starts the endpoint on sockets that are already open and bound: inherited from a parent
+    /// process, passed by systemd (`ListenFds`), or opened with options of your own.
     ///
-    /// Connections start from the first. With several workers there must be a socket for each on
-    /// every address, and all must have been bound with `SO_REUSEPORT`. Give them in the order in which
-    /// they were bound, which is that of the system: otherwise workers pass datagrams on to each other
-    /// ([`EndpointStats::datagrams_passed_on`](crate::stats::EndpointStats::datagrams_passed_on)). The sockets keep their
-    /// buffers; [`socket_buffers`](Self::socket_buffers) does not apply. They are made non-blocking.
+    /// Connections start from the first socket. With several workers there must be a socket for
+    /// each on every address, and all must have been bound with `SO_REUSEPORT`. Give them in the
+    /// order in which they were bound, which is the order that the system uses: otherwise workers
+    /// pass datagrams on to each other
+    /// ([`EndpointStats::datagrams_passed_on`](crate::stats::EndpointStats::datagrams_passed_on)).
+    /// The sockets keep their buffers; [`socket_buffers`](Self::socket_buffers) does not apply.
+    /// They are made non-blocking.
     ///
     /// # Errors
-    /// As for [`bind`](Self::bind); and if the sockets are too few for the workers, or one of them is
-    /// none for UDP, is connected, is a clone of another one, or was bound without `SO_REUSEPORT`
-    /// where several workers share an address.
+    /// As for [`bind`](Self::bind); and if there are too few sockets for the workers, or one of
+    /// them is not a UDP socket, is connected, is a clone of another one, or was bound without
+    /// `SO_REUSEPORT` where several workers share an address.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
@@ -133,7 +135,7 @@ impl EndpointBuilder {
         self.start(sockets, setups, ports, Inheritance::default())
     }
 
-    /// Checks the settings. Returns the number of workers, and the way in which sockets are opened.
+    /// Checks the settings. Returns the number of workers, and how to open sockets.
     pub(in crate::endpoint) fn check(&self) -> Result<(usize, Ports), EndpointError> {
         if self.placement == Placement::Runtime {
             Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
@@ -157,7 +159,7 @@ impl EndpointBuilder {
         Ok((count, ports))
     }
 
-    /// Starts the workers. `sockets` has a socket of each worker for each address.
+    /// Starts the workers. `sockets` has one socket for each worker and address.
     pub(in crate::endpoint) fn start(
         self,
         sockets: Vec<Vec<Opened>>,
@@ -185,7 +187,7 @@ impl EndpointBuilder {
                 sockets: (own, parts.options),
                 blueprint: parts.blueprint.clone(),
             };
-            // Dropped in case of an error, the endpoint ends the workers that have started.
+            // Dropping the endpoint after an error ends the workers that have started.
             start.run(placement)?;
         }
         Ok(parts.endpoint)
@@ -199,7 +201,7 @@ impl EndpointBuilder {
         })
     }
 
-    /// Makes an endpoint with these addresses, and all that its workers are made with.
+    /// Creates an endpoint with these addresses, and everything that its workers are made with.
     pub(crate) fn assemble(
         mut self,
         addresses: Vec<SocketAddr>,
@@ -258,7 +260,7 @@ pub(crate) struct Parts {
     pub(crate) endpoint: Endpoint,
     pub(crate) mailboxes: Box<[Arc<Mailbox>]>,
     pub(crate) blueprint: Arc<Blueprint>,
-    /// Options of further sockets.
+    /// Options of sockets opened later.
     pub(crate) options: udp::Options,
 }
 

@@ -96,12 +96,13 @@ impl EndpointBuilder {
 
     /// Sets the number of workers. Default: 1.
     ///
-    /// Each worker has a socket of its own on the endpoint's address. On Linux the system finds the
+    /// Each worker has its own socket on the endpoint's address. On Linux the system finds the
     /// worker of a datagram by its connection id. Where it cannot, it chooses by the addresses, and
-    /// the workers pass on what comes to the wrong one, as after a client has moved.
+    /// a worker passes on any datagram that belongs to another, for example after a client has
+    /// moved.
     ///
     /// Connections start on the workers in turn. An endpoint that accepts none, and is bound to port
-    /// 0, gives each worker a port of its own.
+    /// 0, gives each worker its own port.
     ///
     /// # Examples
     /// ```no_run
@@ -122,8 +123,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the name of the endpoint in metrics and traces, which tells it from the others of the
-    /// process. Default: none.
+    /// Sets the name of the endpoint in metrics and traces, which distinguishes it from others in
+    /// the process. Default: none.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -135,7 +136,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Lets the system choose the worker of a datagram by its addresses, and not by its connection
+    /// Lets the system choose the worker of a datagram by its addresses instead of its connection
     /// id.
     pub const fn without_steering(mut self) -> Self {
         self.steering = Steered::ByAddress;
@@ -164,59 +165,60 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sends each datagram by its own system call. For network drivers whose segmentation offload
+    /// Sends each datagram in its own system call. For network drivers whose segmentation offload
     /// (GSO) is broken, and for packet captures on the sending machine.
     pub fn without_gso(mut self) -> Self {
         self.socket.gso = false;
         self
     }
 
-    /// Sets the number of bytes that the system is asked to buffer for each socket and direction.
-    /// Default: 8 MiB. The system has limits of its own (on Linux `net.core.rmem_max` and
-    /// `wmem_max`).
+    /// Sets how many bytes the system is asked to buffer for each socket and direction. Default: 8
+    /// MiB. The system has its own limits (on Linux `net.core.rmem_max` and `wmem_max`).
     pub fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket.buffer_size = bytes;
         self
     }
 
-    /// Sets the number of clients that may wait to be [accepted](crate::Endpoint::accept), 1 to 4096;
-    /// other values count as the nearest of these.
-    /// Default: 4096. The datagrams of further clients are dropped; these clients try again a little
-    /// later.
+    /// Sets the number of clients that may wait to be [accepted](crate::Endpoint::accept), 1 to
+    /// 4096; values outside this range are clamped. Default: 4096. The datagrams of further clients
+    /// are dropped; these clients try again a little later.
     pub fn accept_backlog(mut self, clients: usize) -> Self {
         self.accept_backlog = clients;
         self
     }
 
-    /// Sets the largest number of connections at once, those that the endpoint starts and those that
-    /// close included. Further clients are refused with CONNECTION_REFUSED. Default: no limit.
+    /// Sets the largest number of connections at once, including those that the endpoint starts and
+    /// those that are closing. Further clients are refused with CONNECTION_REFUSED. Default: no
+    /// limit.
     ///
-    /// Clients must prove their address by a Retry while handshakes take half of the connections that
-    /// are free, so that nobody can use them up by forged addresses; and before they are refused.
+    /// Clients must prove their address by a Retry while handshakes take half of the free
+    /// connections, and before they are refused, so that nobody can use up the connections with
+    /// forged addresses.
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.limits.connections = Some(connections);
         self
     }
 
-    /// Sets the largest number of clients at once that have not completed their handshake, over all
-    /// workers. Default: no limit.
+    /// Sets how many clients may be in their handshake at once, over all workers. Default: no
+    /// limit.
     ///
-    /// From half of it on, clients must prove their address by a Retry, so that nobody can use it up by
-    /// forged addresses. Further clients are refused with CONNECTION_REFUSED. With several workers the
-    /// number is that of the last turn of each, so that it may be exceeded for a moment.
+    /// From half of it on, clients must prove their address by a Retry, so that nobody can use it
+    /// up with forged addresses. Further clients are refused with CONNECTION_REFUSED. With several
+    /// workers the count of each worker is from its last turn, so the limit may be exceeded for a
+    /// moment.
     pub const fn max_handshakes(mut self, clients: usize) -> Self {
         self.limits.handshakes = Some(clients);
         self
     }
 
     /// Sets the largest rate at which the clients of one network may connect: `per_second`, and
-    /// `burst` at once after a silence, each at least 1. A network is a /24 of IPv4 or a /56 of IPv6,
+    /// `burst` at once after a pause, each at least 1. A network is a /24 of IPv4 or a /56 of IPv6,
     /// unless [`network_prefixes`](Self::network_prefixes) says otherwise. Default: no limit.
     ///
-    /// Beyond the rate a client must prove its address by a Retry, so that nobody can use up the rate
-    /// of others by forged addresses. Clients with proven addresses have a rate of their own; beyond
-    /// that they are refused with CONNECTION_REFUSED. It takes 256 KiB of memory. Networks may share
-    /// one rate by chance, which grows likely with thousands of networks at once.
+    /// Beyond the rate a client must prove its address by a Retry, so that nobody can use up the
+    /// rate of others with forged addresses. Clients with proven addresses have a separate rate;
+    /// beyond that they are refused with CONNECTION_REFUSED. It takes 256 KiB of memory. Networks
+    /// may share one rate by chance, which becomes likely with thousands of networks at once.
     pub const fn max_rate_per_network(mut self, per_second: u32, burst: u32) -> Self {
         self.limits.per_network = Some(NetworkRate { per_second, burst });
         self
@@ -224,14 +226,14 @@ impl EndpointBuilder {
 
     /// Sets the lengths in bits of the prefixes that the addresses of one network share, for
     /// [`max_rate_per_network`](Self::max_rate_per_network): up to 32 for IPv4 and 128 for IPv6.
-    /// Default: 24 and 56, which is what one customer of a provider has.
+    /// Default: 24 and 56, the prefixes that one customer of a provider typically has.
     pub const fn network_prefixes(mut self, v4: u8, v6: u8) -> Self {
         self.limits.prefixes = Prefixes { v4, v6 };
         self
     }
 
     /// Sets the keys of address validation tokens, which several servers of one service share.
-    /// Default: random keys of this endpoint.
+    /// Default: random keys for this endpoint.
     ///
     /// # Examples
     /// ```no_run
@@ -253,9 +255,9 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the keys that the processes and machines of one service share: the
-    /// [keys of tokens](Self::token_keys) and the [key of resets](Self::reset_key). Default: random
-    /// keys of this endpoint.
+    /// Sets the keys that the processes and machines of one service share: the [keys of
+    /// tokens](Self::token_keys) and the [key of resets](Self::reset_key). Default: random keys for
+    /// this endpoint.
     pub fn fleet_keys(self, keys: &FleetKeys) -> Self {
         self.token_keys(keys.token_keys())
             .reset_key(keys.reset_key())
@@ -305,8 +307,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sends no stateless resets for packets of unknown connections; their peers wait for their idle
-    /// timeout. For machines that may receive packets of connections on another machine.
+    /// Sends no stateless resets for packets of unknown connections; their peers wait for their
+    /// idle timeout. For machines that may receive packets of connections held by another machine.
     pub fn without_stateless_reset(mut self) -> Self {
         self.ids.resets = StatelessReset::Off;
         self
@@ -339,8 +341,8 @@ impl EndpointBuilder {
     }
 
     /// Logs the connections of the endpoint for tools such as qvis: see [`qlog`](crate::qlog).
-    /// Default: none. Connections whose [`TransportConfig`](crate::TransportConfig) has a sampler of
-    /// its own keep that one.
+    /// Default: none. Connections whose [`TransportConfig`](crate::TransportConfig) has its own
+    /// sampler keep that one.
     #[cfg(feature = "qlog")]
     pub fn qlog(mut self, qlog: &crate::qlog::Qlog) -> Self {
         self.watcher = Watcher(Some(Arc::new(qlog.clone())));
@@ -348,7 +350,7 @@ impl EndpointBuilder {
     }
 }
 
-/// Way in which the system chooses the worker of a datagram.
+/// How the system chooses the worker of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Steered {
     /// By its connection id.

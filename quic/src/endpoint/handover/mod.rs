@@ -10,7 +10,7 @@ use std::{io, net::ToSocketAddrs, path::Path, time::Duration};
 use super::{Endpoint, EndpointBuilder};
 use crate::errors::{EndpointError, RestartError};
 
-/// Number of times that an endpoint is asked for while its process goes away, and the time between
+/// Number of attempts to ask for the endpoint while its process is going away, and the time between
 /// them.
 const TRIES: u32 = 20;
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -24,19 +24,19 @@ impl Endpoint {
     /// calling [`accept`](Self::accept) until it returns `None`, and [`drain`](Self::drain) then. The
     /// successor forwards their datagrams. See the chapter on [restarts](crate::guide::restart).
     ///
-    /// A process that cannot succeed, for example because it has other keys, is refused, told the
-    /// reason, and this process waits for the next. If the successor ends before this process does,
-    /// this process receives the datagrams of its connections again; call this function again to wait
-    /// for another successor.
+    /// A process that cannot succeed this one, for example because it has other keys, is refused
+    /// and told the reason, and this process waits for the next. If the successor ends before this
+    /// process does, this process receives the datagrams of its connections again; call this
+    /// function again to wait for another successor.
     ///
     /// Linux and Android only.
     ///
     /// # Errors
-    /// The path cannot be used, the endpoint cannot be handed over, or the successor ended before it
-    /// was ready. Each [`RestartError`] says what to do. The endpoint goes on as before.
+    /// The path cannot be used, the endpoint cannot be handed over, or the successor ended before
+    /// it was ready. Each [`RestartError`] says what to do. The endpoint continues as before.
     ///
     /// # Cancel safety
-    /// A future that is dropped waits no more; the endpoint is with this process or with the
+    /// Dropping the future ends the wait; the endpoint is either with this process or with the
     /// successor.
     ///
     /// # Security
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 
     /// Returns the generation of this process among those that took over this endpoint one after
-    /// another. The first is 0; numbers of processes that ended are used again.
+    /// another. The first is 0; numbers of ended processes are reused.
     pub fn generation(&self) -> u8 {
         self.blueprint.inheritance.generation
     }
@@ -82,17 +82,18 @@ impl EndpointBuilder {
     /// The sockets are those of the earlier process: [`also_bind`](Self::also_bind),
     /// [`socket_buffers`](Self::socket_buffers) and [`without_steering`](Self::without_steering) do
     /// not apply. Both processes must have the same [`fleet_keys`](Self::fleet_keys) or keys of
-    /// tokens and resets, the same generator of connection ids, and the same number of
+    /// tokens and resets, the same connection id generator, and the same number of
     /// [`workers`](Self::workers). Everything else may differ.
     ///
     /// Linux and Android only.
     ///
     /// # Errors
-    /// As for [`bind`](Self::bind); and [`EndpointError::Restart`] if nobody waits at the path, or the
-    /// endpoint cannot be taken over. The earlier process then goes on as before.
+    /// As for [`bind`](Self::bind); and [`EndpointError::Restart`] if no process waits at the path,
+    /// or the endpoint cannot be taken over. The earlier process then continues as before.
     ///
     /// # Cancel safety
-    /// A future that is dropped takes nothing over, and the earlier process goes on as before.
+    /// If the future is dropped, nothing is taken over, and the earlier process continues as
+    /// before.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
@@ -127,7 +128,7 @@ impl EndpointBuilder {
     /// the same way the first time and at each restart.
     ///
     /// # Errors
-    /// As for both.
+    /// As for both functions.
     ///
     /// # Cancel safety
     /// As for [`take_over`](Self::take_over).

@@ -25,7 +25,7 @@ use crate::{
     worker::{Claimed, Command, Shared},
 };
 
-/// Longest time for which the other process may be silent.
+/// Longest time that the other process may be silent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits for a successor and hands the endpoint over.
@@ -114,7 +114,7 @@ fn check(endpoint: &Endpoint, link: &Link, record: &[u8]) -> Result<u8, RestartE
         .ok_or(RestartError::Generations)
 }
 
-/// Returns further handles of the sockets of each worker.
+/// Returns additional handles of the sockets of each worker.
 async fn lend(shared: &Shared) -> Result<Vec<Vec<OwnedFd>>, RestartError> {
     let mut lent: Vec<Vec<OwnedFd>> = Vec::new();
     for reply in ask(shared, Command::Lend) {
@@ -129,8 +129,8 @@ async fn lend(shared: &Shared) -> Result<Vec<Vec<OwnedFd>>, RestartError> {
     }
 }
 
-/// Sends each worker a command and returns the replies to come. A worker that has ended never
-/// replies.
+/// Sends each worker a command and returns the receivers of the replies. A worker that has ended
+/// never replies.
 fn ask<T>(shared: &Shared, command: impl Fn(oneshot::Sender<T>) -> Command) -> Vec<Receiver<T>> {
     let mut replies = Vec::new();
     shared.tell(|| {
@@ -148,16 +148,16 @@ async fn send_files(link: &Link, files: &[BorrowedFd<'_>]) -> io::Result<()> {
     Ok(())
 }
 
-/// State of a hand-over whose workers give way.
+/// State of a hand-over during which the workers pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// The workers wait, and go on if nothing comes of it.
+    /// The workers wait, and resume if the hand-over fails.
     Waiting,
     /// The successor may have started. If it ends, the relays tell the workers.
     Gone,
 }
 
-/// Makes the workers go on if nothing comes of the hand-over.
+/// Makes the workers resume if the hand-over fails.
 struct Attempt<'a> {
     shared: &'a Shared,
     progress: Progress,
@@ -175,7 +175,7 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// Lets the workers give way, and waits until the successor receives.
+/// Pauses the workers, and waits until the successor receives.
 async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartError> {
     let shared = endpoint.shared.as_ref();
     let mut attempt = Attempt {
@@ -188,8 +188,8 @@ async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartErro
         .map_err(RestartError::Lost)?;
     attempt.progress = Progress::Gone;
     drop(attempt);
-    // However long it takes: the relays serve the connections meanwhile. In a task of its own, because
-    // there is a successor even if nobody waits for the outcome any more.
+    // There is no time limit: the relays serve the connections meanwhile. This runs in its own
+    // task, because there is a successor even if nobody waits for the outcome any longer.
     let shared = endpoint.shared.clone();
     let waiting = tokio::spawn(async move {
         let (record, _) = link.receive().await?;
@@ -205,7 +205,7 @@ async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartErro
     done.and_then(|done| done).map_err(RestartError::Lost)
 }
 
-/// Makes the workers give way, and tells the successor to receive.
+/// Pauses the workers, and tells the successor to receive.
 async fn start(shared: &Shared, link: &Link) -> io::Result<()> {
     let (mut ours, mut replies) = (Vec::new(), Vec::new());
     let relays: Vec<_> = (0..shared.workers())

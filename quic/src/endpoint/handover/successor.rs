@@ -30,7 +30,7 @@ pub(super) async fn take_over(
     let setups = builder.setups()?;
     let connected = UnixStream::connect(path).await;
     let stream = connected.map_err(|error| match error.kind() {
-        // No process can ever wait there: the path is too long, for example.
+        // No process can ever wait at such a path: it is too long, for example.
         io::ErrorKind::InvalidInput => RestartError::Path(error),
         _ => RestartError::NoPredecessor(error),
     })?;
@@ -57,7 +57,7 @@ pub(super) async fn take_over(
     Ok(endpoint)
 }
 
-/// Runs a step that must not take long.
+/// Runs a step with a time limit.
 async fn within<T>(step: impl Future<Output = Result<T, RestartError>>) -> Result<T, RestartError> {
     let outcome = timeout(PATIENCE, step).await;
     outcome.unwrap_or_else(|_| Err(RestartError::Lost(io::ErrorKind::TimedOut.into())))
@@ -106,7 +106,7 @@ async fn ask(
     Ok((offer, files, relays))
 }
 
-/// Prepares the sockets: of each address, one for each worker.
+/// Prepares the sockets: for each address, one for each worker.
 fn adopt(
     files: Vec<OwnedFd>,
     offer: &Offer,
@@ -123,7 +123,7 @@ fn adopt(
     Ok(sockets)
 }
 
-/// Receives what the predecessor leaves, until it says that its workers receive no more.
+/// Receives what the predecessor passes on, until it reports that its workers no longer receive.
 async fn inherit(
     link: &mut Link,
     workers: usize,

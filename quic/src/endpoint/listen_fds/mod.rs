@@ -24,8 +24,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// Sockets that a service manager such as systemd opened for this process, so that it needs no
 /// privileges for them and no client is refused while it restarts. Unix only.
 ///
-/// They come by the environment variables `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`. Variables
-/// that are meant for another process count as none: then [`ListenFds::is_empty`] returns true.
+/// They arrive in the environment variables `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`.
+/// Variables meant for another process are ignored: then [`ListenFds::is_empty`] returns true.
 ///
 /// # Examples
 /// ```no_run
@@ -47,10 +47,10 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 #[derive(Debug, Default)]
 pub struct ListenFds(Vec<Given>);
 
-/// One of them.
+/// One of the sockets.
 #[derive(Debug)]
 struct Given {
-    /// Place in the list, from 0.
+    /// Position in the list, from 0.
     place: usize,
     /// Name that the unit gives it (`FileDescriptorName=`).
     name: String,
@@ -71,8 +71,8 @@ impl ListenFds {
     /// processes do not get them.
     ///
     /// # Errors
-    /// The variables cannot be understood, a file descriptor is no socket, or the sockets were taken
-    /// before.
+    /// The variables cannot be understood, a file descriptor is not a socket, or the sockets were
+    /// already taken.
     pub fn take() -> Result<Self, ListenFdsError> {
         let Some((count, names)) = announced(|name| env::var_os(name), process::id())? else {
             return Ok(Self::default());
@@ -105,12 +105,12 @@ impl ListenFds {
         Ok(Self(taken))
     }
 
-    /// Returns true if there is none left.
+    /// Returns true if no socket is left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the names of the sockets that are left, in their order.
+    /// Returns the names of the sockets that are left, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|given| &*given.name)
     }
@@ -118,8 +118,8 @@ impl ListenFds {
     /// Takes the UDP sockets, and checks that the workers of an endpoint can use them.
     ///
     /// # Errors
-    /// A socket is not bound to an address of IPv4 or IPv6, or there are several on one address that
-    /// were bound without `SO_REUSEPORT`, or not equally many on each.
+    /// A socket is not bound to an IPv4 or IPv6 address, several sockets on one address were bound
+    /// without `SO_REUSEPORT`, or the addresses do not have equally many sockets.
     pub fn udp(&mut self) -> Result<ListenUdp, ListenFdsError> {
         self.udp_where(|_| true)
     }
@@ -128,7 +128,7 @@ impl ListenFds {
     /// [`ListenFds::udp`] does.
     ///
     /// # Errors
-    /// As of [`ListenFds::udp`].
+    /// As for [`ListenFds::udp`].
     pub fn udp_named(&mut self, name: &str) -> Result<ListenUdp, ListenFdsError> {
         self.udp_where(|given| given.name == name)
     }
@@ -167,7 +167,7 @@ impl ListenFds {
     /// checks. They are in non-blocking mode.
     ///
     /// # Errors
-    /// A socket is not bound to an address of IPv4 or IPv6, or cannot be made non-blocking.
+    /// A socket is not bound to an IPv4 or IPv6 address, or cannot be made non-blocking.
     pub fn tcp(&mut self) -> Result<Vec<TcpListener>, ListenFdsError> {
         let listens = |given: &Given| {
             is(given, Type::STREAM) && given.socket.is_listener().unwrap_or_default()
@@ -194,13 +194,13 @@ impl ListenFds {
 }
 
 impl ListenUdp {
-    /// Returns true if there is none.
+    /// Returns true if there are no sockets.
     pub fn is_empty(&self) -> bool {
         self.sockets.is_empty()
     }
 
-    /// Returns the number of sockets on each address, which is the number of workers that an endpoint
-    /// with them must have.
+    /// Returns the number of sockets on each address, which is the number of workers that an
+    /// endpoint must have to use them.
     pub fn workers(&self) -> usize {
         self.workers
     }
@@ -268,8 +268,8 @@ fn announced(
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenFdsError {
-    /// A variable has no number.
-    #[error("{name} is {value:?} and not a number; start the program by its service manager")]
+    /// The value of a variable is not a number.
+    #[error("{name} is {value:?} and not a number; let the service manager start the program")]
     NoNumber {
         /// Name of the variable.
         name: &'static str,
@@ -277,7 +277,7 @@ pub enum ListenFdsError {
         value: OsString,
     },
     /// There are more sockets than one process can need.
-    #[error("LISTEN_FDS announces {0} sockets; at most 1024 are taken")]
+    #[error("LISTEN_FDS announces {0} sockets; at most 1024 are accepted")]
     TooMany(u32),
     /// Some of the file descriptors are not open.
     #[error(
@@ -290,7 +290,7 @@ pub enum ListenFdsError {
         /// Number of file descriptors that are open.
         open: usize,
     },
-    /// A file descriptor is no socket.
+    /// A file descriptor is not a socket.
     #[error("file descriptor {number} cannot be used as a socket: {source}; check the socket unit")]
     NoSocket {
         /// The file descriptor.
@@ -298,13 +298,13 @@ pub enum ListenFdsError {
         /// Error of the system.
         source: io::Error,
     },
-    /// A socket is not bound to an address of IPv4 or IPv6.
+    /// A socket is not bound to an IPv4 or IPv6 address.
     #[error(
         "socket {place} of the unit has no address of IPv4 or IPv6 with a port; \
          give ListenDatagram an address and a port"
     )]
     Address {
-        /// Place in the unit, from 0.
+        /// Position in the unit, from 0.
         place: usize,
     },
     /// Several sockets on one address were bound without `SO_REUSEPORT`.
@@ -316,14 +316,14 @@ pub enum ListenFdsError {
          give each address one for each worker"
     )]
     Uneven {
-        /// An address with another number than the first one.
+        /// Address with a different number of sockets from the first one.
         address: SocketAddr,
         /// Number of its sockets.
         sockets: usize,
         /// Number of sockets of the first address.
         workers: usize,
     },
-    /// The sockets were taken before.
+    /// The sockets were already taken.
     #[error("the sockets were taken before; take them once and keep them")]
     Taken,
 }

@@ -4,7 +4,7 @@ use super::*;
 
 type Announced = Result<Option<(u16, Vec<String>)>, ListenFdsError>;
 
-/// Reads variables as process 7.
+/// Reads the variables as process 7 would.
 fn read(variables: &[(&str, &str)]) -> Announced {
     let variables: BTreeMap<_, _> = variables.iter().copied().collect();
     announced(|name| variables.get(name).map(OsString::from), 7)

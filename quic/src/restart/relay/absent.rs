@@ -9,11 +9,11 @@ use hybriq_proto::endpoint::{Generations, Place};
 
 use super::{Letter, Unsent};
 
-/// Open file, which there is none of.
+/// Open file; there are none.
 #[derive(Debug)]
 pub(crate) enum Handle {}
 
-/// Sending ends, which there are none of.
+/// Sending ends; there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Relays(());
 
@@ -32,7 +32,7 @@ impl Relays {
     }
 }
 
-/// Receiving end, which there is none of.
+/// Receiving end; there is none.
 pub(crate) struct Inlet(Handle);
 
 impl Inlet {

@@ -72,7 +72,7 @@ impl Letter {
         bytes
     }
 
-    /// Reads a description and the datagrams behind it. Returns `None` if it is none.
+    /// Reads a description and the datagrams behind it. Returns `None` if the message is not one.
     pub(super) fn read(message: &mut [u8]) -> Option<(Self, &mut [u8])> {
         let (head, datagrams) = message.split_first_chunk_mut::<{ Self::LEN }>()?;
         let [reason, ecn, socket, has_ip, rest @ ..] = *head;

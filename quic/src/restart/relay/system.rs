@@ -20,8 +20,8 @@ use super::{Letter, Unsent};
 /// Open file of the system.
 pub(crate) type Handle = OwnedFd;
 
-/// Bytes that the system is asked to queue for a worker of an earlier process. It has a limit of its
-/// own (`net.core.wmem_max`).
+/// Bytes that the system is asked to queue for a worker of an earlier process. It has its own limit
+/// (`net.core.wmem_max`).
 const QUEUE: usize = 4 << 20;
 
 /// Largest size of a message: a batch of datagrams that the system joined, and its description.
@@ -29,7 +29,7 @@ const MESSAGE: usize = (64 << 10) + Letter::LEN;
 
 /// Opens the two ends of a relay: that of the latest process, and that of the worker.
 ///
-/// They keep the borders of messages, and the worker's end tells when all other ends are closed.
+/// They preserve message boundaries, and the worker's end reports when all other ends are closed.
 pub(crate) fn pair() -> io::Result<(Handle, Handle)> {
     let (to, from) = rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -47,7 +47,7 @@ pub(crate) fn pair() -> io::Result<(Handle, Handle)> {
 pub(crate) struct Relays(Vec<(u8, Vec<Handle>)>);
 
 impl Relays {
-    /// Adds those to the workers of a process.
+    /// Adds the relays to the workers of a process.
     pub(crate) fn add(&mut self, generation: u8, workers: Vec<Handle>) {
         self.0.push((generation, workers));
     }
@@ -113,13 +113,13 @@ fn is_open(end: &Handle) -> bool {
 
 /// Receiving end of a worker whose process has a successor.
 pub(crate) struct Inlet {
-    /// Socket with borders of messages, like those of datagrams.
+    /// Socket that preserves message boundaries, as with datagrams.
     io: UnixDatagram,
     memory: Box<[u8]>,
 }
 
 impl Inlet {
-    /// Gives the end to the current runtime.
+    /// Registers the end with the current runtime.
     pub(crate) fn register(handle: Handle) -> io::Result<Self> {
         let io = UnixDatagram::from_std(handle.into())?;
         Ok(Self {
@@ -148,7 +148,7 @@ impl Inlet {
     }
 
     /// Receives datagrams into this memory. Returns an error of kind `WouldBlock` if none wait, and
-    /// `UnexpectedEof` if none will come: the successor and all of its successors have ended.
+    /// `UnexpectedEof` if none will ever come: the successor and all of its successors have ended.
     pub(crate) fn receive<'a>(
         &self,
         memory: &'a mut [u8],

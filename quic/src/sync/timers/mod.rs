@@ -10,16 +10,16 @@ use hybriq_proto::endpoint::Slot;
 
 use super::clock::Alarm;
 
-/// Time without a deadline from which on a connection counts as quiet: longer than the timers that
-/// run while something is in flight.
+/// Shortest time without a deadline after which a connection counts as quiet: longer than the
+/// timers that run while anything is in flight.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Time from the last timer of a connection to a look at it, by which it may have become quiet.
+/// Time after the last timer of a connection at which to check whether it has become quiet.
 const LOOK: Duration = Duration::from_millis(1100);
 
 /// Queue of connections by the time at which they want to be called, with one entry per connection.
 ///
-/// A deadline that becomes later, which happens with every packet, does not move the entry. The entry
+/// When a deadline becomes later, as it does with every packet, its entry does not move. The entry
 /// is queued again when its old time comes.
 #[derive(Default)]
 pub(crate) struct Timers {
@@ -85,8 +85,8 @@ impl Timers {
         }
     }
 
-    /// Notes when a connection that was serviced wants to be called. If it becomes quiet, it is looked
-    /// at once before its deadline.
+    /// Notes when a connection that was just serviced wants to be called. If it becomes quiet, it
+    /// is checked once before its deadline.
     pub(crate) fn set_after(
         &mut self,
         now: Instant,

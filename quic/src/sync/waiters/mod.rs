@@ -12,17 +12,17 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// Tasks that wait for the same event, oldest first.
 ///
-/// A waiter keeps its [`Place`] from its first wait until it is dropped, so the memory held is
-/// bounded by the waiters alive, however often they are polled.
+/// A waiter keeps its [`Place`] from its first wait until it is dropped, so the memory is bounded
+/// by the number of living waiters, however often they are polled.
 ///
 /// # Who is woken
-/// [`wake_one`](Self::wake_one) wakes the oldest future. That future is certain to be polled again or
-/// to be dropped: it takes something and wakes the next one, it finds nothing, or it wakes the next
+/// [`wake_one`](Self::wake_one) wakes the oldest future. That future is certain to be polled again
+/// or dropped: it takes something and wakes the next one, it finds nothing, or it wakes the next
 /// one as it is dropped. Handles may never be polled again, so all of them are woken as well and
 /// none of them counts.
 ///
-/// An event that nobody ever waited for takes no memory besides a pointer: a connection has several
-/// kinds of events, and most never have a waiter.
+/// An event that nobody has ever waited for takes no memory beyond a pointer: a connection has
+/// several kinds of events, and most never have a waiter.
 #[derive(Default)]
 pub(crate) struct Waiters(Option<Box<Line>>);
 
@@ -30,7 +30,7 @@ pub(crate) struct Waiters(Option<Box<Line>>);
 struct Line {
     /// Sorted by their tickets.
     waiting: VecDeque<Waiter>,
-    /// Number of handles among them.
+    /// Number of handles among the waiters.
     handles: usize,
     /// Ticket of the next newcomer.
     next: u64,
@@ -42,7 +42,7 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-/// Kind of a waiter.
+/// Kind of waiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     /// A future: polled again after it is woken, or dropped.
@@ -52,7 +52,7 @@ enum Kind {
     Handle,
 }
 
-/// A place among waiters; none before the first wait.
+/// Place among the waiters; empty before the first wait.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     ticket: Option<u64>,
@@ -68,7 +68,7 @@ impl Place {
         }
     }
 
-    /// Returns true if the place is among the waiters, or was woken and not given up.
+    /// Returns true if the place is among the waiters, or was woken and not yet given up.
     pub(crate) const fn is_taken(&self) -> bool {
         self.ticket.is_some()
     }
@@ -80,7 +80,7 @@ impl Waiters {
         self.0.get_or_insert_default().register(place, cx)
     }
 
-    /// Gives a place up. If its future was woken already, the next one is woken instead.
+    /// Gives up a place. If its future was already woken, the next one is woken instead.
     fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
         self.0.as_mut()?.leave(place, wakes)
     }
@@ -197,7 +197,7 @@ pub(crate) fn wake(wakes: &mut Vec<Waker>) {
     }
 }
 
-/// Locks a mutex, also after a panic elsewhere: the state it guards is valid between statements.
+/// Locks a mutex, even after a panic elsewhere: the state it guards is valid between statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -271,7 +271,7 @@ pub(crate) async fn wait_until<T: Waited, R>(
     poll_fn(|cx| poll_waiting(mutex, what, &mut wait.place, cx, &mut attempt)).await
 }
 
-/// The wait of a future, which ends when the future is dropped.
+/// Wait of a future, which ends when the future is dropped.
 struct Wait<'a, T: Waited> {
     mutex: &'a Mutex<T>,
     what: T::For,

@@ -11,7 +11,7 @@ use std::{
 use super::{Place, Waited, Waiters, leave, lock, poll_waiting, wait_until, wake};
 use crate::sync::Mutex;
 
-/// Passes as many as it has tickets for.
+/// Lets through as many tasks as it has tickets for.
 #[derive(Default)]
 struct Gate {
     tickets: usize,
@@ -61,7 +61,7 @@ fn pass(gate: &Mutex<Gate>) -> impl Future<Output = ()> {
     wait_until(gate, (), Gate::poll_pass)
 }
 
-/// Adds a ticket and wakes one.
+/// Adds a ticket and wakes one task.
 fn admit_one(gate: &Mutex<Gate>) {
     let mut wakes = Vec::new();
     let mut guarded = lock(gate);
@@ -121,7 +121,7 @@ fn the_oldest_is_woken_and_nobody_else() {
     }
     admit_one(&gate);
     assert_eq!(counts.each_ref().map(|count| count.get()), [1, 0, 0]);
-    // Found empty by somebody else's doing, it keeps its turn.
+    // If another task emptied it, this one keeps its turn.
     lock(&gate).tickets = 0;
     let polled = futures[0]
         .as_mut()
@@ -161,7 +161,7 @@ fn a_future_that_is_dropped_unwoken_wakes_nobody() {
     assert_eq!(count.get(), 0);
 }
 
-/// The protocol tells once that there is something, however much it is.
+/// The protocol reports only once that something is available, however much it is.
 #[test]
 fn whoever_took_something_wakes_the_next() {
     let (gate, count) = (Mutex::new(Gate::default()), Arc::new(Count::default()));
@@ -182,7 +182,8 @@ fn whoever_took_something_wakes_the_next() {
     assert!(third.as_mut().poll(&mut cx).is_pending());
 }
 
-/// Nobody is sure to call `poll` on a handle again, so it must not keep a wake to itself.
+/// It is not certain that anybody calls `poll` on a handle again, so the handle must not keep a
+/// wake to itself.
 #[test]
 fn a_handle_is_woken_beside_a_future() {
     let (gate, count) = (Mutex::new(Gate::default()), Arc::new(Count::default()));

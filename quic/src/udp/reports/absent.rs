@@ -1,10 +1,10 @@
-//! Systems that tell nothing about datagrams of a socket that is not connected.
+//! Systems that report nothing about the datagrams of an unconnected socket.
 
 use std::net::SocketAddr;
 
 use hybriq_proto::wire::error::SystemError;
 
-/// A report that a datagram did not arrive. There is none.
+/// A report that a datagram did not arrive. None exists on these systems.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) peer: SocketAddr,

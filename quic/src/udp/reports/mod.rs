@@ -1,4 +1,4 @@
-//! What the system tells about datagrams that did not leave or did not arrive.
+//! The system's reports about datagrams that did not leave or did not arrive.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod queue;

@@ -1,4 +1,4 @@
-//! What routers and hosts report about datagrams of ours (ICMP), from the error queue of a socket.
+//! ICMP reports by routers and hosts about our datagrams, from the error queue of a socket.
 
 #![expect(unsafe_code, reason = "the error queue has no safe interface")]
 
@@ -7,13 +7,14 @@ use std::{io, mem, net::SocketAddr, os::fd::AsRawFd as _, ptr};
 use hybriq_proto::wire::{error::SystemError, udp::canonical};
 use socket2::{SockAddr, SockRef};
 
-/// Number of bytes of the datagram that are read: enough for the connection ids of a client's first one.
+/// Number of bytes read from the reported datagram: enough for the connection ids of a client's
+/// first one.
 const QUOTED: usize = 64;
 
-/// Room for the control message: an error, and the address of who reported it.
+/// Room for the control message: an error, and the address of its sender.
 const CONTROL: usize = 256;
 
-/// Control messages, aligned as the system wants them.
+/// Control messages, aligned as the system requires.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 
@@ -22,21 +23,21 @@ struct Control([u8; CONTROL]);
 pub(crate) struct Report {
     /// Address that the datagram was for.
     pub(crate) peer: SocketAddr,
-    /// Reason.
+    /// Reason for the failure.
     pub(crate) reason: SystemError,
     quoted: [u8; QUOTED],
     len: usize,
 }
 
 impl Report {
-    /// Returns the first bytes of the datagram, as far as the reporter repeats them.
+    /// Returns the first bytes of the datagram, as far as the report quotes them.
     pub(crate) fn quoted(&self) -> &[u8] {
         self.quoted.get(..self.len).unwrap_or_default()
     }
 }
 
-/// Sets whether the system keeps reports for a socket. While it does, each may also come as the error of a
-/// call for something else, once.
+/// Sets whether the system keeps reports for a socket. While it does, each report may also appear
+/// once as the error of an unrelated call.
 pub(in crate::udp) fn keep(socket: &SockRef<'_>, is_v4: bool, keep: bool) -> io::Result<()> {
     let value = libc::c_int::from(keep);
     let set = |level, option| {
@@ -60,7 +61,7 @@ pub(in crate::udp) fn keep(socket: &SockRef<'_>, is_v4: bool, keep: bool) -> io:
         return set(libc::IPPROTO_IP, libc::IP_RECVERR);
     }
     set(libc::IPPROTO_IPV6, libc::IPV6_RECVERR)?;
-    // Of the IPv4 side of the socket, if it has one.
+    // For the IPv4 side of the socket, if it has one.
     let _ = set(libc::IPPROTO_IP, libc::IP_RECVERR);
     Ok(())
 }
@@ -91,8 +92,8 @@ fn take(socket: &SockRef<'_>) -> io::Result<Option<Report>> {
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = CONTROL as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the system writes an address into the storage, whose size is given, and no more into the
-    // other places than their sizes.
+    // SAFETY: the system writes an address into the storage, whose size is given, and into the
+    // other buffers no more than their sizes.
     let (len, peer) = unsafe {
         SockAddr::try_init(|storage, size| {
             message.msg_name = storage.cast();
@@ -117,7 +118,7 @@ fn take(socket: &SockRef<'_>) -> io::Result<Option<Report>> {
     Ok(report)
 }
 
-/// Returns the code of the error, if it came by ICMP.
+/// Returns the code of the error, if it arrived by ICMP.
 fn code(message: &libc::msghdr) -> Option<i32> {
     // SAFETY: the header describes control messages that the system wrote.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };

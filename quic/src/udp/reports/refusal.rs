@@ -1,4 +1,4 @@
-//! What the system means by refusing to send.
+//! The meaning of the system's refusals to send.
 
 use std::{
     io,
@@ -7,14 +7,14 @@ use std::{
 
 use hybriq_proto::connection::RefusalCause;
 
-/// Returns what the refusal to send a datagram is about; `None` for one that says nothing about the next.
-/// `from` is the address of this machine that the datagram was to leave from, if it named one.
+/// Returns the cause of the refusal to send a datagram; `None` if it says nothing about the next
+/// one. `from` is the local address that the datagram was to leave from, if it named one.
 pub(crate) fn cause_of(error: &io::Error, from: Option<IpAddr>) -> Option<RefusalCause> {
     use io::ErrorKind as Kind;
 
     match (error.kind(), from) {
         (Kind::InvalidInput | Kind::AddrNotAvailable, Some(_)) => Some(RefusalCause::OwnAddress),
-        // Newer releases of Linux say so as well.
+        // Newer releases of Linux report this too.
         (Kind::NetworkUnreachable | Kind::HostUnreachable, Some(from)) if !is_ours(from) => {
             Some(RefusalCause::OwnAddress)
         }
@@ -28,12 +28,12 @@ pub(crate) fn cause_of(error: &io::Error, from: Option<IpAddr>) -> Option<Refusa
             | Kind::ConnectionRefused,
             _,
         ) => Some(RefusalCause::Peer),
-        // No room, no memory, a datagram too large for the path: the next may be sent.
+        // No room, no memory, a datagram too large for the path: the next one may be sent.
         _ => None,
     }
 }
 
-/// Returns false if the system says that this machine does not have an address.
+/// Returns false if the system says that this machine does not have the address.
 fn is_ours(address: IpAddr) -> bool {
     let bound = UdpSocket::bind((address, 0));
     bound.map_or_else(

@@ -39,7 +39,7 @@ fn bind(address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Allows other sockets of the same user on the address, all of which set this option.
+/// Lets other sockets of the same user share the address; all of them must set this option.
 #[cfg(any(
     target_os = "linux",
     target_os = "android",
@@ -50,7 +50,7 @@ fn share(socket: &Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
 }
 
-/// Fails: elsewhere the system would not spread datagrams over the sockets.
+/// Fails: on other systems, datagrams would not be spread over the sockets.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",
@@ -61,30 +61,30 @@ fn share(_: &Socket) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns true if other sockets of the same user may have the address of a socket.
+/// Returns true if other sockets of the same user may share the address of a socket.
 #[cfg(unix)]
 pub(crate) fn is_shared(socket: &UdpSocket) -> bool {
     SockRef::from(socket).reuse_port().unwrap_or_default()
 }
 
-/// Returns true: a system without the option is asked when the sockets are bound.
+/// Returns true: on a system without the option, binding the sockets finds out.
 #[cfg(not(unix))]
 pub(crate) fn is_shared(_: &UdpSocket) -> bool {
     true
 }
 
-/// Checks a socket that somebody else opened.
+/// Checks a socket that another program opened.
 ///
 /// # Errors
-/// The reason why it cannot be used, and what to do.
+/// Why it cannot be used, and what to do.
 pub(crate) fn check(socket: &UdpSocket) -> Result<(), &'static str> {
     let socket = SockRef::from(socket);
     let is_internet = socket.local_addr().is_ok_and(|at| at.as_socket().is_some());
     if !is_internet || socket.r#type().ok() != Some(Type::DGRAM) {
-        return Err("is no socket for UDP; open one with UdpSocket::bind");
+        return Err("is not a UDP socket; open one with UdpSocket::bind");
     }
     if socket.peer_addr().is_ok() {
-        return Err("is connected, and would receive from one peer alone; do not connect it");
+        return Err("is connected, and would receive from only one peer; do not connect it");
     }
     Ok(())
 }

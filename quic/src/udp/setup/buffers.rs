@@ -11,7 +11,7 @@ const MESSAGE: usize = 64 * 1024;
 
 /// Memory for one batch of received messages, allocated once.
 ///
-/// The default has no room. It stands in while the real one is lent out.
+/// The default has no room. It is a placeholder while the real one is lent out.
 #[derive(Default)]
 pub(crate) struct Buffers {
     memory: Box<[u8]>,

@@ -7,7 +7,7 @@ const FIRST: RawFd = 3;
 
 /// Takes the file descriptors that a service manager passed to this process, in their order.
 ///
-/// Call it once only: nobody else in this process may own them.
+/// Call it only once: nobody else in this process may own them.
 pub(crate) fn passed(count: u16) -> Vec<OwnedFd> {
     let all = FIRST..FIRST + RawFd::from(count);
     let is_open = |fd: &RawFd| {
@@ -22,8 +22,8 @@ pub(crate) fn passed(count: u16) -> Vec<OwnedFd> {
     all.filter(is_open)
         .map(|fd| {
             #[expect(unsafe_code, reason = "the environment tells only the number")]
-            // SAFETY: the file descriptor is open, and the service manager gave it to this process for
-            // its own use. The caller takes it once.
+            // SAFETY: the file descriptor is open, and the service manager gave it to this process
+            // for its own use. The caller takes it only once.
             unsafe {
                 OwnedFd::from_raw_fd(fd)
             }

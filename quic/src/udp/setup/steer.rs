@@ -36,7 +36,7 @@ const LONG: u32 = 0x80;
 const LONG_LEN: u32 = 5;
 /// Shortest id with a worker.
 const SHORTEST: u32 = 8;
-/// Answer that leaves the choice to the system, which takes the addresses.
+/// Answer that leaves the choice to the system, which chooses by the addresses.
 const NO_WORKER: u32 = u32::MAX;
 
 const fn instruction(code: u16, operand: u32) -> Instruction {
@@ -57,13 +57,13 @@ const fn branch(code: u16, operand: u32, jump_true: u8, jump_false: u8) -> Instr
     }
 }
 
-/// Returns the program. It reads the destination connection id of the first packet of a datagram and
-/// returns the worker: that of an id of ours, and always the same one for an id that a client chose.
-/// A datagram that is too short for that goes to the first worker.
+/// Returns the program. It reads the destination connection id of the first packet of a datagram
+/// and returns the worker: for an id of ours, the worker that it names; for an id that a client
+/// chose, always the same one. A datagram that is too short for an id goes to the first worker.
 pub(in crate::udp) fn program(steering: Steering, workers: u8) -> Vec<Instruction> {
     let [start, factor] = steering.key();
     vec![
-        // X: the position of the id.
+        // X: position of the id.
         instruction(LOAD_BYTE, 0),
         branch(JUMP_IF_SET, LONG, 2, 0),
         instruction(LOAD_X, 1),
@@ -72,7 +72,7 @@ pub(in crate::udp) fn program(steering: Steering, workers: u8) -> Vec<Instructio
         branch(JUMP_IF_AT_LEAST, SHORTEST, 1, 0),
         instruction(RETURN, NO_WORKER),
         instruction(LOAD_X, LONG_LEN + 1),
-        // The first byte, and the mask made of the next four.
+        // The first byte, and the mask derived from the next four.
         instruction(LOAD_BYTE_AT_X, 0),
         instruction(STORE_MEMORY, 0),
         instruction(LOAD_WORD_AT_X, 1),
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs a program as the system does; a read behind the end returns 0.
+    /// Runs a program as the kernel does; a read past the end returns 0.
     fn run(program: &[Instruction], datagram: &[u8]) -> u32 {
         let (mut a, mut x, mut memory) = (0_u32, 0_u32, 0_u32);
         let byte = |at: u32| datagram.get(at as usize).copied().map(u32::from);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     proptest! {
-        /// The program finds the worker that the id was made for, in short and long headers.
+        /// The program finds the worker for which the id was created, in short and long headers.
         #[test]
         fn ids_of_ours_lead_to_their_worker(
             key in any::<[u32; 2]>(),
@@ -169,7 +169,7 @@ mod tests {
             prop_assert_eq!(run(&program, &long), u32::from(worker));
         }
 
-        /// Whatever arrives, the answer is a worker, or that there is none.
+        /// Whatever arrives, the answer is a worker or none.
         #[test]
         fn anything_else_leads_to_one_of_them_or_none(
             key in any::<[u32; 2]>(),

@@ -9,13 +9,13 @@ use hybriq_proto::random::prf::Prf;
 
 use crate::config::{Limits, NetworkRate, Prefixes};
 
-/// Number of buckets of a rate. Networks that share one share its rate as well.
+/// Number of buckets. Networks that share a bucket share its rate.
 const BUCKETS: usize = 1 << 14;
 
-/// Answer to a client that is not admitted, with the limit that it met.
+/// Answer to a client that is not admitted, with the limit that it reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum TurnAway {
-    /// The client must prove its address first. One that cannot any more is refused.
+    /// The client must prove its address first. One that can no longer do so is refused.
     Retry(Limit),
     Refuse(Limit),
 }
@@ -25,7 +25,7 @@ pub(in crate::worker) enum TurnAway {
 pub(in crate::worker) enum Limit {
     /// Connections at once.
     Connections,
-    /// Handshakes under way.
+    /// Handshakes in progress.
     Handshakes,
     /// Connections that a network starts.
     Rate,
@@ -33,15 +33,15 @@ pub(in crate::worker) enum Limit {
     Backlog,
 }
 
-/// Standing of a client's address (RFC 9000 §8.1).
+/// Status of a client's address (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Address {
-    /// The client proved by a token that it receives there.
+    /// The client proved with a token that it receives there.
     Proven,
     Unproven,
 }
 
-/// Load of the endpoint when a client comes.
+/// Load of the endpoint when a client arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::worker) struct Present {
     /// Number of connections.
@@ -56,16 +56,16 @@ pub(in crate::worker) struct Gate {
     /// Rates of clients with a proven address, and of the others. A sender that forges addresses
     /// cannot use up the rate of their owners.
     rates: [Option<Rates>; 2],
-    /// Time at which a client without a proof of its address last met its rate.
+    /// Last time at which a client without a proven address exceeded its rate.
     rate_met: Option<Instant>,
 }
 
-/// Time for which clients must prove their address from their first packet on, after the rate of a network
-/// was met by one that had not.
+/// How long clients must prove their address from their first packet on, after a client with no
+/// proven address exceeded its network's rate.
 const WARY: Duration = Duration::from_secs(1);
 
 impl Gate {
-    /// Takes the secret by which networks are spread over the buckets of their rates.
+    /// Creates the gate. The secret spreads networks over the buckets of their rates.
     pub(in crate::worker) fn new(limits: Limits, secret: Prf) -> Self {
         let new = |rate| Rates::new(rate, limits.prefixes, secret);
         let rates = || limits.per_network.map(new);
@@ -76,23 +76,23 @@ impl Gate {
         }
     }
 
-    /// Returns true if a client that has not proved its address would be sent away to do so, as far as is
+    /// Returns true if a client that has not proved its address would be sent a Retry, as far as is
     /// known before its network is.
     pub(in crate::worker) fn wants_proof(&self, now: Instant, present: Present) -> bool {
         let is_wary = |met: Instant| now.saturating_duration_since(met) < WARY;
         self.limit_of_unproven(present).is_some() || self.rate_met.is_some_and(is_wary)
     }
 
-    /// Returns the limit that a client meets unless it proves its address.
+    /// Returns the limit that a client reaches unless it proves its address.
     ///
-    /// At least half of what is free is for clients that do: whoever forges addresses takes the other half
-    /// at most, for as long as handshakes may last.
+    /// At least half of the free connections are reserved for clients that do: forged addresses
+    /// take the other half at most, and only for as long as handshakes may last.
     fn limit_of_unproven(&self, present: Present) -> Option<Limit> {
         let Present {
             connections,
             handshakes,
         } = present;
-        // Those in a handshake may be all forged.
+        // All connections in a handshake may be forged.
         let finished = connections.saturating_sub(handshakes);
         let are_enough = |most: usize| handshakes >= most.saturating_sub(finished).div_ceil(2);
         if self.limits.connections.is_some_and(are_enough) {
@@ -106,7 +106,7 @@ impl Gate {
     /// Decides about a client.
     ///
     /// # Errors
-    /// The limits do not admit it.
+    /// A limit does not admit the client.
     pub(in crate::worker) fn judge(
         &mut self,
         now: Instant,
@@ -154,8 +154,8 @@ impl Gate {
 struct Rates {
     rate: NetworkRate,
     prefixes: Prefixes,
-    /// Places networks in buckets, so that an attacker cannot find networks that share one. Its value
-    /// is computed once for each new client.
+    /// Assigns networks to buckets, so that an attacker cannot find networks that share one. Its
+    /// value is computed once for each new client.
     secret: Prf,
     /// Time since `start` at which each bucket is full again, in microseconds.
     full_at: Box<[u64]>,
@@ -321,8 +321,8 @@ mod tests {
         );
     }
 
-    /// Forged addresses leave half of the connections that are free to clients that prove theirs, and those
-    /// that do not learn to do so before anybody is refused.
+    /// Forged addresses leave half of the free connections to clients that prove theirs, and
+    /// clients without a proof are asked for one before anybody is refused.
     #[test]
     fn forged_addresses_take_half_of_the_free_connections_at_most() {
         let (mut gate, now) = (gate(1_000_000, 1_000_000), Instant::now());
@@ -342,12 +342,12 @@ mod tests {
         assert_eq!(judge(Address::Unproven, 50, 50), retry);
         assert_eq!(judge(Address::Proven, 50, 50), Ok(()));
         assert_eq!(judge(Address::Proven, 99, 50), Ok(()));
-        // Connections that are established are no flood.
+        // Established connections are not a flood.
         assert_eq!(judge(Address::Unproven, 80, 0), Ok(()));
         assert_eq!(judge(Address::Unproven, 89, 9), Ok(()));
         assert_eq!(judge(Address::Unproven, 90, 10), retry);
         assert_eq!(judge(Address::Unproven, 99, 0), Ok(()));
-        // Nobody is refused who was not asked for a proof.
+        // No client is refused before it has been asked for a proof.
         assert_eq!(judge(Address::Unproven, 100, 0), retry);
         assert_eq!(
             judge(Address::Proven, 100, 0),

@@ -14,14 +14,14 @@ use crate::errors::ConnectError;
 pub struct HandshakeCount {
     /// This end of the connection.
     pub role: Side,
-    /// End of the handshake.
+    /// Outcome of the handshake.
     pub outcome: HandshakeOutcome,
     /// Number of such handshakes.
     pub count: u64,
 }
 
-/// End of a handshake. Each handshake has one, and is counted once. A client that the application of a server
-/// never accepted has none at the server.
+/// Outcome of a handshake. Each handshake has one outcome and is counted once. A client that the
+/// server's application never accepted has none at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HandshakeOutcome {
@@ -36,13 +36,13 @@ pub enum HandshakeOutcome {
         /// Lineage of the session.
         lineage: Lineage,
     },
-    /// An end refused the other by its policy. A client's handshake is complete before the server has its
-    /// certificate (RFC 8446 §2): one whose certificate is refused has `Completed`, and a connection that ends at
-    /// once.
+    /// One end refused the other because of its policy. A client's handshake is complete before the
+    /// server has checked its certificate (RFC 8446 §2): a client whose certificate is refused has
+    /// `Completed`, and a connection that ends at once.
     Refused {
         /// End that refused.
         by: By,
-        /// Rule that was not met.
+        /// Rule that the peer did not meet.
         reason: RefusalReason,
     },
     /// Anything else: no answer, a timeout, a fault, an application that gave up.
@@ -61,7 +61,7 @@ impl HandshakeOutcome {
     }
 }
 
-/// Way in which a handshake began its session.
+/// How a handshake began its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HandshakeKind {
@@ -85,14 +85,14 @@ pub enum RefusalReason {
     Certificate,
     /// No application protocol in common.
     ApplicationProtocol,
-    /// The server was post-quantum before and is not now, and the client has
-    /// [`Continuity::Refuse`](crate::memory::Continuity::Refuse). The server, which knows the alert alone, counts
-    /// [`Self::Parameters`] or [`Self::Certificate`].
+    /// The server was post-quantum before and no longer is, and the client has
+    /// [`Continuity::Refuse`](crate::memory::Continuity::Refuse). The server knows only the alert,
+    /// and counts [`Self::Parameters`] or [`Self::Certificate`].
     Downgrade,
 }
 
 impl RefusalReason {
-    /// Returns the reason that an alert stands for.
+    /// Returns the reason that an alert represents.
     const fn of(alert: Alert) -> Option<Self> {
         match alert {
             Alert::HANDSHAKE_FAILURE
@@ -148,8 +148,8 @@ impl From<&ConnectError> for HandshakeOutcome {
     }
 }
 
-/// Counts of handshakes. They have few outcomes, whatever peers do: a group that was not offered
-/// completes no handshake.
+/// Counts of handshakes. There are few outcomes, whatever peers do: a group that was not offered
+/// never completes a handshake.
 #[derive(Clone, Debug, Default)]
 pub(in crate::worker) struct Handshakes(Vec<HandshakeCount>);
 

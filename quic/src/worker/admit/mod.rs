@@ -1,4 +1,4 @@
-//! Admission of clients: places, load, and what refused clients are told.
+//! Admission of clients: capacity, load, and the reasons given to refused clients.
 
 pub(super) mod gate;
 pub(super) mod handshakes;

@@ -1,4 +1,4 @@
-//! Reasons that clients learn with CONNECTION_REFUSED.
+//! Reasons sent to clients with CONNECTION_REFUSED.
 
 /// The endpoint drains or is closed.
 pub(crate) const STOPPED: &str = "the server accepts no more connections";
@@ -6,7 +6,7 @@ pub(crate) const STOPPED: &str = "the server accepts no more connections";
 /// The application refused the client, or dropped its `Incoming`.
 pub(crate) const BY_APPLICATION: &str = "the application refused the connection";
 
-/// Nobody waits for the handshake any more.
+/// No task waits for the handshake any longer.
 pub(crate) const GIVEN_UP: &str = "the application gave the handshake up";
 
 /// The limit of connections is reached.

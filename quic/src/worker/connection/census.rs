@@ -1,4 +1,4 @@
-//! What a connection holds, with its handles and those who wait for it.
+//! What a connection holds, including its handles and waiting tasks.
 
 use std::{sync::atomic::Ordering, task::Waker};
 
@@ -9,7 +9,7 @@ use super::{SendSide, SharedConnection, State, StreamId, WaitFor, moves::Move};
 impl SharedConnection {
     /// Returns what the connection holds, table by table.
     pub(crate) fn census(&self) -> Census {
-        // A new field does not compile until somebody says what it holds.
+        // A new field does not compile until somebody decides what it holds.
         let Self {
             slot: _,
             span: _,
@@ -27,12 +27,12 @@ impl SharedConnection {
     }
 }
 
-/// Every handle is gone: with them, all that they had in the tables.
+/// Checks that every handle is gone, and with the handles all their entries in the tables.
 #[cfg(debug_assertions)]
 impl Drop for SharedConnection {
     fn drop(&mut self) {
         let state = super::lock(&self.state);
-        // A handle of a stream that 0-RTT lost does not look at the tables any more.
+        // After 0-RTT was refused, a handle of an early stream no longer looks at the tables.
         if std::thread::panicking() || state.core.is_early_data_refused() {
             return;
         }
@@ -104,7 +104,7 @@ impl SendSide {
 }
 
 impl WaitFor {
-    /// Returns the name of those who wait for the event.
+    /// Returns the name of the table of tasks that wait for the event.
     const fn name(self) -> &'static str {
         match self {
             Self::Open(Direction::Bidi) => "tasks that open a bidirectional stream",
@@ -121,6 +121,6 @@ impl WaitFor {
 
 impl Move {
     fn census(&self, census: &mut Census) {
-        census.add("moves under way", usize::from(self.socket().is_some()), 0);
+        census.add("moves in progress", usize::from(self.socket().is_some()), 0);
     }
 }

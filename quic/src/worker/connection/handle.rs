@@ -15,7 +15,7 @@ use crate::{
     worker::Drain,
 };
 
-/// The stream of the handle does not exist, because the server refused 0-RTT data.
+/// The handle's stream does not exist, because the server refused 0-RTT data.
 pub(crate) struct Rejected;
 
 /// Fate of the streams that were opened early, as far as known.
@@ -41,7 +41,8 @@ impl EarlyStreams {
 /// the streams that were finished have arrived.
 pub(crate) struct Handle {
     connection: Arc<SharedConnection>,
-    /// Fate of early streams when the handle was made. The handle is valid for streams opened since.
+    /// Fate of early streams when the handle was created. The handle is valid for streams opened
+    /// since.
     early: EarlyStreams,
 }
 
@@ -66,7 +67,7 @@ impl Handle {
     pub(crate) fn early(connection: &Arc<SharedConnection>) -> Option<Self> {
         let state = connection.lock();
         let early = EarlyStreams::of(&state);
-        // After a refusal the streams of the connection begin anew once its event was handled.
+        // After a refusal, the streams of the connection start afresh once its event was handled.
         let offered =
             state.closed.is_none() && state.core.may_use_early() && early == EarlyStreams::Live;
         drop(state);
@@ -107,7 +108,7 @@ impl Handle {
 
 /// A handle with `poll` methods, and its places among the tasks that wait for the connection.
 ///
-/// A clone starts without places. Dropping it gives its places up.
+/// A clone starts without places. Dropping it gives up its places.
 pub(crate) struct Polling {
     handle: Handle,
     /// Created by the first wait, because most handles never wait.

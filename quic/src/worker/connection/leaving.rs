@@ -1,5 +1,4 @@
-//! Connections that the application has let go of, while streams that it finished are still on their
-//! way.
+//! Connections that the application has dropped while their finished streams are still in flight.
 
 use std::{
     task::Waker,
@@ -10,23 +9,23 @@ use bytes::Bytes;
 
 use super::State;
 
-/// Time in which the peer must take [`PROGRESS`] bytes of finished streams, or all that is left. A
-/// peer that takes no data would otherwise keep a connection that nobody sees.
+/// Time in which the peer must take [`PROGRESS`] bytes of finished streams, or everything that is
+/// left. Otherwise a peer that takes no data would keep alive a connection that nobody sees.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes that count as progress: a peer that takes a few bytes now and then must not hold a
+/// Bytes that count as progress: a peer that takes a few bytes now and then must not keep a
 /// connection for hours.
 const PROGRESS: u64 = 16 << 10;
 
-/// State of a connection towards the application's handles.
+/// Whether the application still has handles of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Leaving {
     /// The connection has handles, or is closed.
     #[default]
     No,
-    /// The last handle was dropped, which the worker has not seen yet.
+    /// The last handle was dropped, but the worker has not noticed yet.
     Asked,
-    /// Fewer bytes than these must be left at this time, or the connection is closed.
+    /// At this time, fewer than this many bytes must be left; otherwise the connection is closed.
     Until(Instant, u64),
 }
 
@@ -51,8 +50,8 @@ impl Leaving {
 }
 
 impl State {
-    /// Notes the drop of the last handle. Returns the code to close the connection with at once if
-    /// nothing is on its way.
+    /// Notes that the last handle was dropped. Returns the code to close the connection with at
+    /// once if nothing is in flight.
     pub(crate) fn leave(&mut self) -> Option<u64> {
         let stays = self.closed.is_none() && self.core.streams().is_delivering();
         if !stays {
@@ -98,8 +97,8 @@ mod tests {
         Instant::now()
     }
 
-    /// Returns the seconds for which a peer that takes this many bytes in each second keeps a
-    /// connection with a megabyte to deliver.
+    /// Returns how many seconds a peer that takes this many bytes per second can keep a connection
+    /// that has a megabyte to deliver.
     fn kept(each_second: u64) -> u64 {
         let start = now();
         let (mut leaving, mut left) = (Leaving::Asked, Some(1_000_000));

@@ -1,5 +1,5 @@
-//! Connections that move from one socket to another. A move of the whole endpoint reaches many
-//! connections a share at a time: other work of the worker goes on in between.
+//! Connections that move from one socket to another. A move of the whole endpoint handles its
+//! connections in batches: the worker does other work in between.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -14,13 +14,13 @@ use crate::{
 /// Largest number of connections that are moved to another socket in one turn.
 const SHARE: usize = 128;
 
-/// Move of all connections to another socket, while it has not reached every connection.
+/// Move of all connections to another socket, until it has reached every connection.
 pub(in crate::worker) struct Rebinding {
     socket: SocketId,
     address: SocketAddr,
-    /// Sockets to give up once every connection has been told.
+    /// Sockets to close once every connection has been told.
     old: Vec<SocketId>,
-    /// Index from which on the connections are still to be moved.
+    /// Index of the first connection that has yet to be moved.
     next: usize,
 }
 
@@ -89,14 +89,14 @@ impl Worker {
         self.go_on_rebinding();
     }
 
-    /// The endpoint has announced the new address already.
+    /// Does nothing: the endpoint has already announced the new address.
     fn stay(&self) {
         if self.index == 0 {
             self.shared.set_addresses(self.sockets.addresses());
         }
     }
 
-    /// Moves this turn's share of the connections.
+    /// Moves this turn's batch of connections.
     pub(in crate::worker) fn go_on_rebinding(&mut self) {
         let Some(mut rebinding) = self.walks.rebinding.take() else {
             return;
@@ -122,7 +122,7 @@ impl Worker {
         address: SocketAddr,
     ) {
         let mut state = connection.lock();
-        // A connection that started after the rebind is there already.
+        // A connection that started after the rebind is already there.
         if state.core.side().is_client() && state.core.local().socket != socket {
             let request = state.begin_move(&mut self.wakes);
             let to = Destination {

@@ -42,7 +42,7 @@ use crate::sync::{
 };
 pub(crate) use handle::{Handle, Polling, Rejected};
 
-/// Calls of a connection to its worker.
+/// Calls from a connection to its worker.
 pub(super) trait CallWorker: Send + Sync {
     /// Puts a connection into the queue of those that may have something to send.
     fn touch(&self, connection: Arc<SharedConnection>);
@@ -57,7 +57,7 @@ pub(super) trait CallWorker: Send + Sync {
     fn drain(&self) -> &Drain;
 }
 
-/// The application's request to migrate a connection to a socket of its own.
+/// The application's request to migrate a connection to its own socket.
 pub(crate) struct Migration {
     pub(super) connection: Arc<SharedConnection>,
     /// Number of the request.
@@ -70,7 +70,7 @@ pub(crate) struct Migration {
 pub(crate) struct SharedConnection {
     /// Slot in the worker's connections.
     pub(super) slot: Slot,
-    /// Span in which the connection's events are told, and the application's may be.
+    /// Span in which the connection's events are recorded, and the application's may be.
     pub(crate) span: Span,
     worker: Arc<dyn CallWorker>,
     /// True while the connection waits in the worker's queue.
@@ -96,8 +96,8 @@ pub(crate) struct State {
     waiters: [Waiters; WaitFor::ALL.len()],
     /// Send streams that have a handle. The limits of open streams bound their number.
     pub(crate) sends: HashMap<StreamId, SendSide>,
-    /// Receive streams whose reader has waited, each with its waker. The reader removes its entry when it
-    /// takes the end of the stream, or is dropped before.
+    /// Receive streams whose reader has waited, each with its waker. The reader removes its entry
+    /// when it takes the end of the stream, or is dropped earlier.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
 }
 
@@ -261,8 +261,8 @@ impl State {
         }
     }
 
-    /// Returns the next datagram of the peer. Those that came before the connection ended are still
-    /// handed out.
+    /// Returns the next datagram of the peer. Datagrams that arrived before the connection ended
+    /// are still returned.
     pub(crate) fn poll_recv_datagram(&mut self) -> Poll<Result<Option<Bytes>, ConnectionError>> {
         if let Some(data) = self.core.datagrams().recv() {
             return Poll::Ready(Ok(Some(data)));
@@ -293,8 +293,8 @@ impl State {
         Poll::Ready(Ok(id))
     }
 
-    /// Returns the next stream of the peer. Those that came before the connection ended are still handed
-    /// out.
+    /// Returns the next stream of the peer. Streams that arrived before the connection ended are
+    /// still returned.
     pub(crate) fn poll_accept(
         &mut self,
         direction: Direction,
@@ -308,8 +308,8 @@ impl State {
         self.poll_clean_end()
     }
 
-    /// Forgets the streams that were opened early, because the server refused them. All tasks that
-    /// wait are woken, and handles of these streams have no effect from now on.
+    /// Forgets the streams that were opened early, because the server refused them. All waiting
+    /// tasks are woken, and handles of these streams have no effect from now on.
     fn on_early_data_rejected(&mut self, wakes: &mut Vec<Waker>) {
         for waiters in &mut self.waiters {
             waiters.wake_all(wakes);
@@ -321,7 +321,7 @@ impl State {
         wakes.extend(self.recvs.drain().filter_map(|(_, waker)| waker));
     }
 
-    /// Closes the connection. Returns false if it was over already.
+    /// Closes the connection. Returns false if it was already over.
     pub(super) fn close(&mut self, code: u64, reason: Bytes, wakes: &mut Vec<Waker>) -> bool {
         if self.closed.is_some() {
             return false;
@@ -356,8 +356,7 @@ impl State {
         wakes.extend(self.recvs.values_mut().filter_map(Option::take));
     }
 
-    /// Takes the core's events and adds the tasks to wake to `wakes`. Returns those that are to be
-    /// reported.
+    /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the events to report.
     pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> News {
         let mut news = News::default();
         while let Some(event) = self.core.poll_event() {
@@ -383,7 +382,7 @@ impl State {
         news
     }
 
-    /// Takes the events of streams and datagrams only, which follow from sending.
+    /// Takes only the events of streams and datagrams, which sending can cause.
     pub(super) fn take_stream_events(&mut self, wakes: &mut Vec<Waker>) {
         while let Some(event) = self.core.streams().poll_event() {
             self.on_stream_event(event, wakes);

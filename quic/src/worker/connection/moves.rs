@@ -1,4 +1,4 @@
-//! Requests of the application to move a connection to another socket.
+//! The application's requests to move a connection to another socket.
 
 use std::{net::SocketAddr, task::Waker, time::Instant};
 
@@ -31,7 +31,7 @@ pub(crate) struct Destination {
 #[derive(Clone, Copy)]
 struct Target {
     to: Destination,
-    /// True until the core has accepted the move, which it refuses before the handshake is confirmed.
+    /// True until the core has accepted the move; it refuses one before the handshake is confirmed.
     waiting: bool,
 }
 
@@ -50,14 +50,14 @@ impl Move {
         self.request == request
     }
 
-    /// Returns the socket that the connection is to move to.
+    /// Returns the socket that the connection is moving to.
     pub(crate) fn socket(&self) -> Option<SocketId> {
         self.target.map(|target| target.to.socket)
     }
 }
 
 impl State {
-    /// Begins another move. A task that waits for an earlier one learns that it was replaced.
+    /// Begins another move. A task that waits for an earlier move learns that it was replaced.
     pub(crate) fn begin_move(&mut self, wakes: &mut Vec<Waker>) -> u64 {
         self.moving.request += 1;
         self.moving.outcome = None;
@@ -65,7 +65,7 @@ impl State {
         self.moving.request
     }
 
-    /// Notes the outcome of a move, unless another one replaced it.
+    /// Notes the outcome of a move, unless another move replaced it.
     pub(crate) fn end_move(
         &mut self,
         request: u64,
@@ -78,12 +78,12 @@ impl State {
         }
     }
 
-    /// Handles a path that the core moved to.
+    /// Handles the core's report that it moved to a path.
     pub(super) fn on_path_changed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
         self.on_path(change, None, wakes);
     }
 
-    /// Handles a path that the core could not move to.
+    /// Handles the core's report that it could not move to a path.
     pub(super) fn on_path_failed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
         self.on_path(change, Some(MigrateError::Unreachable), wakes);
     }
@@ -119,7 +119,7 @@ impl State {
             .chain(useless)
     }
 
-    /// Asks the core to move, once it accepts that. Returns a socket that is not needed.
+    /// Asks the core to move, if it accepts moves now. Returns a socket that is not needed.
     pub(crate) fn try_move(&mut self, now: Instant, wakes: &mut Vec<Waker>) -> Option<SocketId> {
         let target = self
             .moving
@@ -135,7 +135,7 @@ impl State {
                 target.waiting = false;
                 return None;
             }
-            // New connection ids come at the end of the handshake, or after the last move.
+            // New connection ids arrive at the end of the handshake, or after the last move.
             Err(MigrateError::NotConfirmed | MigrateError::NoConnectionId) => return None,
             Err(error) => error,
         };

@@ -1,4 +1,4 @@
-//! Events of a connection that traces and metrics tell of.
+//! Events of a connection that are reported in traces and metrics.
 
 use std::{sync::Arc, time::Instant};
 
@@ -25,7 +25,7 @@ pub(in crate::worker) enum PathNews {
 
 impl News {
     /// Counts the events and writes them into the connection's span. The connection must not be
-    /// locked: a subscriber may take its time.
+    /// locked: a subscriber may be slow.
     pub(in crate::worker) fn report(
         &self,
         span: &Span,

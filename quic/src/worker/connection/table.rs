@@ -10,7 +10,7 @@ use crate::{
     worker::{meter::Life, sockets::Used},
 };
 
-/// Largest number of connections that are asked for their memory in one turn.
+/// Largest number of connections whose memory is measured in one turn.
 const CENSUS: usize = 256;
 
 /// The connections of a worker, by slot.
@@ -26,7 +26,7 @@ pub(in crate::worker) struct Entry {
     /// Promise to the task that waits for the handshake.
     pub(in crate::worker) promise: Option<Promise>,
     pub(in crate::worker) deadline: Deadline,
-    /// Sockets that it uses, if the worker has several.
+    /// Sockets that the connection uses, if the worker has several.
     pub(in crate::worker) sockets: Used,
     /// True while the connection waits to be serviced.
     pub(in crate::worker) touched: bool,
@@ -78,8 +78,8 @@ impl Connections {
         removed
     }
 
-    /// Returns the memory that the connections of some slots hold, from one on, and the slot to go on
-    /// with; `None` after the last.
+    /// Returns the memory that the connections of some slots hold, starting at one, and the slot to
+    /// continue with; `None` after the last.
     pub(in crate::worker) fn memory_held(&self, from: usize) -> (MemoryHeld, Option<usize>) {
         let mut held = MemoryHeld::default();
         let end = self.entries.len().min(from.saturating_add(CENSUS));
@@ -93,7 +93,7 @@ impl Connections {
         self.len == 0
     }
 
-    /// Returns the first connection at this index or behind it, with its index.
+    /// Returns the first connection at or after this index, with its index.
     pub(in crate::worker) fn first_from(&mut self, index: usize) -> Option<(usize, &mut Entry)> {
         let rest = self.entries.iter_mut().enumerate().skip(index);
         rest.into_iter()

@@ -1,4 +1,4 @@
-//! Sockets that cannot be received from any more.
+//! Sockets that can no longer be received from.
 
 use std::{io, mem};
 
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Worker {
-    /// Handles an error of the system while receiving: lets the socket rest, and gives it up once that
-    /// has not helped for long.
+    /// Handles a system error while receiving: lets the socket rest, and gives it up if resting has
+    /// not helped for long.
     pub(in crate::worker) fn on_receive_error(
         &mut self,
         id: SocketId,
@@ -32,7 +32,7 @@ impl Worker {
         advice
     }
 
-    /// Ends what cannot live without a socket: the connections that moved to it, or the endpoint.
+    /// Ends what cannot live without the socket: the connections that moved to it, or the endpoint.
     fn on_socket_failed(&mut self, id: SocketId, reason: SystemError) {
         let address = self.sockets.get(id).map(Socket::local_address);
         tracing::error!(%reason, ?address, "a socket failed permanently; ending the connections that need it");

@@ -1,4 +1,4 @@
-//! Recovery of a worker after a panic of the library or of the application's code that it calls:
+//! Recovery of a worker after a panic, either of the library or of application code that it calls:
 //! verifiers, signers, observers, generators.
 
 use std::{
@@ -48,9 +48,9 @@ impl Worker {
         );
         let mut wakes = mem::take(&mut self.wakes);
         self.end_all(failure::PANIC, &mut wakes);
-        // The request that was being handled is lost. Its promise tells the task that waits.
+        // The request that was being handled is lost. Dropping its promise tells the waiting task.
         self.published.ended = self.inbox.begun();
-        // Counters never shrink; the current numbers are those of the next endpoint.
+        // Counters never shrink; the gauges start again with the next endpoint.
         self.stats = self.all_stats().without_gauges();
         self.endpoint = self.blueprint.endpoint(self.index);
         self.endpoint.set_newcomers(self.succession.newcomers());

@@ -1,4 +1,4 @@
-//! Starting a worker, as a task or on a thread of its own.
+//! Starting a worker, as a task or on its own thread.
 
 use std::{
     io,
@@ -21,11 +21,11 @@ use crate::{
 /// Everything that a worker starts with.
 pub(crate) struct Start {
     pub(crate) index: u8,
-    /// Core to which it is bound on a thread of its own, if it is: counted around.
+    /// Core to bind the worker's own thread to, if it has one; the count wraps around.
     pub(crate) core: usize,
     pub(crate) shared: Arc<Shared>,
     pub(crate) mailbox: Arc<Mailbox>,
-    /// Its sockets, and the options of further ones.
+    /// Its sockets, and the options of sockets opened later.
     pub(crate) sockets: (Vec<Opened>, udp::Options),
     pub(crate) blueprint: Arc<Blueprint>,
 }
@@ -75,7 +75,7 @@ impl Start {
         Ok(())
     }
 
-    /// Makes the worker, whose sockets belong to the current runtime.
+    /// Creates the worker. Its sockets belong to the current runtime.
     fn worker(self) -> Result<Worker, EndpointError> {
         let (opened, options) = self.sockets;
         let sockets = opened.into_iter().map(Socket::register);
@@ -90,20 +90,21 @@ impl Start {
     }
 }
 
-/// Returns the cores for the workers of one endpoint, one after another: the first of as many.
-/// Endpoints of one process follow each other, and processes do not all begin at the same core.
+/// Returns the first of the consecutive cores for the workers of one endpoint. The endpoints of one
+/// process follow each other, and different processes start at different cores.
 pub(crate) fn first_core(workers: usize) -> usize {
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
     let before = TAKEN.fetch_add(workers, Ordering::Relaxed);
     before.wrapping_add(std::process::id() as usize)
 }
 
-/// Binds this thread to one of the cores that the process may use, counted from 0 and around.
+/// Binds this thread to one of the cores that the process may use, counted from 0 and wrapping
+/// around.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[expect(unsafe_code, reason = "the affinity of threads has no safe interface")]
 fn pin(core: usize) -> io::Result<()> {
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: the set is plain data, for which all bytes zero are valid, and the pointers are valid
+    // SAFETY: the set is plain data, for which all-zero bytes are valid, and the pointers are valid
     // for the size given.
     let result = unsafe {
         let mut allowed: libc::cpu_set_t = std::mem::zeroed();
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn endpoints_of_one_process_take_cores_one_after_another() {
         let first = first_core(3);
-        // Other tests may have taken some in between.
+        // Other tests may have taken some meanwhile.
         assert!(first_core(2).wrapping_sub(first) >= 3);
     }
 }

@@ -1,5 +1,5 @@
-//! Processes that follow one another on the same sockets: the worker gives way to its successor, and
-//! forwards the datagrams of its predecessors.
+//! Processes that follow one another on the same sockets: the worker makes way for its successor,
+//! and forwards the datagrams of its predecessors.
 
 use std::{
     io, mem,
@@ -19,22 +19,22 @@ use crate::{
     worker::Worker,
 };
 
-/// Time for which a client is left to the process with which it began a handshake. Longer handshakes
+/// How long a client stays with the process with which it began a handshake. Longer handshakes
 /// fail.
 const CLAIM: Duration = Duration::from_secs(60);
 
 /// Largest number of messages that are received from the successor in one turn.
 const MESSAGES: usize = 256;
 
-/// Largest number of bytes that are forwarded together.
+/// Largest number of bytes that are forwarded in one message.
 const TOGETHER: usize = 60 << 10;
 
-/// State of a worker towards the process that follows.
+/// State of a worker towards its successor.
 #[derive(Default)]
 pub(in crate::worker) struct Succession {
-    /// Relay of the successor, once there is one: it has the sockets.
+    /// Relay from the successor, once there is one; the successor has the sockets then.
     inlet: Option<Inlet>,
-    /// True while clients that came before the successor wait for a decision.
+    /// True while clients that arrived before the successor wait for a decision.
     deciding: bool,
     outgoing: Outgoing,
     /// Datagrams that earlier processes had no room for.
@@ -49,7 +49,7 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// Returns true if a datagram may be forwarded behind the others.
+    /// Returns true if a datagram can join those to be forwarded together.
     fn takes(&self, to: Place, arrival: &Arrival, datagram: &[u8]) -> bool {
         self.head.as_ref().is_some_and(|(place, letter)| {
             let stride = usize::from(letter.stride);
@@ -57,7 +57,7 @@ impl Outgoing {
             *place == to
                 && (known.peer, known.local, known.ecn)
                     == (arrival.peer, arrival.local, arrival.ecn)
-                // Only the last may be shorter.
+                // Only the last datagram may be shorter.
                 && self.bytes.len() % stride == 0
                 && datagram.len() <= stride
                 && self.bytes.len() + datagram.len() <= TOGETHER
@@ -75,7 +75,7 @@ impl Outgoing {
 }
 
 impl Succession {
-    /// Returns the number of messages for earlier processes that wait.
+    /// Returns the number of waiting messages for earlier processes.
     pub(in crate::worker) fn waiting(&self) -> usize {
         self.held.len()
     }
@@ -85,7 +85,7 @@ impl Succession {
         self.inlet.as_ref()
     }
 
-    /// Returns true if datagrams come from the sockets.
+    /// Returns true if the worker receives from its sockets.
     pub(in crate::worker) const fn has_sockets(&self) -> bool {
         self.inlet.is_none()
     }
@@ -106,14 +106,14 @@ impl Succession {
 }
 
 impl Worker {
-    /// Stops receiving from the sockets, receives from the successor's relay, and tells which clients
-    /// have not finished their handshake.
+    /// Stops receiving from the sockets, receives from the successor's relay, and reports which
+    /// clients have not finished their handshake.
     pub(in crate::worker) fn give_way(
         &mut self,
         relay: Handle,
         reply: oneshot::Sender<Vec<Claimed>>,
     ) {
-        // A reply that is dropped says that the worker has failed.
+        // Dropping the reply reports that the worker has failed.
         match Inlet::register(relay) {
             Ok(inlet) => {
                 self.succession.inlet = Some(inlet);
@@ -137,7 +137,7 @@ impl Worker {
                 lifetime: CLAIM,
             })
             .collect();
-        // Every worker knows those of earlier processes.
+        // Every worker knows the claims of earlier processes, so one reports them.
         if self.index == 0 {
             let now = self.now;
             let earlier = self.endpoint.earlier_claims(now);
@@ -155,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// Receives from the sockets again: there is no successor, or none any more.
+    /// Receives from the sockets again: there is no successor, or no longer one.
     pub(in crate::worker) fn go_on(&mut self) {
         self.succession.inlet = None;
         self.sockets.take_back();
@@ -164,12 +164,12 @@ impl Worker {
         }
     }
 
-    /// Finishes with the clients that came before the successor.
+    /// Finishes with the clients that arrived before the successor.
     pub(in crate::worker) const fn on_succeeded(&mut self) {
         self.succession.deciding = true;
     }
 
-    /// Accepts no more clients once all that came before the successor are decided on.
+    /// Accepts no more clients once all that arrived before the successor are decided on.
     pub(in crate::worker) fn finish_deciding(&mut self) {
         if self.succession.deciding && self.endpoint.undecided() == 0 {
             self.succession.deciding = false;
@@ -182,7 +182,8 @@ impl Worker {
         let Some(inlet) = &mut self.succession.inlet else {
             return;
         };
-        // Taken out so that the messages and the rest of the worker can be borrowed at the same time.
+        // Taken out so that the messages and the rest of the worker can be borrowed at the same
+        // time.
         let mut memory = inlet.take_memory();
         for _ in 0..MESSAGES {
             let Some(inlet) = &self.succession.inlet else {
@@ -213,8 +214,8 @@ impl Worker {
         }
     }
 
-    /// Forwards a datagram to the earlier process that it belongs to, together with those of the same
-    /// message that follow: [`Worker::flush_forwarded`] must be called behind the last.
+    /// Forwards a datagram to the earlier process that it belongs to, together with those of the
+    /// same message that follow: [`Worker::flush_forwarded`] must be called after the last one.
     pub(in crate::worker) fn forward(&mut self, to: Place, arrival: &Arrival, datagram: &[u8]) {
         if !self.succession.outgoing.takes(to, arrival, datagram) {
             self.flush_forwarded();
@@ -223,7 +224,7 @@ impl Worker {
         self.succession.outgoing.bytes.extend_from_slice(datagram);
     }
 
-    /// Forwards the datagrams that wait for others of their message.
+    /// Forwards the collected datagrams.
     pub(in crate::worker) fn flush_forwarded(&mut self) {
         let Some((to, letter)) = self.succession.outgoing.head.take() else {
             return;
@@ -248,7 +249,7 @@ impl Worker {
                     let routed = self
                         .endpoint
                         .on_datagram(self.now, &letter.arrival, datagram);
-                    // Nobody else can have it: the generation is forgotten.
+                    // Nobody else can own it: the generation is forgotten.
                     if !matches!(routed, Routed::Earlier(..)) {
                         self.on_unconnected(routed, &letter.arrival);
                     }
@@ -270,7 +271,7 @@ impl Worker {
         self.stats.forwards_dropped += dropped;
     }
 
-    /// Shows a datagram to all workers of earlier processes: it may be a stateless reset.
+    /// Passes a datagram to all workers of earlier processes: it may be a stateless reset.
     pub(in crate::worker) fn forward_stray(&self, arrival: &Arrival, datagram: &[u8]) {
         let letter = Letter {
             arrival: *arrival,
@@ -279,7 +280,7 @@ impl Worker {
         };
         let relays = &self.blueprint.inheritance.relays;
         for place in relays.places() {
-            // The datagram is most likely no reset, so that nobody misses it.
+            // The datagram is most likely not a reset, so losing it does no harm.
             let _ = relays.send(place, letter, datagram);
         }
     }

@@ -10,13 +10,13 @@ use hybriq_proto::{
 };
 use hybriq_tls::Side;
 
-/// Metrics that nobody counts.
+/// Metrics that are not counted.
 pub(in crate::worker) struct Meter;
 
-/// Counters that nobody adds up.
+/// Counters that are not added up.
 pub(in crate::worker) struct LastStats;
 
-/// Times of a connection that nobody measures.
+/// Times of a connection that are not measured.
 pub(in crate::worker) struct Life;
 
 #[expect(clippy::unused_self, reason = "the same methods as with metrics")]

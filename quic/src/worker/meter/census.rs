@@ -8,10 +8,10 @@ use super::report::Common;
 
 pub(super) const MEMORY: Metric = Metric::new(
     "hybriq_memory_bytes",
-    "Memory that connections hold, by what holds it; an estimate of the last seconds.",
+    "Memory that connections use, by what uses it; an estimate from the last seconds.",
 );
 
-/// Number of connections that are asked in a second, on average.
+/// Average number of connections measured per second.
 const PACE: u64 = 4096;
 
 /// Time between two steps.
@@ -19,13 +19,13 @@ const STEP: Duration = Duration::from_millis(1);
 
 /// Memory of all connections of a worker.
 ///
-/// A census costs a step for each connection, so that one of many connections comes seldom: its cost
-/// stays the same share of the time. It follows only on news: an idle worker sleeps.
+/// A census takes one step for each connection, so with many connections it comes to each one
+/// rarely: its share of the time stays the same. It follows only on changes: an idle worker sleeps.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// Time of the next step; `None` while nobody asks.
+    /// Time of the next step; `None` while no census is wanted.
     due: Option<Instant>,
-    /// Slot to go on with.
+    /// Slot to continue with.
     from: usize,
     sum: MemoryHeld,
     /// Earliest time of the next census.
@@ -35,7 +35,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Asks for a census, which begins at once if the last one is long enough ago.
+    /// Asks for a census, which begins at once if the last one is old enough.
     pub(super) fn ask(&mut self, now: Instant, connections: u64) {
         if self.due.is_some() {
             return;
@@ -76,7 +76,7 @@ impl Census {
         self.published = self.last;
     }
 
-    /// Publishes that nothing is left.
+    /// Publishes that no memory is in use.
     pub(super) fn end(&mut self, common: &Common) {
         self.last = MemoryHeld::default();
         self.publish(common);
@@ -91,7 +91,7 @@ impl Census {
 mod tests {
     use super::*;
 
-    /// Memory of 600 connections of 10 bytes, 256 in a step.
+    /// Returns the memory of 600 connections of 10 bytes each, 256 connections per step.
     fn held(from: usize) -> (MemoryHeld, Option<usize>) {
         let end = 600.min(from + 256);
         let mut held = MemoryHeld::default();

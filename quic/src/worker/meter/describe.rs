@@ -14,7 +14,8 @@ struct Described {
 }
 
 impl Described {
-    /// Returns the meaning of the metric. Where several counters are its values, each has its sentences.
+    /// Returns the meaning of the metric. If its values are several counters, each gets its own
+    /// sentences.
     fn help(&self) -> SharedString {
         let mut helps = self.values.iter().map(|(_, help)| help);
         let first = helps.next().cloned().unwrap_or_default();
@@ -63,7 +64,7 @@ pub(super) fn describe(recorder: &dyn Recorder) {
     }
 }
 
-/// Returns the unit of a metric, which its name has by the rules of Prometheus.
+/// Returns the unit of a metric, which follows from its name by the rules of Prometheus.
 fn unit(name: &str) -> Unit {
     let name = name.trim_end_matches("_total");
     match name.rsplit('_').next() {

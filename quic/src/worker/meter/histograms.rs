@@ -15,7 +15,7 @@ const YIELDS: Metric = Metric::new(
 );
 const DEPTHS: Metric = Metric::new(
     "hybriq_queue_depth",
-    "Messages of applications and other workers that a worker finds in a turn, if any.",
+    "Messages from applications and other workers that a worker finds in a turn, if any.",
 );
 const HANDSHAKES: Metric = Metric::new(
     "hybriq_handshake_seconds",

@@ -1,7 +1,7 @@
 //! Metrics of a worker and its connections, for the facade of the crate `metrics`.
 //!
-//! The worker counts in memory of its own. It reports what changed at most once a second, so that no
-//! packet pays for it. Without the feature `metrics` nothing of this is compiled.
+//! The worker counts in its own memory. It reports changes at most once a second, so that no packet
+//! pays for it. Without the feature `metrics` none of this is compiled.
 
 pub(super) mod trace;
 

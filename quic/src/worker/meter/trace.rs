@@ -1,7 +1,7 @@
 //! Spans and events of connections, for the crate `tracing`.
 //!
-//! None of it is on the way of a packet. Without a subscriber that wants them, spans are empty and
-//! events are a comparison.
+//! None of it runs for each packet. Without a subscriber that wants them, spans are empty and an
+//! event is one comparison.
 
 use hybriq_proto::{
     connection::{Connection, PathChange},
@@ -13,7 +13,7 @@ use tracing::{Span, debug, info_span, warn};
 
 use crate::worker::blueprint::Blueprint;
 
-/// Makes the span of a connection.
+/// Creates the span of a connection.
 pub(in crate::worker) fn span(blueprint: &Blueprint, worker: u8, core: &Connection) -> Span {
     let role = match core.side() {
         Side::Client => "client",
@@ -31,7 +31,7 @@ pub(in crate::worker) fn span(blueprint: &Blueprint, worker: u8, core: &Connecti
     )
 }
 
-/// Tells of a handshake that is complete.
+/// Reports a completed handshake.
 pub(in crate::worker) fn on_handshake(span: &Span, handshake: &Handshake) {
     debug!(
         target: "hybriq",
@@ -49,22 +49,22 @@ pub(in crate::worker) fn on_handshake(span: &Span, handshake: &Handshake) {
             target: "hybriq",
             parent: span,
             %downgrade,
-            "the server was post-quantum before and is not any more"
+            "the server was post-quantum before and no longer is"
         );
     }
 }
 
-/// Tells of a path that is in use now.
+/// Reports the path now in use.
 pub(in crate::worker) fn on_path_changed(span: &Span, path: &PathChange) {
     debug!(target: "hybriq", parent: span, peer = %path.peer, "migrated");
 }
 
-/// Tells of a path that failed.
+/// Reports a path that failed.
 pub(in crate::worker) fn on_path_failed(span: &Span, path: &PathChange) {
     debug!(target: "hybriq", parent: span, peer = %path.peer, "path failed");
 }
 
-/// Tells of the end of a connection.
+/// Reports the end of a connection.
 pub(in crate::worker) fn on_closed(span: &Span, error: &ConnectionError) {
     debug!(target: "hybriq", parent: span, %error, "closed");
 }

@@ -20,7 +20,7 @@ use crate::{
 
 /// Reason why a ClientHello is not queued for the application.
 pub(in crate::worker) enum Turned {
-    /// Too many wait.
+    /// Too many clients wait.
     Full(Box<Incoming>),
     /// The endpoint accepts no more clients.
     Stopped(Box<Incoming>),
@@ -31,7 +31,7 @@ pub(in crate::worker) enum Turned {
 /// Queue of ClientHellos that wait for the application, each with its worker.
 pub(super) struct Arrivals {
     pub(super) waiting: VecDeque<(u8, Incoming)>,
-    /// Number of those that did not prove their address.
+    /// Number of waiting clients that did not prove their address.
     pub(super) unproven: usize,
     pub(super) accepting: Waiters,
     pub(super) open: bool,
@@ -59,8 +59,8 @@ impl Waited for Arrivals {
 }
 
 impl Shared {
-    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed. The caller
-    /// tells of the decision by [`Shared::on_one_decided`].
+    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed. The
+    /// caller reports its decision with [`Shared::on_one_decided`].
     pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
         wait_until(&self.arrivals, (), |arrivals| {
             match arrivals.waiting.pop_front() {
@@ -76,14 +76,14 @@ impl Shared {
         .await
     }
 
-    /// Notes the decision about a client that [`Shared::accept`] returned. If it is a connection, that
-    /// was started before.
+    /// Notes that a client returned by [`Shared::accept`] was decided on. If it was accepted, its
+    /// connection was started before.
     pub(crate) fn on_one_decided(&self) {
         self.undecided.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Queues a ClientHello for the application, or returns it. `handshakes` is the number of others that
-    /// have not completed theirs.
+    /// Queues a ClientHello for the application, or returns it. `handshakes` is the number of other
+    /// clients that have not completed theirs.
     pub(in crate::worker) fn on_incoming(
         &self,
         worker: u8,
@@ -104,8 +104,8 @@ impl Shared {
             let answer = TurnAway::Retry(Limit::Backlog);
             return Err(Turned::Limited(answer, incoming));
         }
-        // Each may become a connection. The order matters: a client that is accepted now counts
-        // twice rather than not at all.
+        // Each may become a connection. The order matters: a client that is accepted at this moment
+        // must count twice rather than not at all.
         let undecided = arrivals.waiting.len() + self.undecided.load(Ordering::Acquire);
         let present = Present {
             connections: undecided + self.open_connections(),
@@ -126,8 +126,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns true if the limits have room only for clients that proved their address, given the number of
-    /// those that have not completed their handshake.
+    /// Returns true if the limits have room only for clients that proved their address, given the
+    /// number of clients that have not completed their handshake.
     pub(in crate::worker) fn is_crowded(&self, now: Instant, handshakes: usize) -> bool {
         if !self.has_limits {
             return false;

@@ -9,7 +9,8 @@ use super::{Activity, Arrivals, Command, Shared, lock};
 use crate::sync::AtomicUsize;
 
 impl Shared {
-    /// Asks every worker what it holds, and adds what they share. Workers that have ended hold nothing.
+    /// Asks every worker what it holds, and adds what they share. Workers that have ended hold
+    /// nothing.
     pub(crate) async fn census(&self) -> Census {
         let mut census = Census::default();
         for mailbox in &self.mailboxes {
@@ -25,7 +26,7 @@ impl Shared {
     }
 
     fn own_census(&self) -> Census {
-        // A new field does not compile until somebody says what it holds.
+        // A new field does not compile until somebody decides what it holds.
         let Self {
             mailboxes,
             addresses: _,
@@ -34,7 +35,7 @@ impl Shared {
             turn: _,
             arrivals,
             activity,
-            // The sum of what the workers count, as of their last turns.
+            // Sum of the workers' counts, as of their last turns.
             unfinished: _,
             backlog: _,
             drain,

@@ -1,4 +1,4 @@
-//! The worker whose thread this is.
+//! The worker that the current thread belongs to.
 
 use std::cell::Cell;
 
@@ -7,13 +7,13 @@ thread_local! {
     static HERE: Cell<Option<(usize, u8)>> = const { Cell::new(None) };
 }
 
-/// Notes that this thread belongs to a worker of an endpoint, which is told from others by the address
-/// of its shared state.
+/// Notes that this thread belongs to a worker of an endpoint, identified by the address of its
+/// shared state.
 pub(in crate::worker) fn begin<T>(endpoint: &T, worker: u8) {
     HERE.set(Some((place(endpoint), worker)));
 }
 
-/// Returns the worker of an endpoint whose thread this is.
+/// Returns the worker of an endpoint that this thread belongs to.
 pub(in crate::worker) fn worker_of<T>(endpoint: &T) -> Option<u8> {
     let (owner, worker) = HERE.get()?;
     (owner == place(endpoint)).then_some(worker)

@@ -51,10 +51,10 @@ pub(crate) struct Shared {
     /// Addresses of the sockets; connections start from the first.
     addresses: Mutex<Vec<SocketAddr>>,
     closed: AtomicBool,
-    /// What the system said about a socket that failed for good.
+    /// System error of a socket that failed permanently.
     failure: OnceLock<SystemError>,
     handles: AtomicUsize,
-    /// Number of connections that were started from other threads than those of workers.
+    /// Number of connections that were started from threads other than the workers' own.
     turn: AtomicUsize,
     arrivals: Mutex<Arrivals>,
     activity: Mutex<Activity>,
@@ -69,15 +69,15 @@ pub(crate) struct Shared {
     succeeded: AtomicBool,
     /// True while this process receives from the sockets.
     receives: watch::Sender<bool>,
-    /// Number of workers with clients that came before the successor and wait for a decision.
+    /// Number of workers with clients that arrived before the successor and wait for a decision.
     deciding: AtomicUsize,
     /// Number of clients that the application has taken and not decided about.
     undecided: AtomicUsize,
-    /// True once the endpoint is closed, for those who wait for it.
+    /// True once the endpoint is closed; tasks wait for changes.
     closing: watch::Sender<bool>,
     /// Number of connections that the close of the endpoint ended.
     cut_off: AtomicUsize,
-    /// Each worker has a receiver as long as it has its sockets.
+    /// Each worker keeps a receiver as long as it has its sockets.
     working: watch::Sender<()>,
 }
 
@@ -139,10 +139,10 @@ impl Shared {
         *lock(&self.addresses) = addresses;
     }
 
-    /// Gives each worker another socket. The address is the endpoint's from now on: datagrams wait
+    /// Gives each worker another socket. The address becomes the endpoint's at once: datagrams wait
     /// in the sockets until the workers turn to them. Returns false if a worker has ended.
     pub(crate) fn rebind(&self, sockets: Vec<Opened>) -> bool {
-        // Two callers give all workers their sockets in the same order.
+        // Concurrent callers give all workers their sockets in the same order.
         let mut addresses = lock(&self.addresses);
         if let (Some(address), Some(first)) = (addresses.first_mut(), sockets.first()) {
             *address = first.local_address();
@@ -234,7 +234,7 @@ impl Shared {
         );
     }
 
-    /// Accepts a connection on the worker it came to.
+    /// Accepts a connection on the worker that received it.
     pub(crate) fn accept_incoming(
         &self,
         worker: u8,
@@ -264,14 +264,14 @@ impl Shared {
         }
     }
 
-    /// Hands a decision about an [`Incoming`] to its worker, unless that has ended.
+    /// Hands a decision about an [`Incoming`] to its worker, unless the worker has ended.
     pub(crate) fn decide(&self, worker: u8, command: Command) {
         if let Some(mailbox) = self.mailbox(worker) {
             mailbox.push(command);
         }
     }
 
-    /// Starts a task beside a worker.
+    /// Starts a task next to a worker.
     pub(crate) fn spawn<F>(&self, worker: u8, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -314,7 +314,7 @@ impl Shared {
         self.unfinished.load(Ordering::Relaxed)
     }
 
-    /// Replaces a worker's part of that number.
+    /// Replaces a worker's share of that number.
     pub(super) fn set_unfinished(&self, before: usize, now: usize) {
         if now > before {
             self.unfinished.fetch_add(now - before, Ordering::Relaxed);
@@ -327,14 +327,14 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Closes the endpoint because a socket of it failed for good.
+    /// Closes the endpoint because one of its sockets failed permanently.
     pub(super) fn on_failed(&self, reason: SystemError) {
         let _ = self.failure.set(reason);
         self.closed.store(true, Ordering::Release);
         self.closing.send_replace(true);
     }
 
-    /// Returns what the system said about a socket that failed for good.
+    /// Returns the system error of a socket that failed permanently.
     pub(crate) fn failure(&self) -> Option<SystemError> {
         self.failure.get().copied()
     }
@@ -350,7 +350,7 @@ impl Shared {
         }
     }
 
-    /// Returns what a worker drops after its sockets.
+    /// Returns a receiver that a worker drops after its sockets.
     pub(super) fn working(&self) -> watch::Receiver<()> {
         self.working.subscribe()
     }
@@ -360,7 +360,7 @@ impl Shared {
         self.working.closed().await;
     }
 
-    /// Ends the workers of an endpoint that was closed, with the connections that are left.
+    /// Ends the workers of a closed endpoint, with their remaining connections.
     pub(crate) fn abandon(&self) {
         if self.is_closed() {
             for mailbox in &self.mailboxes {
@@ -418,7 +418,7 @@ impl Shared {
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    /// Leaves new clients to a successor. Those that came before it can still be accepted.
+    /// Leaves new clients to a successor. Clients that arrived earlier can still be accepted.
     pub(crate) fn on_succeeded(&self) {
         if self.succeeded.swap(true, Ordering::AcqRel) {
             return;
@@ -429,7 +429,8 @@ impl Shared {
         }
     }
 
-    /// Accepts no more clients once all workers have decided on those that came before the successor.
+    /// Accepts no more clients once all workers have decided on those that arrived before the
+    /// successor.
     pub(super) fn on_decided(&self, wakes: &mut Vec<Waker>) {
         if self.deciding.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.stop_accepting(wakes);

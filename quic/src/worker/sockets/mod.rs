@@ -24,7 +24,7 @@ use crate::{
     udp::{self, Buffers, Socket, Watched},
 };
 
-/// The sockets of a worker: those it was made with, and those that connections moved to.
+/// The sockets of a worker: those it was created with, and those that connections moved to.
 pub(crate) struct Sockets {
     /// Sockets by their ids. There is always one.
     bound: Vec<Option<Bound>>,
@@ -32,24 +32,24 @@ pub(crate) struct Sockets {
     primary: SocketId,
     /// Index of the socket to receive from first.
     turn: usize,
-    /// Options of further sockets.
+    /// Options of sockets opened later.
     options: udp::Options,
-    /// Number of sockets that the worker was made with, which have the first ids.
+    /// Number of sockets that the worker was created with, which have the first ids.
     made: usize,
-    /// Number of those from which another process receives: all or none.
+    /// Number of sockets from which another process receives: all of the first ones, or none.
     given: usize,
 }
 
 struct Bound {
     socket: Socket,
     kept: Kept,
-    /// Connections that use it.
+    /// Number of connections that use it.
     users: usize,
     trouble: Trouble,
 }
 
-/// Time until a full socket is tried again if the runtime cannot watch it: this process has no more file
-/// descriptors.
+/// Time until a full socket is tried again if the runtime cannot watch it because this process has
+/// no file descriptors left.
 const UNWATCHED: Duration = Duration::from_millis(5);
 
 /// Lifetime of a socket.
@@ -61,7 +61,7 @@ pub(super) enum Kept {
     WhileUsed,
 }
 
-/// The sockets that a connection uses besides those that are kept anyway.
+/// The sockets that a connection uses, apart from those that are kept anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used(u16);
 
@@ -120,9 +120,9 @@ impl Sockets {
             .map_err(|_| MigrateError::TooManySockets)
     }
 
-    /// Returns further handles of the sockets that the worker was made with, in the order of their ids.
-    /// Fails if the endpoint was moved to others: ids of sockets would mean something else in another
-    /// process.
+    /// Returns additional handles of the sockets that the worker was created with, in the order of
+    /// their ids. Fails if the endpoint was moved to others: socket ids would mean something else
+    /// in another process.
     pub(super) fn lend(&self) -> std::io::Result<Vec<Handle>> {
         let made = self.bound.iter().take(self.made);
         let kept = |bound: &&Bound| bound.kept == Kept::Always;
@@ -133,7 +133,8 @@ impl Sockets {
         handles.collect()
     }
 
-    /// Receives no more from the sockets that the worker was made with: a successor does.
+    /// Stops receiving from the sockets that the worker was created with: a successor receives from
+    /// them.
     pub(super) fn give_away(&mut self) {
         self.given = self.made;
         self.watch(Watched::Sending);
@@ -153,8 +154,8 @@ impl Sockets {
         }
     }
 
-    /// Starts new connections from a socket of this process alone, if a successor receives from the
-    /// one that they would start from: it could not tell the first answers from new clients.
+    /// Starts new connections from a socket of this process alone if a successor receives from
+    /// their usual socket: the successor could not tell the first answers from new clients.
     pub(super) fn leave_given(&mut self) {
         if usize::from(self.primary.0) >= self.given {
             return;
@@ -269,8 +270,8 @@ impl Sockets {
         }
     }
 
-    /// Returns the address that a connection uses: where its socket is bound to, with the IP address
-    /// that the peer's datagrams came to, if the system told.
+    /// Returns the local address of a connection: the address that its socket is bound to, with the
+    /// IP address that the peer's datagrams were sent to, if the system reported it.
     pub(super) fn local_address(&self, local: Local) -> Option<SocketAddr> {
         let mut address = self.get(local.socket)?.local_address();
         if let Some(ip) = local.ip {
@@ -279,8 +280,8 @@ impl Sockets {
         Some(address)
     }
 
-    /// Returns the ids of all sockets from which this process receives, beginning with another one at
-    /// each call.
+    /// Returns the ids of all sockets from which this process receives, starting with a different
+    /// one at each call.
     pub(super) fn take_turns(&mut self) -> impl Iterator<Item = SocketId> + use<> {
         let (count, first) = (self.bound.len().max(1), self.turn);
         self.turn = (first + 1) % count;
@@ -295,7 +296,7 @@ impl Sockets {
         self.get(id).map_or(1, Socket::max_datagrams)
     }
 
-    /// Receives a batch from one of them, unless it rests after errors.
+    /// Receives a batch from a socket, unless it rests after errors.
     pub(super) fn receive(
         &mut self,
         id: SocketId,
@@ -324,14 +325,14 @@ impl Sockets {
         }
     }
 
-    /// Returns true if the endpoint cannot do without that socket.
+    /// Returns true if the endpoint cannot do without this socket.
     pub(super) fn is_kept(&self, id: SocketId) -> bool {
         let bound = self.bound.get(usize::from(id.0)).and_then(Option::as_ref);
         bound.is_some_and(|bound| bound.kept == Kept::Always)
     }
 
-    /// Returns the time at which a socket is tried again: one that rests after errors, or one that is
-    /// full, which the batch waits for and the runtime cannot watch.
+    /// Returns the time at which a socket is tried again: either one that rests after errors, or a
+    /// full one that the batch waits for and the runtime cannot watch.
     pub(super) fn next_trial(&self, full: Option<SocketId>, now: Instant) -> Option<Instant> {
         let unwatched = full.and_then(|id| self.get(id));
         let unwatched = unwatched.filter(|socket| !socket.is_watched_for_room());
@@ -370,7 +371,8 @@ impl Sockets {
         bound.find_map(|bound| bound.socket.take_report())
     }
 
-    /// Notes that a datagram of a train was sent alone, after the system had refused the train.
+    /// Notes that a datagram of a train was sent on its own, after the system had refused the
+    /// train.
     pub(super) fn on_taken_apart(&self, transmit: &Transmit) {
         if let Some(socket) = self.get(transmit.local.socket) {
             socket.on_taken_apart(transmit.peer);

@@ -8,14 +8,14 @@ use crate::worker::Worker;
 /// Largest number of GSO trains that a connection sends in one turn.
 const TRAINS: usize = 4;
 
-/// Bytes that all connections together send in one turn, about: the time for them is the pause of
-/// everything else.
+/// Approximate number of bytes that all connections together send in one turn: everything else
+/// waits meanwhile.
 const TURN_BYTES: usize = 4 * 1024 * 1024;
 
-/// Least bytes that a connection counts for: a datagram costs more than its bytes.
+/// Smallest number of bytes that a datagram counts for: it costs more than its bytes.
 const LEAST_BYTES: usize = 2048;
 
-/// Largest number of datagrams outside of connections that are sent in one turn.
+/// Largest number of datagrams sent outside of connections in one turn.
 const UNCONNECTED: usize = 256;
 
 /// Result of filling datagrams of a connection.
@@ -30,7 +30,8 @@ enum Filled {
 }
 
 impl Worker {
-    /// Sends datagrams of all connections in turn, until each had its share or the socket is full.
+    /// Sends datagrams of all connections in turn, until each has had its share or the socket is
+    /// full.
     pub(in crate::worker) fn transmit(&mut self) {
         if self.batch.flush(&self.sockets, &mut self.stats) == Flushed::Blocked {
             return;
@@ -63,7 +64,7 @@ impl Worker {
         self.batch.flush(&self.sockets, &mut self.stats);
     }
 
-    /// Tells connections what the system refused to send.
+    /// Tells connections about datagrams that the system refused to send.
     pub(in crate::worker) fn tell_refused(&mut self) {
         if !self.batch.has_refused() {
             return;

@@ -1,7 +1,8 @@
-//! Reports of routers and hosts about first datagrams, which end an attempt to connect early.
+//! Reports by routers and hosts about a client's first datagrams, which end an attempt to connect
+//! early.
 //!
-//! The system keeps them only while a client waits for its first answer: they tell established
-//! connections nothing, and anybody can send them.
+//! The system keeps them only while a client waits for its first answer: they are useless to
+//! established connections, and anybody can send them.
 
 use std::task::{Context, Poll};
 
@@ -10,17 +11,16 @@ use crate::worker::Worker;
 /// Largest number of reports that are read in one turn.
 const REPORTS: usize = 64;
 
-/// State of a worker towards reports.
+/// How a worker deals with reports.
 #[derive(Default)]
 pub(in crate::worker) struct Reports {
-    /// Number of clients whose handshake is not over.
+    /// Number of clients that are still in their handshake.
     pub(in crate::worker) connecting: usize,
     /// True while the system keeps reports.
     kept: bool,
-    /// True if there may be some.
+    /// True if reports may be waiting.
     waiting: bool,
-    /// True for an endpoint that accepts no connections, whose socket changes nothing for the sake of
-    /// others.
+    /// True for an endpoint that accepts no connections: its socket options affect nobody else.
     only_connects: bool,
 }
 
@@ -32,14 +32,14 @@ impl Reports {
         }
     }
 
-    /// Notes an error that may be a report, or come with one.
+    /// Notes an error that may be a report, or may come with one.
     pub(in crate::worker) const fn may_wait(&mut self) {
         self.waiting = true;
     }
 }
 
 impl Worker {
-    /// Listens to reports, for a client that starts.
+    /// Starts listening for reports, for a client that starts.
     pub(in crate::worker) fn begin_reports(&mut self) {
         self.reports.connecting += 1;
         self.reports.kept = true;
@@ -56,8 +56,8 @@ impl Worker {
         })
     }
 
-    /// Reads the reports that wait, and ends the connections that they are about. Stops to listen once
-    /// no client waits for an answer.
+    /// Reads the waiting reports, and ends the connections that they are about. Stops listening
+    /// once no client waits for an answer.
     pub(in crate::worker) fn hear_reports(&mut self) {
         if !self.reports.kept {
             return;

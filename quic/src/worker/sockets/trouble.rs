@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-/// Number of errors, one after another, before a socket rests: the system reports what routers said about
-/// datagrams of ours as errors, each once.
+/// Number of consecutive errors before a socket rests: the system also reports routers' answers to
+/// our datagrams as errors, once each.
 const AT_ONCE: u32 = 3;
 
-/// Rest of a socket after its errors. It doubles with each further one.
+/// First pause of a socket after errors. It doubles with each further error.
 const FIRST_REST: Duration = Duration::from_millis(1);
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// Time without anything but errors after which a socket is given up.
+/// Time with only errors after which a socket is given up.
 const LASTING: Duration = Duration::from_secs(10);
 
-/// Errors of a socket, one after another, while receiving.
+/// Consecutive errors of a socket while receiving.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     since: Option<Instant>,
@@ -22,19 +22,19 @@ pub(super) struct Trouble {
     is_told: bool,
 }
 
-/// What to do about an error.
+/// How to react to an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::worker) enum Advice {
     /// Receive again at once.
     GoOn,
     /// Receive again later. True the first time.
     Rest(bool),
-    /// Give the socket up. Said once.
+    /// Give up the socket. Returned once.
     GiveUp,
 }
 
 impl Trouble {
-    /// Notes that the socket answered without an error.
+    /// Notes that the socket worked without an error.
     #[inline]
     pub(super) fn on_well(&mut self) {
         if self.since.is_some() {

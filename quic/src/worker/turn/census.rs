@@ -17,7 +17,7 @@ use crate::{
 impl Worker {
     /// Returns what the worker and its connections hold, table by table.
     pub(in crate::worker) fn census(&self) -> Census {
-        // A new field does not compile until somebody says what it holds.
+        // A new field does not compile until somebody decides what it holds.
         let Self {
             index: _,
             blueprint: _,

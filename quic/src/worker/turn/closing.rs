@@ -1,5 +1,5 @@
-//! The close of an endpoint, which reaches many connections a share at a time: other work of the
-//! worker goes on in between.
+//! The close of an endpoint, which handles its connections in batches: the worker does other work
+//! in between.
 
 use bytes::Bytes;
 
@@ -8,16 +8,16 @@ use crate::worker::{Standing, Worker};
 /// Largest number of connections that are closed in one turn.
 const SHARE: usize = 128;
 
-/// Close of an endpoint that has not reached every connection.
+/// Close of an endpoint that has not yet reached every connection.
 pub(in crate::worker) struct Closing {
     code: u64,
     reason: Bytes,
-    /// Index from which on the connections are still to be closed.
+    /// Index of the first connection that has yet to be closed.
     next: usize,
 }
 
 impl Worker {
-    /// Closes the endpoint: takes no new connections and begins to close those it has.
+    /// Closes the endpoint: takes no new connections and begins to close the existing ones.
     pub(in crate::worker) fn close(&mut self, code: u64, reason: Bytes) {
         if self.standing.is_closed() {
             return;
@@ -31,7 +31,7 @@ impl Worker {
         self.go_on_closing();
     }
 
-    /// Closes this turn's share of the connections.
+    /// Closes this turn's batch of connections.
     pub(in crate::worker) fn go_on_closing(&mut self) {
         let Some(mut closing) = self.walks.closing.take() else {
             return;

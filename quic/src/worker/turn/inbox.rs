@@ -20,19 +20,20 @@ use crate::worker::{
 /// and established connections come first.
 const STARTS: usize = 16;
 
-/// Connections touched by the application that are serviced in one turn at most. More of them come
-/// together only where an application closes many, and then datagrams must not wait for all.
+/// Largest number of connections touched by the application that are serviced in one turn. More of
+/// them come together only when an application closes many at once, and datagrams must not wait for
+/// all of them.
 const DIRTY: usize = 512;
 
-/// Requests that a worker took from its mailbox and has not handled yet.
+/// Requests that a worker has taken from its mailbox but not yet handled.
 pub(in crate::worker) struct Inbox {
     pub(in crate::worker) mailbox: Arc<Mailbox>,
-    /// Lists to exchange with those of the mailbox. They are empty between two turns.
+    /// Lists to exchange with those of the mailbox. They are empty between turns.
     pub(in crate::worker) taken: Requests,
-    /// Other commands than handshakes. They are kept here until they are handled, so that a panic
-    /// loses none but that which it comes from.
+    /// Commands other than handshakes. They are kept here until they are handled, so that a panic
+    /// loses only the command that caused it.
     pub(in crate::worker) commands: VecDeque<Command>,
-    /// Handshakes that this turn's budget did not allow. Only handshakes wait for the budget.
+    /// Handshakes that exceeded this turn's budget. Only handshakes wait for the budget.
     pub(in crate::worker) starts: VecDeque<Command>,
     /// Handshakes that may still be started in this turn.
     pub(in crate::worker) budget: usize,
@@ -75,7 +76,7 @@ impl Inbox {
     }
 
     /// Takes everything that waits in the mailbox, and keeps the commands. Give the lists back once
-    /// they are handled. The number of all messages is returned with them.
+    /// they are handled. Also returns the number of messages.
     pub(in crate::worker) fn take(&mut self) -> Option<(usize, Requests)> {
         let mut taken = mem::take(&mut self.taken);
         if self.mailbox.take(&mut taken) {
@@ -94,7 +95,7 @@ impl Inbox {
         None
     }
 
-    /// Takes empty lists back, to use their memory again.
+    /// Takes back empty lists, to reuse their memory.
     pub(in crate::worker) fn give_back(&mut self, done: Requests) {
         self.taken = done;
     }
@@ -109,7 +110,7 @@ impl Inbox {
         (self.budget > 0).then(|| self.starts.pop_front())?
     }
 
-    /// Keeps those touched connections for later that this turn's budget does not allow.
+    /// Sets aside the touched connections that exceed this turn's budget.
     pub(in crate::worker) fn limit_dirty(&mut self, dirty: &mut Vec<Arc<SharedConnection>>) {
         let now = dirty.len().min(self.dirty_budget);
         self.dirty_budget -= now;
@@ -118,7 +119,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the next touched connection that was kept for later, while the budget lasts.
+    /// Returns the next touched connection that was set aside, while the budget lasts.
     pub(in crate::worker) fn next_dirty(&mut self) -> Option<Arc<SharedConnection>> {
         if self.dirty.is_empty() {
             return None;
@@ -127,8 +128,8 @@ impl Inbox {
         self.dirty.pop_front()
     }
 
-    /// Returns true if handshakes, touched connections or, after a panic, other commands wait for the
-    /// next turn.
+    /// Returns true if handshakes, touched connections or, after a panic, other commands wait for
+    /// the next turn.
     pub(in crate::worker) fn has_waiting(&self) -> bool {
         !self.starts.is_empty() || !self.dirty.is_empty() || !self.commands.is_empty()
     }
@@ -157,7 +158,7 @@ impl Inbox {
         self.live = self.live.saturating_sub(count);
     }
 
-    /// Returns the number of connections that were begun and have not been counted as ended.
+    /// Returns the number of connections that were begun and not yet counted as ended.
     pub(in crate::worker) fn begun(&self) -> usize {
         self.live.saturating_sub(self.starts.len())
     }
@@ -167,8 +168,8 @@ impl Inbox {
         self.mailbox.try_end()
     }
 
-    /// Closes the mailbox and drops what waits, so that promises say that the endpoint is closed.
-    /// Returns the number of handshakes that are never started.
+    /// Closes the mailbox and drops its contents, so that promises report that the endpoint is
+    /// closed. Returns the number of handshakes that are never started.
     pub(in crate::worker) fn end(&mut self) -> usize {
         let waiting = self.mailbox.end();
         let dropped = waiting.commands.iter().chain(&self.starts);

@@ -21,7 +21,7 @@ use crate::{
 const BATCHES: usize = 4;
 
 impl Worker {
-    /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
+    /// Receives and processes waiting datagrams, up to a limit. Nothing is sent in between, so that
     /// the datagrams of one flight are answered together.
     pub(in crate::worker) fn receive(&mut self) {
         for id in self.sockets.take_turns() {
@@ -125,7 +125,7 @@ impl Worker {
         }
     }
 
-    /// Processes a datagram that may be the stateless reset of a connection here.
+    /// Processes a datagram that may be a stateless reset for a connection of this worker.
     pub(in crate::worker) fn process_stray(&mut self, arrival: &Arrival, datagram: &mut [u8]) {
         if let Routed::Connection(slot, packets) = self.endpoint.on_stray(datagram) {
             if let Some(entry) = self.connections.get(slot) {
@@ -142,7 +142,7 @@ impl Worker {
                 self.refuse(*incoming, refusal::STOPPED);
             }
             Routed::Incoming(incoming) => {
-                // This client is among those of this worker.
+                // This client is counted among those of this worker.
                 let elsewhere = self
                     .shared
                     .unfinished()
@@ -199,7 +199,7 @@ impl Worker {
             TurnAway::Refuse(limit) => (limit, incoming),
             TurnAway::Retry(limit) => match self.endpoint.retry(self.now, incoming) {
                 Ok(()) => return,
-                // The client has received packets of ours already, and would ignore a Retry.
+                // The client has already received packets of ours, and would ignore a Retry.
                 Err(incoming) => (limit, *incoming),
             },
         };

@@ -6,12 +6,12 @@ use hybriq_proto::endpoint::Slot;
 
 use crate::worker::connection::table::Entry;
 
-/// Connections that wait for their turn. An entry is at most once in each queue.
+/// Connections that wait for their turn. Each connection is in a queue at most once.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Queues {
     /// Connections to be serviced in this turn.
     pub(in crate::worker) touched: Vec<Slot>,
-    /// Connections that may have something to send, in the order in which they may.
+    /// Connections that may have something to send, in the order of sending.
     pub(in crate::worker) sending: VecDeque<Slot>,
 }
 

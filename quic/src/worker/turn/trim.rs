@@ -1,30 +1,30 @@
-//! Memory that is given back to the system after many connections ended.
+//! Memory that is returned to the system after many connections ended.
 //!
-//! The tables of an endpoint shrink as connections end, but glibc's allocator keeps the pages: after
-//! a flood of clients the process would stay as large as it was at its peak.
+//! The tables of an endpoint shrink as connections end, but glibc's allocator keeps the pages:
+//! after a flood of clients the process would stay as large as it was at its peak.
 
 use std::time::{Duration, Instant};
 
-/// Number of connections below which their memory is not worth the effort.
+/// Number of connections below which trimming is not worth the effort.
 const LEAST: usize = 256;
 
 /// Time to wait for the other connections of a flood to end.
 const DELAY: Duration = Duration::from_secs(5);
 
-/// Shortest time between two releases.
+/// Shortest time between two trims.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Decides when memory is given back: once half of the connections of a peak are gone.
+/// Decides when memory is returned: once half of the connections of a peak are gone.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Trim {
-    /// Most connections since the last release.
+    /// Largest number of connections since the last trim.
     peak: usize,
     last: Option<Instant>,
     due: Option<Instant>,
 }
 
 impl Trim {
-    /// Updates the number of connections. Returns true if memory must be given back now.
+    /// Updates the number of connections. Returns true if memory must be returned now.
     pub(in crate::worker) fn is_due(&mut self, now: Instant, connections: usize) -> bool {
         self.peak = self.peak.max(connections);
         if self.due.is_some_and(|at| at <= now) {
@@ -48,7 +48,7 @@ impl Trim {
     }
 }
 
-/// Gives free memory back to the system, on a thread of its own so that no task waits for it.
+/// Returns free memory to the system, on its own thread so that no task waits for it.
 pub(in crate::worker) fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     drop(tokio::task::spawn_blocking(|| {
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(trim.next_timeout(), Some(now + DELAY));
         assert!(trim.is_due(now + DELAY, 10));
         assert_eq!(trim.next_timeout(), None);
-        // A second flood follows at once.
+        // A second flood follows immediately.
         assert!(!trim.is_due(now + DELAY, 1000) && !trim.is_due(now + DELAY, 0));
         assert_eq!(trim.next_timeout(), Some(now + DELAY + INTERVAL));
     }

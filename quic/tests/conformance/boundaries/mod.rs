@@ -23,7 +23,7 @@ use probe::{
 /// Reaction of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The value was accepted, and the connection goes on.
+    /// The value was accepted, and the connection continues.
     Fine,
     /// The receiver closed with this code.
     Closes(u64),

@@ -134,7 +134,7 @@ pub(super) fn retired(sequence: u64) -> Outcome {
     }))
 }
 
-/// Ids of a client, its first included, of which the server allows so many to be active.
+/// Ids of a client, including its first, of which the server allows this many to be active.
 pub(super) fn active_cids(count: u64) -> Outcome {
     // The client is told that it may issue two, and does.
     let mut duo = parameters::duo(Side::Server, |it| it.set(0x0e, &[2]));
@@ -270,7 +270,7 @@ pub(super) fn datagrams_sent(size: u64) -> Outcome {
     }))
 }
 
-/// A peer that allows so many streams: so many are opened.
+/// A peer that allows this many streams: exactly as many are opened.
 pub(super) fn streams_opened(count: u64) -> Outcome {
     same(BOTH.map(|liar| {
         let mut duo = parameters::duo(liar, move |it| it.set(0x09, &varint(count)));
@@ -281,7 +281,7 @@ pub(super) fn streams_opened(count: u64) -> Outcome {
     }))
 }
 
-/// A peer that allows so many bytes of data by this parameter: so many are sent.
+/// A peer that allows this many bytes of data with this parameter: exactly as many are sent.
 pub(super) fn data_sent(id: u64, bytes: u64) -> Outcome {
     same(BOTH.map(|liar| {
         let mut duo = parameters::duo(liar, move |it| it.set(id, &varint(bytes)));
@@ -323,7 +323,7 @@ pub(super) fn far_number(bytes: u32, distance: u64) -> Outcome {
     if received == 3 { Fine } else { Ignored }
 }
 
-/// A client's PING in a packet with this number in so many bytes.
+/// A client's PING in a packet with this number in this many bytes.
 fn numbered(duo: &mut Duo, bytes: u32, number: u64) -> Vec<u8> {
     let (_, header, keys) = duo
         .connection(Side::Client)
@@ -366,7 +366,7 @@ pub(super) fn close_reason(len: u64) -> Outcome {
     }))
 }
 
-/// version_information of so many bytes: version 1 chosen, version 1 available, then zeros.
+/// version_information of this many bytes: version 1 chosen, version 1 available, then zeros.
 pub(super) fn version_information(len: u64) -> Outcome {
     let mut value = vec![0, 0, 0, 1, 0, 0, 0, 1];
     value.resize(len as usize, 0);
@@ -429,7 +429,7 @@ pub(super) fn stream(number: u64, kind: u64) -> Outcome {
     )
 }
 
-/// A 1-RTT packet with so many bytes of PADDING and nothing else.
+/// A 1-RTT packet that contains only this many bytes of PADDING.
 pub(super) fn payload_of(count: u64) -> Outcome {
     let mut duo = Duo::new();
     let connection = duo.connection(Side::Client);

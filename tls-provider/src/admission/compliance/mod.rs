@@ -11,11 +11,11 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Identity of the check of a profile alone, beside those of the application's checks.
+/// Number of a profile's check when there is no check of the application.
 const NO_CHECK: u64 = 0xffff_ffff;
 
 impl Profile {
-    /// Makes the error of an option that the profile forbids.
+    /// Creates the error for an option that the profile forbids.
     fn forbids(self, problem: impl Into<String>) -> ConfigError {
         ConfigError::Profile {
             profile: self,
@@ -101,7 +101,7 @@ impl Trust {
     }
 }
 
-/// Notes what the identities of this end have that the profile forbids.
+/// Notes every feature of this end's identities that the profile forbids.
 fn note_identities(profile: Profile, identities: &[Identity], problems: &mut Problems) {
     for (at, identity) in identities.iter().enumerate() {
         let chain = identity.certificates().iter().map(|der| &**der);
@@ -111,7 +111,7 @@ fn note_identities(profile: Profile, identities: &[Identity], problems: &mut Pro
     }
 }
 
-/// Notes that the module behind this build is not validated, where the profile asks for one.
+/// Notes that the cryptographic module of this build is not validated, if the profile requires one.
 fn note_module(profile: Profile, problems: &mut Problems) {
     if profile == Profile::Fips140 && !crate::is_fips() {
         problems.note::<()>(Err(profile.forbids(
@@ -121,7 +121,7 @@ fn note_module(profile: Profile, problems: &mut Problems) {
 }
 
 impl ClientOptions {
-    /// Returns the options with what the profile asks for, and notes what it forbids.
+    /// Returns the options with the profile's requirements applied, and notes what it forbids.
     pub(crate) fn resolved(&self, problems: &mut Problems) -> Cow<'_, Self> {
         let profile = self.profile;
         if profile == Profile::Default {
@@ -147,7 +147,7 @@ impl ClientOptions {
         Cow::Owned(options)
     }
 
-    /// Returns the options with what the profile asks for.
+    /// Returns the options with the profile's requirements applied.
     pub(crate) fn under_profile(&self) -> Result<Cow<'_, Self>, ConfigError> {
         let mut problems = Problems::default();
         let options = self.resolved(&mut problems);
@@ -156,7 +156,7 @@ impl ClientOptions {
 }
 
 impl ServerOptions {
-    /// Returns the options with what the profile asks for, and notes what it forbids.
+    /// Returns the options with the profile's requirements applied, and notes what it forbids.
     pub(crate) fn resolved(&self, problems: &mut Problems) -> Cow<'_, Self> {
         let profile = self.profile;
         if profile == Profile::Default {
@@ -191,7 +191,7 @@ impl ServerOptions {
         Cow::Owned(options)
     }
 
-    /// Returns the options with what the profile asks for.
+    /// Returns the options with the profile's requirements applied.
     pub(crate) fn under_profile(&self) -> Result<Cow<'_, Self>, ConfigError> {
         let mut problems = Problems::default();
         let options = self.resolved(&mut problems);
@@ -199,7 +199,7 @@ impl ServerOptions {
     }
 }
 
-/// Notes a change of rustls' own configuration, which could undo the profile.
+/// Notes a change of the rustls configuration, which could undo the profile.
 #[cfg(feature = "rustls")]
 fn note_change(profile: Profile, is_there: bool, problems: &mut Problems) {
     if is_there {

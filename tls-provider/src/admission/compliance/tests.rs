@@ -149,7 +149,7 @@ fn a_chain_that_cannot_be_read_is_refused() {
     );
 }
 
-/// A peer does not send its root, but the signature tells the size of the root's key.
+/// A peer does not send its root, but the signature reveals the size of the root's key.
 #[test]
 fn a_small_key_of_a_root_is_found_by_its_signature() {
     use rcgen::{CertificateParams, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};

@@ -8,13 +8,14 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Sizes of a full handshake's answer to one ClientHello, with one certificate chain.
+/// Sizes of the server's messages in a full handshake, for one ClientHello and one certificate
+/// chain.
 ///
-/// A transport forecasts from it what the answer costs on the wire.
+/// A transport uses it to forecast what the answer costs on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerFlight {
-    /// Position of the identity, counted from 0 in the order in which they were added.
+    /// Position of the identity in the order of adding, from 0.
     pub identity: usize,
     /// Key-exchange group.
     pub group: Group,
@@ -25,17 +26,17 @@ pub struct ServerFlight {
     /// Bytes of the messages from EncryptedExtensions to Finished, with the longest signature that the
     /// key can make.
     pub handshake: usize,
-    /// Bytes by which these may be fewer: signatures of ECDSA vary.
+    /// Bytes by which `handshake` may be smaller: ECDSA signatures vary in length.
     pub varies: usize,
-    /// Bytes of the message with the certificates, which are part of `handshake`.
+    /// Bytes of the message with the certificates, included in `handshake`.
     pub certificate: usize,
-    /// Algorithm by which it is compressed, if it is.
+    /// Algorithm with which it is compressed, if it is.
     pub compression: Option<CertificateCompression>,
-    /// True if no key and no signature in the chain falls to a quantum computer.
+    /// True if a quantum computer can break no key and no signature in the chain.
     pub post_quantum: bool,
 }
 
-/// Facts about the server and its choices, from which the sizes follow.
+/// Facts about the server and its choices that determine the sizes.
 #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 pub(crate) struct Answer<'a> {
     pub(crate) hello: &'a ClientHello,
@@ -57,8 +58,8 @@ const EXTENSION: usize = 4;
 
 #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 impl Answer<'_> {
-    /// Returns the sizes with a chain, of which the compressed bytes are given if it is compressed.
-    /// `None` if the sizes of the key's signatures or of the group's shares are not known.
+    /// Returns the sizes with a chain; `compressed` gives its bytes if it is compressed. `None` if
+    /// the sizes of the key's signatures or of the group's shares are unknown.
     pub(crate) fn with(
         &self,
         identity: usize,
@@ -89,7 +90,7 @@ impl Answer<'_> {
         })
     }
 
-    /// Returns the bytes of a ServerHello with so many in its `key_share` extension.
+    /// Returns the bytes of a ServerHello with this many bytes in its `key_share` extension.
     fn hello_len(&self, key_share: usize) -> usize {
         let session_id = self.hello.session_id_len();
         let fixed = 2 + 32 + 1 + session_id + 2 + 1;
@@ -112,13 +113,13 @@ pub(crate) fn body_len(chain: &[CertificateDer<'_>]) -> usize {
     1 + 3 + entries.sum::<usize>()
 }
 
-/// Returns true if no key and no signature in a chain falls to a quantum computer.
+/// Returns true if a quantum computer can break no key and no signature in a chain.
 pub(crate) fn is_post_quantum(chain: &[CertificateDer<'_>]) -> bool {
     let mut algorithms = chain.iter().map(|it| CertificateAlgorithms::of(it));
     !chain.is_empty() && algorithms.all(|it| it.is_some_and(|it| it.is_post_quantum()))
 }
 
-/// Returns the most bytes of a signature, and how many fewer it may have.
+/// Returns the largest size of a signature, and by how many bytes it may be smaller.
 const fn signature_len(key: KeyAlgorithm) -> Option<(usize, usize)> {
     Some(match key {
         KeyAlgorithm::Rsa { bits } => ((bits as usize).div_ceil(8), 0),

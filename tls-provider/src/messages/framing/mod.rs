@@ -1,4 +1,4 @@
-//! Handshake messages as they stand in CRYPTO streams (RFC 8446 §4).
+//! Handshake messages in CRYPTO streams (RFC 8446 §4).
 
 use bytes::BytesMut;
 
@@ -13,7 +13,7 @@ const HEADER_LEN: usize = 4;
 /// Maximum length of a message body from a peer. Certificate chains are the longest.
 const MAX_BODY_LEN: usize = 64 * 1024;
 
-/// Takes the first message off the front, header included, once it is whole.
+/// Takes the first message off the front, header included, once it is complete.
 pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, Error> {
     let Some(&[_, high, middle, low]) = bytes.first_chunk::<HEADER_LEN>() else {
         return Ok(None);
@@ -31,8 +31,8 @@ pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, Error> {
 
 const KEY_UPDATE: u8 = 24;
 
-/// Refuses bytes left at a level that is over (RFC 9001 §4.1.3). A KeyUpdate has an alert of its
-/// own at every level (RFC 9001 §6).
+/// Refuses bytes left at a level that is over (RFC 9001 §4.1.3). A KeyUpdate has its own alert at
+/// every level (RFC 9001 §6).
 pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<(), Error> {
     if level > Level::Handshake && rx.handshake.first() == Some(&KEY_UPDATE) {
         return Err(Error::told(
@@ -57,8 +57,7 @@ const RETRY_RANDOM: [u8; 32] = [
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// Returns true if a message is a HelloRetryRequest. rustls reports one only where no ticket was
-/// used.
+/// Returns true if a message is a HelloRetryRequest. rustls reports one only if no ticket was used.
 pub(crate) fn is_hello_retry(message: &[u8]) -> bool {
     message.first() == Some(&SERVER_HELLO) && message.get(6..38) == Some(&RETRY_RANDOM)
 }
@@ -73,7 +72,7 @@ pub(crate) fn server_share(message: &[u8]) -> Option<(Group, usize)> {
     if message.first() != Some(&SERVER_HELLO) || is_hello_retry(message) {
         return None;
     }
-    // The session id stands behind the header, the version and the random; behind it are the suite and the
+    // The session id follows the header, the version and the random; after it come the suite, the
     // compression method, and the length of the extensions.
     let session_id = usize::from(*message.get(38)?);
     let mut rest = message.get(39 + session_id + 3 + 2..)?;

@@ -1,4 +1,4 @@
-//! The ClientHello, as a transport may read it before TLS does.
+//! The ClientHello, which a transport can read before TLS does.
 
 use std::{fmt, ops::Range};
 
@@ -53,11 +53,11 @@ pub struct ClientHello {
     early_data: bool,
 }
 
-/// Bytes that are no ClientHello.
+/// Bytes that are not a ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelloError {
-    /// The first handshake message is of another type.
+    /// The first handshake message has another type.
     #[error("the first handshake message is no ClientHello")]
     NotClientHello,
     /// The message claims to be longer than 64 KiB.
@@ -86,7 +86,7 @@ impl From<HelloError> for Error {
 
 impl ClientHello {
     /// Returns the length of the whole message, its 4-byte header included, or `None` while the
-    /// header is incomplete. Reads nothing but the header.
+    /// header is incomplete. Reads only the header.
     pub fn message_len(bytes: &[u8]) -> Result<Option<usize>, HelloError> {
         let Some((&kind, length)) = bytes.split_first() else {
             return Ok(None);
@@ -106,7 +106,7 @@ impl ClientHello {
 
     /// Reads the ClientHello at the front of `bytes`; returns it and its length.
     ///
-    /// Returns `None` until the message is whole, which costs a look at its header.
+    /// Returns `None` until the message is complete; finding out costs a look at its header.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, HelloError> {
         let Some(len) = Self::message_len(bytes)? else {
             return Ok(None);
@@ -203,7 +203,7 @@ impl ClientHello {
         self.message.get(range.clone()).unwrap_or_default()
     }
 
-    /// Returns the whole message as it came, header included.
+    /// Returns the whole message as received, header included.
     pub fn message(&self) -> &Bytes {
         &self.message
     }
@@ -213,8 +213,8 @@ impl ClientHello {
         self.slice(&(HEADER_LEN + 2..HEADER_LEN + 34))
     }
 
-    /// Returns the server name that the client asks for (SNI, RFC 6066 §3). An address literal, which
-    /// some clients send, is no host name.
+    /// Returns the server name that the client asks for (SNI, RFC 6066 §3). An address literal,
+    /// which some clients send, does not count as a host name.
     pub fn server_name(&self) -> Option<&str> {
         let range = self.server_name.as_ref()?;
         let name = std::str::from_utf8(self.slice(range)).ok()?;
@@ -258,8 +258,8 @@ impl ClientHello {
         self.numbers.get(self.cipher_suites..).unwrap_or_default()
     }
 
-    /// Returns the algorithms known here by which the server may compress its certificates (RFC 8879),
-    /// the client's first choice first.
+    /// Returns the algorithms with which the server may compress its certificates (RFC 8879), as
+    /// far as they are known here, the client's first choice first.
     pub fn certificate_compression(&self) -> impl Iterator<Item = CertificateCompression> + '_ {
         let values = self.slice(&self.compression).chunks_exact(2);
         values.filter_map(|value| match value {
@@ -268,7 +268,7 @@ impl ClientHello {
         })
     }
 
-    /// Returns the bytes of the `legacy_session_id`, which the server echoes.
+    /// Returns the length of the `legacy_session_id` in bytes, which the server echoes.
     #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
     pub(crate) fn session_id_len(&self) -> usize {
         const BEFORE: usize = HEADER_LEN + 2 + 32;
@@ -285,8 +285,8 @@ impl ClientHello {
         self.has_ticket
     }
 
-    /// Returns the first session ticket of the client, as the server wrote it: see
-    /// [`issued_ticket`]. [`Negotiated::resumed`] is true once it is accepted.
+    /// Returns the client's first session ticket, as the server wrote it: see [`issued_ticket`].
+    /// [`Negotiated::resumed`] is true once it is accepted.
     ///
     /// [`issued_ticket`]: crate::issued_ticket
     /// [`Negotiated::resumed`]: crate::Negotiated::resumed
@@ -332,7 +332,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Makes a reader of `range`, which must lie within `message`.
+    /// Creates a reader of `range`, which must lie within `message`.
     fn new(message: &'a [u8], range: Range<usize>) -> Self {
         Self {
             message,

@@ -72,7 +72,7 @@ fn whole() -> Vec<u8> {
 }
 
 impl ClientHello {
-    /// A ClientHello of which only the groups matter.
+    /// A ClientHello in which only the groups matter.
     pub(crate) fn of_groups(groups: &[Group], shares: &[Group]) -> Self {
         let list: Vec<u8> = groups
             .iter()
@@ -183,11 +183,11 @@ fn every_prefix_asks_for_more_and_bytes_behind_are_left() {
     assert_eq!(len, bytes.len());
 }
 
-/// A message that ends too early, with a header that says it ends there.
+/// A message that ends too early, although its header gives this length.
 #[test]
 fn every_truncation_is_malformed() {
     let bytes = whole();
-    // Without extensions it is a ClientHello of old.
+    // Without extensions it is a ClientHello of an old version.
     let bare = 4 + 2 + 32 + 1 + 6 + 2;
     for len in (4..bytes.len()).filter(|len| *len != bare) {
         malformed(&message(&bytes[4..len]));

@@ -17,11 +17,11 @@ const FIXED_LEN: usize = 8;
 const HEADER_LEN: usize = 4;
 const EARLY_DATA: u16 = 42;
 
-/// Returns the newest ticket in the handshake bytes that a server sends after the handshake, which
-/// clients use first: that of the last NewSessionTicket (RFC 8446 §4.6.1).
+/// Returns the newest ticket in the handshake bytes that a server sends after the handshake: that
+/// of the last NewSessionTicket (RFC 8446 §4.6.1). Clients use the newest one first.
 ///
 /// A client that resumes sends the same bytes back ([`ClientHello::ticket`]), with any TLS library,
-/// and nobody else can know them. A server can keep data about a session under their digest.
+/// and nobody else can know them. A server can store data about a session under their digest.
 ///
 /// [`ClientHello::ticket`]: crate::ClientHello::ticket
 pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
@@ -33,7 +33,7 @@ pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
     newest
 }
 
-/// Checks and drops whole messages that a server sends after the handshake, once the session is
+/// Checks and drops complete messages that a server sends after the handshake, once the session is
 /// gone.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ pub enum KeyAlgorithm {
     Unknown,
 }
 
-/// Algorithm by which the issuer signed a certificate.
+/// Algorithm with which the issuer signed a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SignatureAlgorithm {
@@ -88,7 +88,7 @@ pub(crate) fn signature_bits(certificate: &[u8]) -> Option<u32> {
 }
 
 impl CertificateAlgorithms {
-    /// Makes it of both algorithms.
+    /// Creates a value from both algorithms.
     pub const fn new(key: KeyAlgorithm, signature: SignatureAlgorithm) -> Self {
         Self { key, signature }
     }
@@ -107,13 +107,13 @@ impl CertificateAlgorithms {
         })
     }
 
-    /// Returns true if neither the key nor the signature falls to a quantum computer.
+    /// Returns true if a quantum computer can break neither the key nor the signature.
     pub fn is_post_quantum(&self) -> bool {
         self.key.is_post_quantum() && self.signature.is_post_quantum()
     }
 }
 
-/// Returns true if a PKCS #8 private key says that it is one of ML-DSA, in whatever form.
+/// Returns true if a PKCS #8 private key is an ML-DSA key by its own declaration, in whatever form.
 #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 pub(super) fn is_ml_dsa_key(pkcs8: &[u8]) -> bool {
     let algorithm = || {
@@ -156,13 +156,13 @@ impl KeyAlgorithm {
         })
     }
 
-    /// Returns true if the key does not fall to a quantum computer.
+    /// Returns true if a quantum computer cannot break the key.
     pub const fn is_post_quantum(self) -> bool {
         matches!(self, Self::MlDsa44 | Self::MlDsa65 | Self::MlDsa87)
     }
 
-    /// Returns the schemes by which such a key may sign a handshake; none if they are not known. Both kinds of
-    /// RSA keys count as one here.
+    /// Returns the schemes with which such a key may sign a handshake; none if they are unknown.
+    /// Both kinds of RSA keys count as one here.
     pub(crate) const fn schemes(self) -> &'static [SignatureScheme] {
         match self {
             Self::Rsa { .. } => &[

@@ -1,4 +1,4 @@
-//! Fields of certificates: the time of validity and the public key (RFC 5280 §4.1).
+//! Fields of certificates: the validity period and the public key (RFC 5280 §4.1).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +16,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Times between which a certificate is valid, both included, in seconds since 1970.
+/// Times between which a certificate is valid, both inclusive, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     not_before: i64,
@@ -58,13 +58,13 @@ pub(crate) fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((issuer, subject))
 }
 
-/// Returns the fields of a certificate from its validity on.
+/// Returns the fields of a certificate starting at its validity.
 fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
     let (_issuer, rest) = item(from_issuer(certificate)?, SEQUENCE)?;
     Some(rest)
 }
 
-/// Returns the fields of a certificate from its issuer on.
+/// Returns the fields of a certificate starting at its issuer.
 fn from_issuer(certificate: &[u8]) -> Option<&[u8]> {
     let (certificate, _) = item(certificate, SEQUENCE)?;
     let (body, _) = item(certificate, SEQUENCE)?;
@@ -83,7 +83,7 @@ pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     key.get(..key.len() - after.len())
 }
 
-/// Says which keys can be used instead of this one. The private key of ML-DSA has several forms, and
+/// Says which keys can be used instead of this one. ML-DSA private keys have several forms, and
 /// drafts had others (RFC 9881 §6).
 #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 pub(crate) fn key_remedy(private_key: &[u8]) -> &'static str {
@@ -95,7 +95,7 @@ pub(crate) fn key_remedy(private_key: &[u8]) -> &'static str {
     }
 }
 
-/// Splits one DER item of a kind off the front: its content and the rest.
+/// Splits one DER item of this kind off the front: its content and the rest.
 fn item(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -140,7 +140,7 @@ fn digits(text: &[u8]) -> Option<i64> {
 
 const SECONDS_A_DAY: i64 = 86_400;
 
-/// Reads `MMDDhhmmssZ` of a year.
+/// Reads `MMDDhhmmssZ` in a given year.
 fn seconds(year: i64, text: &[u8]) -> Option<i64> {
     let [fields @ .., b'Z'] = text else {
         return None;

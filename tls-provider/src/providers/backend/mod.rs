@@ -24,7 +24,7 @@ impl Backend {
     /// Both libraries, the default first.
     pub const ALL: [Self; 2] = [Self::Rustls, Self::S2nTls];
 
-    /// Returns the name, as [`FromStr`] reads it.
+    /// Returns the name, in the form that [`FromStr`] reads.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rustls => "rustls",
@@ -32,10 +32,10 @@ impl Backend {
         }
     }
 
-    /// Makes a client's provider.
+    /// Creates a client's provider.
     ///
     /// # Errors
-    /// Names the option that cannot be used, and how to mend it.
+    /// The error names the option that cannot be used and says how to fix it.
     pub fn client(self, options: &ClientOptions) -> Result<Arc<dyn Provider>, ConfigError> {
         check_alpn(self.name(), &options.alpn)?;
         match self {
@@ -48,10 +48,10 @@ impl Backend {
         }
     }
 
-    /// Makes a server's provider.
+    /// Creates a server's provider.
     ///
     /// # Errors
-    /// Names the option that cannot be used, and how to mend it.
+    /// The error names the option that cannot be used and says how to fix it.
     pub fn server(self, options: &ServerOptions) -> Result<Arc<dyn Provider>, ConfigError> {
         check_alpn(self.name(), &options.alpn)?;
         match self {
@@ -67,11 +67,11 @@ impl Backend {
     /// Checks the options of a client without connecting.
     ///
     /// Checks that this library knows the groups and suites, that the key belongs to its
-    /// certificate, which is valid at `now`, and that roots, revocation lists and the key log can be
-    /// read and written.
+    /// certificate, which is valid at `now`, and that roots, revocation lists and the key log can
+    /// be used.
     ///
     /// # Errors
-    /// Names every option that cannot be used, and how to mend it.
+    /// The error names every option that cannot be used and says how to fix it.
     pub fn check_client(
         self,
         options: &ClientOptions,
@@ -99,12 +99,12 @@ impl Backend {
     /// Checks the options of a server without serving anybody.
     ///
     /// Checks that this library knows the groups and suites, that each key belongs to its
-    /// certificate, which is valid at `now`, and that roots, revocation lists and the key log can be
-    /// read and written.
+    /// certificate, which is valid at `now`, and that roots, revocation lists and the key log can
+    /// be used.
     ///
     /// # Errors
-    /// Names every option that cannot be used, and how to mend it; [`ConfigError::Validity`] for a
-    /// certificate at the wrong time.
+    /// The error names every option that cannot be used and says how to fix it;
+    /// [`ConfigError::Validity`] for a certificate that is expired or not valid yet.
     ///
     /// # Examples
     /// ```no_run
@@ -138,7 +138,7 @@ impl Backend {
         }
         problems.note_validity(&options.identities, now);
         if problems.is_empty() {
-            // Finds problems that only the combination shows.
+            // Finds problems that appear only when options are combined.
             problems.note(self.server(options));
         }
         problems.into_result()

@@ -44,7 +44,8 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     }
 }
 
-/// Returns the crypto that checks the rest, with other suites where these cannot be used.
+/// Returns crypto for checking the other options, with other suites if the configured ones cannot
+/// be used.
 fn crypto(suites: Option<&[Suite]>, problems: &mut Problems) -> Option<Arc<CryptoProvider>> {
     let crypto = problems.note(suites::crypto(suites, &[]));
     crypto

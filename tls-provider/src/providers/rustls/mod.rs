@@ -1,11 +1,11 @@
 //! The rustls 0.23 provider.
 //!
 //! rustls reports every traffic secret through its public key log. That hook feeds the transport;
-//! the user's key log is chained behind it, and the cipher suites carry a QUIC algorithm that
-//! builds no keys, because nobody would use them.
+//! the user's key log is called after it. The cipher suites carry a QUIC algorithm that builds no
+//! keys, because nobody would use them.
 //!
 //! rustls 0.23 follows the client's order of groups. A server here reads the ClientHello first and
-//! starts rustls with the one group the policy asks for, so that rustls sends the
+//! starts rustls with the single group that the policy asks for, so that rustls sends the
 //! HelloRetryRequest that the policy needs.
 //!
 //! The crypto operations can be wrapped ([`Client::with_crypto`], [`Server::with_crypto`]) and the
@@ -45,7 +45,7 @@ fn unsupported(detail: impl Into<String>) -> ConfigError {
     ConfigError::unsupported(NAME, detail)
 }
 
-/// Says why a certificate and its key were refused.
+/// Describes why a certificate and its key were refused.
 fn unusable(error: &::rustls::Error) -> ConfigError {
     use ::rustls::Error as Tls;
     ConfigError::Identity(match error {

@@ -21,8 +21,8 @@ use crate::admission::ByServerName;
 use crate::options::KeyLogSink;
 use crate::{ClientOptions, ConfigError, Group, KeyExchange, ServerOptions};
 
-/// Configurations of rustls for a server that offers TLS over TCP beside QUIC: the same certificates,
-/// policies of key exchange, cipher suites and client authentication, by TLS 1.3 only.
+/// Configurations of rustls for a server that offers TLS over TCP alongside QUIC: the same
+/// certificates, key exchange policies, cipher suites and client authentication, with TLS 1.3 only.
 ///
 /// Tickets are separate from those of QUIC.
 pub struct TcpServer {
@@ -33,7 +33,7 @@ impl TcpServer {
     /// Builds the configurations, for these application protocols, first choice first.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     pub fn new(
         options: &ServerOptions,
         alpn: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -53,13 +53,14 @@ impl TcpServer {
         Ok(Self { policies })
     }
 
-    /// Returns the configuration for one connection of a client, whose only group is the first of the policy that the
-    /// client supports. If they have none in common, the handshake with the configuration fails with
-    /// the right alert. `None` if the policy has no groups.
+    /// Returns the configuration for one connection of a client. Its only group is the first group
+    /// of the policy that the client supports. If they have none in common, the handshake with this
+    /// configuration fails with the right alert. `None` if the policy has no groups.
     ///
     /// # Security
-    /// Do not use it for another connection: it looks at four tickets. Clients offer one or two; a ClientHello has
-    /// room for hundreds, each of which costs decryption before anything is known of the client.
+    /// Do not use it for another connection: it looks at no more than four tickets. Clients offer
+    /// one or two; a ClientHello has room for hundreds, each of which costs a decryption before
+    /// anything is known about the client.
     pub fn config(&self, hello: &OfferedHello<'_>) -> Option<Arc<ServerConfig>> {
         let configs = self.policies.get(hello.server_name());
         let offered = hello.named_groups().unwrap_or_default();
@@ -78,7 +79,7 @@ impl TcpServer {
     }
 }
 
-/// Tickets, of which a client can have a few looked at.
+/// Tickets for one client, which can have only a few of them looked at.
 #[derive(Debug)]
 struct OfOneClient {
     inner: Arc<dyn ProducesTickets>,
@@ -103,14 +104,14 @@ impl ProducesTickets for OfOneClient {
         if before >= TICKETS {
             return None;
         }
-        // One handshake at a time asks.
+        // Only one handshake at a time asks.
         self.looked_at.store(before + 1, Ordering::Relaxed);
         self.inner.decrypt(cipher)
     }
 }
 
-/// A configuration of rustls for a client that uses TLS over TCP beside QUIC: the same trust, certificate,
-/// policy of key exchange and cipher suites, by TLS 1.3 only.
+/// A configuration of rustls for a client that uses TLS over TCP alongside QUIC: the same trust,
+/// certificate, key exchange policy and cipher suites, with TLS 1.3 only.
 ///
 /// Sessions are separate from those of QUIC, and nothing is sent early.
 pub struct TcpClient(Arc<ClientConfig>);
@@ -119,7 +120,7 @@ impl TcpClient {
     /// Builds the configuration, for these application protocols, first choice first.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     pub fn new(
         options: &ClientOptions,
         alpn: impl IntoIterator<Item: AsRef<[u8]>>,

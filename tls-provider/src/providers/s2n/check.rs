@@ -60,7 +60,7 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     problems.note(options.key_log.open());
 }
 
-/// Checks the protocol names whose length is possible; the others were noted before.
+/// Checks protocol names of possible length; the others were already noted.
 fn check_alpn(alpn: &[Vec<u8>], problems: &mut Problems) {
     let possible = |protocol: &&Vec<u8>| !protocol.is_empty();
     let alpn: Vec<_> = alpn.iter().filter(possible).cloned().collect();

@@ -36,7 +36,7 @@ impl Client {
     /// Builds the configuration, which all sessions share.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
@@ -60,7 +60,7 @@ impl Client {
             config::add_chain(&mut builder, &chain, policy)?;
             keys_elsewhere::install(&mut builder, std::slice::from_ref(identity))?;
         }
-        // A client without a certificate answers a server that asks with an empty list.
+        // A client without a certificate answers a server's request with an empty list.
         builder
             .set_client_auth_type(ClientAuthType::Optional)
             .and_then(|builder| builder.enable_session_tickets(!options.no_resumption))
@@ -91,7 +91,7 @@ impl Client {
         let mut connection = session::connection(Mode::Client, self.config.clone(), params)?;
         match name {
             ServerName::DnsName(name) => drop(connection.set_server_name(name.as_ref())?),
-            // RFC 6066 §3: an address is no server name.
+            // RFC 6066 §3: an address is not a server name.
             ServerName::IpAddress(address) => {
                 connection.set_verify_host_callback(Address(IpAddr::from(*address)))?;
             }
@@ -135,8 +135,9 @@ impl Provider for Client {
             ));
         };
         let name = start.server_name;
-        let server = ServerName::try_from(name)
-            .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
+        let server = ServerName::try_from(name).map_err(|_| {
+            unsupported(format!("`{name}` is neither a DNS name nor an IP address"))
+        })?;
         let connect = || {
             self.connect(&server, start.params)
                 .map_err(|error| unsupported(reason(&error)))
@@ -152,7 +153,7 @@ impl Provider for Client {
             if connection.set_session_ticket(&ticket.bytes).is_ok() {
                 lineage = Some(ticket.lineage);
             } else {
-                // Half a ticket may have been applied.
+                // The ticket may have been applied halfway.
                 connection = connect()?;
             }
         }

@@ -1,4 +1,4 @@
-//! Signatures by keys that this process does not hold.
+//! Signatures with keys outside this process.
 //!
 //! The signer travels with its certificate chain. The callback finds it there and signs at once:
 //! s2n-tls would wait, but every [`Session::drive`](crate::Session::drive) is synchronous.
@@ -16,7 +16,7 @@ use s2n_tls::error::Error as S2nError;
 use super::{reason, unsupported};
 use crate::{Alert, ConfigError, Error, Identity, SignatureScheme, Signer, options::Key};
 
-/// Returns true if identities have signers, which then all must have.
+/// Returns true if identities have signers; then all of them must have one.
 pub(super) fn check(identities: &[Identity]) -> Result<bool, ConfigError> {
     let has_signer = |identity: &&Identity| matches!(identity.key(), Key::Signer(_));
     let count = identities.iter().filter(has_signer).count();

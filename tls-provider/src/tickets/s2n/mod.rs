@@ -1,7 +1,7 @@
-//! Keys of the tickets of s2n-tls that several servers share.
+//! Keys of s2n-tls tickets that several servers share.
 //!
-//! There is one for each lineage and for each context that the transport binds tickets to. A ticket
-//! of s2n-tls has no room for either, so the key that opens a ticket identifies them.
+//! There is one key for each lineage and for each context that the transport binds tickets to. An
+//! s2n-tls ticket has no room for either, so the key that opens a ticket identifies them.
 
 use std::{
     fmt,
@@ -22,7 +22,8 @@ mod tests;
 
 /// Time between new ticket keys. The previous keys still open their tickets.
 pub(crate) const ROTATION: Duration = Duration::from_secs(12 * 3600);
-/// Time during which a key encrypts, and then again decrypts. It overlaps with the next key.
+/// Time during which a key encrypts, and then the same time again during which it decrypts. It
+/// overlaps with the next key.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// Age given to a key that must only decrypt. The extra hour is for clocks that are set back.
 const DECRYPTS_ONLY: Duration = Duration::from_secs(25 * 3600);
@@ -30,7 +31,7 @@ const DECRYPTS_ONLY: Duration = Duration::from_secs(25 * 3600);
 const VERSION: u8 = 1;
 const NAME_LEN: usize = 16;
 
-/// Ticket keys shared by all servers that know each other's tickets.
+/// Ticket keys shared by all servers that accept each other's tickets.
 #[derive(Default)]
 pub(crate) struct Keys {
     generation: Mutex<Option<Arc<Generation>>>,
@@ -40,7 +41,7 @@ pub(crate) struct Keys {
 /// Keys in use until they are replaced, and the previous ones.
 pub(crate) struct Generation {
     made: SystemTime,
-    /// Changes of the secrets from which the keys derive.
+    /// Number of changes of the secrets when the keys were derived.
     changes: u64,
     current: Arc<[Key; 2]>,
     previous: Vec<Arc<[Key; 2]>>,
@@ -104,7 +105,7 @@ fn of_lineage([classical, post_quantum]: &[Key; 2], lineage: Lineage) -> &Key {
 }
 
 impl Keys {
-    /// Makes keys that derive from secrets.
+    /// Creates keys that derive from secrets.
     pub(crate) fn of(secrets: Secrets) -> Self {
         Self {
             generation: Mutex::default(),
@@ -149,7 +150,7 @@ impl Generation {
         })
     }
 
-    /// Derives the keys of this time.
+    /// Derives the keys for this time.
     fn of(secrets: &Secrets, now: SystemTime) -> Self {
         let changes = secrets.changes();
         let [classical, post_quantum] =
@@ -167,7 +168,7 @@ impl Generation {
         }
     }
 
-    /// Returns true if these are the keys of this time.
+    /// Returns true if these are the keys for this time.
     fn is_of(&self, secrets: &Secrets, now: SystemTime) -> bool {
         self.changes == secrets.changes() && epoch(self.made) == epoch(now)
     }
@@ -192,7 +193,7 @@ impl Generation {
         std::iter::once(&self.current).chain(&self.previous)
     }
 
-    /// Returns the lineage of a ticket, by the name of the key that opens it.
+    /// Returns the lineage of a ticket, identified by the name of the key that opens it.
     pub(crate) fn lineage_of(&self, ticket: &[u8]) -> Option<Lineage> {
         let (&VERSION, rest) = ticket.split_first()? else {
             return None;

@@ -1,4 +1,4 @@
-//! Sessions that a server keeps behind its tickets, for 0-RTT.
+//! Sessions that a server stores for its tickets, for 0-RTT.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,13 +23,13 @@ const MAX_BYTES: usize = 16 << 20;
 /// Lifetime of a ticket that names a session, as rustls announces it.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Digest of the way clients are asked for certificates.
+/// Digest of how clients are asked for certificates.
 ///
-/// A session resumes only where clients are asked in the same way. A resumed client shows no
-/// certificate, so one without a certificate would otherwise pass where it is required.
+/// A session resumes only where clients are asked in the same way. A resumed client presents no
+/// certificate, so otherwise a client without one could pass where it is required.
 pub(crate) type Audience = [u8; 16];
 
-/// The sessions behind the tickets of a server that accepts 0-RTT data.
+/// The sessions of the tickets of a server that accepts 0-RTT data.
 ///
 /// Each ticket is removed at its first use, under one lock, so that a replayed first flight is
 /// never accepted (RFC 8446 §8.1). A full store drops the oldest session, whose client then does a
@@ -44,9 +44,9 @@ type Id = [u8; 32];
 #[derive(Default)]
 struct ByAge {
     places: HashMap<Id, u64>,
-    /// Sessions in the order of their insertion; used ones are `None`.
+    /// Sessions in insertion order; used ones are `None`.
     order: VecDeque<(Id, Option<Session>)>,
-    /// Place of the first entry of `order`.
+    /// Number of the first entry of `order`.
     first: u64,
     bytes: usize,
 }
@@ -61,7 +61,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Counts the bytes. The tickets of one handshake share context and scope, which count for each.
+    /// Counts the bytes. The tickets of one handshake share context and scope, which are counted
+    /// for each ticket.
     fn bytes(&self) -> usize {
         let beside = self.context.len().saturating_add(self.scope.len());
         self.value.len().saturating_add(beside)
@@ -84,7 +85,7 @@ impl Sessions {
         body(&mut self.by_age.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps a session; returns false if it cannot be kept.
+    /// Stores a session; returns false if it cannot be stored.
     pub(crate) fn put(&self, id: &[u8], session: Session) -> bool {
         let Ok(id) = Id::try_from(id) else {
             return false;
@@ -122,7 +123,7 @@ impl Sessions {
         })
     }
 
-    /// Removes a session for good if it is valid and wanted.
+    /// Removes a session permanently if it is valid and wanted.
     pub(crate) fn take(
         &self,
         id: &[u8],

@@ -1,4 +1,4 @@
-//! The seam that keeps a client's sessions, in memory or beyond the process.
+//! The interface for storing a client's sessions, in memory or beyond the process.
 
 use std::{
     collections::HashMap,
@@ -11,21 +11,21 @@ use zeroize::Zeroizing;
 #[cfg(test)]
 mod tests;
 
-/// Store of a client's sessions, so that later connections resume, even in another process. Only
-/// s2n-tls uses one: rustls has no bytes for its sessions, and refuses a store.
+/// Store of a client's sessions, so that later connections can resume, even in another process.
+/// Only s2n-tls uses one: rustls cannot turn its sessions into bytes, and refuses a store.
 ///
 /// Pass it to [`ClientOptions::session_store`]. It stores opaque bytes; those of another version of
 /// this library, or of another provider, are ignored.
 ///
 /// # Security
 /// Whoever has the bytes can resume the session and read its 0-RTT data: protect them like a
-/// password. A resumed session shows no certificate, so that only clients with the same [`Trust`]
+/// password. A resumed session presents no certificate, so that only clients with the same [`Trust`]
 /// should share a store.
 ///
 /// [`ClientOptions::session_store`]: crate::ClientOptions::session_store
 /// [`Trust`]: crate::Trust
 pub trait SessionStore: Send + Sync {
-    /// Stores the newest session of a server, in place of an older one.
+    /// Stores the newest session of a server, replacing an older one.
     fn put(&self, server_name: &str, session: &[u8]);
 
     /// Takes the session of a server out of the store.
@@ -37,7 +37,7 @@ pub trait SessionStore: Send + Sync {
 /// Number of servers that [`MemorySessions`] remembers.
 const SERVERS: usize = 256;
 
-/// Sessions in memory: the default. Holds one session for each of 256 servers.
+/// Sessions in memory: the default. Stores one session for each of 256 servers.
 #[derive(Default)]
 pub struct MemorySessions(Mutex<ByServer>);
 
@@ -49,7 +49,7 @@ struct ByServer {
 }
 
 impl MemorySessions {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }

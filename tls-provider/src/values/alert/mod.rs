@@ -12,13 +12,13 @@ pub struct Alert(pub u8);
 struct Facts {
     alert: Alert,
     name: &'static str,
-    /// Advice where this end raised the alert.
+    /// Advice if this end raised the alert.
     raised: Option<&'static str>,
-    /// Advice where the peer raised the alert.
+    /// Advice if the peer raised the alert.
     received: Option<&'static str>,
 }
 
-/// Advice that is the same at both ends, for faults of an implementation.
+/// Advice for faults of an implementation, the same at both ends.
 const BROKEN: &str = "one of the two TLS implementations is faulty; capture the handshake with a \
                       key log and report it";
 
@@ -112,7 +112,7 @@ const FACTS: [Facts; 29] = {
              certificate, see whether the peer trusts another root of the same name, and capture the \
              handshake with a key log",
         ),
-        both(70, "protocol_version", "let both ends speak TLS 1.3"),
+        both(70, "protocol_version", "enable TLS 1.3 at both ends"),
         both(
             71,
             "insufficient_security",
@@ -122,7 +122,7 @@ const FACTS: [Facts; 29] = {
             80,
             "internal_error",
             "this is not the peer's fault: look at the reason and report it",
-            "the fault is at the peer: look into its log",
+            "the fault is the peer's: look into its log",
         ),
         both(
             86,
@@ -133,7 +133,7 @@ const FACTS: [Facts; 29] = {
         both(
             109,
             "missing_extension",
-            "let both ends speak TLS 1.3 for QUIC",
+            "enable TLS 1.3 for QUIC at both ends",
         ),
         both(110, "unsupported_extension", BROKEN),
         facts(
@@ -146,7 +146,7 @@ const FACTS: [Facts; 29] = {
         both(
             115,
             "unknown_psk_identity",
-            "forget the session and connect anew",
+            "forget the session and connect again",
         ),
         facts(
             116,
@@ -195,11 +195,11 @@ impl Alert {
     pub const ACCESS_DENIED: Self = Self(49);
     /// `decode_error`.
     pub const DECODE_ERROR: Self = Self(50);
-    /// `decrypt_error`: a signature or a Finished that is not right.
+    /// `decrypt_error`: an incorrect signature or Finished.
     pub const DECRYPT_ERROR: Self = Self(51);
     /// `protocol_version`.
     pub const PROTOCOL_VERSION: Self = Self(70);
-    /// `insufficient_security`: a peer has less than a policy asks for.
+    /// `insufficient_security`: a peer offers less than a policy requires.
     pub const INSUFFICIENT_SECURITY: Self = Self(71);
     /// `internal_error`: always our own fault.
     pub const INTERNAL_ERROR: Self = Self(80);

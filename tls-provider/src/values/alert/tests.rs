@@ -60,7 +60,8 @@ fn every_failure_has_a_remedy_at_both_ends() {
     }
 }
 
-/// What a user can do differs with the end; only faults of an implementation have one advice.
+/// What a user can do depends on the end; only faults of an implementation have the same advice at
+/// both.
 #[test]
 fn advice_about_certificates_is_for_the_end_that_gets_it() {
     for alert in [42, 43, 44, 45, 46, 48, 49, 51, 80, 112, 116].map(Alert) {

@@ -11,7 +11,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CertificateCompression {
-    /// Brotli (RFC 7932): smaller results, and what browsers accept.
+    /// Brotli (RFC 7932): smaller results, and supported by browsers.
     Brotli,
     /// Zlib (RFC 1950).
     Zlib,
@@ -21,7 +21,7 @@ impl CertificateCompression {
     /// All algorithms, the one with the smallest results first.
     pub const ALL: [Self; 2] = [Self::Brotli, Self::Zlib];
 
-    /// Returns the name of the IANA registry, which is also that of the cargo feature.
+    /// Returns the name in the IANA registry, which is also that of the cargo feature.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Brotli => "brotli",
@@ -53,15 +53,15 @@ impl fmt::Display for CertificateCompression {
     }
 }
 
-/// The message in which the peer showed its certificates, as it was on the wire.
+/// The message in which the peer presented its certificates, as it was on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CertificateMessage {
     /// Bytes of the handshake message, with its header.
     pub len: u32,
-    /// Bytes that it stands for: the same, or more if it was compressed.
+    /// Bytes after decompression; the same as `len` if it was not compressed.
     pub uncompressed_len: u32,
-    /// Algorithm by which it was compressed, if it was.
+    /// Algorithm with which it was compressed, if it was.
     pub compression: Option<CertificateCompression>,
 }
 
@@ -74,7 +74,7 @@ const HEADER_LEN: u32 = 4;
 
 #[cfg(feature = "rustls")]
 impl CertificateMessage {
-    /// Reads the facts from a handshake message; `None` if it shows no certificates.
+    /// Reads the facts from a handshake message; `None` if it contains no certificates.
     pub(crate) fn of(message: &[u8]) -> Option<Self> {
         match *message {
             [CERTIFICATE, ..] => Some(Self {

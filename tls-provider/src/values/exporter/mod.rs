@@ -14,7 +14,8 @@ const PREFIX: &[u8] = b"tls13 ";
 
 /// Derives keying material that both ends of a connection share and nobody else knows.
 ///
-/// Made from the exporter secret, which each provider delivers once in [`Flight::exporter`].
+/// It is created from the exporter secret, which each provider delivers once in
+/// [`Flight::exporter`].
 ///
 /// # Examples
 /// ```
@@ -38,12 +39,12 @@ pub enum ExportError {
     /// The label is empty or too long.
     #[error("a label for exported keying material has 1 to 249 bytes; give another")]
     Label,
-    /// More bytes were asked for than HKDF gives.
+    /// More bytes were requested than HKDF can produce.
     #[error("at most 255 times the length of the suite's hash can be exported; ask for less")]
     Length,
 }
 
-/// Length of the output, as HKDF asks for it.
+/// Length of the output, in the form that HKDF expects.
 struct Len(usize);
 
 impl hkdf::KeyType for Len {
@@ -53,7 +54,7 @@ impl hkdf::KeyType for Len {
 }
 
 impl Exporter {
-    /// Makes an exporter of the exporter secret of a session (`exporter_master_secret`).
+    /// Creates an exporter from the exporter secret of a session (`exporter_master_secret`).
     pub fn new(secret: Secret) -> Self {
         Self(secret)
     }
@@ -61,12 +62,12 @@ impl Exporter {
     /// Fills `out` with keying material for a label and a context.
     ///
     /// The peer gets the same bytes for the same label, context and length. The label should be
-    /// registered with IANA or begin with `EXPERIMENTAL`. TLS 1.3 does not tell an empty context
-    /// from none.
+    /// registered with IANA or begin with `EXPERIMENTAL`. TLS 1.3 does not distinguish an empty
+    /// context from none.
     ///
     /// # Errors
-    /// [`ExportError::Label`] unless the label has 1 to 249 bytes, [`ExportError::Length`] where
-    /// `out` is longer than 255 times the suite's hash. `out` is left as it is.
+    /// [`ExportError::Label`] unless the label has 1 to 249 bytes, [`ExportError::Length`] if `out`
+    /// is longer than 255 times the suite's hash. `out` is then left unchanged.
     pub fn export(&self, label: &[u8], context: &[u8], out: &mut [u8]) -> Result<(), ExportError> {
         let (hkdf, hash) = match self.0.suite() {
             Suite::Aes128GcmSha256 | Suite::ChaCha20Poly1305Sha256 => {

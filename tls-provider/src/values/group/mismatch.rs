@@ -2,22 +2,22 @@
 
 use crate::Group;
 
-/// Groups of a peer that are kept: no honest list is longer.
+/// Largest number of the peer's groups that are kept: no honest list is longer.
 const KEPT: usize = 32;
 
 /// The key-exchange groups of two ends that have none in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupMismatch {
-    /// Groups that this end takes, first preference first.
+    /// Groups that this end accepts, first preference first.
     pub ours: Vec<Group>,
-    /// Groups that the peer takes, or the one that it chose; the first 32 of them. Empty if the peer
-    /// did not say.
+    /// Groups that the peer accepts, or the one that it chose; at most the first 32. Empty if the
+    /// peer did not say.
     pub peers: Vec<Group>,
 }
 
 impl GroupMismatch {
-    /// Makes it of the groups of both ends.
+    /// Creates it from the groups of both ends.
     pub fn new(
         ours: impl IntoIterator<Item = Group>,
         peers: impl IntoIterator<Item = Group>,

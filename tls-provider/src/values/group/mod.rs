@@ -17,7 +17,7 @@ pub enum GroupKind {
     Classical,
     /// ML-KEM and an elliptic curve: an attacker must break both (RFC 10024).
     Hybrid,
-    /// ML-KEM alone (draft-ietf-tls-mlkem, from which the code points are).
+    /// ML-KEM alone (draft-ietf-tls-mlkem, which defines the code points).
     PostQuantum,
     /// A code point this build does not know.
     Unknown,
@@ -114,7 +114,7 @@ impl Group {
         self.facts().map(|facts| facts.name)
     }
 
-    /// Finds the group of an IANA name, whatever its case.
+    /// Finds the group with an IANA name, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         FACTS
             .iter()
@@ -127,7 +127,7 @@ impl Group {
         self.facts().map_or(GroupKind::Unknown, |facts| facts.kind)
     }
 
-    /// Returns true if recorded traffic stays secret against a quantum computer.
+    /// Returns true if recorded traffic stays secret from a quantum computer.
     pub fn is_post_quantum(self) -> bool {
         matches!(self.kind(), GroupKind::Hybrid | GroupKind::PostQuantum)
     }
@@ -159,9 +159,10 @@ impl fmt::Debug for Group {
 pub enum KeyExchange {
     /// X25519MLKEM768 first, then the other hybrids, pure ML-KEM, and the classical groups.
     ///
-    /// Whatever [`RequirePostQuantum`](Self::RequirePostQuantum) accepts is accepted here, too.
+    /// Everything that [`RequirePostQuantum`](Self::RequirePostQuantum) accepts is accepted here,
+    /// too.
     ///
-    /// A server asks for a post-quantum share by HelloRetryRequest when the client supports one
+    /// A server asks for a post-quantum share with a HelloRetryRequest when the client supports one
     /// but sent only a classical share. A classical-only peer still connects.
     #[default]
     PreferPostQuantum,
@@ -208,7 +209,7 @@ impl KeyExchange {
         }
     }
 
-    /// Says why no library can do the policy, if that is so.
+    /// Describes why no library can follow the policy, if that is so.
     #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
     pub(crate) fn problem(&self) -> Option<String> {
         let groups = self.list();
@@ -221,8 +222,8 @@ impl KeyExchange {
         }
     }
 
-    /// Returns the groups whose shares a client sends first if a server will probably choose this
-    /// one: that of a post-quantum group stays, whatever is predicted.
+    /// Returns the groups whose shares a client sends first if a server will probably choose the
+    /// predicted group. A post-quantum group's share stays, whatever is predicted.
     #[cfg(feature = "rustls")]
     pub(crate) fn first_shares(&self, predicted: Option<Group>) -> FirstShares {
         let usual = FirstShares::default();
@@ -255,12 +256,12 @@ impl KeyExchange {
     }
 }
 
-/// Groups of the shares in a first flight, where they are not the usual ones.
+/// Groups of the shares in a first flight, if they differ from the usual ones.
 #[cfg(feature = "rustls")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstShares {
-    /// Group in place of the first one of the policy.
+    /// Group instead of the first one of the policy.
     pub(crate) first: Option<Group>,
-    /// Classical group beside the first one.
+    /// Classical group in addition to the first one.
     pub(crate) beside: Option<Group>,
 }

@@ -37,7 +37,7 @@ async fn a_client_that_is_not_listed_is_refused_until_it_is() {
             .ends_with(&format!("file_transfer authorize {own}"))
     );
     assert!(tree(&place.at("served")).is_empty());
-    // The server is not started anew.
+    // The server is not restarted.
     place.authorize("client");
     client
         .push(&place.at("source"), &server.at(""))

@@ -118,7 +118,7 @@ fn memory_stays_in_proportion_to_the_bytes_in_any_order() {
         |step| 20_000 - step,
         // Every other byte first, then those between.
         |step| step * 2 % 20_001,
-        // Pairs the wrong way round.
+        // Pairs in the wrong order.
         |step| step ^ 1,
     ];
     for (number, order) in orders.into_iter().enumerate() {
@@ -128,7 +128,7 @@ fn memory_stays_in_proportion_to_the_bytes_in_any_order() {
         for step in 0..20_000 {
             data.insert(40_000 + order(step), &[0]).unwrap();
         }
-        // The bytes, at most as much again for growth, and one chunk to grow into.
+        // The bytes, at most the same again for growth, and one chunk to grow into.
         assert!(
             data.capacity() <= 2 * 20_000 + 64 * 1024,
             "order {number}: {}",
@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// Frames without data, of streams or of the handshake, take no place, wherever they lie.
+/// Frames without data, of streams or of the handshake, take no space, wherever they lie.
 #[test]
 fn empty_pieces_hold_nothing() {
     for unordered in [false, true] {

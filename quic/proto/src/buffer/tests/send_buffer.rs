@@ -100,7 +100,7 @@ enum Step {
     Push(usize),
     /// Sends up to this many pending bytes.
     Send(u64),
-    /// Acknowledges one of the packets under way.
+    /// Acknowledges one of the packets in flight.
     Ack(usize),
     Lose(usize),
 }
@@ -158,7 +158,7 @@ proptest! {
             prefix += acked[prefix..].iter().take_while(|it| **it).count();
             prop_assert_eq!(buffer.held(), end - prefix as u64);
         }
-        // Whatever happened: in the end everything can be sent and acknowledged.
+        // Whatever happened, in the end everything can be sent and acknowledged.
         for range in flying {
             buffer.on_lost(range);
         }

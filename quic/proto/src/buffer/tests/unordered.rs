@@ -13,7 +13,7 @@ fn bytes(offset: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Reads everything, and marks it; no byte may come twice.
+/// Reads everything, and marks it; no byte may be read twice.
 fn drain(data: &mut Reassembler, max: usize, count: usize, read: &mut [bool]) {
     for _ in 0..count {
         let Some((offset, chunk)) = data.read_unordered(max, u64::MAX) else {
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// Inserts every second byte until that is refused.
+/// Inserts every second byte until one is refused.
 fn gaps_until_refused(data: &mut Reassembler, drained: bool) -> u64 {
     let mut offset = 0;
     loop {
@@ -86,7 +86,7 @@ fn separate_ranges_are_bounded_whether_they_are_read_or_not() {
         let mut data = Reassembler::new(u64::MAX, 10);
         assert_eq!(data.read_unordered(1, u64::MAX), None);
         assert_eq!(gaps_until_refused(&mut data, drained), 11);
-        // Data that closes a gap is still taken.
+        // Data that closes a gap is still accepted.
         assert_eq!(data.insert(0, &[1; 5]), Ok(()));
         assert_eq!(data.contiguous_end(), 5);
     }

@@ -1,4 +1,4 @@
-//! The start of a connection: a client from nothing, a server from a whole ClientHello.
+//! The start of a connection: for a client from nothing, for a server from a complete ClientHello.
 
 pub(super) mod opening;
 
@@ -118,7 +118,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Starts a connection as a server from a whole ClientHello; the answer waits to be
+    /// Starts a connection as a server from a complete ClientHello; the answer waits to be
     /// transmitted.
     ///
     /// # Errors
@@ -349,7 +349,7 @@ impl Connection {
         if self.agreed.outcome.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
-                "the TLS provider does not tell the key-exchange group",
+                "the TLS provider does not report the key-exchange group",
             );
             return self.close_by_transport(now, error);
         }

@@ -37,17 +37,17 @@ impl Opening {
         self.0 = None;
     }
 
-    /// Returns the choice of the version.
+    /// Returns the state of version negotiation.
     pub(in crate::connection) fn negotiation(&self) -> Option<&Negotiation> {
         self.0.as_ref().map(|parts| &parts.negotiation)
     }
 
-    /// Returns the choice of the version.
+    /// Returns the state of version negotiation.
     pub(in crate::connection) fn negotiation_mut(&mut self) -> Option<&mut Negotiation> {
         self.0.as_mut().map(|parts| &mut parts.negotiation)
     }
 
-    /// Returns true if a client must begin again in another version.
+    /// Returns true if a client must start again in another version.
     pub(in crate::connection) fn wants_restart(&self) -> bool {
         self.negotiation().is_some_and(Negotiation::wants_restart)
     }
@@ -57,7 +57,7 @@ impl Opening {
         self.negotiation().is_some_and(Negotiation::is_open)
     }
 
-    /// Fixes the version at the first CRYPTO data of the server (RFC 9369 §4.1).
+    /// Settles the version at the first CRYPTO data from the server (RFC 9369 §4.1).
     pub(in crate::connection) fn fix_version(&mut self) {
         if let Some(negotiation) = self.negotiation_mut() {
             negotiation.decide();
@@ -88,7 +88,7 @@ impl Opening {
         }
     }
 
-    /// Keeps a packet whose keys are to come; returns false if there are too many.
+    /// Keeps a packet whose keys are not available yet; returns false if there are too many.
     pub(in crate::connection) fn keep(&mut self, packet: Protected<'_>, seen: Seen) -> bool {
         let Some(parts) = &mut self.0 else {
             return false;

@@ -39,7 +39,7 @@ impl Connection {
         self.handshake.keys().one_rtt().map_or(0, OneRtt::updates)
     }
 
-    /// Starts a requested update if it is allowed now.
+    /// Starts a requested update if one is allowed now.
     pub(in crate::connection) fn start_wanted_update(&mut self, now: Instant) {
         let keys = self.handshake.keys_mut().one_rtt_mut();
         if let Some(keys) = keys.filter(|keys| keys.wants_update()) {

@@ -1,4 +1,5 @@
-//! Glue between the paths and the rest: the facts they depend on, and the effects of a change.
+//! Glue between the paths and the rest of the connection: the facts they depend on, and the effects
+//! of a change.
 
 use std::{
     io,
@@ -32,15 +33,15 @@ use crate::{
 pub struct Refused {
     /// Address that they were for.
     pub peer: SocketAddr,
-    /// Our end that they were to leave from.
+    /// Local address and socket that they were to leave from.
     pub local: Local,
-    /// What the refusal is about.
+    /// Cause of the refusal.
     pub cause: RefusalCause,
-    /// What the system says.
+    /// Error reported by the system.
     pub reason: SystemError,
 }
 
-/// What the refusal to send a datagram is about.
+/// Cause of a refusal to send a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalCause {
     /// This machine does not have the address to send from.
@@ -129,7 +130,8 @@ impl Connection {
         now: Instant,
         preferred: &PreferredAddress,
     ) {
-        // Without ids of ours, packets from that address would not be routed to this connection.
+        // Without connection ids of ours, packets from that address would not be routed to this
+        // connection.
         if self.cids.local.cid_len() > 0 {
             let preferred = Preferred {
                 v4: preferred.v4,
@@ -155,8 +157,8 @@ impl Connection {
         self.on_path_outcome(now, outcome);
     }
 
-    /// Handles datagrams that the system refused to send. They count as lost: once the connection has
-    /// heard from its peer, it never acts on the word of the system alone.
+    /// Handles datagrams that the system refused to send. They count as lost: once the connection
+    /// has heard from its peer, it never relies on the system's report alone.
     pub fn on_refused(&mut self, now: Instant, refused: Refused) {
         if self.state.is_closed() {
             return;
@@ -177,8 +179,8 @@ impl Connection {
         }
     }
 
-    /// Handles the report of a router or a host that a datagram did not arrive (ICMP), with as much of the
-    /// datagram as it repeats.
+    /// Handles the report of a router or a host that a datagram did not arrive (ICMP). `quoted` is
+    /// the part of the datagram that the report repeats.
     ///
     /// Anybody can send such reports. One counts only before anything was received from the server, and
     /// only if it quotes the connection id of the first packet, which proves that its sender has seen that
@@ -212,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if this is a client that nothing came to so far.
+    /// Returns true if this is a client that has received nothing so far.
     pub(in crate::connection) fn awaits_first_answer(&self) -> bool {
         self.side.is_client() && self.observer.stats.datagrams_received == 0
     }
@@ -283,7 +285,7 @@ impl Connection {
         self.header_bits.on_new_path();
     }
 
-    /// Starts MTU discovery towards a peer that accepts UDP payloads of this size.
+    /// Starts MTU discovery with a peer that accepts UDP payloads of this size.
     pub(in crate::connection) fn start_mtu(&mut self, peer: u64) {
         self.paths.start_mtu(MtuRange {
             size: self.config.mtu.datagram_size,

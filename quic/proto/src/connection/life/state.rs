@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// Handles the peer's close: nothing may be sent any more (RFC 9000 §10.2.2).
+    /// Handles the peer's close: nothing more may be sent (RFC 9000 §10.2.2).
     pub(in crate::connection) const fn on_peer_close(&mut self, until: Instant) {
         match self.0 {
             Inner::Closing { until } => self.0 = Inner::Draining { until },

@@ -1,4 +1,4 @@
-//! The timers of a connection, and the handling of those that expire.
+//! The timers of a connection, and what happens when they expire.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Largest number of times that the silence of a client doubles between two of its PINGs.
+/// Largest number of times that the interval between two PINGs of a client doubles.
 const MOST_DOUBLINGS: u32 = 16;
 
 /// Timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the duration of
@@ -106,7 +106,7 @@ impl Timers {
         }
     }
 
-    /// Restarts the idle timeout, which lasts at least three PTO to leave time to repair losses
+    /// Restarts the idle timeout, which lasts at least three PTO to leave time for loss recovery
     /// (RFC 9000 §10.1).
     fn restart(&mut self, now: Instant, pto: Duration) {
         self.idle_since = now;
@@ -137,12 +137,12 @@ impl Timers {
     }
 
     /// Returns the time at which a client that waits for data sends a PING, because its server may
-    /// have lost it: a NAT that gave it another port takes what the server sends to the old one, and
-    /// only a packet of the client shows the new one (RFC 9000 §9.3).
+    /// have lost it: if a NAT assigned the client another port, the server still sends to the old
+    /// one, and only a packet from the client reveals the new one (RFC 9000 §9.3).
     ///
     /// The server may take long to answer a request, and the NAT may forget the client at any time
-    /// meanwhile: the time doubles with each PING, so that they are few. A client that only waits for
-    /// news sends one, and then ends with its idle timeout.
+    /// meanwhile: the interval doubles with each PING, so that there are few of them. A client that
+    /// only waits for news sends one, and then ends with its idle timeout.
     fn makes_itself_heard_at(&self, awaited: Awaited) -> Option<Instant> {
         let doublings = match (awaited, self.asked) {
             (Awaited::Nothing, _) | (Awaited::News, 1..) => return None,
@@ -162,8 +162,8 @@ impl Timers {
     }
 }
 
-/// Sends the PING that keeps the connection alive. It is not repaired, because the next one follows
-/// soon.
+/// Sends the PING that keeps the connection alive. It is not resent when lost, because the next one
+/// follows soon.
 impl Owner for Timers {
     type Sent = ();
 
@@ -186,8 +186,8 @@ impl Owner for Timers {
 }
 
 impl Connection {
-    /// Returns the time at which a PING must leave. A handshake has none: it has probes of its own and
-    /// must come to an end.
+    /// Returns the time at which a PING must leave. A handshake needs none: it has its own probes
+    /// and must come to an end.
     pub(in crate::connection) fn next_ping(&self) -> Option<Instant> {
         if !self.state.is_confirmed() {
             return None;
@@ -220,9 +220,10 @@ impl Connection {
         own.into_iter().chain([loss, acks]).flatten().min()
     }
 
-    /// Acknowledges 0-RTT data again, beside the flight of the handshake. The first acknowledgement
-    /// is in a 1-RTT packet, which the client drops if it comes before that flight; the client may
-    /// have filled its congestion window, and its Finished waits for room.
+    /// Acknowledges 0-RTT data again, together with the flight of the handshake. The first
+    /// acknowledgement is in a 1-RTT packet, which the client drops if it arrives before that
+    /// flight; the client may have filled its congestion window, so that its Finished waits for
+    /// room.
     pub(in crate::connection) fn repeat_early_ack(&mut self) {
         let received = self.acks.received.at(Space::Data);
         if received.largest().is_some() {

@@ -1,4 +1,4 @@
-//! What a connection takes from earlier ones and leaves to later ones.
+//! What a connection takes over from earlier connections and leaves to later ones.
 
 pub(super) mod new_token;
 pub(super) mod origins;

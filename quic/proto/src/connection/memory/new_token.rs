@@ -24,13 +24,13 @@ pub(in crate::connection) struct NewTokens {
     store: Option<(Arc<dyn TokenStore>, Box<str>)>,
     /// Token in a client's Initial packets, unless a Retry supplies another.
     spent: Bytes,
-    /// Address of the client for which the last token was issued.
+    /// Address of the client that the last token was issued for.
     issued_for: Option<IpAddr>,
-    /// Token that was issued and is not acknowledged yet.
+    /// Token that was issued and not yet acknowledged.
     issued: Option<Box<[u8]>>,
     /// True if the token must be sent.
     pending: bool,
-    /// Number of the token, to tell its fate from that of an earlier one.
+    /// Number of the token, to distinguish its fate from that of an earlier one.
     generation: u8,
 }
 
@@ -45,8 +45,8 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Makes the tokens of a client that keeps them in this store, with the token of its attempt in
-    /// the first Initial packets.
+    /// Creates the tokens of a client that stores them, with the token of its attempt in the first
+    /// Initial packets.
     pub(in crate::connection) fn of_client(
         store: &Arc<dyn TokenStore>,
         server_name: &str,
@@ -64,8 +64,8 @@ impl NewTokens {
         &self.spent
     }
 
-    /// Stores a token from the server, which is for the version in use (RFC 9369 §5). A token so
-    /// large that it would crowd out the ClientHello is dropped.
+    /// Stores a token from the server, which is valid for the version in use (RFC 9369 §5). A token
+    /// so large that it would crowd out the ClientHello is dropped.
     pub(in crate::connection) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
         if let Some((store, name)) = &self.store {
             if frame.token.len() <= limits::TOKEN_LEN {
@@ -75,7 +75,7 @@ impl NewTokens {
         }
     }
 
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(in crate::connection) fn census(&self, census: &mut Census) {
         let Self {
             store: _,
@@ -98,7 +98,7 @@ impl NewTokens {
         );
     }
 
-    /// Returns true if no token was issued yet for a client at this address.
+    /// Returns true if no token has been issued yet for a client at this address.
     pub(in crate::connection) fn is_due(&self, ip: IpAddr) -> bool {
         self.issued_for != Some(ip)
     }

@@ -1,5 +1,5 @@
-//! A client's memory of its server: the share to begin with, and the alarm if the server is not
-//! post-quantum any more.
+//! A client's memory of its server: the key share to begin with, and the alarm if the server is no
+//! longer post-quantum.
 
 use std::{
     sync::Arc,
@@ -29,12 +29,11 @@ pub(in crate::connection) struct Remembered {
     hint: Option<Group>,
     /// Lineage of the sessions that may be resumed.
     lineage: Option<Lineage>,
-    /// True if sessions are resumed, and kept, that began with post-quantum certificates, and no
-    /// others.
+    /// True if only sessions that began with post-quantum certificates are resumed and stored.
     certified: bool,
 }
 
-/// Looks up what a client knows of its server.
+/// Looks up what a client knows about its server.
 pub(in crate::connection) fn recall(start: &ClientStart<'_>) -> Option<Remembered> {
     let origins = start.setup.transport.memory.origins.as_ref()?;
     let origin = origin(start.server_name, start.peer.port());
@@ -65,8 +64,9 @@ pub(in crate::connection) fn wishes(
     remembered.map_or((None, None), |it| (it.hint, it.lineage))
 }
 
-/// Returns the context of a client's sessions in a version of QUIC. Those that began with
-/// post-quantum certificates, of which a resumed connection shows none, have one of their own.
+/// Returns the context of a client's sessions in a version of QUIC. Sessions that began with
+/// post-quantum certificates have a context of their own, because a resumed connection does not
+/// show its certificates.
 pub(in crate::connection) fn context(
     version: Version,
     remembered: Option<&Remembered>,
@@ -77,17 +77,17 @@ pub(in crate::connection) fn context(
 }
 
 impl Connection {
-    /// Binds tickets that arrive from now on to a version, and to the certificates of the server.
+    /// Binds tickets that arrive from now on to a version, and to the server's certificates.
     pub(in crate::connection) fn bind_tickets(&mut self, version: Version) {
         let context = context(version, self.memory.origin.as_ref());
         self.handshake.set_resumption_context(&context);
     }
 
-    /// Compares a handshake with what is remembered of the server.
+    /// Compares a handshake with what is remembered about the server.
     ///
-    /// The record is read again, because another connection may have changed it in the meantime. This
-    /// happens once the server is verified and before the client has sent anything in answer, so that
-    /// a server that is refused learns nothing.
+    /// The record is read again, because another connection may have changed it meanwhile. This
+    /// happens once the server is verified and before the client has sent anything in answer, so
+    /// that a refused server learns nothing.
     pub(in crate::connection) fn check_continuity(
         &self,
         now: Instant,
@@ -115,7 +115,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Stores what a handshake showed of the server, once it is complete.
+    /// Stores what a handshake revealed about the server, once it is complete.
     pub(in crate::connection) fn remember_origin(&mut self, now: Instant) {
         let (Some(outcome), Some(known)) = (self.agreed.outcome.clone(), &self.memory.origin)
         else {
@@ -127,7 +127,7 @@ impl Connection {
                 .origins
                 .learn(time, &known.origin, &known.record, &seen);
         }
-        // The session of a server that was reported began with what it shows now, whatever it was
+        // If a server was reported, its session began with what it shows now, whatever it showed
         // before.
         let certified = known.origins.continuity() != Continuity::Off
             && match seen.certificates {

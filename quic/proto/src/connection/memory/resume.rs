@@ -1,5 +1,5 @@
-//! Path measurements that a connection gets from an earlier one and leaves to a later one (RFC
-//! 9959).
+//! Path measurements that a connection takes over from an earlier one and leaves to a later one
+//! (RFC 9959).
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::{
 /// Keys under which the path is remembered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::connection) struct PathKeys {
-    /// Key from the peer's last connection.
+    /// Key of the peer's last connection.
     before: Option<PathKey>,
     /// Key for the next connection.
     after: Option<PathKey>,

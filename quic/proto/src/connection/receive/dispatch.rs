@@ -73,8 +73,8 @@ impl Connection {
             }
             Frame::HandshakeDone => {
                 only_from_server(self.side, FrameType::HANDSHAKE_DONE)?;
-                // Not for every copy: a server could otherwise make us probe an address of its
-                // choice for ever.
+                // Not for every copy: otherwise a server could make us probe an address of its
+                // choice forever.
                 if !self.state.is_confirmed() {
                     self.on_confirmed(now);
                 }
@@ -136,7 +136,7 @@ impl Connection {
     }
 
     /// Asks for another acknowledgement frequency, but only after the handshake is confirmed:
-    /// before, the congestion window says little.
+    /// before that, the congestion window says little.
     fn consider_ack_frequency(&mut self) {
         if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
             self.acks.frequency.on_path(&frequency::Path {
@@ -148,7 +148,7 @@ impl Connection {
     }
 }
 
-/// Checks that a frame that only servers send came from one.
+/// Checks that a frame that only servers send came from a server.
 fn only_from_server(side: Side, frame: FrameType) -> Result<(), TransportError> {
     if side.is_client() {
         return Ok(());

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Time at which a packet arrived, which its acknowledgement reports even if it had to wait for
+/// Arrival time of a packet, which its acknowledgement reports even if the packet had to wait for
 /// keys (RFC 9000 §13.2.5), and its ECN mark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
@@ -33,14 +33,14 @@ pub(crate) struct Seen {
     pub(crate) ecn: Option<Ecn>,
 }
 
-/// Packet that was kept until its keys were there, or its connection.
+/// Packet that was kept until its keys or its connection existed.
 #[derive(Debug)]
 pub(crate) struct KeptPacket {
     pub(crate) packet: Kept,
     pub(crate) seen: Seen,
 }
 
-/// Kind of a packet: with probing frames only, or not (RFC 9000 §9.1).
+/// Whether a packet has only probing frames (RFC 9000 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probing {
     Only,
@@ -92,7 +92,7 @@ impl Connection {
         };
         self.take_packets(now, seen, packets);
         self.replay_early(now);
-        // Nothing is sent: the peer does not know the connection any more.
+        // Nothing is sent: the peer no longer knows the connection.
         let is_useless = self.observer.stats.packets_received == before && !self.state.is_drained();
         if is_useless && token.is_some_and(|token| self.cids.is_reset(&token)) {
             self.end_by_peer(now, ConnectionError::Reset);
@@ -150,7 +150,7 @@ impl Connection {
     }
 
     /// Handles kept packets whose keys are now available. One of them may bring the keys of
-    /// another. Drops the state of the opening when it is over.
+    /// another. Drops the state of the opening when that phase is over.
     fn replay_early(&mut self, now: Instant) {
         while let Some(mut kept) = self.opening.next_kept(&self.handshake) {
             self.take_packets(now, kept.seen, &mut kept.packet.packets());
@@ -252,8 +252,8 @@ impl Connection {
     }
 
     /// Returns true if the packet must be dropped: the QUIC bit is cleared although we did not
-    /// announce to accept that (RFC 9287), a server got an Initial in a small datagram (RFC 9000
-    /// §14.1), or a client got an Initial with a token (§17.2.2).
+    /// announce that we accept this (RFC 9287), a server got an Initial in a small datagram (RFC
+    /// 9000 §14.1), or a client got an Initial with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
         if !packet.has_quic_bit() && self.config.free_bits.grease == Grease::Off {
             return true;
@@ -276,13 +276,13 @@ impl Connection {
         (ours || first) && same_peer
     }
 
-    /// Returns true if a client has no packet from the server yet; the first one has the server's
-    /// id.
+    /// Returns true if a client has received no packet from the server yet; the first one supplies
+    /// the server's id.
     fn awaits_first_packet(&self) -> bool {
         self.acks.largest(Space::Initial).is_none() && self.handshake.keys().initial().is_some()
     }
 
-    /// Applies what an authentic packet proves.
+    /// Applies what an authenticated packet proves.
     fn on_authentic(&mut self, now: Instant, kind: Kind, scid: &packet::Cid) {
         match kind {
             Kind::Initial if self.side.is_client() && self.awaits_first_packet() => {

@@ -1,5 +1,5 @@
-//! Retry: a server demands proof of our address before it commits resources (RFC 9000 §8.1.2,
-//! §17.2.5).
+//! Retry: a server demands proof of the client's address before it commits resources (RFC 9000
+//! §8.1.2, §17.2.5).
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(in crate::connection) struct Retried {
 }
 
 impl Retried {
-    /// Makes the record of a Retry that this server sent.
+    /// Creates the record of a Retry that this server sent.
     pub(in crate::connection) fn by_us(scid: Cid) -> Self {
         Self {
             scid,
@@ -30,14 +30,15 @@ impl Retried {
 }
 
 impl Connection {
-    /// Returns the token in our Initial packets. Every one has it, so that each proves the address.
+    /// Returns the token in our Initial packets. Every Initial carries it, so that each proves the
+    /// address.
     pub(in crate::connection) fn initial_token(&self) -> &[u8] {
         self.opening
             .retried()
             .map_or(self.memory.tokens.spent(), |retried| &retried.token)
     }
 
-    /// Begins again with the same ClientHello and returns true. Ignores a Retry that is forged,
+    /// Starts again with the same ClientHello and returns true. Ignores a Retry that is forged,
     /// late or not the first.
     pub(in crate::connection) fn on_retry(
         &mut self,

@@ -24,14 +24,14 @@ use crate::{
     },
 };
 
-/// Returns the name under which a client remembers the version of its server, if it does.
+/// Returns the name under which a client remembers its server's version, if it does.
 pub(in crate::connection) fn remembered_name(start: &ClientStart<'_>) -> Option<Box<str>> {
     let remembers = start.setup.transport.memory.versions.is_some();
     remembers.then(|| start.server_name.into())
 }
 
 impl Connection {
-    /// Lets 0-RTT data follow a client's first flight if TLS offers it, or drops its keys.
+    /// Lets 0-RTT data follow a client's first flight if TLS offers it; otherwise drops its keys.
     pub(in crate::connection) fn offer_early_data(&mut self) {
         let offered = self.handshake.early_data() == EarlyDataStatus::Offered
             && self.handshake.keys().zero_rtt().is_some();
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Applies the limits of the peer's parameters. A client in 0-RTT keeps to the remembered ones
+    /// Applies the limits of the peer's parameters. A client in 0-RTT keeps the remembered limits
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(in crate::connection) fn take_limits(&mut self) {
         if self.opening.remembered().is_none() {
@@ -149,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Reports early data as refused when a client begins again in another version.
+    /// Reports early data as refused when a client starts again in another version.
     pub(in crate::connection) fn forget_early_data(&mut self, before: Self) {
         if before.opening.remembered().is_some() {
             self.agreed.early_data_refused = true;
@@ -158,8 +158,8 @@ impl Connection {
         }
     }
 
-    /// Returns true if a client's 0-RTT data was refused, so that its streams and datagrams up to
-    /// then are void.
+    /// Returns true if a client's 0-RTT data was refused, so that all streams and datagrams before
+    /// that are void.
     pub const fn is_early_data_refused(&self) -> bool {
         self.agreed.early_data_refused
     }
@@ -240,8 +240,8 @@ pub(in crate::connection) fn early_context(version: Version, params: &Params) ->
     numbers.flat_map(u64::to_be_bytes).collect()
 }
 
-/// Returns a client's policy for 0-RTT data. An attempt after Version Negotiation offers none, so
-/// that nothing is sent twice.
+/// Returns a client's policy for 0-RTT data. An attempt after Version Negotiation does not offer
+/// it, so that nothing is sent twice.
 pub(in crate::connection) fn offer(start: &ClientStart<'_>) -> EarlyDataPolicy {
     if start.attempt.reacts() {
         EarlyDataPolicy::Off
@@ -251,7 +251,7 @@ pub(in crate::connection) fn offer(start: &ClientStart<'_>) -> EarlyDataPolicy {
 }
 
 /// Returns a server's policy for 0-RTT data. Its tickets are for the version in use, and the
-/// client's first flight must be in the same (RFC 9369 §5).
+/// client's first flight must be in the same version (RFC 9369 §5).
 pub(in crate::connection) fn takes(original: Version, version: Version) -> EarlyDataPolicy {
     if original == version {
         EarlyDataPolicy::On

@@ -1,4 +1,4 @@
-//! Input of a new connection: what connections share, a client's attempt, a server's ClientHello.
+//! Input of a new connection: the shared setup, a client's attempt, a server's ClientHello.
 
 pub(super) mod forecast;
 pub(super) mod own_params;
@@ -22,7 +22,7 @@ use crate::{
 /// TLS provider and transport configuration that connections share.
 #[derive(Clone)]
 pub struct Setup {
-    /// Maker of TLS sessions.
+    /// Provider of TLS sessions.
     pub provider: Arc<dyn Provider>,
     /// Configuration of the transport.
     pub transport: Arc<TransportConfig>,
@@ -71,7 +71,7 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns the first attempt of a client. Unless configured, its version is that of the
-    /// server's session tickets or of a token from it, because the server means to keep speaking
+    /// server's session tickets or of a token from it, because a server intends to keep supporting
     /// that version (RFC 9369 §6).
     pub fn first(setup: &Setup, server_name: &str) -> Self {
         let transport = &setup.transport;
@@ -94,7 +94,7 @@ impl Attempt {
         }
     }
 
-    /// Returns the attempt that follows a Version Negotiation packet, in the version it led to.
+    /// Returns the attempt that follows a Version Negotiation packet, in the version that resulted.
     pub(super) fn again(setup: &Setup, server_name: &str, version: Version) -> Self {
         Self {
             version,
@@ -139,7 +139,7 @@ pub struct ClientStart<'a> {
     pub seed: u64,
 }
 
-/// Input of a server connection: a whole ClientHello, and the state of its assembly.
+/// Input of a server connection: a complete ClientHello, and the state of its assembly.
 pub struct ServerStart<'a> {
     /// Current time.
     pub now: Instant,
@@ -147,7 +147,7 @@ pub struct ServerStart<'a> {
     pub setup: &'a Setup,
     /// ClientHello.
     pub client_hello: &'a ClientHello,
-    /// CRYPTO data behind the ClientHello.
+    /// CRYPTO data after the ClientHello.
     pub behind: &'a [u8],
     /// Initial packets that brought it.
     pub received: Received,

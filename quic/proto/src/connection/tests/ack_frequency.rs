@@ -1,5 +1,5 @@
-//! Tests of a peer's requests for other acknowledgements (draft-ietf-quic-ack-frequency), sensible
-//! and abusive.
+//! Tests of a peer's requests to change our acknowledgements (draft-ietf-quic-ack-frequency),
+//! sensible and abusive.
 
 use std::time::Duration;
 

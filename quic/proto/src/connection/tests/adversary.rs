@@ -1,15 +1,15 @@
 //! A peer that holds the keys, acknowledges nothing, and does whatever makes a server send or hold
 //! more than it should: it hops, asks for paths, leaves gaps and sends tiny pieces. After each step
-//! everything sent and held is within its bound.
+//! all sent data and memory are within their bounds.
 //!
-//! With one of the bounds taken out, the steps until it is missed:
+//! With one of the bounds removed, the number of steps until the test notices:
 //!
 //! | bound | character | steps |
 //! |---|---|---|
-//! | answers ask the window of the path in use | `Asks` | 1 |
+//! | answers obey the window of the path in use | `Asks` | 1 |
 //! | probes on other paths are few | `AsksElsewhere` | 16 |
 //! | one path to fall back to | `All` | 11 |
-//! | bytes under way on paths that were left | `All` | 9 |
+//! | bytes in flight on abandoned paths | `All` | 9 |
 //! | size of ACK frames | `Gaps` | 64 |
 
 use std::net::SocketAddr;
@@ -35,16 +35,16 @@ use crate::{
 /// Steps of each adversary.
 const STEPS: u64 = 400;
 
-/// Preference of an adversary; one that does everything hides what another would show.
+/// Preference of an adversary; one that does everything hides what another would reveal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Character {
     /// Does everything.
     All,
-    /// Stays where it is, and asks for paths.
+    /// Stays at its address, and asks for paths.
     Asks,
     /// Asks from one other address, which is validated.
     AsksElsewhere,
-    /// Stays where it is, and leaves wide gaps between tiny packets.
+    /// Stays at its address, and leaves wide gaps between tiny packets.
     Gaps,
 }
 
@@ -57,7 +57,7 @@ struct Ledger {
     large: u64,
 }
 
-/// A STREAM frame of one byte behind a gap, on any of the streams that the client may open.
+/// A STREAM frame of one byte after a gap, on any of the streams that the client may open.
 fn piece(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     let mut bytes = [0; 32];
     let mut writer = Writer::new(&mut bytes);
@@ -71,7 +71,7 @@ fn piece(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     out.write(&Raw(&bytes[..len]));
 }
 
-/// Forges what the adversary sends next, and says where from.
+/// Forges what the adversary sends next, and returns it with its source address.
 fn step(rng: &mut Rng, is: Character, client: &mut Connection) -> (SocketAddr, Vec<u8>) {
     if is == Character::Gaps || rng.below(4) == 0 {
         let next = client.recovery.next_number(Space::Data);

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Returns a pair with a complete handshake, and a stream that the server writes to. Tests count
-/// its packets, so MTU probes are off.
+/// its packets, so MTU probes are disabled.
 fn established() -> (Pair, StreamId) {
     let mut pair = pair();
     pair.run();
@@ -257,7 +257,7 @@ fn a_flood_of_acks_with_nothing_new_changes_nothing() {
     assert_eq!(pair.server.connection().next_loss_timer(), timer);
 }
 
-/// A server that tests ECN anew: what came before had no marks.
+/// A server that tests ECN again: earlier packets had no marks.
 fn testing() -> (Pair, StreamId, u64) {
     let (mut pair, id) = established();
     assert_eq!(
@@ -303,7 +303,7 @@ fn ecn_counts_of_more_packets_than_there_are_end_ecn_and_nothing_else() {
         let (mut pair, ..) = testing();
         let recovery = &pair.server.connection().recovery;
         let window = recovery.window();
-        // So few are missing before them that none counts as lost, which would be congestion.
+        // Too few are missing before them to count as lost, which would be congestion.
         let before = recovery.largest_acked(Space::Data).unwrap().get();
         pair.client_acks(&[before + 1..=before + 4], Some(counts));
         let recovery = &pair.server.connection().recovery;

@@ -68,7 +68,7 @@ fn new_cid(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
 #[test]
 fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
     let mut pair = quiet();
-    // The client issued as many ids as it may right after the handshake.
+    // The client issued as many ids as it may immediately after the handshake.
     let closed = server_closes(&mut pair, |out| {
         assert!(out.write(&new_cid(limits::PEER_CIDS as u64, 0)));
     });

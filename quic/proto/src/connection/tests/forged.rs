@@ -39,7 +39,7 @@ pub(super) fn quiet() -> Pair {
     pair
 }
 
-/// Returns a pair whose server has the whole ClientHello and has not answered yet.
+/// Returns a pair whose server has the complete ClientHello and has not answered yet.
 pub(super) fn with_client_hello() -> Pair {
     let mut pair = pair();
     for datagram in pair.client.transmit(pair.now) {

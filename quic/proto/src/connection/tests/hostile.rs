@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Returns a number as an attacker picks it: mostly small, sometimes near the limit.
+/// Returns a number as an attacker would pick it: mostly small, sometimes near the limit.
 fn number(rng: &mut Rng) -> u64 {
     match rng.below(12) {
         0 => VarInt::MAX.get() - rng.below(4),
@@ -53,7 +53,7 @@ fn wild_frame(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     out.write(&Raw(&bytes[..len]));
 }
 
-/// Writes a frame that is valid by itself, but may contradict others.
+/// Writes a frame that is valid on its own, but may contradict others.
 fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     let directions = [Direction::Bidi, Direction::Uni];
     let direction = directions[rng.below(2) as usize];

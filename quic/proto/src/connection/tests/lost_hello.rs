@@ -11,8 +11,8 @@ use crate::wire::{frame::Owner as _, packet::Space};
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
-/// Clients that keep no packets for which they lack keys have dropped the Handshake packets: these need not wait
-/// for a timeout of their own, which a late acknowledgement makes long.
+/// Clients that do not store packets whose keys they lack have dropped the Handshake packets. These
+/// packets need not wait for their own timeout, which a late acknowledgement makes long.
 #[test]
 fn the_handshake_flight_leaves_again_with_what_is_lost_of_a_server_hello() {
     let mut pair = pair();
@@ -38,8 +38,8 @@ fn the_handshake_flight_leaves_again_with_what_is_lost_of_a_server_hello() {
     assert!(server.handshake.wants_to_send(Space::Handshake));
 }
 
-/// A client sends its ClientHello again if nothing came for a second, and doubles that time. The server's
-/// own timeout may be later still, and its window may be full of what was lost.
+/// A client sends its ClientHello again if nothing arrived for a second, and doubles that time. The
+/// server's own timeout may be even later, and lost packets may fill its window.
 ///
 /// Proves: rfc9002 6.2.3 a-repeated-hello-is-answered
 #[test]

@@ -189,7 +189,7 @@ impl Pair {
         )
     }
 
-    /// Makes a pair; `set_up` changes the client's endpoint before it connects.
+    /// Creates a pair; `set_up` changes the client's endpoint before it connects.
     fn with_client(set_up: impl FnOnce(&mut Endpoint)) -> Self {
         let mut pair = Self::without_tickets();
         let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
@@ -219,7 +219,7 @@ impl Pair {
         Self::between(&client_setup(client, backends[0]), server_setup)
     }
 
-    /// Makes a client and a server with separate transport configurations.
+    /// Creates a client and a server with separate transport configurations.
     fn configured(client: TransportConfig, server: TransportConfig) -> Self {
         let client_setup = Setup {
             transport: Arc::new(client),

@@ -66,7 +66,7 @@ fn the_last_packet_of_a_probe_timeout_has_1200_bytes_at_most() {
     server.follow_mtu();
     let mut out = vec![0; 65_000];
     while server.poll_transmit(pair.now, &mut out, 50).is_some() {}
-    // The window is full, or the rate used up, and nothing arrives.
+    // The window is full, or pacing allows nothing more, and nothing arrives.
     let mut now = pair.now;
     let mut sizes = Vec::new();
     while server.stats().ptos == 0 {

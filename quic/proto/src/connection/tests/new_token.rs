@@ -212,7 +212,7 @@ fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
     tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
     assert_eq!(tokens(&store), std::slice::from_ref(&longest));
-    // Nor is it used if another store has it.
+    // It is not used either if another store has it.
     store.put("server.test", Version::V1.number(), longer.into());
     connect(&mut pair, &store);
     assert!(initial_token(&mut pair).is_empty());
@@ -251,7 +251,8 @@ fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
     let _ = now;
 }
 
-/// A probe repeats data in flight, also a token; otherwise nothing may be sent for long.
+/// A probe repeats data in flight, including a token; otherwise nothing may be sent for a long
+/// time.
 #[test]
 fn a_probe_carries_a_token_that_is_not_acknowledged() {
     let (mut pair, _) = keeping();

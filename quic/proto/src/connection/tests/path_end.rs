@@ -1,4 +1,4 @@
-//! Tests of a failing path without another to return to (RFC 9000 §9.3.2).
+//! Tests of a failing path without another path to return to (RFC 9000 §9.3.2).
 
 use std::net::SocketAddr;
 

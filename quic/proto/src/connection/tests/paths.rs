@@ -71,7 +71,7 @@ fn dcid(datagram: &[u8]) -> &[u8] {
     &datagram[1..9]
 }
 
-/// Returns an id of the server that the client has not used yet.
+/// Returns an id issued by the server that the client has not used yet.
 fn further_cid(pair: &mut Pair) -> Cid {
     pair.server.connection().local_cids().last().unwrap()
 }
@@ -535,7 +535,7 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
     assert!(matches!(event, Some(CidEvent::Retired(_))), "{event:?}");
 }
 
-/// Lets the client's timers expire until it sends something; returns the time that this took.
+/// Lets the client's timers expire until it sends something; returns how long that took.
 fn silence_of_client(pair: &mut Pair) -> Option<Duration> {
     let since = pair.now;
     let at = pair.client.connection().next_ping()?;
@@ -564,7 +564,7 @@ fn a_client_that_waits_for_an_answer_makes_itself_heard_ever_more_rarely() {
         let expected = limits::SILENCE * (1 << doublings);
         assert!(expected / 2 <= took && took <= expected, "{took:?}");
     }
-    // Data begins the count anew, and with its end nothing is awaited.
+    // Data restarts the count, and after it ends nothing is awaited.
     let streams = pair.server.connection().streams();
     streams.write(id, b"the first half").unwrap();
     pair.run();
@@ -577,7 +577,8 @@ fn a_client_that_waits_for_an_answer_makes_itself_heard_ever_more_rarely() {
     assert_eq!(pair.client.connection().next_ping(), None);
 }
 
-/// Streams that a server keeps open for what may never come do not keep the connection alive.
+/// Streams that a server keeps open for data that may never arrive do not keep the connection
+/// alive.
 #[test]
 fn a_client_that_waits_for_news_makes_itself_heard_once() {
     let mut pair = quiet();

@@ -25,7 +25,7 @@ fn refused(side: &mut Side, cause: RefusalCause) -> Refused {
 
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 99));
 
-/// Lets a side know its own address by a datagram that came there.
+/// Tells a side its own address with a datagram that arrived there.
 fn learn(from: &mut Side, to: &mut Side, now: std::time::Instant) {
     let peer = from.address;
     let id = from.connection().streams().open(Direction::Uni).unwrap();
@@ -44,7 +44,7 @@ fn learn(from: &mut Side, to: &mut Side, now: std::time::Instant) {
     assert_eq!(to.connection().local().ip, Some(HERE));
 }
 
-/// Returns the id of the server's that the client sends to.
+/// Returns the server's id that the client sends to.
 fn used_cid(pair: &mut Pair) -> crate::wire::packet::Cid {
     *pair.client.connection().cids.peer.active()
 }
@@ -65,7 +65,7 @@ fn a_client_whose_address_is_gone_goes_on_from_another() {
             .iter()
             .any(|event| matches!(event, Event::PathChanged(_)))
     );
-    // A late refusal of the address that was left changes nothing.
+    // A late refusal for the abandoned address changes nothing.
     let now_used = used_cid(&mut pair);
     pair.client.connection().on_refused(pair.now, gone);
     assert_eq!(used_cid(&mut pair), now_used);
@@ -156,7 +156,7 @@ fn a_refusal_changes_nothing_once_the_peer_was_heard_of() {
     assert_eq!(pair.server.connection().peer_address(), client_address());
 }
 
-/// Anybody can send reports. Only who has seen the first packet knows its connection id.
+/// Anybody can send reports. Only somebody who has seen the first packet knows its connection id.
 #[test]
 fn a_report_counts_only_with_the_id_of_the_first_packet() {
     let reported = |kind| SystemError { kind, code: None };
@@ -182,7 +182,7 @@ fn a_report_counts_only_with_the_id_of_the_first_packet() {
     let slot = pair.client.endpoint.find_quoted(peer, &datagram[..64]);
     assert_eq!(slot, pair.client.connection.as_ref().map(|it| it.0));
     assert_eq!(pair.client.endpoint.find_quoted(peer, cut_off), None);
-    // There may be a way to the host soon.
+    // There may soon be a route to the host.
     let no_way = reported(io::ErrorKind::HostUnreachable);
     let quoted = &datagram[..64];
     pair.client

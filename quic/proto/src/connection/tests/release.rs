@@ -24,7 +24,7 @@ fn a_closed_connection_holds_nothing_it_would_send() {
         !client.streams().is_send_acknowledged(id),
         "it is not pretended that the data arrived"
     );
-    // The peer still learns of it, and releases its state as well.
+    // The peer still learns about it, and releases its state as well.
     let streams = pair.server.connection().streams();
     let id = streams.open(Direction::Uni).unwrap();
     let chunk = Bytes::from(vec![7; 512 * 1024]);
@@ -80,7 +80,7 @@ fn a_close_tells_what_arrived_before_although_it_is_lost_at_first() {
             to.connection().close(pair.now, 0, Bytes::new());
             for _ in 0..lost {
                 assert!(!to.transmit(pair.now).is_empty());
-                // The sender asks again, and is told again.
+                // The sender asks again, and gets the same answer again.
                 let timeout = from.connection().next_timeout().unwrap();
                 pair.now = pair.now.max(timeout);
                 from.connection().on_timeout(pair.now);

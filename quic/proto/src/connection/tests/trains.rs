@@ -1,4 +1,4 @@
-//! Tests of the number of datagrams in one transmission, and of the reason when it ends.
+//! Tests of the number of datagrams in one transmission, and of the reason why it ends.
 
 use std::time::Duration;
 

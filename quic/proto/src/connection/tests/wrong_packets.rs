@@ -131,7 +131,7 @@ fn a_probe_leaves_though_the_window_is_full_and_counts() {
     let id = client.streams().open(Direction::Uni).unwrap();
     client.streams().write(id, &vec![7; 1 << 20]).unwrap();
     let mut now = pair.now;
-    // Whatever pacing does, the window fills up; nothing arrives.
+    // Regardless of pacing, the window fills up; nothing arrives.
     for _ in 0..1000 {
         pair.client.transmit(now);
         now += std::time::Duration::from_micros(100);

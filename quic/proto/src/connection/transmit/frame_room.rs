@@ -12,13 +12,13 @@ use crate::{
 const MAX_PN_LEN: usize = 4;
 
 impl Connection {
-    /// Returns the datagrams, to receive. To send, use [`Connection::send_datagram`].
+    /// Returns the datagrams, for receiving. To send, use [`Connection::send_datagram`].
     pub fn datagrams(&mut self) -> &mut Datagrams {
         &mut self.datagrams
     }
 
-    /// Returns the largest size of a datagram now; `None` if the peer takes none (RFC 9221 §3). It
-    /// follows the path's datagram size.
+    /// Returns the largest datagram that can be sent now; `None` if the peer accepts none (RFC 9221
+    /// §3). It follows the path's datagram size.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.datagrams.max_size(self.frame_room())
     }

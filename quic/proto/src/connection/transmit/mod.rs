@@ -151,7 +151,7 @@ impl Connection {
 
     fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
         let mut due = PerSpace::of(|space| self.due(space, now));
-        // 0-RTT data follows a whole ClientHello: many servers would drop it before.
+        // 0-RTT data follows a complete ClientHello: many servers would drop it earlier.
         if self.handshake.sends_zero_rtt()
             && due.initial == Due::Frames
             && self.handshake.fills_datagrams()
@@ -241,8 +241,8 @@ impl Connection {
         }
     }
 
-    /// Uses up the next packet number of a space. Returns it with the header and the keys of a real
-    /// packet; `None` if the space has no keys.
+    /// Consumes the next packet number of a space. Returns it with the header and the keys of a
+    /// real packet; `None` if the space has no keys.
     ///
     /// A hook for `Forge` of hybriq-sim, which builds packets that a connection never sends.
     #[doc(hidden)]
@@ -260,8 +260,8 @@ impl Connection {
     }
 }
 
-/// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
-/// client's with any Initial (RFC 9000 §14.1).
+/// Returns true if a datagram must have 1200 bytes: any datagram with an ack-eliciting Initial, and
+/// any of a client's with an Initial (RFC 9000 §14.1).
 fn must_fill(side: Side, due: PerSpace<Due>) -> bool {
     due.initial == Due::Frames || (due.initial == Due::Ack && side.is_client())
 }

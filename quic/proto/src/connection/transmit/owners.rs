@@ -1,14 +1,15 @@
-//! The one list of all owners that send frames, and the return of a packet's fate to them.
+//! The one list of all owners that send frames, through which they also learn the fate of their
+//! packets.
 //!
 //! [`Connection`], [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured
 //! without `..` wherever a call goes to all owners: a new owner does not compile until it is asked
 //! for its frames, writes them, and learns their fate.
 //!
-//! Two more learn the fate of packets, in `deliver`, but are not owners, because their interest is
-//! not in frames. [`Received`](crate::owners::acks::Received) writes the ACK frames, which come before all
-//! owners, are never repaired, and matter only by the largest number that was acknowledged; loss
-//! detection keeps that number. [`Mtu`](crate::owners::path::Mtu) learns from the size and the number of a
-//! packet, whatever it carries.
+//! Two more learn the fate of packets, in `deliver`, but are not owners, because they are not
+//! interested in frames. [`Received`](crate::owners::acks::Received) writes the ACK frames, which
+//! come before all owners, are never repaired, and matter only through the largest number that was
+//! acknowledged; loss detection stores that number. [`Mtu`](crate::owners::path::Mtu) learns from
+//! the size and the number of a packet, whatever it carries.
 
 use crate::{
     connection::{
@@ -60,7 +61,7 @@ impl Carried {
         streams.is_empty() && datagrams.is_empty() && control.is_none()
     }
 
-    /// Returns the bytes of memory that it holds besides itself.
+    /// Returns the bytes of memory that it holds in addition to its own size.
     #[inline]
     pub(in crate::connection) fn held(&self) -> usize {
         let control = self.control.as_ref();
@@ -130,8 +131,8 @@ pub(in crate::connection) struct Owners<'a> {
     keep_alive: &'a mut Timers,
 }
 
-/// Owners whose frames are rare once the handshake is over, besides the handshake itself. They send
-/// with 1-RTT keys only.
+/// Owners whose frames are rare once the handshake is over, apart from the handshake itself. They
+/// send with 1-RTT keys only.
 struct Rare<'a> {
     paths: &'a mut Paths<PathState>,
     ack_frequency: &'a mut AckFrequency,
@@ -291,8 +292,8 @@ impl Owners<'_> {
     }
 }
 
-/// Returns the packet if its fate tells about the datagram size of the path in use: one with 1-RTT
-/// keys that was sent there.
+/// Returns the packet if its fate says something about the datagram size of the path in use: a
+/// packet with 1-RTT keys that was sent there.
 #[inline]
 fn sized(settled: &Settled<Carried>) -> Option<&SentPacket<Carried>> {
     let packet = &settled.packet;
@@ -300,8 +301,8 @@ fn sized(settled: &Settled<Carried>) -> Option<&SentPacket<Carried>> {
     is_on_path.then_some(packet)
 }
 
-/// Fills the rest of a packet with application data: streams between the datagrams that go first and
-/// those that fit behind (see [`Datagrams`] for the shares).
+/// Fills the rest of a packet with application data: streams between the datagrams that go first
+/// and those that fit after them (see [`Datagrams`] for the shares).
 #[inline]
 fn write_data(
     streams: &mut Streams,
@@ -398,7 +399,7 @@ impl Connection {
     }
 
     /// Tells the owners the fate of their frames and empties the outcome. `space` is that of the
-    /// ACK frame behind the outcome.
+    /// ACK frame that caused the outcome.
     pub(in crate::connection) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in &outcome.acked {
             if let Some(packet) = sized(settled) {
@@ -441,9 +442,9 @@ impl Connection {
         }
     }
 
-    /// Queues what probes of the handshake carry: the whole flight of every level, because one lost
-    /// datagram makes the others useless, and the oldest 1-RTT data, which has no timer before the handshake
-    /// is confirmed (RFC 9002 §6.2.4).
+    /// Queues what handshake probes carry: the whole flight of every level, because one lost
+    /// datagram makes the others useless, and the oldest 1-RTT data, which has no timer before the
+    /// handshake is confirmed (RFC 9002 §6.2.4).
     pub(in crate::connection) fn probe_handshake(&mut self) {
         self.handshake.repeat_flights();
         self.repeat_early_ack();
@@ -451,7 +452,7 @@ impl Connection {
     }
 
     /// Queues what probes carry after the handshake: new data, if there is any, and the oldest data
-    /// in flight, one packet for each probe so that no two carry the same (RFC 9002 §6.2.4).
+    /// in flight, one packet for each probe so that no two carry the same data (RFC 9002 §6.2.4).
     pub(in crate::connection) fn probe_data(&mut self) {
         let (mut owners, recovery) = self.owners_and_recovery();
         let probes = usize::from(recovery.probes(Space::Data).max(1));

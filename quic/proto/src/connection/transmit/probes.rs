@@ -1,8 +1,8 @@
 //! Datagrams that test a path.
 //!
 //! Those with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2) are sent on the path that they
-//! are about. Answers on the path in use are subject to its congestion window; the others
-//! are limited in number. MTU probes (RFC 9000 §14.4) are sent on the path in use.
+//! test. Answers on the path in use are subject to its congestion window; the others are limited in
+//! number. MTU probes (RFC 9000 §14.4) are sent on the path in use.
 
 use std::time::Instant;
 
@@ -108,8 +108,9 @@ impl Connection {
 
     /// Writes answers first, then challenges. Returns the largest packet number acknowledged.
     ///
-    /// On the path in use they come with an ACK or a PING. These are not probing frames, so they
-    /// move the peer back here if an attacker made it believe that we left (RFC 9000 §9.3.3).
+    /// On the path in use they are accompanied by an ACK or a PING. These are not probing frames,
+    /// so they move the peer back here if an attacker made it believe that we left (RFC 9000
+    /// §9.3.3).
     fn write_probe_frames(
         &mut self,
         now: Instant,
@@ -153,7 +154,7 @@ impl Connection {
         size.is_some_and(|size| self.recovery.saves_room_for(size.into()))
     }
 
-    /// Sends an MTU probe that is due, in a datagram of its own (RFC 9000 §14.4).
+    /// Sends an MTU probe that is due, in a separate datagram (RFC 9000 §14.4).
     pub(in crate::connection) fn transmit_mtu_probe(
         &mut self,
         now: Instant,

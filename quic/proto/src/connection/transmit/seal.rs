@@ -1,4 +1,5 @@
-//! The end of every packet: encryption, and the reports to everyone who counts or remembers it.
+//! The last step for every packet: encryption, and reports to everyone who counts or remembers
+//! packets.
 
 use std::time::Instant;
 
@@ -12,24 +13,24 @@ use crate::{
     },
 };
 
-/// Memory of a sealed packet.
+/// How a sealed packet is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::connection) enum Tracking {
     /// Loss detection tracks the packet.
     Full,
-    /// The packet is on a path that is not in use: it only restarts timers. Loss detection sees only
-    /// packets on the path in use; validation by either end repeats the others.
+    /// The packet is on a path that is not in use: it only restarts timers. Loss detection sees
+    /// only packets on the path in use; path validation by either end repeats the others.
     OtherPath,
     /// The packet is forgotten, because the connection is closed.
     None,
 }
 
-/// Facts about the frames of a packet.
+/// Facts about the frames in a packet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::connection) struct Payload {
     /// Bytes of the frames.
     pub(in crate::connection) frames: usize,
-    /// Bytes to which the packet is padded, as far as it has room; 0 for no padding.
+    /// Size to which the packet is padded, in bytes, if it has room; 0 for no padding.
     pub(in crate::connection) pad_to: usize,
     /// True if the peer must acknowledge the packet.
     pub(in crate::connection) ack_eliciting: bool,
@@ -112,7 +113,7 @@ impl Connection {
         self.timers.on_sent(now, pto);
     }
 
-    /// Counts an ACK frame, which may allow the next key update (RFC 9001 §6.1).
+    /// Counts an ACK frame, which may permit the next key update (RFC 9001 §6.1).
     #[inline]
     fn on_ack_sent(&mut self, space: Space, largest: PacketNumber) {
         self.observer.stats.acks_sent += 1;
@@ -135,8 +136,8 @@ impl Connection {
         }
     }
 
-    /// Returns the datagrams to send on the path in use: `size` bytes, each datagram but the last of
-    /// `segment` bytes.
+    /// Returns the datagrams to send on the path in use: `size` bytes in total, with `segment`
+    /// bytes in every datagram but the last.
     #[inline]
     pub(in crate::connection) fn transmit_of(&mut self, size: usize, segment: usize) -> Transmit {
         let transmit = Transmit {

@@ -12,11 +12,11 @@ use crate::{
 impl Connection {
     /// Returns what the connection holds, table by table.
     ///
-    /// For tests and for diagnosis: its cost is proportional to the streams and packets in flight. Once all
-    /// streams are over and everything was acknowledged, it has [not grown](Census::grown_since) since the
-    /// handshake was confirmed.
+    /// For tests and diagnosis: its cost is proportional to the streams and packets in flight. Once
+    /// all streams are over and everything was acknowledged, the census must have [not
+    /// grown](Census::grown_since) since the handshake was confirmed.
     pub fn census(&self) -> Census {
-        // A new field does not compile until somebody says what it holds.
+        // A new field does not compile until somebody decides what it holds.
         let Self {
             side: _,
             config: _,

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Subscribers of a connection, if there are any, and the states last reported to them.
+/// Subscribers of a connection, if there are any, and the states that were last reported to them.
 #[derive(Default)]
 pub(in crate::connection) struct Observer {
     watch: Option<Box<Watch>>,
@@ -36,7 +36,7 @@ pub(in crate::connection) struct Observer {
 }
 
 struct Watch {
-    /// Subscriber of the configuration, and that of its sampler.
+    /// Subscriber from the configuration, and the one from its sampler.
     subscribers: SmallVec<[Arc<dyn Subscriber>; 2]>,
     meta: Meta,
     /// Frames of the packet that is being sealed.
@@ -57,7 +57,7 @@ struct Told {
     peer_cid: Cid,
 }
 
-/// Levels of which a connection holds keys.
+/// Levels for which a connection has keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Held([bool; 4]);
 
@@ -136,7 +136,7 @@ impl Observer {
         }
     }
 
-    /// Reports an event, which is made only if there is a subscriber.
+    /// Reports an event, which is created only if there is a subscriber.
     #[inline]
     pub(in crate::connection) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if let Some(watch) = &self.watch {
@@ -153,7 +153,7 @@ impl Observer {
         }
     }
 
-    /// Counts a sealed packet, whose frames were copied, and reports it to the subscriber.
+    /// Counts a sealed packet whose frames were copied, and reports it to the subscriber.
     #[inline]
     pub(in crate::connection) fn on_sealed(
         &mut self,

@@ -1,4 +1,4 @@
-//! Sizes of the tables of a connection, and their bounds.
+//! Sizes of a connection's tables, and their limits.
 
 use crate::{
     connection::{Connection, Recovery, transmit::owners::Carried},
@@ -7,9 +7,9 @@ use crate::{
 };
 
 impl Connection {
-    /// Returns the current numbers of entries that the peer has influence on.
+    /// Returns the current numbers of entries that the peer can influence.
     ///
-    /// For tests of bounds and for diagnosis; some of it is counted at every call.
+    /// For tests of limits and for diagnosis; some numbers are counted at every call.
     pub fn tables(&self) -> Tables {
         let ranges = self.acks.received.iter();
         let ranges = ranges.map(|received| received.ranges().count());
@@ -37,19 +37,19 @@ impl Connection {
         }
     }
 
-    /// Returns the bytes of memory that records of packets take at most, once the handshake is over.
+    /// Returns the largest number of bytes that packet records take once the handshake is over.
     pub(crate) const fn most_memory_of_packets() -> u64 {
         Recovery::<Carried>::most_memory() as u64
     }
 
-    /// Returns the bounds of [`Connection::tables`], which are those of [`limits`] and of the
-    /// configuration. The bound of stream pieces grows with the receive window.
+    /// Returns the limits of [`Connection::tables`], which follow from [`limits`] and the
+    /// configuration. The limit on stream pieces grows with the receive window.
     pub fn table_bounds(&self) -> Tables {
         Tables {
             paths: 1 + limits::OTHER_PATHS,
             local_cids: 2 * limits::LOCAL_CIDS,
             ack_ranges: limits::ACK_RANGES,
-            // Probes leave although the table is full: two per space.
+            // Probes are sent even if the table is full: two per space.
             sent_packets: 3 * (limits::SENT_PACKETS + limits::ACK_ONLY_PACKETS + 2),
             lost_packets: 3 * limits::LOST_PACKETS,
             streams: self.streams.most_halves(),

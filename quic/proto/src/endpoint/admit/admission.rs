@@ -18,7 +18,7 @@ use crate::{
     wire::{limits, packet::Cid},
 };
 
-/// Proof that a client gave before its handshake.
+/// What a client proved before its handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::endpoint) struct Proof {
     /// True if the client is known to receive at its address.
@@ -30,15 +30,15 @@ pub(in crate::endpoint) struct Proof {
 /// Decision on a client's first Initial.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::endpoint) enum Verdict {
-    /// The client may begin.
+    /// The client may start its handshake.
     Admit(Proof),
-    /// The client must come back with a token.
+    /// The client must return with a token.
     Retry,
-    /// The client came back with an invalid token, and will follow no other Retry.
+    /// The client returned with an invalid token, and will not follow another Retry.
     Invalid,
 }
 
-/// Load of the endpoint when a client comes.
+/// Load of the endpoint when a client arrives.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::endpoint) struct Presence {
     /// Number of unfinished handshakes.
@@ -105,7 +105,7 @@ impl Admission {
         self.latest = Some(now);
     }
 
-    /// Counts the time that a handshake took of the worker.
+    /// Counts the time that a handshake took from the worker.
     pub(in crate::endpoint) fn on_handshake(&mut self, now: Instant, took: Duration) {
         if self.policy == AddressValidation::Adaptive {
             self.load.on_handshake(now, took);
@@ -154,8 +154,8 @@ impl Admission {
         }
     }
 
-    /// Decides on a Retry token. One that was used before leads to its connection or restarts it,
-    /// but no longer proves the address, because others may have seen it.
+    /// Decides on a Retry token. A token that was already used leads to its connection or restarts
+    /// it, but no longer proves the address, because others may have seen it.
     fn judge_retry(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> Verdict {
         let binding = Binding::retry(peer, initial.dcid, initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::RETRY_TOKEN_LIFETIME)

@@ -1,4 +1,4 @@
-//! Admission of clients: proof of address, load, and tokens that were spent.
+//! Admission of clients: proof of address, load, and spent tokens.
 
 pub(super) mod admission;
 pub(super) mod load;

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Answers that wait to be sent, at most [`limits::WAITING_ANSWERS`].
+/// Answers waiting to be sent, at most [`limits::WAITING_ANSWERS`].
 #[derive(Debug, Default)]
 pub(in crate::endpoint) struct Answers {
     pub(in crate::endpoint) waiting: VecDeque<Answer>,
@@ -110,7 +110,7 @@ impl Answers {
 }
 
 impl Hello {
-    /// Acknowledges received packets, if the credit allows.
+    /// Acknowledges received packets, if the credit allows it.
     pub(in crate::endpoint) fn acknowledge(
         &mut self,
         now: Instant,

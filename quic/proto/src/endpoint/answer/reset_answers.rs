@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Size in bytes up to which a packet is answered by a reset that is one byte shorter (RFC 9000
+/// Size in bytes up to which a packet is answered with a reset that is one byte shorter (RFC 9000
 /// §10.3).
 const SHORT_PACKET: usize = 43;
 
@@ -39,7 +39,7 @@ impl ResetLimit {
 }
 
 impl Endpoint {
-    /// Handles a packet with a short header for an unknown id: of another worker, of an earlier
+    /// Handles a packet with a short header for an unknown id: one of another worker, of an earlier
     /// process, or of a connection that was lost.
     pub(in crate::endpoint) fn on_stranger<'d>(
         &mut self,
@@ -58,7 +58,7 @@ impl Endpoint {
             .reset(now, arrival, packets.bytes().len(), dcid)
             .is_some();
         self.stats.stateless_resets += u64::from(answered);
-        // The ids of resets are random: the system may have given it to any worker.
+        // The ids of resets are random, so the system may have given one to any worker.
         let has_others = self.ids.has_others() || self.ids.has_earlier();
         if has_others && packets.reset_token().is_some() && self.stray_limit.take(now) {
             return Routed::Stray(packets.into_bytes());
@@ -70,9 +70,9 @@ impl Endpoint {
         }
     }
 
-    /// Handles a Handshake packet for an unknown id. A client whose handshake is complete, but not
-    /// confirmed, knows the token of the reset, and has no other way to learn that the server lost
-    /// the connection.
+    /// Handles a Handshake packet for an unknown id. A client whose handshake is complete but not
+    /// confirmed knows the reset token, and has no other way to learn that the server lost the
+    /// connection.
     pub(in crate::endpoint) fn on_stranger_in_handshake<'d>(
         &mut self,
         now: Instant,
@@ -91,8 +91,8 @@ impl Endpoint {
         Routed::Consumed
     }
 
-    /// Routes a datagram that another worker knew no connection for: it may be a stateless reset of
-    /// a connection that is here. Anything else is dropped.
+    /// Routes a datagram for which another worker knew no connection: it may be a stateless reset
+    /// of a connection on this worker. Anything else is dropped.
     pub fn on_stray<'d>(&self, datagram: &'d mut [u8]) -> Routed<'d> {
         let Ok(packets) = Packets::read(datagram, self.ids.len()) else {
             return Routed::Dropped(DropReason::Malformed);
@@ -115,7 +115,8 @@ impl Endpoint {
     ) -> Option<()> {
         let largest = trigger_len.checked_sub(1)?;
         let may = largest >= limits::MIN_STATELESS_RESET && self.ids.has_token(dcid);
-        // The token is computed behind the limit: strangers decide how often this is called.
+        // The token is computed only after the limit was checked: strangers decide how often this
+        // is called.
         if !may || !self.reset_limit.take(now) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Received stateless resets, and the connections that they end.
+//! Stateless resets from peers, and the connections that they end.
 
 use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;

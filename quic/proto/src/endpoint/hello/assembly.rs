@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// 0-RTT packets of a datagram with Initial packets.
+/// 0-RTT packets from a datagram with Initial packets.
 struct Coalesced<'d> {
     /// Destination connection id of the first packet in the datagram.
     dcid: packet::Cid,
@@ -162,7 +162,7 @@ impl Endpoint {
         }
     }
 
-    /// Sets how many clients may wait for the application's decision, clamped to 1 to
+    /// Sets how many clients may wait for the application's decision, clamped to between 1 and
     /// [`limits::WAITING_INCOMING`].
     pub fn set_accept_backlog(&mut self, clients: usize) {
         self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
@@ -186,8 +186,9 @@ impl Endpoint {
         }
     }
 
-    /// Passes a complete ClientHello to the application, unless too many are waiting. Half of the places
-    /// are for clients that proved their address; others may do so when theirs are taken.
+    /// Passes a complete ClientHello to the application, unless too many are waiting. Half of the
+    /// places are reserved for clients that proved their address; the others may prove theirs when
+    /// their half is full.
     fn offer(&mut self, now: Instant, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
         let is_proven = hello.proof.validated;
         let has_room = self.waiting < self.backlog && (is_proven || !self.has_waiting_enough());
@@ -257,7 +258,7 @@ impl Endpoint {
     }
 
     /// Acknowledges a partial ClientHello whose rest did not arrive in time. The datagram is not
-    /// padded: before validation every byte is taken from the server's answer.
+    /// padded: before address validation, every byte is at the expense of the server's answer.
     pub(in crate::endpoint) fn acknowledge_partial_hello(
         &mut self,
         now: Instant,
@@ -273,8 +274,8 @@ impl Endpoint {
 }
 
 impl Hello {
-    /// Takes the Initial packets of a datagram. Returns what became of the ClientHello, and the 0-RTT
-    /// packets of the datagram.
+    /// Takes the Initial packets of a datagram. Returns what became of the ClientHello, and the
+    /// 0-RTT packets of the datagram.
     fn grow<'d>(
         &mut self,
         now: Instant,

@@ -17,25 +17,26 @@ use crate::{
     },
 };
 
-/// Bytes that a packet counts for besides its data.
+/// Bytes that a packet counts for in addition to its data.
 pub(in crate::endpoint) const OVERHEAD: usize = 256;
 
-/// Bytes that a client counts for besides its packets: its places in the table and in the queue, both
-/// of which may be half empty.
+/// Bytes that a client counts for in addition to its packets: its places in the table and in the
+/// queue, both of which may be half empty.
 const CLIENT: usize = 320;
 
-/// Number of 0-RTT packets of a client beyond which a part of its ClientHello is not acknowledged.
+/// Number of a client's 0-RTT packets beyond which a part of its ClientHello is not acknowledged.
 ///
-/// With more, and the rest of the ClientHello, half an initial window (RFC 9002 §7.2) is full. By the
-/// acknowledgement the client would notice that the other part was lost, halve its window, and find
-/// no room to send the part again. It has no probe timer then, because 0-RTT packets have none. quinn
-/// 0.11 waits until its idle timeout. Without an acknowledgement its probe timer repairs the loss.
+/// With more packets, and the rest of the ClientHello, half an initial window (RFC 9002 §7.2) is
+/// full. From the acknowledgement the client would learn that the other part was lost, halve its
+/// window, and find no room to resend that part. It would then have no probe timer, because 0-RTT
+/// packets have none; quinn 0.11 waits until its idle timeout. Without an acknowledgement, its
+/// probe timer repairs the loss.
 const FEW: usize = 3;
 
-/// Sender of packets: the connection id that they were sent to, and the address they came from.
+/// Sender of packets: the connection id that they were sent to, and their source address.
 type Client = (Cid, SocketAddr);
 
-/// 0-RTT packets waiting for a connection, bounded per client and in total. When there are too
+/// 0-RTT packets waiting for a connection, limited per client and in total. When there are too
 /// many, those of the oldest client are dropped, since they will be resent.
 #[derive(Debug)]
 pub(in crate::endpoint) struct EarlyPackets {
@@ -83,7 +84,7 @@ impl EarlyPackets {
         });
         kept.bytes += cost;
         self.bytes += cost;
-        // Few fit, so none need room for more.
+        // Only few packets fit, so none need room for more.
         kept.packets.reserve_exact(1);
         kept.packets.push(KeptPacket { packet, seen });
         self.evict(seen.at);
@@ -139,14 +140,15 @@ impl EarlyPackets {
         Some(kept)
     }
 
-    /// Returns true if so many packets of a ClientHello's client wait that its congestion window may
-    /// be full (see [`FEW`]).
+    /// Returns true if so many packets of a ClientHello's client are waiting that its congestion
+    /// window may be full (see [`FEW`]).
     pub(in crate::endpoint) fn fill_half_a_window(&self, hello: &Hello) -> bool {
         let kept = self.clients.get(&(hello.dcid, hello.peer));
         kept.is_some_and(|kept| kept.packets.len() > FEW)
     }
 
-    /// Takes the packets of a ClientHello's client, by the id it chose for us and by ours.
+    /// Takes the packets of a ClientHello's client, both under the id it chose for us and under our
+    /// own.
     pub(in crate::endpoint) fn take_of(&mut self, hello: &Hello) -> Vec<Kept> {
         let ids = [hello.dcid, hello.local_cid];
         ids.iter()
@@ -156,8 +158,8 @@ impl EarlyPackets {
 }
 
 impl Endpoint {
-    /// Keeps the 0-RTT packets of a datagram, if a server of ours may want them, and counts the
-    /// datagram for the anti-amplification limit.
+    /// Keeps the 0-RTT packets of a datagram, if our server may want them, and counts the datagram
+    /// for the anti-amplification limit.
     pub(in crate::endpoint) fn keep_early(
         &mut self,
         now: Instant,
@@ -178,7 +180,7 @@ impl Endpoint {
         Routed::Consumed
     }
 
-    /// Keeps those of the packets that are 0-RTT packets for this connection id.
+    /// Keeps the 0-RTT packets for this connection id.
     pub(in crate::endpoint) fn keep_zero_rtt<'d>(
         &mut self,
         now: Instant,
@@ -198,7 +200,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if a server of ours may want 0-RTT packets.
+    /// Returns true if our server may want 0-RTT packets.
     pub(in crate::endpoint) fn wants_early(&self) -> bool {
         self.server
             .as_ref()

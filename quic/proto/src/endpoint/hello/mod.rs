@@ -1,4 +1,4 @@
-//! ClientHellos in parts, the packets that came with them, and clients that must return.
+//! Partial ClientHellos, the packets that arrived with them, and clients that must return.
 
 pub(super) mod assembly;
 pub(super) mod early_packets;

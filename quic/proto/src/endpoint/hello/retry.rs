@@ -1,5 +1,5 @@
 //! Clients that must return with a token (RFC 9000 §8.1.2). No state is kept for them: everything a
-//! connection needs returns in the token.
+//! connection needs comes back in the token.
 
 use std::time::{Duration, Instant};
 
@@ -26,14 +26,14 @@ pub(in crate::endpoint) struct Answered {
 }
 
 impl Endpoint {
-    /// Validates addresses by tokens of these keys, and issues clients tokens for their next
+    /// Validates addresses with tokens of these keys, and issues clients tokens for their next
     /// connections. Before the first call tokens are neither requested nor issued.
     pub fn set_address_validation(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.admission.set(Box::new(keys), policy);
     }
 
-    /// Sets the record of the tokens that were used, for endpoints that share one. The default is a
-    /// record of this endpoint's own.
+    /// Sets the record of used tokens, for endpoints that share one. By default each endpoint has
+    /// its own record.
     pub fn set_token_record(&mut self, spent: impl TokenRecord + 'static) {
         self.admission.set_record(Box::new(spent));
     }
@@ -44,7 +44,7 @@ impl Endpoint {
         self.admission.set_clock(now, unix);
     }
 
-    /// Reports the time that a handshake took of the caller.
+    /// Reports the time that a handshake took from the caller.
     pub fn on_handshake_cost(&mut self, now: Instant, took: Duration) {
         self.admission.on_handshake(now, took);
     }
@@ -54,20 +54,21 @@ impl Endpoint {
         self.hellos.len() + self.waiting + self.handshaking
     }
 
-    /// Sets the number of such clients at other endpoints that serve the same address, which count for
-    /// [`AddressValidation::Adaptive`] as well.
+    /// Sets the number of such clients at other endpoints that serve the same address, which also
+    /// count for [`AddressValidation::Adaptive`].
     pub const fn set_unfinished_elsewhere(&mut self, clients: usize) {
         self.unfinished_elsewhere = clients;
     }
 
-    /// Sets whether the caller has room only for clients that proved their address: others get a Retry, from
-    /// their first packet on and whatever the policy. Clients that sent more already could not follow it.
+    /// Sets whether the caller has room only for clients that proved their address: others get a
+    /// Retry in answer to their first packet, whatever the policy. Clients that sent more already
+    /// could not follow it.
     pub const fn set_crowded(&mut self, crowded: bool) {
         self.crowded = crowded;
     }
 
-    /// Returns true if as many clients without a proof of their address wait as may. The rest of the
-    /// backlog is for those with one.
+    /// Returns true if the maximum number of clients without a proven address is waiting. The rest
+    /// of the backlog is for clients with one.
     pub(in crate::endpoint) const fn has_waiting_enough(&self) -> bool {
         self.waiting_unproven >= self.backlog.div_ceil(2)
     }
@@ -124,7 +125,7 @@ impl Endpoint {
     /// Asks a client to prove its address; [`Endpoint::poll_transmit`] returns the Retry.
     ///
     /// # Errors
-    /// Fails if the client would ignore it: [`Incoming::may_retry`].
+    /// The client would ignore it: see [`Incoming::may_retry`].
     pub fn retry(&mut self, now: Instant, incoming: Incoming) -> Result<(), Box<Incoming>> {
         if !incoming.may_retry() {
             return Err(Box::new(incoming));
@@ -158,13 +159,13 @@ impl Hello {
 }
 
 impl Incoming {
-    /// Returns true if the client proved its address by a token.
+    /// Returns true if the client proved its address with a token.
     pub const fn is_validated(&self) -> bool {
         self.hello.proof.validated
     }
 
     /// Returns true if the client would follow a Retry: it follows at most one, and none after it
-    /// received another packet from us (RFC 9000 §17.2.5.2).
+    /// has received another packet from us (RFC 9000 §17.2.5.2).
     pub const fn may_retry(&self) -> bool {
         self.hello.proof.retried.is_none() && self.hello.next_pn.get() == 0
     }

@@ -26,7 +26,7 @@ use crate::{
 pub(in crate::endpoint) struct Hello {
     pub(in crate::endpoint) peer: SocketAddr,
     pub(in crate::endpoint) local: Local,
-    /// Version of the client's first flight, in which it is answered until the ClientHello is
+    /// Version of the client's first flight, in which the answer is sent until the ClientHello is
     /// complete (RFC 9369 §4.1).
     pub(in crate::endpoint) version: Version,
     /// Connection id that the client chose for us.
@@ -50,10 +50,11 @@ pub(in crate::endpoint) struct Hello {
     pub(in crate::endpoint) expires: Instant,
 }
 
-/// Bytes that a piece behind a gap counts for besides its data.
+/// Bytes that a piece behind a gap counts for in addition to its data.
 const PIECE_OVERHEAD: usize = 256;
 
-/// Least growth of the start of a ClientHello, so that tiny pieces are not copied again and again.
+/// Smallest growth of the start of a ClientHello, so that tiny pieces are not copied again and
+/// again.
 const GROWTH: usize = 256;
 
 /// The CRYPTO data of a ClientHello.
@@ -65,7 +66,7 @@ pub(in crate::endpoint) struct Crypto {
     ahead: Option<Box<Reassembler>>,
 }
 
-/// CRYPTO data exceeds the bounds.
+/// The CRYPTO data exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::endpoint) struct Exceeded;
 
@@ -99,7 +100,7 @@ impl Crypto {
         Ok(())
     }
 
-    /// Appends data to the start, which takes little more memory than it has bytes.
+    /// Appends data to the start, which takes little more memory than its bytes.
     fn append(&mut self, data: &[u8]) {
         if self.start.capacity() - self.start.len() < data.len() {
             self.start.reserve_exact(data.len().max(GROWTH));
@@ -107,8 +108,8 @@ impl Crypto {
         self.start.extend_from_slice(data);
     }
 
-    /// Returns the bytes that it counts for: no less than what it holds. Data behind a gap takes up to
-    /// twice its bytes.
+    /// Returns the bytes that it counts for: at least as many as it holds. Data behind a gap takes
+    /// up to twice its bytes.
     fn cost(&self) -> usize {
         let ahead = self.ahead.as_ref().map_or(0, |ahead| {
             2 * ahead.bytes_behind_gaps() + (1 + ahead.pieces()) * PIECE_OVERHEAD
@@ -116,8 +117,8 @@ impl Crypto {
         self.start.capacity() + ahead
     }
 
-    /// Drops the ClientHello, which was read, and whatever is behind a gap: only the data that
-    /// follows it directly is kept.
+    /// Drops the ClientHello, which was read, and everything behind a gap: only the data directly
+    /// after the ClientHello is kept.
     pub(in crate::endpoint) fn release(&mut self, len: usize) {
         let behind = self.start.get(len..).unwrap_or_default().to_vec();
         *self = Self {
@@ -126,14 +127,15 @@ impl Crypto {
         };
     }
 
-    /// Returns the data received without a gap: from the first byte on, or behind the ClientHello
+    /// Returns the data received without a gap: from the first byte on, or after the ClientHello
     /// once that was read.
     pub(in crate::endpoint) fn contiguous(&self) -> &[u8] {
         &self.start
     }
 }
 
-/// A complete ClientHello of a client that wants to connect. No resources were spent on it yet.
+/// A complete ClientHello of a client that wants to connect. No resources have been spent on it
+/// yet.
 ///
 /// Pass it to [`crate::endpoint::Endpoint::accept`], [`crate::endpoint::Endpoint::retry`],
 /// [`crate::endpoint::Endpoint::refuse`] or [`crate::endpoint::Endpoint::ignore`].
@@ -160,10 +162,10 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Forecasts the answers of a server with this setup, for each certificate that suits the client, the
-    /// server's first choice first. Empty if the provider cannot tell.
+    /// Forecasts the answers of a server with this setup, for each certificate that suits the
+    /// client, the server's first choice first. Empty if the provider cannot forecast them.
     ///
-    /// The datagrams of the client that arrived so far count, and so does the proof of its address.
+    /// Takes into account the client's datagrams that arrived so far, and the proof of its address.
     pub fn first_flights(&self, setup: &Setup) -> Vec<FirstFlight> {
         let hello = &self.hello;
         setup.forecast(
@@ -192,10 +194,10 @@ impl std::fmt::Debug for Incoming {
     }
 }
 
-/// Partial ClientHellos, bounded in number and in bytes. When the table is full the oldest is
-/// dropped, of those whose address is not proven as long as there are any: a flood then competes with
-/// itself, and an honest client needs its place for only one round trip. Newcomers have to prove their
-/// address meanwhile.
+/// Partial ClientHellos, limited in number and in bytes. When the table is full the oldest one is
+/// dropped, preferably one whose address is not proven: a flood then competes with itself, and an
+/// honest client needs its place for only one round trip. Meanwhile newcomers must prove their
+/// address.
 #[derive(Default)]
 pub(in crate::endpoint) struct HelloTable {
     pub(in crate::endpoint) hellos: Slab<Hello>,
@@ -240,12 +242,12 @@ impl HelloTable {
         }
     }
 
-    /// Returns true if there is no place for another.
+    /// Returns true if there is no room for another.
     pub(in crate::endpoint) fn is_full(&self) -> bool {
         self.hellos.len() >= limits::PARTIAL_HELLOS
     }
 
-    /// Removes and returns the oldest hello, if there is no place for another.
+    /// Removes and returns the oldest hello, if there is no room for another.
     pub(in crate::endpoint) fn pop_to_add(&mut self) -> Option<Hello> {
         if self.is_full() {
             self.pop_oldest()
@@ -254,7 +256,7 @@ impl HelloTable {
         }
     }
 
-    /// Removes and returns the oldest hello, if they hold too much.
+    /// Removes and returns the oldest hello, if all of them together hold too much.
     pub(in crate::endpoint) fn pop_excess(&mut self) -> Option<Hello> {
         let full = self.bytes > limits::PARTIAL_HELLOS_BYTES;
         if full { self.pop_oldest() } else { None }

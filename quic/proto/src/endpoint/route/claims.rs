@@ -1,6 +1,6 @@
 //! Clients in the middle of a handshake with an earlier process. Their packets carry ids that the
-//! client chose, so that only the earlier process can tell whose they are: it names them when it
-//! hands the address over.
+//! client chose, so that only the earlier process can tell whose they are: it names these clients
+//! when it hands the address over.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -26,7 +26,7 @@ pub struct Claim {
 #[derive(Debug)]
 pub(in crate::endpoint) struct Claims {
     pub(in crate::endpoint) places: HashMap<Claim, (Place, Instant), KeyedHash>,
-    /// Time at which the last of them ends.
+    /// Time at which the last of them expires.
     pub(in crate::endpoint) until: Option<Instant>,
 }
 
@@ -84,9 +84,9 @@ impl Owner {
 }
 
 impl Endpoint {
-    /// Returns the connection ids by which first packets may come for this process: those of all
-    /// clients that have not finished their handshake, and those of connections that this end started.
-    /// A later process must leave them to this one.
+    /// Returns the connection ids with which first packets for this process may arrive: those of
+    /// all clients that have not finished their handshake, and those of connections that this end
+    /// started. A later process must leave these packets to this one.
     pub fn claims(&self) -> Vec<Claim> {
         let open = |target: &Target| match target {
             Target::Connection(slot) => self
@@ -117,12 +117,12 @@ impl Endpoint {
             .filter(move |(_, _, until)| *until > now)
     }
 
-    /// Sets the treatment of clients that are not known yet.
+    /// Sets how to treat clients that are not known yet.
     pub const fn set_newcomers(&mut self, newcomers: Newcomers) {
         self.newcomers = newcomers;
     }
 
-    /// Returns the number of clients whose ClientHello is not whole, or not decided on.
+    /// Returns the number of clients whose ClientHello is incomplete or not decided on.
     pub fn undecided(&self) -> usize {
         self.hellos.len() + self.waiting
     }
@@ -141,7 +141,7 @@ impl Endpoint {
     }
 }
 
-/// Treatment of clients that are not known yet.
+/// How to treat clients that are not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Newcomers {
     /// Their ClientHello is collected, if there is a server.

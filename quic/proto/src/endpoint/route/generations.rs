@@ -1,10 +1,9 @@
-//! Generations of processes that serve one address after another.
+//! Generations of processes that serve one address one after another.
 
-/// Set of generations: of processes that serve one address, of which the latest receives and the
+/// Set of generations of processes that serve one address. The latest process receives, and the
 /// earlier ones keep their connections.
 ///
-/// A generation has a number below [`Generations::MOST`]. Numbers of processes that ended are used
-/// again.
+/// A generation is a number below [`Generations::MOST`]. Numbers of ended processes are reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generations(u32);
 
@@ -21,8 +20,8 @@ impl Generations {
     /// Largest number of generations.
     pub const MOST: u8 = 32;
 
-    /// Returns the number of generations that ids can tell apart with this many workers: they have one
-    /// byte for both.
+    /// Returns the number of generations that ids can distinguish with this many workers: they have
+    /// one byte for both.
     pub const fn possible(workers: u8) -> u8 {
         let workers = if workers == 0 { 1 } else { workers as u16 };
         let possible = 256 / workers;
@@ -53,8 +52,8 @@ impl Generations {
         self.0 == 0
     }
 
-    /// Returns the generation that follows `generation` with this many workers: the next number that
-    /// is not in the set. Returns `None` if all are.
+    /// Returns the generation that follows `generation` with this many workers: the next number
+    /// that is not in the set. Returns `None` if all of them are.
     pub fn next_after(self, generation: u8, workers: u8) -> Option<u8> {
         let possible = Self::possible(workers);
         let others = (1..possible).map(|step| {

@@ -9,7 +9,7 @@ use crate::{
     wire::{ResetToken, limits, packet::Cid},
 };
 
-/// Attempts to draw an unused id before the generator counts as broken.
+/// Number of attempts to draw an unused id before the generator counts as broken.
 const DRAWS: usize = 64;
 
 /// Issuer of a worker's connection ids and their reset tokens.
@@ -18,7 +18,7 @@ pub(in crate::endpoint) struct Ids {
     worker: u8,
     /// Generation of this process.
     generation: u8,
-    /// Number written into ids: that of the worker, counted over the workers of all generations.
+    /// Number written into ids: that of the worker, counted across the workers of all generations.
     lane: u8,
     /// Generations of earlier processes that still have connections.
     earlier: Generations,
@@ -42,7 +42,7 @@ pub(in crate::endpoint) enum Owner {
 /// Policy on stateless resets, for packets of unknown connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatelessReset {
-    /// Unknown packets are answered by a stateless reset.
+    /// Unknown packets are answered with a stateless reset.
     On,
     /// No resets are sent, and peers learn no token beyond those required.
     Off,
@@ -69,7 +69,7 @@ impl Ids {
         self.len
     }
 
-    /// Returns true if ids are empty, so that packets are told apart by their source address.
+    /// Returns true if ids are empty, so that packets are distinguished by their source address.
     pub(in crate::endpoint) const fn is_zero_length(&self) -> bool {
         self.len == 0
     }
@@ -139,22 +139,22 @@ impl Endpoint {
         self.ids.resets = resets;
     }
 
-    /// Sets the number of workers: nothing is passed to others.
+    /// Sets the number of workers, which splits the number in an id into generation and worker.
     pub fn set_workers(&mut self, count: u8) {
         self.ids.workers = Some(count);
         self.ids.set_lane();
     }
 
-    /// Sets the generation of this process, which is written into its connection ids together with the
-    /// worker, and those of earlier processes that still have connections. All have the same number of
-    /// workers; the generation is less than [`Generations::possible`] allows for it.
+    /// Sets the generation of this process, which is written into its connection ids together with
+    /// the worker, and those of earlier processes that still have connections. All have the same
+    /// number of workers; the generation must be below [`Generations::possible`] for that number.
     pub fn set_generation(&mut self, generation: u8, earlier: Generations) {
         self.ids.generation = generation;
         self.ids.earlier = earlier;
         self.ids.set_lane();
     }
 
-    /// Forgets an earlier process, which has ended: packets of its connections are answered with
+    /// Forgets an earlier process that has ended: packets of its connections are answered with
     /// stateless resets from now on.
     pub fn forget_generation(&mut self, generation: u8) {
         self.ids.earlier.remove(generation);
@@ -178,8 +178,8 @@ impl Endpoint {
         Cid::new(bytes).unwrap_or(Cid::EMPTY)
     }
 
-    /// Issues the id for the server's preferred address, if it has one. There must be none with
-    /// empty connection ids (RFC 9000 §18.2).
+    /// Issues the id for the server's preferred address, if it has one. It must have none if
+    /// connection ids are empty (RFC 9000 §18.2).
     pub(in crate::endpoint) fn issue_preferred(
         &mut self,
         config: &TransportConfig,

@@ -47,7 +47,7 @@ fn server_with(early_data: EarlyDataPolicy) -> Endpoint {
     Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup))
 }
 
-/// The bytes of a ClientHello, and the id its client calls itself.
+/// The bytes of a ClientHello, and the id that its client chose for itself.
 fn client_hello(now: Instant) -> (Vec<u8>, Cid) {
     let setup = Setup {
         provider: Backend::Rustls
@@ -154,7 +154,7 @@ fn dropped_datagrams_are_counted_by_reason() {
     };
     assert_eq!(take(&[]).malformed, 1);
     assert_eq!(take(&[0xc0]).malformed, 2);
-    // A short header of no connection, too small for a stateless reset.
+    // A short header that belongs to no connection, too small for a stateless reset.
     let short = take(&[&[0x40], forgotten.as_bytes(), &[0; 12]].concat());
     assert_eq!(short.unknown_connection, 1, "{short:?}");
     // A version that nobody speaks, too small for an answer.
@@ -165,7 +165,7 @@ fn dropped_datagrams_are_counted_by_reason() {
     let mut damaged = head.clone();
     *damaged.last_mut().unwrap() ^= 1;
     assert_eq!(take(&damaged).useless_hello, 1);
-    // Early data of a server that accepts none.
+    // Early data for a server that accepts none.
     let mut early = vec![0xd0, 0, 0, 0, 1, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0x44, 0x00];
     early.resize(17 + 1024, 0);
     let drops = take(&early);
@@ -174,8 +174,8 @@ fn dropped_datagrams_are_counted_by_reason() {
     assert_eq!((sum, endpoint.stats().datagrams_dropped), (6, 6));
 }
 
-/// A datagram from port 0, from a group or from all hosts can never be answered: the system would refuse
-/// that, and whoever sends it wants just this.
+/// A datagram from port 0, from a group or from all hosts can never be answered: the system would
+/// refuse to send the answer, and whoever sends such a datagram wants just this.
 #[test]
 fn datagrams_from_impossible_sources_are_dropped_before_anything_is_spent() {
     let now = Instant::now();
@@ -232,7 +232,7 @@ fn datagrams_from_impossible_sources_are_dropped_before_anything_is_spent() {
     }
 }
 
-/// Each costs an HMAC, and strangers send as many packets as they like.
+/// Each reset costs an HMAC, and strangers send as many packets as they like.
 #[test]
 fn reset_tokens_are_computed_for_resets_that_are_sent_alone() {
     let now = Instant::now();
@@ -268,7 +268,7 @@ fn answers_to_strangers_are_bounded() {
     assert_eq!(answers.count(), limits::WAITING_ANSWERS);
 }
 
-/// The first byte contains the index of the worker, hidden without the key.
+/// The first byte contains the index of the worker, which is hidden from anyone without the key.
 ///
 /// Proves: rfc9000 5.1 ids-tell-nothing
 #[test]
@@ -307,7 +307,8 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
     for own in [0, 3] {
         datagram[1] = own;
         let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
-        // The datagram may be the reset of a connection of any worker, besides being answered by one.
+        // The datagram may be the reset for a connection of any worker, besides being answered with
+        // one.
         assert!(matches!(routed, Routed::Stray(_)), "{routed:?}");
         assert!(matches!(
             endpoint.on_stray(&mut datagram),
@@ -371,7 +372,7 @@ fn partial_hellos_are_bounded_in_bytes_too() {
     for index in 0..fit as u64 + 20 {
         let dcid = Cid::from(index.to_be_bytes());
         for number in 0..10 {
-            // Without its first byte it never becomes whole.
+            // Without its first byte it never becomes complete.
             let offset = 1 + number * piece.len() as u64;
             let mut datagram = build_initial(dcid, Cid::EMPTY, pn(number), &[frame(offset)]);
             let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
@@ -486,8 +487,8 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     assert_eq!(endpoint.early.bytes, 0);
 }
 
-/// A client that fills its window with 0-RTT packets could not repair its ClientHello (see
-/// `early_packets::FEW`).
+/// A client that fills its window with 0-RTT packets could not resend the missing part of its
+/// ClientHello (see `early_packets::FEW`).
 #[test]
 fn half_a_hello_before_many_early_packets_is_not_acknowledged() {
     for (early, acknowledged) in [(0, true), (3, true), (4, false), (8, false)] {

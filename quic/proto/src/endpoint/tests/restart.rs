@@ -24,7 +24,7 @@ fn only(generation: u8) -> Generations {
     only
 }
 
-/// A worker of a process, of two workers.
+/// A worker of a process that has two workers.
 fn worker(index: u8, generation: u8, earlier: Generations) -> Endpoint {
     let mut endpoint = server();
     endpoint.ids = Ids::new(index, ResetKey::from_secret([1; 32]));
@@ -94,8 +94,8 @@ impl Routed<'_> {
     }
 }
 
-/// The old process has half of one ClientHello, all of another, and half of a third that the new one
-/// knows nothing of.
+/// The old process has half of one ClientHello, all of another, and half of a third that the new
+/// one does not know about.
 #[test]
 fn clients_in_the_middle_of_a_handshake_stay_where_they_began() {
     let now = Instant::now();
@@ -126,13 +126,13 @@ fn clients_in_the_middle_of_a_handshake_stay_where_they_began() {
     assert!(to_old(&mut new, now, 1, rest_of_half.clone()));
     let early = zero_rtt(Cid::from([2; 8]), 100);
     assert!(to_old(&mut new, now, 2, early));
-    // The same id of another client, and another id of the same client.
+    // The same id from another client, and another id from the same client.
     assert!(!to_old(&mut new, now, 9, rest_of_half.clone()));
     let [other, _] = hello(3);
     assert!(!to_old(&mut new, now, 1, other));
     assert_eq!(new.earlier_claims(now).count(), 4);
 
-    // The old process goes on with the first, and with nobody new.
+    // The old process continues with the first client, and accepts no new one.
     old.set_newcomers(Newcomers::Ignored);
     let mut rest = rest_of_half.clone();
     let whole = old.on_datagram(now, &arrival(1), &mut rest);
@@ -141,7 +141,7 @@ fn clients_in_the_middle_of_a_handshake_stay_where_they_began() {
     let dropped = old.on_datagram(now, &arrival(4), &mut late);
     assert!(matches!(dropped, Routed::Dropped(_)), "{dropped:?}");
 
-    // Claims end, and with them what they take.
+    // Claims expire, and what they claimed is free again.
     let later = now + LIFETIME;
     assert!(!to_old(&mut new, later, 1, rest_of_half));
     assert_eq!(new.earlier_claims(now).count(), 0);
@@ -167,7 +167,8 @@ fn the_claims_of_a_process_end_with_it() {
     assert_eq!(new.stats().partial_hellos, 1);
 }
 
-/// A client that chooses an id at random does not belong to an earlier process because of it.
+/// A client that chooses an id at random does not belong to an earlier process just because the id
+/// matches.
 #[test]
 fn new_clients_never_go_to_earlier_processes() {
     let now = Instant::now();
@@ -205,7 +206,7 @@ fn generations_are_used_again_but_never_twice_at_once() {
     assert!(only(32).is_empty() && !living.contains(200));
 }
 
-/// With the same key, one process finds the worker in unencrypted ids of another.
+/// With the same key, a process finds the worker in unencrypted ids of another process.
 #[test]
 fn unencrypted_ids_for_balancers_survive_a_restart() {
     let key = ResetKey::from_secret([1; 32]);

@@ -33,14 +33,14 @@ struct Scene {
     scid: Cid,
 }
 
-/// Result of a datagram.
+/// Result of handling a datagram.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     /// A Retry, with its source connection id and token.
     Retry(Cid, Vec<u8>),
     /// A CONNECTION_CLOSE.
     Close(u64),
-    /// Half a ClientHello is held.
+    /// Half of a ClientHello is held.
     Partial,
     Dropped,
 }
@@ -82,7 +82,7 @@ impl Scene {
         seal_packet(&header, pn(number), &keys, fill)
     }
 
-    /// Passes the server half a ClientHello.
+    /// Passes half of a ClientHello to the server.
     fn offer(&mut self, from: &Arrival, dcid: Cid, token: &[u8]) -> Outcome {
         let datagram = self.half(0, dcid, token);
         self.give(from, dcid, datagram)
@@ -131,7 +131,8 @@ impl Scene {
         validated
     }
 
-    /// Returns true if a client gets in with a proof of its address, although there may be no room.
+    /// Returns true if a client is accepted with a proof of its address, although there may be no
+    /// room.
     fn gets_in(&mut self, from: &Arrival, dcid: Cid, token: &[u8]) -> bool {
         let mut head = self.half(0, dcid, token);
         let routed = self.endpoint.on_datagram(self.now, from, &mut head);
@@ -308,7 +309,7 @@ fn a_fleet_shares_and_rotates_its_keys() {
     assert_eq!(there.offer(&arrival(1), dcid, &token), INVALID_TOKEN);
     keys.also_accept(SECRET);
     assert!(there.is_validated(&arrival(1), dcid, &token));
-    // Clones are the same keys.
+    // Clones have the same keys.
     keys.clone().rotate_to(SECRET);
     let (dcid, token) = there.retry(&arrival(2));
     assert!(here.is_validated(&arrival(2), dcid, &token));
@@ -338,7 +339,7 @@ fn a_packet_that_was_damaged_is_not_held_against_the_client() {
 fn a_retry_token_begins_one_connection_and_proves_nothing_afterwards() {
     let mut scene = Scene::new(AddressValidation::Always);
     let (dcid, token) = scene.retry(&arrival(1));
-    // Until it is accepted the client may have to say it again.
+    // Until it is accepted, the client may have to send it again.
     for _ in 0..2 {
         assert!(scene.is_validated(&arrival(1), dcid, &token));
     }
@@ -347,7 +348,7 @@ fn a_retry_token_begins_one_connection_and_proves_nothing_afterwards() {
     let (slot, mut connection) = scene.endpoint.accept(scene.now, incoming, None).unwrap();
     assert_eq!(scene.endpoint.stats().handshaking, 1);
 
-    // While the connection is there, a copy leads to it.
+    // While the connection exists, a copy leads to it.
     let mut copy = scene.half(0, dcid, &token);
     let routed = scene
         .endpoint
@@ -402,7 +403,7 @@ fn a_new_token_that_is_not_good_is_as_if_there_was_none() {
     let foreign = b"a token of a server with another mind, and as long as it may be";
     assert!(!is_validated(&mut scene, &arrival(1), foreign));
     assert!(is_validated(&mut scene, &arrival(1), &token));
-    // Once.
+    // Once only.
     assert!(!is_validated(&mut scene, &arrival(1), &token));
     assert!(!is_validated(&mut scene, &arrival(2), &token));
     assert_eq!(scene.endpoint.stats().tokens_replayed, 2);
@@ -482,7 +483,7 @@ fn retry_starts_when_too_many_are_unfinished() {
     }
     assert_eq!(held, limits::RETRY_AT);
     assert_eq!(scene.endpoint.stats().retrying, 1);
-    // All of it is forgotten, and with it the reason.
+    // All of it is forgotten, including the reason.
     scene.now += 2 * limits::PARTIAL_HELLO_LIFETIME;
     scene.endpoint.on_timeout(scene.now);
     assert_eq!(
@@ -505,7 +506,7 @@ fn retry_starts_when_handshakes_take_all_the_time() {
     assert!(scene.is_validated(&arrival(1), dcid, &token));
 }
 
-/// An endpoint without keys and a policy of its own trusts no token and sends no Retry.
+/// An endpoint without keys and without its own policy trusts no token and sends no Retry.
 #[test]
 fn an_endpoint_without_keys_makes_its_own_for_the_application() {
     let mut scene = Scene::new(AddressValidation::Never);
@@ -525,17 +526,17 @@ fn an_endpoint_without_keys_makes_its_own_for_the_application() {
     assert!(scene.is_validated(&arrival(1), dcid, &token));
 }
 
-/// Fills a table with clients that forge their addresses, whatever the policy says about tokens. `flood` gives
-/// the endpoint one datagram of another forged client each time.
+/// Fills a table with clients that forge their addresses, whatever the policy for tokens is.
+/// `flood` gives the endpoint one datagram from another forged client each time.
 fn honest_clients_get_in(scene: &mut Scene, flood: &mut dyn FnMut(&mut Scene, u32), clients: u32) {
     for client in 0..clients {
         flood(scene, client);
     }
-    // Answers that wait are sent before more come.
+    // Waiting answers are sent before more datagrams arrive.
     let mut out = vec![0; 2048];
     while scene.endpoint.poll_transmit(scene.now, &mut out).is_some() {}
 
-    // One comes with a token of an earlier connection.
+    // One client arrives with a token from an earlier connection.
     let with_token = arrival(60_001);
     let token = scene.new_token(with_token.peer.ip());
     assert!(scene.gets_in(&with_token, Cid::from([0xaa; 8]), &token));
@@ -544,7 +545,7 @@ fn honest_clients_get_in(scene: &mut Scene, flood: &mut dyn FnMut(&mut Scene, u3
     }
     while scene.endpoint.poll_transmit(scene.now, &mut out).is_some() {}
 
-    // One comes without, is asked for a proof, and gives it.
+    // One arrives without a token, is asked for a proof, and gives it.
     let without_token = arrival(60_002);
     let (dcid, token) = scene.retry(&without_token);
     assert!(scene.gets_in(&without_token, dcid, &token));
@@ -609,7 +610,7 @@ fn a_backlog_full_of_forged_clients_lets_honest_clients_in() {
     };
     honest_clients_get_in(&mut scene, &mut flood, 50);
     assert_eq!(waiting.len(), 5);
-    // Once they are decided on, nobody has to prove anything.
+    // Once they are decided on, no client has to prove its address.
     for incoming in waiting {
         scene.endpoint.ignore(*incoming);
     }

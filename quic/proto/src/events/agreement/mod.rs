@@ -20,10 +20,10 @@ pub struct Handshake {
     pub key_exchange: KeyExchangeInfo,
     /// The cipher suite.
     pub suite: Suite,
-    /// Signature by which the server proved its identity; `None` on resumption.
+    /// Scheme of the signature with which the server proved its identity; `None` on resumption.
     pub signature_scheme: Option<SignatureScheme>,
-    /// Signature by which the client proved its identity; `None` on resumption, and if it showed no
-    /// certificate.
+    /// Scheme of the signature with which the client proved its identity; `None` on resumption, and
+    /// if it presented no certificate.
     pub client_signature_scheme: Option<SignatureScheme>,
     /// The application protocol.
     pub alpn: Option<Vec<u8>>,
@@ -31,18 +31,19 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// True if a session ticket replaced the certificate.
     pub resumed: bool,
-    /// Key exchange of the first full handshake: this one, or the one from which the session ticket
-    /// derives. Under a policy that requires it, it is post-quantum.
+    /// Lineage of the first full handshake: this one, or the one from which the session ticket
+    /// derives. It is post-quantum under a policy that requires that.
     pub lineage: Lineage,
     /// The version of QUIC.
     pub version: Version,
     /// Outcome of the 0-RTT data that the client sent.
     pub early_data: EarlyData,
     /// Algorithms of the peer's certificates, its own first; empty on resumption, and if the peer
-    /// showed none. A certificate that cannot be read, which no built-in check accepts, is left out.
+    /// presented none. A certificate that cannot be parsed, which no built-in check accepts, is
+    /// left out.
     pub peer_certificates: Vec<CertificateAlgorithms>,
-    /// Message in which the peer showed its certificates: its size on the wire, and how it was
-    /// compressed. `None` if it showed none, and where the TLS library does not tell.
+    /// Message in which the peer presented its certificates: its size on the wire, and how it was
+    /// compressed. `None` if it presented none, or if the TLS library does not report it.
     pub certificate_message: Option<CertificateMessage>,
     /// This end of the connection, which enforces the profile and the policy below.
     pub role: Side,
@@ -50,12 +51,13 @@ pub struct Handshake {
     pub tls_library: &'static str,
     /// Rules of an authority that this end enforces.
     pub profile: Profile,
-    /// True if a FIPS module whose self tests have passed did this handshake, and both the group and the
-    /// cipher suite are approved. The TLS library says so itself; the feature `fips` is needed.
+    /// True if this handshake was done by a FIPS module whose self tests have passed, and both the
+    /// group and the cipher suite are approved. This is the TLS library's own statement; it needs
+    /// the feature `fips`.
     pub fips: bool,
     /// True if this end refuses every key exchange that is not post-quantum.
     pub requires_post_quantum: bool,
-    /// What the server was before and is not any more, at a client with
+    /// What the server was before and no longer is, at a client with
     /// [`Continuity::Report`](crate::remembered::origin::Continuity::Report).
     pub downgrade: Option<Downgrade>,
 }
@@ -104,7 +106,7 @@ impl KeyExchangeInfo {
         self.group.kind()
     }
 
-    /// Returns true if recorded traffic stays secret against a quantum computer.
+    /// Returns true if recorded traffic stays secret from a quantum computer.
     pub fn is_post_quantum(&self) -> bool {
         self.group.is_post_quantum()
     }
@@ -116,7 +118,7 @@ impl fmt::Display for KeyExchangeInfo {
     }
 }
 
-/// Facts about a handshake beside those that TLS negotiates.
+/// Facts about a handshake besides those that TLS negotiates.
 pub(crate) struct Circumstances<'a> {
     pub(crate) version: Version,
     pub(crate) early_data: EarlyDataStatus,
@@ -128,7 +130,7 @@ pub(crate) struct Circumstances<'a> {
 }
 
 impl Handshake {
-    /// Returns true if a quantum computer reads nothing of this connection: its own key exchange is
+    /// Returns true if a quantum computer cannot read this connection: its own key exchange is
     /// post-quantum, and so is the one in which a resumed session began.
     pub fn is_post_quantum(&self) -> bool {
         self.key_exchange.is_post_quantum() && self.lineage == Lineage::PostQuantum
@@ -171,7 +173,7 @@ impl Handshake {
     }
 }
 
-/// Returns the lineage; a provider that does not know that of a ticket gets the weakest.
+/// Returns the lineage; if a provider does not know a ticket's lineage, the weakest is assumed.
 fn lineage(negotiated: &Negotiated, group: Group) -> Lineage {
     match negotiated.lineage {
         Some(lineage) => lineage,

@@ -1,4 +1,4 @@
-//! A handshake as a record for audits: names of the IANA registries, in the order of the fields.
+//! A handshake as a record for audits: IANA registry names, in the order of the fields.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use serde::{
 use super::{EarlyData, Handshake};
 use crate::wire::packet::Version;
 
-/// A value by its text.
+/// A value, written as its text.
 struct Text<T>(T);
 
 impl<T: Display> Serialize for Text<T> {
@@ -46,7 +46,7 @@ impl Serialize for Chain<'_> {
     }
 }
 
-/// Names of what is no name of a registry.
+/// Returns names for values that no registry names.
 const fn kind(kind: GroupKind) -> &'static str {
     match kind {
         GroupKind::Classical => "classical",

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{ResetKey, Steering};
 
-/// Generates the connection ids of an endpoint: defines their length, the information for load
+/// Generates the connection ids of an endpoint: determines their length, the information for load
 /// balancers, and the worker that each belongs to.
 ///
 /// [`RandomCids`] is the default, and [`QuicLb`](super::QuicLb) is for fleets behind a load
@@ -12,22 +12,22 @@ use super::{ResetKey, Steering};
 ///
 /// # Security
 /// Ids of one connection must not be recognizable as such (RFC 9000 §5.1): all bits not needed for
-/// routing must be random. An id must not be generated twice while the first is in use; the
-/// endpoint asks again when that happens.
+/// routing must be random. An id must not be generated again while it is in use; if it is, the
+/// endpoint asks for another.
 pub trait CidGenerator: fmt::Debug + Send + Sync {
     /// Returns the length of every id in bytes, 8 to 20.
     fn len(&self) -> usize;
 
-    /// Returns true if ids are empty, which only `EndpointBuilder::zero_length_cids` configures.
+    /// Returns true if ids are empty, which only `EndpointBuilder::zero_length_cids` sets up.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Generates an id of [`CidGenerator::len`] bytes for a worker. `cid` holds random bytes
-    /// already.
+    /// Generates an id of [`CidGenerator::len`] bytes for a worker. `cid` already contains random
+    /// bytes.
     fn generate(&self, worker: u8, cid: &mut [u8]);
 
-    /// Returns the worker for which an id was generated, if the id tells. `cid` has
+    /// Returns the worker for which an id was generated, if it can be read from the id. `cid` has
     /// [`CidGenerator::len`] bytes and may be forged.
     fn worker(&self, cid: &[u8]) -> Option<u8>;
 
@@ -39,24 +39,25 @@ pub trait CidGenerator: fmt::Debug + Send + Sync {
     }
 
     /// Returns the function that finds the worker of an id, if it is as simple as [`Steering`], so
-    /// that the operating system can give datagrams to the right worker. The default is `None`:
-    /// workers then pass datagrams on to each other where necessary.
+    /// that the operating system can pass datagrams to the right worker. The default is `None`:
+    /// workers then pass datagrams on to each other if necessary.
     fn steering(&self) -> Option<Steering> {
         None
     }
 }
 
 /// Ids made of the worker's index, hidden from outsiders, and random bytes. The default, with 8
-/// bytes in all.
+/// bytes in total.
 ///
-/// Longer ids collide less often among many connections; shorter ones are not worth their savings.
+/// Longer ids collide less often among many connections; shorter ones do not save enough to be
+/// worth it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RandomCids {
     len: usize,
 }
 
 impl RandomCids {
-    /// Creates a generator of ids with this many bytes, clamped to 8 to 20.
+    /// Creates a generator of ids with this many bytes, clamped to between 8 and 20.
     #[must_use]
     pub const fn of_len(bytes: usize) -> Self {
         let len = match bytes {
@@ -97,7 +98,7 @@ impl CidGenerator for RandomCids {
     }
 }
 
-/// Ids whose first byte is the worker's index under a mask made of the other bytes: in the clear the
+/// Ids whose first byte is the worker's index under a mask made of the other bytes: unmasked, the
 /// index would link ids of one connection (RFC 9000 §5.1).
 #[derive(Debug)]
 struct Hidden {
@@ -123,7 +124,7 @@ impl CidGenerator for Hidden {
     }
 }
 
-/// Empty ids: packets are told apart by their source address.
+/// Empty ids: packets are distinguished by their source address.
 #[derive(Clone, Copy, Debug)]
 pub struct ZeroLength;
 

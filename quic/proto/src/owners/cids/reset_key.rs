@@ -9,17 +9,17 @@ use crate::{
     wire::{ResetToken, packet::Cid},
 };
 
-/// Key of stateless reset tokens (RFC 9000 §10.3.2). Its holder, and nobody else, can end the
-/// connections whose ids it made tokens for.
+/// Key of stateless reset tokens (RFC 9000 §10.3.2). Only its holder can end the connections for
+/// whose ids it made tokens.
 ///
 /// With the same key, a server that lost its connections in a restart, or another machine that
-/// packets reach after a routing change, can tell the clients. Without it they wait for their idle
-/// timeout.
+/// packets reach after a routing change, can tell the clients that their connections are lost.
+/// Otherwise the clients wait for their idle timeout.
 ///
 /// # Security
 /// Machines that share a key must not use the same ids for different connections, and a packet must
-/// not be routed to a machine that does not hold its connection while another does: the wrong one
-/// would end it.
+/// not be routed to a machine that does not hold its connection while another machine does: the
+/// wrong machine would end the connection.
 ///
 /// # Examples
 /// ```no_run
@@ -51,7 +51,7 @@ impl ResetKey {
         Self::from_secret(secret)
     }
 
-    /// Creates a key from a secret that serves no other purpose.
+    /// Creates a key from a secret that is used for nothing else.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
     }
@@ -73,8 +73,8 @@ impl ResetKey {
 }
 
 impl ResetKey {
-    /// Returns a value by which two processes find out that they have the same key. It reveals nothing
-    /// else, and no token: the signed text is longer than any id.
+    /// Returns a value by which two processes can check that they have the same key. It reveals
+    /// nothing else, and no token: the signed text is longer than any id.
     #[doc(hidden)]
     pub fn fingerprint(&self) -> [u8; 16] {
         let tag = hmac::sign(&self.0, b"by this two processes know the same key");

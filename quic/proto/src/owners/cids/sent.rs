@@ -2,12 +2,12 @@
 
 /// Sequence numbers in the connection id frames of one packet.
 ///
-/// Takes two words in every packet's record: the smallest number, and a bit mask for the 63 behind
-/// it.
+/// Takes two words in every packet's record: the smallest number, and a bit mask for the 63 numbers
+/// after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     first: u64,
-    /// Bit `i` stands for `first + i`; bit 0 is set unless the record is empty.
+    /// Bit `i` represents `first + i`; bit 0 is set unless the record is empty.
     mask: u64,
 }
 
@@ -25,8 +25,8 @@ impl Sent {
             .map(move |bit| first + bit)
     }
 
-    /// Returns true if [`Sent::insert`] can take the number: not smaller than the first, and near
-    /// enough.
+    /// Returns true if [`Sent::insert`] can take the number: it is not smaller than the first, and
+    /// near enough.
     pub(super) const fn has_room_for(&self, sequence: u64) -> bool {
         self.is_empty() || (sequence >= self.first && sequence - self.first < u64::BITS as u64)
     }

@@ -1,12 +1,12 @@
 //! The worker of a connection id, by a function that the operating system can compute.
 
-/// Function that finds the worker of a connection id: the first byte under a mask, which depends on
+/// Function that finds the worker of a connection id: the first byte under a mask that depends on
 /// the next four bytes and on a secret.
 ///
-/// Linux computes it for each datagram before it chooses a socket (`SO_ATTACH_REUSEPORT_CBPF`). The
-/// instructions there are those of a simple processor without cryptography, so the mask is a mix of
+/// Linux computes it for each datagram before it chooses a socket (`SO_ATTACH_REUSEPORT_CBPF`). Its
+/// instructions are those of a simple processor without cryptography, so the mask is a mix of
 /// 32-bit words: it keeps observers from seeing at a glance which ids belong to one worker, and
-/// whoever breaks it learns nothing but that.
+/// breaking it reveals nothing more than that.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Steering {
     key: [u32; 2],
@@ -20,20 +20,21 @@ impl Steering {
     /// Distance of the second shift, in bits.
     pub const SECOND_SHIFT: u32 = 13;
 
-    /// Makes the function from two secret words.
+    /// Creates the function from two secret words.
     pub const fn new(key: [u32; 2]) -> Self {
         Self {
             key: [key[0], key[1] | 1],
         }
     }
 
-    /// Returns the secret words: what the input is combined with, and the second factor of the mix.
+    /// Returns the secret words: one that the input is combined with, and the second factor of the
+    /// mix.
     pub const fn key(&self) -> [u32; 2] {
         self.key
     }
 
-    /// Returns the mask of the first byte. Ids of fewer than 5 bytes, which are none of ours, have
-    /// none.
+    /// Returns the mask of the first byte. It is 0 for ids of fewer than 5 bytes, which are never
+    /// ours.
     pub fn mask(&self, cid: &[u8]) -> u8 {
         let word = cid.split_first().and_then(|(_, rest)| rest.first_chunk());
         let Some(word) = word else { return 0 };

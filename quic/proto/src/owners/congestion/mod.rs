@@ -1,4 +1,4 @@
-//! Congestion control (RFC 9002 §7): how much may be in flight, and how fast it leaves.
+//! Congestion control (RFC 9002 §7): how much may be in flight, and how fast it is sent.
 //!
 //! A controller is told about everything that is sent, acknowledged, lost and marked on one path,
 //! and answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
@@ -46,8 +46,8 @@ pub struct Start {
 /// The round trip of the path (RFC 9002 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Sample that this acknowledgement gave, without subtracting the peer's delay; `None` if it
-    /// gave none.
+    /// Sample from this acknowledgement, without subtracting the peer's delay; `None` if there is
+    /// none.
     pub sample: Option<Duration>,
     /// The moving average.
     pub smoothed: Duration,
@@ -73,12 +73,12 @@ pub struct Sent {
 pub enum Usage {
     /// The window was full at some time, or only pacing kept it from being so.
     Full,
-    /// The application or flow control left room all the time (RFC 9002 §7.8).
+    /// The application or flow control left room in it all the time (RFC 9002 §7.8).
     Underused,
 }
 
-/// First acknowledgement of packets in flight by one ACK frame. Losses and marks that it revealed
-/// were reported before.
+/// First acknowledgement of packets in flight, by one ACK frame. Losses and marks that it revealed
+/// are reported before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
     /// Time at which the ACK frame arrived.
@@ -91,7 +91,7 @@ pub struct Acked {
     pub bytes_lost: u64,
     /// Time at which the newest of the acknowledged packets was sent.
     pub newest_sent: Instant,
-    /// Bytes in flight before it, lost ones included.
+    /// Bytes in flight before it, including lost ones.
     pub prior_in_flight: u64,
     /// Bytes in flight now.
     pub bytes_in_flight: u64,
@@ -127,7 +127,7 @@ pub struct LostPacket {
     pub snapshot: Snapshot,
 }
 
-/// Packets in flight were declared lost together.
+/// Packets in flight that were declared lost together.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost<'a> {
     /// Time at which the loss was detected.
@@ -163,7 +163,7 @@ pub struct Marked {
     pub bytes_in_flight: u64,
 }
 
-/// Discovery that all packets behind the last reduction of the window did arrive.
+/// Discovery that all packets that caused the last reduction of the window did arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Spurious {
     /// Time of the discovery.
@@ -183,7 +183,7 @@ pub struct Resume {
     pub slow_start_threshold: Option<u64>,
 }
 
-/// Decides how many bytes may be in flight on one path, and how fast they leave.
+/// Decides how many bytes may be in flight on one path, and how fast they are sent.
 ///
 /// Each argument carries the time of its event; a controller has no clock. Windows are used in
 /// whole datagrams, and a window below two datagrams counts as two.
@@ -213,13 +213,13 @@ pub trait Controller: Send + fmt::Debug {
     /// Returns the number of bytes that may be in flight.
     fn window(&self) -> u64;
 
-    /// Returns the rate in bytes per second at which packets should leave, or `None` to use the
-    /// rate that the window and the smoothed round trip give, with some headroom.
+    /// Returns the rate in bytes per second at which packets should be sent, or `None` for the rate
+    /// that follows from the window and the smoothed round trip, with some headroom.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the number of datagrams, at least 2, that may leave at once after nothing was in
+    /// Returns the number of datagrams, at least 2, that may be sent at once after nothing was in
     /// flight, regardless of the rate (RFC 9002 §7.7).
     fn burst(&self) -> u64 {
         10
@@ -233,8 +233,8 @@ pub trait Controller: Send + fmt::Debug {
         None
     }
 
-    /// Returns how ECN-capable packets are marked: [`Ecn::Ect1`] by controllers that answer marks in
-    /// proportion (RFC 9331), else [`Ecn::Ect0`].
+    /// Returns how ECN-capable packets are marked: [`Ecn::Ect1`] by controllers that respond to
+    /// marks in proportion (RFC 9331), otherwise [`Ecn::Ect0`].
     fn ecn(&self) -> Ecn {
         Ecn::Ect0
     }
@@ -243,7 +243,7 @@ pub trait Controller: Send + fmt::Debug {
     fn name(&self) -> &'static str;
 }
 
-/// Makes the controller of a new path.
+/// Function that creates the controller of a new path.
 pub type Factory = dyn Fn(&Start) -> Box<dyn Controller> + Send + Sync;
 
 /// Congestion controller of a connection.
@@ -255,17 +255,18 @@ pub enum Congestion {
     /// CUBIC (RFC 9438) with HyStart++ (RFC 9406): the default.
     #[default]
     Cubic,
-    /// BBR version 3 (draft-ietf-ccwg-bbr): a model of the path instead of an answer to loss.
+    /// BBR version 3 (draft-ietf-ccwg-bbr): follows a model of the path instead of reacting to each
+    /// loss.
     Bbr,
     /// Prague (draft-briscoe-iccrg-prague-congestion-control) for L4S: marks packets ECT(1) and
-    /// answers marks in proportion (RFC 9331). Behind a queue that does not mark it is CUBIC.
+    /// responds to marks in proportion (RFC 9331). Behind a queue that does not mark, it is CUBIC.
     Prague,
-    /// A controller of your own.
+    /// A controller supplied by the application.
     Custom(Arc<Factory>),
 }
 
 impl Congestion {
-    /// Makes the controller of a new path.
+    /// Creates the controller of a new path.
     pub fn start(&self, start: &Start) -> Box<dyn Controller> {
         match self {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),

@@ -140,7 +140,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// Sends what the window allows. Returns the number of packets.
+    /// Sends as much as the window allows. Returns the number of packets.
     pub(super) fn fill(&mut self) -> usize {
         let before = self.packets.len();
         while self.bytes_in_flight + Self::SIZE <= self.window() {
@@ -172,7 +172,7 @@ impl<C: Controller> Flow<C> {
         });
     }
 
-    /// Loses the oldest `lost` packets and acknowledges the next `count` by one ACK.
+    /// Loses the oldest `lost` packets and acknowledges the next `count` with one ACK.
     pub(super) fn lose_and_ack(&mut self, lost: usize, count: usize) {
         let prior_in_flight = self.bytes_in_flight;
         let lost = lost.min(self.in_flight());
@@ -219,7 +219,7 @@ impl<C: Controller> Flow<C> {
         self.lose_and_ack(0, count);
     }
 
-    /// Skips the oldest packets and acknowledges the next `count` by one ACK.
+    /// Skips the oldest packets and acknowledges the next `count` with one ACK.
     pub(super) fn ack_after(&mut self, missing: usize, count: usize) {
         let missing: Vec<_> = self.packets.drain(..missing).collect();
         self.ack(count);

@@ -1,4 +1,4 @@
-//! Bounds of the two queues of datagrams.
+//! Limits of the two datagram queues.
 
 use crate::wire::limits;
 
@@ -12,10 +12,11 @@ pub enum WhenFull {
     Refuse,
 }
 
-/// Bounds of the datagram queues (RFC 9221); a part of
+/// Limits of the datagram queues (RFC 9221); a part of
 /// [`TransportConfig`](crate::config::TransportConfig).
 ///
-/// Each datagram counts for 64 bytes besides its data. One always fits, however small the bound.
+/// Each datagram counts for 64 bytes in addition to its data. One always fits, however small the
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramConfig {
     pub(crate) receive_buffer: usize,
@@ -39,15 +40,15 @@ impl DatagramConfig {
         }
     }
 
-    /// Sets the bytes that may wait to be read; the oldest datagrams are dropped first. Default 256
-    /// KiB. With 0 the peer may send none (RFC 9221 §3).
+    /// Sets how many bytes may wait to be read; the oldest datagrams are dropped first. Default 256
+    /// KiB. With 0 the peer may send no datagrams (RFC 9221 §3).
     #[must_use]
     pub const fn receive_buffer(mut self, bytes: usize) -> Self {
         self.receive_buffer = bytes;
         self
     }
 
-    /// Sets the bytes that may wait to be sent. Default 64 KiB.
+    /// Sets how many bytes may wait to be sent. Default 64 KiB.
     #[must_use]
     pub const fn send_queue(mut self, bytes: usize) -> Self {
         self.send_queue = bytes;

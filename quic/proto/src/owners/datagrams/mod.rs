@@ -20,7 +20,7 @@ pub use config::{DatagramConfig, WhenFull};
 #[cfg(test)]
 mod tests;
 
-/// Bytes by which streams or datagrams may be ahead of each other.
+/// Largest number of bytes by which streams or datagrams may be ahead of each other.
 const MAX_LEAD: usize = 16 * 1024;
 
 /// Event of the datagram queues.
@@ -54,7 +54,7 @@ impl Sent {
     }
 }
 
-/// Need of streams for a share of a packet.
+/// Whether streams need a share of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
     /// Streams have data to send.
@@ -63,23 +63,23 @@ pub enum Rival {
     Idle,
 }
 
-/// Room in the queue for another datagram.
+/// State of the room in the queue for another datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     /// No sender waits for room.
     Enough,
     /// A sender waits for room.
     Wanted,
-    /// Room was made for a waiting sender, who must be told.
+    /// Room was made for a waiting sender, which must be told.
     Made,
 }
 
 /// The datagrams of a connection.
 ///
 /// They are sent in order, subject to congestion control and pacing, and not repeated when lost.
-/// While streams wait as well, both get the same number of bytes: the one behind goes first in a
-/// packet, and the other fills it up. If only one waits, it gets everything, which is not balanced
-/// later.
+/// While streams wait as well, both get the same number of bytes: the one that is behind goes first
+/// in a packet, and the other fills it up. If only one waits, it gets everything, and this is not
+/// balanced later.
 #[derive(Debug)]
 pub struct Datagrams {
     config: DatagramConfig,
@@ -89,7 +89,7 @@ pub struct Datagrams {
     inbox: Queue,
     /// Bytes by which datagrams are ahead of streams while both wait.
     lead: Lead,
-    /// True if the oldest datagram was due, and did not fit beside the frames before it.
+    /// True if the oldest datagram was due, but did not fit after the frames before it.
     crowded_out: bool,
     room: Room,
     readable: bool,
@@ -118,11 +118,11 @@ impl Datagrams {
         self.peer_limit = frame_size;
     }
 
-    /// Returns the largest datagram whose frame fits `room` bytes of a packet, or `None` if the
-    /// peer accepts none.
+    /// Returns the largest datagram whose frame fits into `room` bytes of a packet, or `None` if
+    /// the peer accepts none.
     pub fn max_size(&self, room: usize) -> Option<usize> {
-        // The peer's limit holds for the frame with its length, which it has unless it fills the
-        // packet.
+        // The peer's limit applies to the frame with its length field, which it has unless it fills
+        // the packet.
         let peer_limit = VarInt::saturating(self.peer_limit);
         let fields = 1 + peer_limit.size() as u64;
         let most = peer_limit.get().checked_sub(fields)?;
@@ -184,12 +184,13 @@ impl Datagrams {
     /// Handles a received datagram.
     ///
     /// # Errors
-    /// `PROTOCOL_VIOLATION` if we allowed the peer none, or none so large (RFC 9221 §3).
+    /// `PROTOCOL_VIOLATION` if we did not allow the peer datagrams, or none of this size (RFC 9221
+    /// §3).
     pub fn on_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
         let limit = self.config.max_frame_size();
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         if limit == 0 {
-            return violation("DATAGRAM, which we take none of");
+            return violation("DATAGRAM, which this end does not accept");
         }
         if frame.least_size() > limit {
             return violation("DATAGRAM is larger than max_datagram_frame_size");
@@ -219,12 +220,12 @@ impl Datagrams {
         !self.outbox.is_empty()
     }
 
-    /// Returns the bytes that wait, in both directions.
+    /// Returns the waiting bytes, in both directions.
     pub(crate) const fn held(&self) -> u64 {
         (self.outbox.held + self.inbox.held) as u64
     }
 
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(crate) fn census(&self, census: &mut Census) {
         let Self {
             config: _,
@@ -247,7 +248,7 @@ impl Datagrams {
         self.note_room();
     }
 
-    /// Writes datagrams that are due before streams.
+    /// Writes the datagrams that go before streams.
     pub fn write_first(&mut self, streams: Rival, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         if streams == Rival::Idle {
             self.lead = Lead::default();
@@ -289,12 +290,12 @@ impl Datagrams {
     }
 
     /// Returns true, once, if the next packet must omit the ACK frame because the oldest datagram
-    /// did not fit beside it: with data in both directions every packet may have one.
+    /// did not fit next to it: with data in both directions, every packet may have one.
     pub const fn takes_whole_packet(&mut self) -> bool {
         std::mem::replace(&mut self.crowded_out, false)
     }
 
-    /// Drops all datagrams after the server rejected 0-RTT data: those sent arrived nowhere, those
+    /// Drops all datagrams after the server rejected 0-RTT data: those sent did not arrive, those
     /// waiting are outdated, and the server's limit is unknown.
     pub fn on_early_data_rejected(&mut self) {
         self.peer_limit = 0;
@@ -332,8 +333,8 @@ impl Owner for Datagrams {
         self.has_pending()
     }
 
-    /// Writes datagrams into the room that streams left in the packet. Those that are due before
-    /// streams are in it already: see [`Datagrams::write_first`].
+    /// Writes datagrams into the room that streams left in the packet. Those that go before streams
+    /// are already in it: see [`Datagrams::write_first`].
     #[inline]
     fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         while self.write_one(out, sent) {}
@@ -375,7 +376,8 @@ impl Queue {
         self.datagrams.front()
     }
 
-    /// Returns true if another datagram of this size stays within `bound`. One always does.
+    /// Returns true if another datagram of this size stays within `bound`. A single one always
+    /// does.
     fn takes(&self, len: usize, bound: usize) -> bool {
         self.is_empty() || self.held.saturating_add(cost(len)) <= bound
     }

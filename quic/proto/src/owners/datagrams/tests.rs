@@ -48,7 +48,7 @@ fn nothing_may_be_sent_to_a_peer_that_takes_none() {
         Err(SendError::Unsupported)
     );
     assert!(!datagrams.has_pending());
-    // A limit of one byte is the type alone: no frame with a length fits.
+    // A limit of one byte allows only the type: no frame with a length fits.
     datagrams.set_peer_limit(1);
     assert_eq!(datagrams.max_size(ROOM), None);
     datagrams.set_peer_limit(2);
@@ -207,7 +207,7 @@ fn a_frame_above_our_limit_is_refused() {
     assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
 }
 
-/// Fills packets for which both have data: streams always fill what is left for them.
+/// Fills packets for which both have data: streams always fill the space left for them.
 fn shared(datagrams: &mut Datagrams, packets: usize, len: usize) -> [usize; 2] {
     let mut totals = [0; 2];
     for _ in 0..packets {

@@ -1,4 +1,5 @@
-//! The handshake: passes CRYPTO data to and from the TLS session, and holds the keys of each level.
+//! The handshake: passes CRYPTO data to and from the TLS session, and stores the keys of each
+//! level.
 
 mod census;
 mod crypto;
@@ -45,8 +46,8 @@ pub(crate) struct Progress {
 pub(crate) enum Failure {
     /// The peer violated the protocol.
     Transport(TransportError),
-    /// The ends have no group in common, or the peer chose a classical one although post-quantum is
-    /// required.
+    /// The ends have no group in common, or the peer chose a classical group although post-quantum
+    /// is required.
     KeyExchange(Refusal),
 }
 
@@ -158,8 +159,8 @@ impl Owner for Handshake {
         }
     }
 
-    /// A client without the whole ServerHello cannot read Handshake packets, and may have dropped them: they
-    /// leave again with what it lacks.
+    /// A client without the whole ServerHello cannot read Handshake packets, and may have dropped
+    /// them: they are sent again along with what it is missing.
     fn on_lost(&mut self, sent: &Sent) {
         self.done_owed |= sent.done;
         let Some(stream) = self.streams.get_mut(level(sent.space)) else {
@@ -206,14 +207,14 @@ impl Handshake {
         &self.keys
     }
 
-    /// Returns the keys, to update or discard.
+    /// Returns the keys, to update or discard them.
     pub(crate) fn keys_mut(&mut self) -> &mut Keys {
         &mut self.keys
     }
 
-    /// Returns true if the peer closed because there is no common group: its reason is ours, or its
-    /// alert is `handshake_failure` while we require a post-quantum group, and the reason speaks
-    /// of no other parameter.
+    /// Returns true if the peer closed because there is no common group: either its reason is one
+    /// of ours, or its alert is `handshake_failure` while we require a post-quantum group and the
+    /// reason mentions no other parameter.
     pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
         code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
             && (refusal::is_told(reason)
@@ -375,7 +376,7 @@ impl Handshake {
         Ok(progress)
     }
 
-    /// Queues what TLS sends, and installs the keys that it made.
+    /// Queues what TLS sends, and installs the keys that it derived.
     fn collect(&mut self, mut flight: Flight) {
         for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
             let bytes = std::mem::take(&mut flight.crypto[level]).freeze();
@@ -405,7 +406,7 @@ impl Handshake {
     }
 
     /// Drops the TLS session once it is no longer needed: a server's at completion, a client's when
-    /// no session ticket is expected any more.
+    /// no more session tickets are expected.
     pub(crate) fn release(&mut self) {
         if self.complete {
             self.session = None;
@@ -450,7 +451,7 @@ impl Handshake {
         self.streams.discard(level);
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub(crate) fn release_memory(&mut self) {
         self.streams.release_memory();
     }

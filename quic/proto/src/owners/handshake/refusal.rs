@@ -1,4 +1,4 @@
-//! Refused key exchanges: what the peer is told, and what it told us.
+//! Refused key exchanges: what the peer is told, and what the peer reports.
 
 use hybriq_tls::{Group, GroupMismatch, KeyExchange, Lineage, Negotiated};
 
@@ -6,9 +6,9 @@ use crate::wire::limits;
 
 /// Reason if no group of a policy is classical.
 const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
-/// Reason if the lists of both ends do not meet.
+/// Reason if the lists of both ends have nothing in common.
 pub(crate) const NONE_IN_COMMON: &str = "no key-exchange group in common";
-/// Words before the groups that the sender takes.
+/// Words before the groups that the sender accepts.
 const ACCEPTED: &str = "; accepted: ";
 
 /// Reason why a key exchange was refused, with the groups of both ends.
@@ -29,8 +29,8 @@ impl Refusal {
     }
 }
 
-/// Refuses what goes against a policy that requires post-quantum groups. Providers do not choose classical
-/// groups or resume classical sessions under it; this catches those that fail to.
+/// Refuses whatever violates a policy that requires post-quantum groups. Providers do not choose
+/// classical groups or resume classical sessions under such a policy; this catches those that do.
 pub(crate) fn require_post_quantum(
     policy: &KeyExchange,
     negotiated: &Negotiated,
@@ -55,7 +55,7 @@ pub(crate) fn require_post_quantum(
     Ok(())
 }
 
-/// Returns the reason that the peer is told by an end that takes these groups.
+/// Returns the reason that is sent to the peer by an end that accepts these groups.
 pub(crate) fn told(ours: &[Group]) -> String {
     let required = ours.iter().all(|group| group.is_post_quantum());
     let reason = if required {
@@ -77,23 +77,23 @@ pub(crate) fn told(ours: &[Group]) -> String {
     told
 }
 
-/// Returns true if a reason is one that [`told`] makes.
+/// Returns true if [`told`] produces such a reason.
 pub(crate) fn is_told(reason: &[u8]) -> bool {
     [POST_QUANTUM_REQUIRED, NONE_IN_COMMON]
         .iter()
         .any(|start| reason.starts_with(start.as_bytes()))
 }
 
-/// Returns true if a reason speaks of cipher suites or signatures, so that the groups are not at fault.
-/// Each stack has its own words for it.
+/// Returns true if a reason mentions cipher suites or signatures, so that the groups are not at
+/// fault. Each TLS library words it differently.
 pub(crate) fn is_about_others(reason: &[u8]) -> bool {
     let reason = reason.to_ascii_lowercase();
     let names = |word: &[u8]| reason.windows(word.len()).any(|part| part == word);
     names(b"cipher") || names(b"signature")
 }
 
-/// Returns the groups of both ends when the peer refused for a reason. The peer's are those that the
-/// reason names.
+/// Returns the groups of both ends when the peer refused for a reason. The peer's are those that
+/// the reason names.
 pub(crate) fn heard(policy: &KeyExchange, reason: &str) -> GroupMismatch {
     let named = reason.split_once(ACCEPTED).map_or("", |(_, names)| names);
     let peers = named.split(", ").filter_map(Group::from_name);

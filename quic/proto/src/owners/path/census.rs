@@ -4,7 +4,7 @@ use super::{Path, PathEvent, Paths};
 use crate::stats::census::Census;
 
 impl<S> Paths<S> {
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(crate) fn census(&self, census: &mut Census) {
         let Self {
             side: _,

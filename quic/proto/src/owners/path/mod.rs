@@ -21,7 +21,7 @@
 //!         └─── its time is over ─ Left ◀── the one in use is valid ──┘
 //! ```
 //!
-//! With two paths to fall back to, the one left earlier becomes *left*, so that at most one
+//! If there are two paths to fall back to, the one left earlier becomes *left*, so that at most one
 //! remains. A path that is not validated is forgotten when the connection moves on, because the
 //! peer may not be there. If there are too many paths, unvalidated ones are dropped first, and the
 //! fallback never (see `Others`).
@@ -64,7 +64,7 @@ mod tests;
 pub struct Address {
     /// The peer's address.
     pub peer: SocketAddr,
-    /// Our end.
+    /// Local address and socket.
     pub local: Local,
 }
 
@@ -83,7 +83,7 @@ pub struct Path<S> {
     pub(crate) validation: Validation,
     /// Our connection id that the peer last used on the path.
     reached_by: Option<Cid>,
-    /// Sequence number of the peer's id for the path, while it is not in use.
+    /// Sequence number of the peer's id for the path, while the path is not in use.
     pub(crate) peer_cid: u64,
     /// State of the path.
     pub(crate) state: State,
@@ -91,7 +91,7 @@ pub struct Path<S> {
     saved: Option<Box<S>>,
 }
 
-/// Proof of the peer's address.
+/// Whether the peer proved its address.
 #[derive(Clone, Copy, Debug)]
 enum Credit {
     /// The address is not validated: packets might hit a victim.
@@ -133,7 +133,7 @@ impl<S> Path<S> {
         self.peer
     }
 
-    /// Returns our end; its address is known if the socket reports it.
+    /// Returns our address and socket; the address is known if the socket reports it.
     pub const fn local(&self) -> Local {
         self.local
     }
@@ -146,7 +146,7 @@ impl<S> Path<S> {
         }
     }
 
-    /// Returns true if the path has these ends. An unknown local address equals any.
+    /// Returns true if the path has these ends. An unknown local address matches any.
     #[inline]
     pub fn is_at(&self, at: Address) -> bool {
         self.peer == at.peer && is_same(self.local, at.local)
@@ -160,8 +160,8 @@ impl<S> Path<S> {
         }
     }
 
-    /// Returns true if the paths differ by no more than ports, as after a NAT rebinding, and
-    /// therefore probably lead the same way (RFC 9000 §9.4).
+    /// Returns true if the paths differ only in ports, as after a NAT rebinding, and therefore
+    /// probably lead the same way (RFC 9000 §9.4).
     pub fn resembles(&self, other: &Self) -> bool {
         self.peer.ip() == other.peer.ip() && is_same(self.local, other.local)
     }
@@ -203,7 +203,7 @@ impl<S> Path<S> {
     }
 
     /// Returns the bytes that may be sent before the peer proves its address: three times what was
-    /// received (RFC 9000 §8.1), or `u64::MAX` once it did.
+    /// received (RFC 9000 §8.1), or `u64::MAX` once the address is proven.
     #[inline]
     pub const fn credit(&self) -> u64 {
         match self.credit {

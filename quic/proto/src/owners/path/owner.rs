@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The peer's connection ids, of which every path uses one (RFC 9000 §9.5).
+/// The peer's connection ids; every path uses one of them (RFC 9000 §9.5).
 pub trait PeerCids {
     /// Returns the id in use and its sequence number.
     fn active(&self) -> (u64, Cid);
@@ -47,12 +47,13 @@ pub struct Facts<'a> {
 pub struct Waits {
     /// Timeouts of a validation.
     pub patience: Patience,
-    /// Time for which a path is kept after it was left, for packets still in flight on it.
+    /// Time for which a path is kept after it was left, for packets that are still in flight on it.
     pub keep: Duration,
 }
 
 impl Waits {
-    /// Computes the timeouts from the probe timeout and the round trip assumed of an unknown path.
+    /// Computes the timeouts from the probe timeout and the round trip that is assumed for an
+    /// unknown path.
     #[must_use]
     pub fn new(pto: Duration, initial_rtt: Duration) -> Self {
         Self {
@@ -62,7 +63,7 @@ impl Waits {
     }
 }
 
-/// Permission of the peer to move.
+/// Whether the peer may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     /// Not allowed: the handshake is not confirmed, or the connection is over.
@@ -76,7 +77,7 @@ pub enum Moves {
 /// Change of a path, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
-    /// This path is in use now.
+    /// This path is now in use.
     Changed(Address),
     /// This path, wanted or in use, does not reach the peer.
     Failed(Address),
@@ -105,7 +106,7 @@ pub struct Consequence<S> {
     pub switch: Option<Switch<S>>,
     /// First estimate of the round trip of the path in use.
     pub round_trip: Option<Duration>,
-    /// True if no path leads to the peer any more.
+    /// True if no path to the peer is left.
     pub is_end: bool,
 }
 
@@ -119,11 +120,11 @@ impl<S> Default for Consequence<S> {
     }
 }
 
-/// Origin of the current datagram, if it did not come on the path in use.
+/// Where the current datagram came from, if not from the path in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elsewhere {
     pub(super) at: Address,
-    /// Bytes of the datagram, until a path was credited with them.
+    /// Bytes of the datagram, until they were credited to a path.
     pub(super) bytes: u64,
 }
 
@@ -132,7 +133,7 @@ pub(super) struct Elsewhere {
 pub(super) enum Which {
     /// The path in use.
     Active,
-    /// The path at this place among the others.
+    /// The path at this position among the others.
     Other(usize),
 }
 
@@ -144,11 +145,11 @@ pub struct Paths<S> {
     pub(super) side: Side,
     pub(super) active: Path<S>,
     pub(super) others: Others<S>,
-    /// Origin of the current datagram.
+    /// Where the current datagram came from.
     pub(super) elsewhere: Option<Elsewhere>,
     /// Addresses between which the handshake took place.
     pub(super) first: Address,
-    /// True if a PING must inform the server of our move.
+    /// True if a PING must tell the server that we moved.
     pub(super) owes_ping: bool,
     /// Time until which sending waits for the pacer.
     pub(super) paced_until: Option<Instant>,
@@ -223,7 +224,7 @@ impl<S> Paths<S> {
         self.active.local().socket == socket || others.any(|path| path.local().socket == socket)
     }
 
-    /// Notes on which path a datagram came. Returns false if it must be dropped.
+    /// Notes on which path a datagram arrived. Returns false if it must be dropped.
     #[inline]
     pub fn admit(&mut self, arrival: &Arrival, bytes: usize, moves: Moves) -> bool {
         let at = Address {
@@ -252,7 +253,7 @@ impl<S> Paths<S> {
     }
 
     /// Returns true if this is a client's path in use whose local address changed: packets from
-    /// there are accepted, and sending goes on as before.
+    /// there are accepted, and sending continues as before.
     fn is_active_socket(&self, at: Address) -> bool {
         let same_socket = at.local.socket == self.active.local().socket;
         self.side.is_client() && same_socket && at.peer == self.active.peer()
@@ -266,7 +267,7 @@ impl<S> Paths<S> {
             return false;
         }
         if self.side.is_client() {
-            // The packet may be late, or from a server that still validates our address.
+            // The packet may be late, or from a server that is still validating our address.
             return at.peer == self.active.peer() || at.peer == self.first.peer;
         }
         match moves {
@@ -278,20 +279,20 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns true if the current datagram came on the path in use.
+    /// Returns true if the current datagram arrived on the path in use.
     #[inline]
     pub const fn came_on_active(&self) -> bool {
         self.elsewhere.is_none()
     }
 
-    /// Notes that an authentic packet came on the path in use, to this id of ours.
+    /// Notes that an authentic packet arrived on the path in use, sent to this id of ours.
     #[inline]
     pub const fn on_packet(&mut self, dcid: Cid) {
         self.active.reached_by = Some(dcid);
     }
 
     /// Remembers the path of an authentic packet from elsewhere, before its frames are processed.
-    /// `dcid` is our id that it was sent to.
+    /// `dcid` is the id of ours that it was sent to.
     pub fn on_packet_elsewhere(&mut self, dcid: &Cid, facts: &mut Facts<'_>) {
         let Some(Elsewhere { at, bytes }) = self.elsewhere else {
             return;
@@ -310,8 +311,8 @@ impl<S> Paths<S> {
     }
 
     /// Returns the peer's id for a new path. If the peer continues under the same id, so do we: it
-    /// may not know that its address changed. If it uses another, so must we (RFC 9000 §9.5), and
-    /// without a spare one the path cannot be used.
+    /// may not know that its address changed. If it uses another id, so must we (RFC 9000 §9.5),
+    /// and without a spare one the path cannot be used.
     fn peer_cid_for(&mut self, dcid: &Cid, cids: &mut dyn PeerCids) -> Option<u64> {
         if self.active.reached_by.is_none_or(|known| known == *dcid) {
             return Some(cids.active().0);
@@ -351,8 +352,8 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns true if a server's end is its preferred address: any other than that of the
-    /// handshake.
+    /// Returns true if a local address is the server's preferred address: any address other than
+    /// that of the handshake.
     pub(super) fn is_preferred(&self, local: Local) -> bool {
         let first = self.first.local;
         let other_ip = first.ip.zip(local.ip).is_some_and(|(a, b)| a != b);
@@ -371,7 +372,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns the path on which the current packet came.
+    /// Returns the path on which the current packet arrived.
     pub(super) fn came_on(&self) -> Option<Which> {
         match self.elsewhere {
             None => Some(Which::Active),
@@ -396,7 +397,7 @@ impl<S> Paths<S> {
     }
 }
 
-/// Writes the PING that informs a server of our move. It is not repaired, because any later packet
+/// Writes the PING that tells a server that we moved. It is not repaired, because any later packet
 /// does the same.
 impl<S> Owner for Paths<S> {
     type Sent = ();

@@ -13,9 +13,9 @@ use crate::wire::{
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     which: Which,
-    /// True if it carries a challenge of ours; otherwise only an answer.
+    /// True if it carries one of our challenges; otherwise it carries only an answer.
     asks: bool,
-    /// The ends of the path.
+    /// Addresses of the path.
     pub at: Address,
     /// The peer's id for the path.
     pub dcid: Cid,
@@ -60,7 +60,8 @@ pub enum Wrote {
 }
 
 impl<S> Paths<S> {
-    /// Queues the answer to a challenge on the path on which it came (RFC 9000 §8.2.2).
+    /// Queues the answer to a challenge on the path on which the challenge arrived (RFC 9000
+    /// §8.2.2).
     pub fn on_challenge(&mut self, challenge: PathChallenge, dcid: &Cid, facts: &mut Facts<'_>) {
         // The packet may have contained the id that the path needs.
         self.on_packet_elsewhere(dcid, facts);
@@ -76,8 +77,8 @@ impl<S> Paths<S> {
         !self.others.is_empty() || self.active.wants_probe()
     }
 
-    /// Returns the next probe after `failed`, which could not be written, that is due and may leave
-    /// now; paths not in use come first. A path without credit or id does not hold up others.
+    /// Returns the next probe after `failed`, which could not be written, that is due and may be
+    /// sent now; paths not in use come first. A path without credit or id does not hold up others.
     pub fn next_probe(
         &mut self,
         failed: Option<&Probe>,
@@ -113,7 +114,7 @@ impl<S> Paths<S> {
                 if let Some(cid) = cids.find(path.peer_cid) {
                     cid
                 } else {
-                    // The peer retired it, and there may be another.
+                    // The peer retired it, but there may be another.
                     let (sequence, cid) = cids.take_spare()?;
                     path.peer_cid = sequence;
                     cid
@@ -130,12 +131,13 @@ impl<S> Paths<S> {
         })
     }
 
-    /// Returns true if a probe may leave now.
+    /// Returns true if a probe may be sent now.
     ///
     /// On the path in use an answer waits for the congestion window (RFC 9000 §8.2.2). Probes
-    /// outside of it are bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something
-    /// or answers, or else a peer that keeps challenging and moving would get more than any window
-    /// allows. Challenges of a client are exempt: it moves only at its own application's request.
+    /// outside of it are limited by [`limits::PROBE_BYTES`] until the peer acknowledges something
+    /// or answers; otherwise a peer that keeps challenging and moving would get more than any
+    /// window allows. Challenges of a client are exempt: it moves only at its own application's
+    /// request.
     fn may_probe(&self, probe: &Probe, window: Window) -> bool {
         match window {
             Window::Open if probe.is_on_active() => true,
@@ -151,9 +153,9 @@ impl<S> Paths<S> {
         self.outside_window = 0;
     }
 
-    /// Notes that the peer answered a challenge of 1200 bytes: the challenge arrived, and the answer
-    /// to one of the peer's own may follow. It does not renew the whole allowance, or else a peer
-    /// that answers one probe in ten and acknowledges nothing would get the others for nothing.
+    /// Notes that the peer answered a challenge of 1200 bytes: the challenge arrived, and the
+    /// answer to one of the peer's own may follow. It does not renew the whole allowance; otherwise
+    /// a peer that answers one probe in ten and acknowledges nothing would get the others for free.
     pub(super) const fn on_full_answer(&mut self) {
         let paid = 2 * limits::MIN_DATAGRAM as u64;
         self.outside_window = self.outside_window.saturating_sub(paid);
@@ -178,7 +180,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Debits the path of a probe that left.
+    /// Debits the path for a probe that was sent.
     pub fn on_probe_sent(&mut self, probe: &Probe, bytes: usize, window: Window) {
         if !probe.is_on_active() || window == Window::Full {
             self.outside_window += bytes as u64;

@@ -40,7 +40,7 @@ impl<S> Paths<S> {
         (self.active.is_validated() && !self.active.has_pending()).then_some(size)
     }
 
-    /// Notes that the due probe left in this packet, alone in its datagram.
+    /// Notes that the due probe was sent in this packet, alone in its datagram.
     pub fn on_mtu_probe_sent(&mut self, pn: PacketNumber, bytes: usize) {
         self.active.mtu.on_probe_sent(pn);
         self.active.on_sent(bytes as u64);

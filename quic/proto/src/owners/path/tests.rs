@@ -9,7 +9,7 @@ impl<S> Paths<S> {
         self.others.iter_mut()
     }
 
-    /// Forgets the path to fall back to.
+    /// Forgets the fallback path.
     pub(crate) fn lose_fallback(&mut self) {
         let place = self.others.position_of(State::Fallback);
         drop(place.and_then(|place| self.others.take(place)));
@@ -246,7 +246,7 @@ fn an_answer_on_the_path_in_use_waits_for_the_window() {
     assert!(paths.next_probe(None, Window::Full, &mut cids).is_none());
     let probe = paths.next_probe(None, Window::Open, &mut cids).unwrap();
     assert!(probe.is_on_active());
-    // One that could not be written is not tried again at once.
+    // A challenge that could not be written is not tried again at once.
     let again = paths.next_probe(Some(&probe), Window::Open, &mut cids);
     assert!(again.is_none());
 }

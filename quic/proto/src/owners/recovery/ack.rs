@@ -155,7 +155,7 @@ impl<R: 'static> Recovery<R> {
     }
 
     /// Returns the use of the window while a packet was in flight. Only a full window shows that
-    /// more would fit (RFC 9002 §7.8).
+    /// more data would fit (RFC 9002 §7.8).
     fn usage(&self, time_sent: Instant) -> Usage {
         if self.window_full_at.is_some_and(|full| time_sent <= full) {
             Usage::Full
@@ -166,7 +166,7 @@ impl<R: 'static> Recovery<R> {
 }
 
 /// Returns the part of the peer's delay to subtract from a sample (RFC 9002 §5.3). Before the
-/// handshake is confirmed the peer may wait for keys longer than it promised.
+/// handshake is confirmed, the peer may wait for keys longer than it promised.
 fn believed_delay(space: Space, delay: Duration, context: &Context) -> Duration {
     match (space, context.handshake) {
         (Space::Initial, _) => Duration::ZERO,

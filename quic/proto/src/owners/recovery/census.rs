@@ -4,7 +4,7 @@ use super::{Recovery, SentPacket, sent::late::LostPacket, state::SpaceState};
 use crate::{stats::census::Census, wire::packet::PacketNumber};
 
 impl<R> Recovery<R> {
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(crate) fn census(&self, census: &mut Census) {
         let Self {
             side: _,

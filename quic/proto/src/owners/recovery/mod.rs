@@ -38,7 +38,8 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Packets in a row that ask for no acknowledgement, until one should ask (RFC 9000 §13.2.4).
+/// Number of consecutive non-ack-eliciting packets after which one should ask for an
+/// acknowledgement (RFC 9000 §13.2.4).
 const SILENT_PACKETS: u16 = 32;
 
 /// Divisor for the part of the window that may be kept free for an MTU probe.
@@ -78,10 +79,10 @@ pub struct Context {
 /// Result of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
-    /// Packets may have been lost by time; see the outcome.
+    /// Packets may have been lost by the time threshold; see the outcome.
     Lost,
-    /// Ack-eliciting packets should leave in this space, at most [`Recovery::probes`] of them
-    /// without regard to the congestion window. Everything outstanding in the Initial and Handshake
+    /// Ack-eliciting packets should be sent in this space, at most [`Recovery::probes`] of them
+    /// regardless of the congestion window. Everything outstanding in the Initial and Handshake
     /// spaces ([`Recovery::outstanding`]) should be sent again with them.
     Probe(Space),
 }
@@ -113,10 +114,10 @@ pub struct Recovery<R> {
     /// Packets just declared lost, for the controller. Kept to reuse the allocation.
     lost: Vec<LostPacket>,
     pto_count: u32,
-    /// Time of the last event that moved the probe timer. It is the start of the timer that keeps a
-    /// client from a deadlock (RFC 9002 §6.2.2.1), and no timer is due before it.
+    /// Time of the last event that moved the probe timer. The timer that protects a client from a
+    /// deadlock starts from it (RFC 9002 §6.2.2.1), and no timer is due before it.
     timer_base: Instant,
-    /// True if a Progress packet was acknowledged.
+    /// True if a Handshake packet was acknowledged.
     handshake_acked: bool,
     totals: Totals,
 }
@@ -133,7 +134,7 @@ struct Totals {
 /// Initial values of [`Recovery`].
 #[derive(Debug)]
 pub struct Config {
-    /// Our end.
+    /// Side of this end.
     pub side: Side,
     /// The round trip to assume (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
@@ -154,7 +155,7 @@ pub struct Config {
 pub enum Pacing {
     /// Packets are paced.
     On,
-    /// Packets leave as soon as the window allows.
+    /// Packets are sent as soon as the window allows.
     Off,
 }
 
@@ -189,7 +190,7 @@ impl<R: 'static> Recovery<R> {
         self.spaces.get(space).unwrap_or(SpaceState::VACANT)
     }
 
-    /// Records a packet that left. Packet numbers of a space only grow.
+    /// Records a packet that was sent. Packet numbers of a space only grow.
     #[inline]
     pub fn on_packet_sent(&mut self, space: Space, pn: PacketNumber, mut packet: SentPacket<R>) {
         let (now, bytes) = (packet.time_sent, u64::from(packet.size));
@@ -251,15 +252,15 @@ impl<R: 'static> Recovery<R> {
         self.spaces.at(space).sent.use_number(pn);
     }
 
-    /// Notes a packet number skipped on purpose: its acknowledgement closes the connection.
+    /// Notes a packet number skipped on purpose: acknowledging it closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: PacketNumber) {
         let state = self.spaces.at(space);
         state.sent.skip(pn);
         state.skipped.push(pn);
     }
 
-    /// Returns the mark of the next datagram; `None` is Not-ECT. All datagrams of one train have
-    /// the same mark, which changes only with received packets and timers.
+    /// Returns the mark of the next datagram; `None` is Not-ECT. All datagrams of a train have the
+    /// same mark, which changes only with received packets and timers.
     #[inline]
     pub fn ecn_mark(&self) -> Option<Ecn> {
         self.ecn.is_marking().then(|| self.controller.ecn())
@@ -270,7 +271,8 @@ impl<R: 'static> Recovery<R> {
         self.ecn.reset();
     }
 
-    /// Takes the rate from the controller, or from its window once a round trip was measured.
+    /// Takes the rate from the controller, or derives it from the window once a round trip was
+    /// measured.
     fn update_pace(&mut self, now: Instant) {
         if !self.can_send(self.datagram_size.into()) {
             self.pacer.on_idle();
@@ -301,8 +303,8 @@ impl<R: 'static> Recovery<R> {
         self.pto_count = 0;
     }
 
-    /// Drops the state of the Initial and Handshake spaces, which are discarded. Returns their part
-    /// of [`Recovery::ecn_echoed`].
+    /// Drops the state of the Initial and Handshake spaces, which are discarded. Returns their
+    /// share of [`Recovery::ecn_echoed`].
     pub fn end_handshake(&mut self) -> EcnCounts {
         let counts = self
             .spaces
@@ -322,8 +324,8 @@ impl<R: 'static> Recovery<R> {
         self.abroad.on_settled(bytes.abroad);
     }
 
-    /// Takes everything of a space out of flight and hands it over as lost, without a sign of
-    /// congestion: for 0-RTT that was rejected.
+    /// Takes all packets of a space out of flight and returns them as lost, without signalling
+    /// congestion, for rejected 0-RTT data.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
         let mut marked = 0;
         let taken = self.spaces.at(space).clear(|pn, packet| {
@@ -334,7 +336,7 @@ impl<R: 'static> Recovery<R> {
         self.ecn.on_discarded(marked);
     }
 
-    /// Starts over after a Retry: all packets are handed over to be sent again. The time that the
+    /// Starts over after a Retry: all packets are returned to be sent again. The time that the
     /// Retry took replaces the configured guess of the round trip (RFC 9002 §6.3).
     pub fn on_retry(&mut self, now: Instant, outcome: &mut Outcome<R>) {
         let first = self
@@ -362,7 +364,7 @@ impl<R: 'static> Recovery<R> {
             .map(|(_, packet)| &packet.record)
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub fn release_memory(&mut self) {
         for space in self.spaces.iter_mut() {
             space.sent.release_memory();
@@ -375,14 +377,14 @@ impl<R: 'static> Recovery<R> {
         spaces.map(|space| space.sent.entries()).sum()
     }
 
-    /// Returns the bytes of memory that records of packets take, sent and lost ones, in all spaces.
+    /// Returns the bytes of memory that records of packets take, both sent and lost, in all spaces.
     pub fn memory(&self) -> usize {
         let of_space = |space: &SpaceState<R>| space.sent.memory() + space.lost.memory();
         self.spaces.iter().map(of_space).sum()
     }
 
-    /// Returns the bytes of memory that they take at most, in the one space that is left after the
-    /// handshake.
+    /// Returns the largest number of bytes that these records take, in the one space that is left
+    /// after the handshake.
     pub const fn most_memory() -> usize {
         SentPackets::<R>::most_memory() + sent::late::LostPackets::most_memory()
     }
@@ -403,26 +405,27 @@ impl<R: 'static> Recovery<R> {
     }
 
     /// Returns true if data must wait until the window has room for a probe of this size, because
-    /// the probe would never leave otherwise. No more than a part of the window is kept free.
+    /// otherwise the probe would never be sent. Only a part of the window is kept free.
     #[inline]
     pub fn saves_room_for(&self, probe: u64) -> bool {
         !self.can_send(probe) && probe <= self.window() / PROBE_SHARE
     }
 
-    /// Returns true if pacing lets a datagram leave now. Packets that are not paced are exempt.
+    /// Returns true if pacing allows a datagram to be sent now. Packets that are not paced are
+    /// exempt.
     #[inline]
     pub fn may_send_now(&self, now: Instant) -> bool {
         self.pacer.may_send(now)
     }
 
-    /// Returns the number of datagrams that may follow one another without a pause.
+    /// Returns the number of datagrams that may be sent back to back.
     pub fn train(&self) -> usize {
         let datagrams = self.pacer.train() / u64::from(self.datagram_size.max(1));
         usize::try_from(datagrams).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Returns the time at which a sender that only waits for pacing may send. The window counts as
-    /// full meanwhile.
+    /// Returns the time at which a sender that waits only for pacing may send. Meanwhile the window
+    /// counts as full.
     pub fn on_paced(&mut self, now: Instant) -> Instant {
         self.window_full_at = Some(now);
         self.pacer.release_at(now)
@@ -438,8 +441,8 @@ impl<R: 'static> Recovery<R> {
         self.space(space).probes
     }
 
-    /// Returns true if a packet that carries only an ACK should also carry a PING. Without an
-    /// acknowledgement of our acknowledgements their ranges would never be forgotten (RFC 9000
+    /// Returns true if a packet that carries only an ACK should also carry a PING. If the peer
+    /// never acknowledged our ACK frames, the ranges in them would never be forgotten (RFC 9000
     /// §13.2.4).
     pub fn needs_ping(&self, space: Space) -> bool {
         let state = self.space(space);
@@ -474,20 +477,20 @@ impl<R: 'static> Recovery<R> {
     }
 
     /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
-    /// for the window: 1-RTT packets may fill it, and are neither acknowledged nor timed before the
-    /// handshake is over (RFC 9002 §6.2.1).
+    /// for the window: 1-RTT packets may fill the window, and are neither acknowledged nor timed
+    /// before the handshake is over (RFC 9002 §6.2.1).
     pub fn has_no_timer(&self, space: Space) -> bool {
         space != Space::Data && !self.has_eliciting_in_flight(space)
     }
 
-    /// Returns the number of later packets acknowledged after which one counts as lost (RFC 9002
-    /// §6.1.1). It grows if the path reorders.
+    /// Returns the number of later packets acknowledged after which a packet counts as lost (RFC
+    /// 9002 §6.1.1). It grows if the path reorders packets.
     pub const fn packet_threshold(&self) -> u64 {
         self.reordering.packets()
     }
 
-    /// Returns the time after its sending at which a packet counts as lost (RFC 9002 §6.1.2). It
-    /// grows if the path reorders.
+    /// Returns the time after sending at which a packet counts as lost (RFC 9002 §6.1.2). It grows
+    /// if the path reorders packets.
     pub fn time_threshold(&self) -> Duration {
         self.reordering.delay(self.rtt.larger())
     }

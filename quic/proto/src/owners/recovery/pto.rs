@@ -39,8 +39,8 @@ impl<R: 'static> Recovery<R> {
 
     /// Returns the time at which [`Recovery::on_timeout`] must be called next.
     ///
-    /// A probe that would have been due earlier, had it been known then, is due when it became known:
-    /// on another path, which ends the backoff, or when a server's amplification limit was lifted
+    /// If a probe turns out to have been due earlier, it is due at the moment this becomes known:
+    /// on another path, which ends the backoff, or when a server's amplification limit is lifted
     /// (RFC 9002 §A.6).
     pub fn next_timeout(&self, context: &Context) -> Option<Instant> {
         self.loss_time()
@@ -74,17 +74,17 @@ impl<R: 'static> Recovery<R> {
         self.pto_count = self.pto_count.saturating_add(1);
         self.totals.ptos += 1;
         self.ecn.on_pto(self.pto_count);
-        // The next timeout counts from here even if the probe does not leave at once: a
-        // timer must never stay in the past.
+        // The next timeout counts from here even if the probe is not sent at once: a timer must
+        // never stay in the past.
         self.rearm(now);
         self.spaces.at(space).last_eliciting_sent = Some(now);
         self.request_probes(space, probes);
         Some(Timeout::Probe(space))
     }
 
-    /// Requests probes before their timeout, for a peer that is seen to lack what was sent (RFC 9002
-    /// §6.2.3). Returns false if nothing is in flight, or if it left so short a time ago that the peer may
-    /// not have had it yet.
+    /// Requests probes before their timeout, for a peer that evidently lacks what was sent (RFC
+    /// 9002 §6.2.3). Returns false if nothing is in flight, or if it was sent so recently that the
+    /// peer may not have received it yet.
     pub fn probe_early(&mut self, now: Instant, space: Space) -> bool {
         let state = self.space(space);
         let Some(sent) = state.last_eliciting_sent else {
@@ -100,8 +100,8 @@ impl<R: 'static> Recovery<R> {
         true
     }
 
-    /// Requests probes of a space, and of the other one of the handshake if it has data in flight: the peer
-    /// may have the keys of one of them only (RFC 9002 §6.2.4).
+    /// Requests probes of a space, and of the other handshake space if that has data in flight: the
+    /// peer may have the keys of only one of them (RFC 9002 §6.2.4).
     fn request_probes(&mut self, space: Space, probes: u8) {
         self.spaces.at(space).probes = probes;
         let other = match space {
@@ -114,7 +114,7 @@ impl<R: 'static> Recovery<R> {
         }
     }
 
-    /// Notes that the probe timer moved, perhaps to a time that is past: it is due now.
+    /// Notes that the probe timer moved, perhaps to a time in the past: then it is due now.
     pub fn rearm(&mut self, now: Instant) {
         self.timer_base = self.timer_base.max(now);
     }
@@ -157,8 +157,8 @@ impl<R: 'static> Recovery<R> {
             .min(MAX_PTO.max(pto))
     }
 
-    /// Returns true if the server is known to have validated our address (RFC 9002 §6.2.2.1).
-    /// Clients need not validate a server's.
+    /// Returns true if the server is known to have validated our address (RFC 9002 §6.2.2.1). A
+    /// client need not validate the server's address.
     pub(super) fn peer_validated_address(&self, context: &Context) -> bool {
         self.side == Side::Server
             || self.handshake_acked

@@ -25,9 +25,9 @@ pub(super) struct SpaceState<R> {
     pub(super) ecn: ecn::Counted,
     pub(super) lost: LostPackets,
     pub(super) largest_acked: Option<PacketNumber>,
-    /// Time at which the next packet is lost by time.
+    /// Time at which the next packet is lost by the time threshold.
     pub(super) loss_time: Option<Instant>,
-    /// Time at which the last ack-eliciting packet left, or a probe was requested.
+    /// Time at which the last ack-eliciting packet was sent, or a probe was requested.
     pub(super) last_eliciting_sent: Option<Instant>,
     pub(super) eliciting_in_flight: u32,
     /// Consecutive packets that were not ack-eliciting.
@@ -81,8 +81,8 @@ impl<R> SpaceState<R> {
         bytes
     }
 
-    /// Remembers packets in flight that were just declared lost as a sign of congestion: those of
-    /// at most a full datagram.
+    /// Remembers packets in flight that were just declared lost as a sign of congestion: those no
+    /// larger than a full datagram.
     pub(super) fn remember(
         &mut self,
         now: Instant,

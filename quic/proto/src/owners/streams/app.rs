@@ -11,7 +11,7 @@ use super::{
 impl Streams {
     /// Opens the next stream.
     ///
-    /// Returns `None` at the peer's limit: the peer is told (`STREAMS_BLOCKED`), and
+    /// Returns `None` at the peer's limit: the peer is informed (`STREAMS_BLOCKED`), and
     /// [`StreamEvent::Available`] follows when the limit rises.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let index = self.local.of_mut(direction).open()?;
@@ -20,13 +20,13 @@ impl Streams {
         Some(id)
     }
 
-    /// Returns the number of streams that the peer allows to open now.
+    /// Returns how many more streams the peer allows now.
     pub const fn openable(&self, direction: Direction) -> u64 {
         self.local.of(direction).credit.available()
     }
 
-    /// Returns the bytes that the peer's limits, of the stream and of the connection, allow beyond
-    /// those written; `None` for a stream without state.
+    /// Returns how many bytes the peer's limits, of the stream and of the connection, allow beyond
+    /// those already written; `None` for a stream without state.
     pub fn credit(&self, id: StreamId) -> Option<u64> {
         let send = self.sends.get(id)?;
         let of_connection = self.send_credit.available();
@@ -54,7 +54,7 @@ impl Streams {
         Ok(written)
     }
 
-    /// Takes a prefix of the chunk without copying, as much as the send buffer has room for.
+    /// Takes a prefix of the chunk without copying, as much as fits into the send buffer.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
         let written = send.write_chunk(chunk, self.limits.send_room())?;
@@ -62,8 +62,8 @@ impl Streams {
         Ok(written)
     }
 
-    /// Returns the bytes that the next write accepts: at least `least`, or the whole send buffer if that is
-    /// smaller. No other stream uses this room.
+    /// Returns the number of bytes that the next write accepts: at least `least`, or the whole send
+    /// buffer if that is smaller. No other stream uses this room.
     pub fn room(&mut self, id: StreamId, least: usize) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
         send.check_room(self.limits.send_room(), least as u64)
@@ -103,7 +103,7 @@ impl Streams {
     }
 
     /// Resets the sending part after its first `reliable_size` bytes, which are still delivered
-    /// (`RESET_STREAM_AT`), or after the written data if that is less. May be called again to
+    /// (`RESET_STREAM_AT`), or after all written data if that is less. May be called again to
     /// deliver fewer bytes; the first code stays.
     pub fn reset_at(
         &mut self,
@@ -122,13 +122,14 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns how the receiving part ended, as far as the peer told; `None` if it is closed or
+    /// Returns how the receiving part ended, as far as the peer has said; `None` if it is closed or
     /// never existed.
     pub fn recv_end(&self, id: StreamId) -> Option<RecvEnd> {
         self.recvs.get(id).map(Recv::end)
     }
 
-    /// Asks for [`StreamEvent::Readable`] once [`Streams::recv_end`] is no longer open.
+    /// Asks for [`StreamEvent::Readable`] once [`Streams::recv_end`] is no longer
+    /// [`RecvEnd::Open`].
     pub fn watch_recv(&mut self, id: StreamId) {
         if let Some(recv) = self.recvs.get_mut(id) {
             recv.marks.set(Mark::Watching);
@@ -147,7 +148,7 @@ impl Streams {
         self.receive_credit.set_window(bytes);
     }
 
-    /// Reads in order. `Ok(0)` for a non-empty buffer is the end of the stream, returned once.
+    /// Reads in order. `Ok(0)` for a non-empty buffer means the end of the stream, returned once.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read(buffer, &mut self.receive_credit);
@@ -155,7 +156,7 @@ impl Streams {
         result
     }
 
-    /// Takes up to `max` bytes without copying. `None` is the end of the stream, returned once.
+    /// Takes up to `max` bytes without copying. `None` means the end of the stream, returned once.
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read_chunk(max, &mut self.receive_credit);
@@ -172,8 +173,8 @@ impl Streams {
         is_over
     }
 
-    /// Takes up to `max` bytes, at least one, at any offset; every byte once. `None` is the end of
-    /// the stream, returned once when everything was read.
+    /// Takes up to `max` bytes, at least one, at any offset; each byte is returned once. `None`
+    /// means the end of the stream, returned once when everything was read.
     ///
     /// Data not yet read in order is included. Afterwards [`Streams::read`] and
     /// [`Streams::read_chunk`] return [`ReadError::Unordered`].
@@ -222,13 +223,13 @@ impl Streams {
         self.sends.get(id).is_none_or(Send::is_terminal)
     }
 
-    /// Returns true if a stream was finished, and some of its data or its end is not acknowledged.
+    /// Returns true if a stream was finished, but some of its data or its end is not acknowledged.
     pub fn is_delivering(&self) -> bool {
         self.sends.iter().any(Send::is_delivering)
     }
 
-    /// Returns the bytes of streams that were not acknowledged yet. It takes a step for each stream
-    /// that is not over.
+    /// Returns the bytes of streams that have not been acknowledged yet. It takes a step for each
+    /// stream that is not over.
     pub fn undelivered_bytes(&self) -> u64 {
         self.unacknowledged()
     }

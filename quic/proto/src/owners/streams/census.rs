@@ -10,7 +10,7 @@ use super::{
 use crate::stats::census::Census;
 
 impl Streams {
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(crate) fn census(&self, census: &mut Census) {
         let Self {
             side: _,

@@ -39,22 +39,22 @@ use send::{Send, SendRoom};
 /// Limits for the peer, and sizes of send buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Initial bytes the peer may have in flight or unread on all streams together. At most
-    /// [`receive_window`](Self::receive_window).
+    /// Initial number of bytes that the peer may have in flight or unread on all streams together.
+    /// At most [`receive_window`](Self::receive_window).
     pub initial_receive_window: u64,
-    /// Largest bytes the peer may have in flight or unread on all streams together.
+    /// Largest number of bytes that the peer may have in flight or unread on all streams together.
     pub receive_window: u64,
-    /// Initial bytes the peer may have in flight or unread on one stream.
+    /// Initial number of bytes that the peer may have in flight or unread on one stream.
     pub initial_stream_receive_window: u64,
-    /// Largest bytes the peer may have in flight or unread on one stream.
+    /// Largest number of bytes that the peer may have in flight or unread on one stream.
     pub stream_receive_window: u64,
-    /// Bytes that may wait to be sent per stream.
+    /// Number of bytes per stream that may wait to be sent.
     pub send_buffer: u64,
-    /// Bytes that may wait to be sent or acknowledged per stream.
+    /// Number of bytes per stream that may wait to be sent or acknowledged.
     pub max_send_buffer: u64,
-    /// Bidirectional streams the peer may have open at once.
+    /// Number of bidirectional streams that the peer may have open at once.
     pub max_bidi: u64,
-    /// Unidirectional streams the peer may have open at once.
+    /// Number of unidirectional streams that the peer may have open at once.
     pub max_uni: u64,
 }
 
@@ -123,13 +123,13 @@ pub struct Totals {
     pub bytes_received: u64,
 }
 
-/// Returns the number of separate pieces that a receive window of all streams allows.
+/// Returns the number of separate pieces that a receive window for all streams allows.
 pub(crate) fn most_pieces(window: u64) -> u64 {
     recv::pieces_of_all(window) as u64
 }
 
-/// Returns the bytes of the tables of streams that the peer opened: so many with a sending half, and
-/// so many with a receiving half.
+/// Returns the bytes of the tables of streams that the peer opened: this many with a sending half,
+/// and this many with a receiving half.
 pub(crate) fn memory_of_tables(sends: u64, receives: u64) -> u64 {
     let sends = Halves::<Send>::memory(sends);
     sends.saturating_add(Halves::<Recv>::memory(receives))
@@ -183,7 +183,7 @@ impl Streams {
         }
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub fn release_memory(&mut self) {
         self.sends.release_memory();
         self.recvs.release_memory();
@@ -207,7 +207,7 @@ impl Streams {
     /// Forgets everything that was sent, because the server rejected 0-RTT data.
     ///
     /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets
-    /// next. The peer has opened none, because none of its streams is read before.
+    /// next. The peer has opened none, because none of its streams is read before that.
     pub fn on_early_data_rejected(&mut self) {
         self.sends = Halves::new();
         self.recvs = Halves::new();
@@ -238,7 +238,7 @@ impl Streams {
         }
     }
 
-    /// Returns the bytes of the tables of streams, as far as streams need them now.
+    /// Returns the bytes of the stream tables, as far as they are needed now.
     pub(crate) fn memory_of_tables(&self) -> u64 {
         match (self.sends.len(), self.recvs.len()) {
             (0, 0) => 0,
@@ -256,21 +256,21 @@ impl Streams {
         self.sends.iter().map(|send| send.buffer.held()).sum()
     }
 
-    /// Returns the number of bidirectional streams that this end has finished, and of which the peer has not
-    /// acknowledged everything.
+    /// Returns the number of bidirectional streams that this end has finished but the peer has not
+    /// fully acknowledged.
     pub fn undelivered_bidi(&self) -> usize {
         let all = self.sends.iter_with_ids();
         let bidi = all.filter(|(id, _)| id.direction() == Direction::Bidi);
         bidi.filter(|(_, send)| send.is_delivering()).count()
     }
 
-    /// Returns the number of halves of streams that are not over.
+    /// Returns the number of stream halves that are not over.
     pub(crate) fn halves(&self) -> usize {
         self.sends.len() + self.recvs.len()
     }
 
-    /// Returns the bound of [`Streams::halves`]: those of the streams that the peer may have open,
-    /// and of all that we opened.
+    /// Returns the limit of [`Streams::halves`]: the halves of the streams that the peer may have
+    /// open, and of all that we opened.
     pub(crate) fn most_halves(&self) -> usize {
         let (bidi, uni) = (self.limits.max_bidi, self.limits.max_uni);
         let own = 2 * self.local.bidi.credit.used() + self.local.uni.credit.used();
@@ -282,7 +282,7 @@ impl Streams {
         self.receive_credit.pieces()
     }
 
-    /// Returns the bound of [`Streams::pieces`]: with one more the connection ends.
+    /// Returns the limit of [`Streams::pieces`]: one more piece ends the connection.
     pub(crate) fn most_pieces(&self) -> usize {
         recv::pieces_of_all(self.receive_credit.window()).saturating_add(1)
     }
@@ -323,7 +323,7 @@ impl Streams {
         self.on_half_closed(id);
     }
 
-    /// Queues the reset of a sending part that was just aborted, in place of its data.
+    /// Queues the reset of a sending part that was just aborted, instead of its data.
     fn on_aborted(&mut self, id: StreamId) {
         let Some(send) = self.sends.get_mut(id) else {
             return;
@@ -340,7 +340,7 @@ impl Streams {
         if !recv.is_spent() {
             return self.schedule.update_recv(id, recv);
         }
-        debug_assert_eq!(recv.credit.pieces(), 0, "nothing is held any more");
+        debug_assert_eq!(recv.credit.pieces(), 0, "no bytes are left");
         self.recvs.remove(id);
         self.unanswered -= usize::from(id.initiator() == self.side);
         self.on_half_closed(id);

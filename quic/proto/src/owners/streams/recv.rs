@@ -16,12 +16,12 @@ use crate::{
     },
 };
 
-/// Bytes of the window per piece: the bound is the larger of this and [`limits::STREAM_PIECES`]. A
-/// peer that fills its packets cannot reach it, however many it loses.
+/// Bytes of the window per piece: the limit is the larger of this and [`limits::STREAM_PIECES`]. A
+/// peer that fills its packets cannot reach it, however many are lost.
 const BYTES_PER_PIECE: u64 = 1024;
 
-/// Bytes of the connection's window per piece of all streams together: the bound is the larger of
-/// this and [`limits::ALL_STREAM_PIECES`]. About the cost of a piece besides its data.
+/// Bytes of the connection's window per piece of all streams together: the limit is the larger of
+/// this and [`limits::ALL_STREAM_PIECES`]. It is about the cost of a piece in addition to its data.
 const SHARED_BYTES_PER_PIECE: u64 = 256;
 
 /// The receiving part of a stream (RFC 9000 §3.2).
@@ -66,7 +66,7 @@ impl RecvState {
     }
 }
 
-/// Interest of the application in the data.
+/// Whether the application wants the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     Wanted,
@@ -84,18 +84,18 @@ pub(super) struct Recv {
     pub(super) credit: ReceiveCredit,
     pub(super) final_size: Option<u64>,
     pub(super) reset_code: u64,
-    /// Bytes still delivered before the reset, after a `RESET_STREAM_AT`.
+    /// Number of bytes still delivered before the reset, after a `RESET_STREAM_AT`.
     pub(super) reliable: Option<u64>,
     stop: Stop,
     pub(super) marks: Marks,
 }
 
 impl Recv {
-    /// Creates a receiving part whose peer may send `window` beyond the data read.
+    /// Creates a receiving part whose peer may send `window` bytes beyond the data read.
     pub(super) fn new(window: Window) -> Self {
         Self {
             state: RecvState::Recv,
-            // The credit bounds the bytes.
+            // The credit limits the bytes.
             data: Reassembler::new(u64::MAX, pieces(window.size())),
             credit: ReceiveCredit::new(window),
             final_size: None,
@@ -141,7 +141,7 @@ impl Recv {
         Ok(())
     }
 
-    /// Handles `RESET_STREAM`. Unread data is dropped, unless all of it arrived (RFC 9000 §3.2
+    /// Handles `RESET_STREAM`. Unread data is dropped, unless all of it has arrived (RFC 9000 §3.2
     /// leaves the choice).
     pub(super) fn on_reset_stream(
         &mut self,
@@ -159,7 +159,7 @@ impl Recv {
         Ok(())
     }
 
-    /// Checks that the final size does not change and that no data lies behind it (RFC 9000 §4.5).
+    /// Checks that the final size does not change and that no data lies beyond it (RFC 9000 §4.5).
     #[inline]
     pub(super) fn check_final_size(
         &self,
@@ -167,7 +167,7 @@ impl Recv {
         claimed: Option<u64>,
     ) -> Result<(), TransportError> {
         let reason = match (self.final_size, claimed) {
-            (Some(known), _) if end > known => "data behind the final size of the stream",
+            (Some(known), _) if end > known => "data beyond the final size of the stream",
             (Some(known), Some(claimed)) if claimed != known => "the final size changed",
             (None, Some(claimed)) if claimed < self.credit.received() => {
                 "a final size below what was received"
@@ -343,7 +343,7 @@ impl Recv {
             return Err(ClosedStream);
         }
         match self.state {
-            // The peer already ended it, and the rest of its data is unwanted.
+            // The peer has already ended it, and the rest of its data is unwanted.
             RecvState::SizeKnown if self.reliable.is_some() => self.state = RecvState::ResetRead,
             RecvState::Recv | RecvState::SizeKnown => self.stop = Stop::Asked(code),
             RecvState::DataRecvd => self.state = RecvState::DataRead,
@@ -393,8 +393,8 @@ impl Recv {
         }
     }
 
-    /// Returns true if the peer should be told a new limit. Not needed once the final size is known
-    /// (RFC 9000 §13.3).
+    /// Returns true if the peer should be told a new limit. This is not needed once the final size
+    /// is known (RFC 9000 §13.3).
     #[inline]
     pub(super) fn is_credit_due(&self) -> bool {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
@@ -440,14 +440,14 @@ fn pieces(window: u64) -> usize {
     pieces.max(limits::STREAM_PIECES)
 }
 
-/// Returns the number of separate pieces allowed for all streams: a peer whose packets hold frames
-/// of many streams makes more of them than one that fills its packets.
+/// Returns the number of separate pieces allowed for all streams: a peer whose packets contain
+/// frames of many streams produces more pieces than one that fills its packets.
 pub(super) fn pieces_of_all(window: u64) -> usize {
     let pieces = usize::try_from(window / SHARED_BYTES_PER_PIECE).unwrap_or(usize::MAX);
     pieces.max(limits::ALL_STREAM_PIECES)
 }
 
-/// Returns the error for our own bound, which is not the peer's fault.
+/// Returns the error for exceeding our own limit, which is not the peer's fault.
 #[cold]
 fn out_of_pieces(_: Exceeded) -> TransportError {
     TransportError::new(

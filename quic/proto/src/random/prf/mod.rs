@@ -1,8 +1,8 @@
 //! Keyed functions, whose values are unpredictable without the key.
 //!
 //! Both are SipHash (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), which is
-//! specified and costs less than 100 instructions per draw: SipHash-2-4 where values are seen by
-//! peers, SipHash-1-3 for tables whose keys a peer chooses.
+//! fully specified and costs less than 100 instructions per draw: SipHash-2-4 for values that peers
+//! see, SipHash-1-3 for tables whose keys a peer chooses.
 
 use std::{
     fmt,
@@ -21,12 +21,13 @@ pub struct Prf {
 }
 
 impl Prf {
-    /// Takes a secret key.
+    /// Creates the function from a secret key.
     pub const fn new(key: [u8; 16]) -> Self {
         Self { key }
     }
 
-    /// Takes a secret of 64 bits, the low half of the key; the high half is zero.
+    /// Creates the function from a secret of 64 bits, the low half of the key; the high half is
+    /// zero.
     pub(crate) fn from_seed(seed: u64) -> Self {
         Self::new(u128::from(seed).to_le_bytes())
     }
@@ -52,7 +53,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    /// Starts the sequence of a secret seed.
+    /// Starts the sequence for a secret seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             prf: Prf::from_seed(seed),
@@ -132,7 +133,7 @@ impl Hasher for Multiply {
 
     #[inline]
     fn write_u64(&mut self, word: u64) {
-        // The golden ratio; the high half of the product carries what the low half lost.
+        // The golden ratio; the high half of the product preserves what the low half lost.
         let product = u128::from(self.0 ^ word ^ 0x243f_6a88_85a3_08d3) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product as u64) ^ ((product >> 64) as u64);
     }

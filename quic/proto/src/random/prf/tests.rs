@@ -68,7 +68,7 @@ fn a_plain_hash_spreads_ids_that_differ_in_one_byte() {
                 PlainHash.hash_one(Cid::from(bytes))
             })
             .collect();
-        // A table of hashbrown looks at the lowest bits for the place and the highest for the tag.
+        // A hashbrown table uses the lowest bits for the place and the highest for the tag.
         let low: BTreeSet<u64> = hashes.iter().map(|hash| hash & 0xff).collect();
         let high: BTreeSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
         assert!(

@@ -1,4 +1,4 @@
-//! What a client remembers of a server: the group that it chose, and until when it has to stay
+//! What a client remembers about a server: the group that it chose, and until when it must stay
 //! post-quantum.
 
 use std::{
@@ -19,23 +19,24 @@ pub use crate::wire::error::Downgrade;
 /// Longest time for which a server can commit itself, and for which a client remembers on its own.
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Time for which a client remembers that a server was post-quantum, unless it is configured.
+/// Time for which a client remembers that a server was post-quantum, unless configured otherwise.
 const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What a client does if a server that was post-quantum is not any more.
+/// What a client does if a server that was post-quantum no longer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Continuity {
-    /// Nothing, and it remembers nothing for the purpose.
+    /// It does nothing, and remembers nothing for this purpose.
     #[default]
     Off,
-    /// It connects, and reports the downgrade: in `Handshake::downgrade`, by which events and qlog
-    /// have it, in a warning of the crate `tracing`, and in the metric `hybriq_downgrades_total`.
+    /// It connects, and reports the downgrade: in `Handshake::downgrade`, which events and qlog
+    /// also contain, in a warning of the crate `tracing`, and in the metric
+    /// `hybriq_downgrades_total`.
     Report,
     /// It refuses the server, with `ConnectionError::Downgraded`.
     Refuse,
 }
 
-/// A store of what a client remembers of servers.
+/// A store of what a client remembers about servers.
 ///
 /// The default, `MemoryOrigins`, can be written to a file. Implement this trait to keep the records
 /// elsewhere. The methods are called while connections are driven: they must not block.
@@ -44,17 +45,17 @@ pub enum Continuity {
 /// completed, with a verified server, change a record.
 ///
 /// # Security
-/// Whoever can write to the store can remove the alarm. Whoever can read it knows the servers that
+/// Whoever can write to the store can disable the alarm. Whoever can read it knows which servers
 /// were visited.
 pub trait OriginStore: Send + Sync {
     /// Returns the record of an origin.
     fn get(&self, origin: &str) -> Option<OriginRecord>;
 
-    /// Changes the record of an origin, or a new one. No other change may come between, so that two
-    /// connections that end their handshakes at once both count.
+    /// Changes the record of an origin, or creates one. No other change may happen in between, so
+    /// that two connections that end their handshakes at the same time both count.
     ///
-    /// A store that is full must not drop a record that is [pinned](OriginRecord::is_pinned) at this
-    /// time for one that is not stored yet.
+    /// A full store must not drop a record that is [pinned](OriginRecord::is_pinned) at this time
+    /// for one that is not stored yet.
     fn update(&self, now: SystemTime, origin: &str, change: &dyn Fn(&mut OriginRecord));
 }
 
@@ -63,15 +64,15 @@ pub trait OriginStore: Send + Sync {
 pub(crate) enum Certificates {
     /// All of them are post-quantum, keys and signatures.
     PostQuantum,
-    /// One of them is not, or cannot be read.
+    /// One of them is not, or cannot be parsed.
     Classical,
-    /// None were shown, because a session was resumed that began with post-quantum ones.
+    /// None were presented, because a session was resumed that began with post-quantum ones.
     ResumedPostQuantum,
-    /// None were shown, because another session was resumed.
+    /// None were presented, because another session was resumed.
     Resumed,
 }
 
-/// Facts about a handshake that was completed.
+/// Facts about a completed handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) group: Group,
@@ -91,7 +92,7 @@ pub enum Prediction {
     Off,
 }
 
-/// A client's memory of servers, and its use. `ClientConfig` fills it in.
+/// A client's memory of servers, and how it is used. `ClientConfig` fills it in.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Origins {
@@ -100,12 +101,12 @@ pub struct Origins {
     lifetime: Duration,
     prediction: Prediction,
     hints: Vec<(Box<str>, Vec<Group>)>,
-    /// A point in time by both clocks.
+    /// The same moment on both clocks.
     clock: Option<(Instant, SystemTime)>,
 }
 
 impl Origins {
-    /// Makes a memory that predicts groups and does nothing else.
+    /// Creates a memory that predicts groups and does nothing else.
     pub fn new(store: Arc<dyn OriginStore>) -> Self {
         Self {
             store,
@@ -122,12 +123,12 @@ impl Origins {
         self.store = store;
     }
 
-    /// Sets what follows if a server is not post-quantum any more.
+    /// Sets what happens if a server is no longer post-quantum.
     pub fn set_continuity(&mut self, continuity: Continuity) {
         self.continuity = continuity;
     }
 
-    /// Sets for how long a server is remembered, at most a year.
+    /// Sets how long a server is remembered, at most a year.
     pub fn set_lifetime(&mut self, lifetime: Duration) {
         self.lifetime = lifetime.min(LONGEST_LIFETIME);
     }
@@ -137,7 +138,7 @@ impl Origins {
         self.prediction = prediction;
     }
 
-    /// Sets the groups that a server takes, in place of earlier ones of the same name.
+    /// Sets the groups that a server accepts, replacing earlier ones for the same name.
     pub fn set_hint(&mut self, server_name: &str, groups: Vec<Group>) {
         let name = canonical(server_name);
         self.hints.retain(|(known, _)| **known != *name);
@@ -149,7 +150,7 @@ impl Origins {
         self.hints.iter().map(|(name, groups)| (&**name, &**groups))
     }
 
-    /// Sets the time of day, as that of a point in time.
+    /// Sets the time of day that corresponds to an instant.
     pub fn set_clock(&mut self, now: Instant, time: SystemTime) {
         self.clock = Some((now, time));
     }
@@ -168,8 +169,8 @@ impl Origins {
         self.store.get(origin).unwrap_or_default()
     }
 
-    /// Returns the group that a server will probably choose: the one of the last handshake, or else
-    /// the first of the application's hint that the policy has.
+    /// Returns the group that a server will probably choose: that of the last handshake; otherwise
+    /// the first of the application's hint that is in the policy.
     pub(crate) fn predict(
         &self,
         record: &OriginRecord,
@@ -221,7 +222,7 @@ impl fmt::Debug for Origins {
     }
 }
 
-/// Returns the key of a server in the store: its name in lower case, without the dot of the root, and
+/// Returns the key of a server in the store: its name in lower case, without the trailing dot, and
 /// its port.
 #[must_use]
 pub fn origin(server_name: &str, port: u16) -> String {

@@ -9,25 +9,28 @@ use hybriq_tls::{Group, Lineage};
 
 use super::{Certificates, Downgrade, LONGEST_LIFETIME, Seen};
 
-/// What a client remembers of a server.
+/// What a client remembers about a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OriginRecord {
     /// Group of the last handshake.
     pub group: Option<Group>,
-    /// Time until which its key exchange has to be post-quantum.
+    /// Time until which its key exchange must be post-quantum.
     pub key_exchange_until: Option<SystemTime>,
-    /// Time until which all of its certificates have to be post-quantum.
+    /// Time until which all of its certificates must be post-quantum.
     pub certificates_until: Option<SystemTime>,
 }
 
-/// Error of bytes that are no record: they were cut, or belong to another version of this library.
+/// Error for bytes that are not a record: they were truncated, or belong to another version of this
+/// library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidOriginRecord;
 
 impl fmt::Display for InvalidOriginRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no record of a server: it was cut, or another version wrote it; drop it")
+        f.write_str(
+            "not a record of a server: it was truncated, or written by another version; drop it",
+        )
     }
 }
 
@@ -42,7 +45,7 @@ impl OriginRecord {
     /// Number of bytes of a record.
     pub const LEN: usize = 19;
 
-    /// Returns true if the server has to be post-quantum at this time.
+    /// Returns true if the server must be post-quantum at this time.
     pub fn is_pinned(&self, now: SystemTime) -> bool {
         is_ahead(self.key_exchange_until, now) || is_ahead(self.certificates_until, now)
     }
@@ -52,7 +55,7 @@ impl OriginRecord {
         self.group.is_none() && !self.is_pinned(now)
     }
 
-    /// Forgets that the server has to be post-quantum.
+    /// Forgets that the server must be post-quantum.
     pub fn unpin(&mut self) {
         self.key_exchange_until = None;
         self.certificates_until = None;
@@ -82,7 +85,7 @@ impl OriginRecord {
     /// Reads a record.
     ///
     /// # Errors
-    /// The bytes are no record of this version.
+    /// The bytes are not a record of this version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidOriginRecord> {
         let read = || {
             let (version, rest) = bytes.split_first()?;
@@ -98,7 +101,7 @@ impl OriginRecord {
         read().ok_or(InvalidOriginRecord)
     }
 
-    /// Returns what the server lacks that it has to have.
+    /// Returns the required properties that the server lacks.
     pub(crate) fn downgrade(&self, now: SystemTime, seen: &Seen) -> Option<Downgrade> {
         let mut found = Downgrade::default();
         if self.pins_key_exchange(now) {
@@ -114,8 +117,8 @@ impl OriginRecord {
         found.found()
     }
 
-    /// Remembers what the server is. Nothing that it lacks shortens a time; only its own word does,
-    /// with post-quantum certificates.
+    /// Remembers the server's properties. A missing property never shortens a time; only the
+    /// server's own word does, given with post-quantum certificates.
     pub(super) fn learn(&mut self, now: SystemTime, lifetime: Duration, seen: &Seen) {
         for time in [&mut self.key_exchange_until, &mut self.certificates_until] {
             *time = time.filter(|until| *until > now);
@@ -132,8 +135,8 @@ impl OriginRecord {
         }
     }
 
-    /// Returns true if a record says more than it did, in more than a little time: a day, or an eighth
-    /// of the time that is left if that is shorter.
+    /// Returns true if a record says more than before, by more than a short time: a day, or an
+    /// eighth of the remaining time if that is shorter.
     pub(super) fn differs(&self, before: &Self, now: SystemTime) -> bool {
         let differ = |after: Option<SystemTime>, before: Option<SystemTime>| match (after, before) {
             (Some(after), Some(before)) => match after.duration_since(before) {
@@ -159,7 +162,7 @@ fn extend(until: &mut Option<SystemTime>, now: SystemTime, time: Duration) {
     *until = (*until).max(now.checked_add(time.min(LONGEST_LIFETIME)));
 }
 
-/// Seconds since 1970, rounded up; 0 for none.
+/// Returns the seconds since 1970, rounded up; 0 for none.
 fn seconds(time: Option<SystemTime>) -> u64 {
     let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |since| {
@@ -167,12 +170,12 @@ fn seconds(time: Option<SystemTime>) -> u64 {
     })
 }
 
-/// Returns the time of a number of seconds, none for 0.
+/// Returns the time for a number of seconds; `None` for 0.
 fn time(seconds: u64) -> Result<Option<SystemTime>, InvalidOriginRecord> {
     if seconds == 0 {
         return Ok(None);
     }
     let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
-    // What the system cannot tell was not written by it.
+    // A time that the system cannot represent was not written by it.
     time.map(Some).ok_or(InvalidOriginRecord)
 }

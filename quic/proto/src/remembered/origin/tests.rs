@@ -161,7 +161,8 @@ fn a_server_that_is_visited_often_is_stored_rarely() {
         ..GOOD
     };
     assert_eq!(visit(now() + 2 * DAY, &other), 3);
-    // A server whose promises jump about is stored each time it goes back on its word, no more.
+    // A server whose promises fluctuate is stored each time it shortens its promise, and no more
+    // often.
     let zero = Seen {
         commitment: Some(Duration::ZERO),
         ..other
@@ -170,8 +171,8 @@ fn a_server_that_is_visited_often_is_stored_rarely() {
     assert_eq!(visit(now() + 2 * DAY, &zero), 4);
 }
 
-/// A promise of less than a day is stored anew before and after its end, however long the client itself
-/// remembers.
+/// A promise of less than a day is stored again before and after its end, regardless of how long
+/// the client itself remembers.
 #[test]
 fn a_short_promise_is_prolonged_by_each_visit() {
     let hour = DAY / 24;

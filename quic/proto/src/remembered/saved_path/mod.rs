@@ -13,22 +13,22 @@ mod tests;
 /// First byte of the result of [`SavedPath::to_bytes`].
 const VERSION: u8 = 1;
 
-/// Longest round trip that can be saved. Nothing on Earth takes longer.
+/// Longest round trip that can be saved. No path on Earth takes longer.
 const LONGEST_RTT: Duration = Duration::from_secs(60);
 
 /// Largest capacity that can be saved: a terabyte.
 const LARGEST_CAPACITY: u64 = 1 << 40;
 
 /// Record of the capacity that a connection found on a path, from which [careful
-/// resume](crate::config::PathMemory) starts the next one.
+/// resume](crate::config::PathMemory) starts the next connection.
 ///
 /// Useful for an end that sends much: a server of downloads, a client that uploads.
 /// `Connection::saved_path` returns it.
 ///
 /// # Security
 /// The bytes are not protected. Whoever can change them decides how much the next connection sends
-/// at once, up to [`PathMemory::max_jump`](crate::config::PathMemory::max_jump): do not take them
-/// from a peer without a MAC of your own.
+/// at once, up to [`PathMemory::max_jump`](crate::config::PathMemory::max_jump): do not accept them
+/// from a peer without your own MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedPath {
     known: KnownPath,
@@ -36,7 +36,7 @@ pub struct SavedPath {
     saved_at: u64,
 }
 
-/// Error for bytes that are no saved path, or an impossible one.
+/// Error for bytes that are not a saved path, or an impossible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a saved path of this version; resume without it")]
 pub struct InvalidSavedPath;
@@ -71,7 +71,7 @@ impl SavedPath {
         self.known.peer
     }
 
-    /// Returns its age, or `None` if the clock was set back since.
+    /// Returns its age, or `None` if the clock was set back since then.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         now.as_secs()
@@ -95,7 +95,7 @@ impl SavedPath {
     /// Decodes the result of [`SavedPath::to_bytes`].
     ///
     /// # Errors
-    /// Fails if the bytes are something else, or contain impossible values.
+    /// The bytes are something else, or contain impossible values.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidSavedPath> {
         Self::read(bytes).ok_or(InvalidSavedPath)
     }

@@ -40,7 +40,7 @@ const MIN_LEN: usize = HEADER_LEN + 8 + 1 + TAG_LEN;
 /// A token to be sent.
 pub type Token = ArrayVec<u8, MAX_LEN>;
 
-/// Kind of a token by its source, as its first byte tells (RFC 9000 §8.1.1).
+/// Kind of a token by its source, as given by its first byte (RFC 9000 §8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// From a Retry packet: must be returned at once.
@@ -51,7 +51,7 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the kind that a token claims to be, or `None` if it is not ours: a client may
-    /// present a token of another server.
+    /// present a token from another server.
     pub fn of(token: &[u8]) -> Option<Self> {
         if !(MIN_LEN..=MAX_LEN).contains(&token.len()) {
             return None;
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// Use that a token is bound to.
+/// What a token is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     kind: Kind,
@@ -93,9 +93,9 @@ impl Binding {
         }
     }
 
-    /// Binds a token to a later connection from the same IP address, from any port: NATs and
-    /// clients change it (RFC 9000 §8.1.3). A token is valid for the version of its connection (RFC
-    /// 9369 §5).
+    /// Binds a token to a later connection from the same IP address, from any port, because NATs
+    /// and clients change ports (RFC 9000 §8.1.3). A token is valid for the version of its
+    /// connection (RFC 9369 §5).
     pub const fn new_token(ip: IpAddr, version: u32) -> Self {
         Self {
             kind: Kind::New,
@@ -162,7 +162,7 @@ impl Key {
 /// Keys that seal and open tokens.
 #[derive(Clone)]
 pub struct Ring {
-    /// All keys open tokens, the first one seals them.
+    /// All keys open tokens; the first one seals them.
     keys: ArrayVec<Key, { limits::TOKEN_KEYS }>,
 }
 
@@ -196,8 +196,8 @@ impl Ring {
         self.keys.insert(place.min(self.keys.len()), key);
     }
 
-    /// Returns the public name of the key that seals, by which two processes find out that they have the
-    /// same.
+    /// Returns the public name of the key that seals, by which two processes check that they have
+    /// the same key.
     pub fn sealing_key(&self) -> [u8; 8] {
         let mut name = [0; 8];
         let id = self.keys.first().map(|key| key.id).unwrap_or_default();
@@ -232,8 +232,8 @@ impl Ring {
         Some(token)
     }
 
-    /// Opens a token. Returns `None` if it is forged, of an unknown key, or bound to something
-    /// else.
+    /// Opens a token. Returns `None` if it is forged, was sealed with an unknown key, or is bound
+    /// to something else.
     pub fn open(&self, binding: &Binding, token: &[u8]) -> Option<Opened> {
         if Kind::of(token)? != binding.kind {
             return None;

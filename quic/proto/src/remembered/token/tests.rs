@@ -117,7 +117,7 @@ fn neither_kind_of_token_stands_for_the_other() {
     assert_eq!(Kind::of(&new_token()), Some(Kind::New));
     assert_eq!(ring().open(&new_binding(), &retry_token()), None);
     assert_eq!(ring().open(&retry_binding(), &new_token()), None);
-    // Nor with the other's first byte.
+    // Nor with the first byte of the other.
     let mut disguised = new_token();
     disguised[0] = retry_token()[0];
     assert_eq!(ring().open(&retry_binding(), &disguised), None);
@@ -150,7 +150,7 @@ fn a_key_is_accepted_before_it_seals() {
     assert!(here.open(&retry_binding(), &theirs).is_some());
     let ours = here.seal(&retry_binding(), SEED, 1, &original()).unwrap();
     assert_eq!(ours, retry_token_at(1), "still sealed with the first");
-    // To accept what seals already changes nothing.
+    // Accepting the key that already seals changes nothing.
     here.accept(&[1; 32]);
     let ours = here.seal(&retry_binding(), SEED, 1, &original()).unwrap();
     assert_eq!(ours, retry_token_at(1));

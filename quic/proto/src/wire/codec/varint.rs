@@ -50,7 +50,7 @@ impl VarInt {
         }
     }
 
-    /// Writes a value below 2^14 in two bytes, for a length that is only known later.
+    /// Writes a value below 2^14 in two bytes, for a length that becomes known only later.
     pub fn encode_two_bytes(value: u16) -> [u8; 2] {
         ((value & 0x3fff) | 0x4000).to_be_bytes()
     }

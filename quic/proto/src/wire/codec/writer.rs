@@ -38,7 +38,7 @@ impl<'a> Writer<'a> {
         self.buffer.split_at_mut(self.len).0
     }
 
-    /// Returns the free space behind the written bytes; claim it with [`Writer::advance`].
+    /// Returns the free space after the written bytes; claim it with [`Writer::advance`].
     pub fn free(&mut self) -> &mut [u8] {
         self.buffer.split_at_mut(self.len).1
     }
@@ -73,7 +73,7 @@ impl<'a> Writer<'a> {
         VarInt::saturating(value).encode(self);
     }
 
-    /// Appends a length as variable-length integer, then the bytes.
+    /// Appends a length as a variable-length integer, then the bytes.
     pub fn prefixed(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
         self.put(bytes);

@@ -1,23 +1,23 @@
-//! What a server was before and is not any more.
+//! What a server was before and no longer is.
 
 use std::fmt;
 
 use hybriq_tls::Group;
 
-/// A server that was post-quantum, or committed itself to be, and is not.
+/// A server that was post-quantum, or committed itself to be, and no longer is.
 ///
-/// Its certificate was verified, so either the server was changed, or somebody has its classical key:
-/// stolen, or computed from the certificate.
+/// Its certificate was verified, so either the server was changed, or somebody has its classical
+/// key, stolen or computed from the certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Downgrade {
-    /// Classical group that it chose now, although its key exchange was post-quantum.
+    /// Classical group that it chose now, although its key exchange used to be post-quantum.
     pub group: Option<Group>,
-    /// True if it resumed a session that began with a classical group, although its key exchange was
-    /// post-quantum since.
+    /// True if it resumed a session that began with a classical group, although its key exchange
+    /// has been post-quantum since.
     pub session: bool,
-    /// True if one of its certificates is classical now, although all were post-quantum, or although
-    /// it says that they are.
+    /// True if one of its certificates is classical now, although all used to be post-quantum, or
+    /// although it says that they are.
     pub certificates: bool,
 }
 
@@ -27,7 +27,7 @@ impl Downgrade {
         (self != Self::default()).then_some(self)
     }
 
-    /// Returns the reason that the peer is told.
+    /// Returns the reason that is sent to the peer.
     pub(crate) const fn told(self) -> &'static str {
         if self.group.is_some() {
             "this server's key exchange was post-quantum before; give it a post-quantum group again"
@@ -53,7 +53,7 @@ impl fmt::Display for Downgrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = self.group.map(|group| format!("it chose {group}"));
         let session = "it resumed a session that began with a classical group".to_owned();
-        let certificates = "a certificate of it is classical".to_owned();
+        let certificates = "one of its certificates is classical".to_owned();
         let found = [
             group,
             self.session.then_some(session),

@@ -97,13 +97,13 @@ pub struct TransportError {
     pub frame: Option<FrameType>,
     /// The frame and the rule, for humans.
     pub reason: Cow<'static, str>,
-    /// True if the reason stays at this end, because it may reveal details of this machine: the peer
-    /// receives [`hybriq_tls::Error::PRIVATE`] instead.
+    /// True if the reason stays at this end, because it may reveal details of this machine: the
+    /// peer receives [`hybriq_tls::Error::PRIVATE`] instead.
     pub is_private: bool,
 }
 
 impl TransportError {
-    /// Creates an error that no particular frame caused.
+    /// Creates an error that is not caused by a particular frame.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -138,8 +138,8 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
-/// The error of a handshake that this end gave up. Its detail stays at this end unless it was made to be
-/// told.
+/// The error of a handshake that this end aborted. Its detail stays at this end unless it was
+/// created to be told.
 impl From<hybriq_tls::Error> for TransportError {
     fn from(error: hybriq_tls::Error) -> Self {
         let is_private = !error.is_told();
@@ -162,14 +162,14 @@ impl From<Eof> for TransportError {
 /// Reason why a connection ended.
 ///
 /// Every operation on the connection and its streams returns the same error from then on, and so do
-/// `Connection::closed` and `Connection::close_reason`. [`ConnectionError::by`] tells who ended it,
-/// [`ConnectionError::is_clean`] if that was a normal end.
+/// `Connection::closed` and `Connection::close_reason`. [`ConnectionError::by`] returns who ended
+/// it, and [`ConnectionError::is_clean`] whether that was a normal end.
 ///
 /// # Every way to end
 ///
-/// "This end" is the one where it happens. `Application { Local, code }` is short for
-/// [`ConnectionError::Application`] with `by: By::Local`, the code and the reason. "-" stands for an
-/// end that has no connection, or nobody to tell.
+/// "This end" is the end where the event happens. `Application { Local, code }` is short for
+/// [`ConnectionError::Application`] with `by: By::Local`, the code and the reason. "-" means that
+/// this end has no connection, or that there is nobody to tell.
 ///
 /// | what happens | this end sees | the peer sees |
 /// |---|---|---|
@@ -179,7 +179,7 @@ impl From<Eof> for TransportError {
 /// | the last handle of the connection is dropped, and finished streams have arrived | - | `Application { Peer, code }` with the code of `ApplicationCodes::no_error`, 0 unless set, and without a reason |
 /// | the application closes during the handshake (RFC 9000 §10.2.3) | `Application { Local, code }` | `Transport { Peer, APPLICATION_ERROR }` without the application's code and reason |
 /// | the peer breaks a rule of QUIC | `Transport { Local, code, frame }`, the reason names the rule | `Transport { Peer, code, frame }` with that reason |
-/// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] tells the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
+/// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] returns the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
 /// | the key exchange does not satisfy the policy of this end | `KeyExchangeRefused { Local }` | `KeyExchangeRefused { Peer }` |
 /// | the server was post-quantum before, is not now, and the client has `Continuity::Refuse` | `Downgraded` | `Transport { Peer, CRYPTO_ERROR }` with the alert and the reason |
 /// | the limit of an AEAD or of forged packets is reached (RFC 9001 §6.6) | `Transport { Local, AEAD_LIMIT_REACHED }` | `Transport { Peer, AEAD_LIMIT_REACHED }` |
@@ -193,14 +193,14 @@ impl From<Eof> for TransportError {
 /// | the server never answers | `NoAnswer` | - |
 /// | the system cannot send to the server, or learns that nothing listens there, before anything is received from it | `Unreachable` | - |
 /// | the address of this machine that a server's connection uses is gone | `AddressGone` | `TimedOut` |
-/// | the socket of the endpoint fails for good | `SocketFailed` | `TimedOut` |
+/// | the socket of the endpoint fails permanently | `SocketFailed` | `TimedOut` |
 /// | the server speaks none of the client's versions | `VersionMismatch` | - |
 /// | the peer lost its state: it was restarted with the same reset key | `Reset` | - |
 /// | a worker of the endpoint panics | `Transport { Local, INTERNAL_ERROR }`, "the worker of the connection failed" | `Reset`, as soon as it sends |
 /// | the runtime of the endpoint ends before its connections | `Transport { Local, INTERNAL_ERROR }`, "the endpoint's task ended" | `TimedOut`, or `Reset` after a restart |
 ///
-/// Dropping the `Endpoint` ends no connection. A connection that never existed because its endpoint was
-/// closed is `ConnectError::EndpointClosed`.
+/// Dropping the `Endpoint` ends no connection. If a connection never existed because its endpoint
+/// was closed, the error is `ConnectError::EndpointClosed`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
@@ -233,9 +233,9 @@ pub enum ConnectionError {
     /// The key exchange did not satisfy a policy: the ends have no group in common, or a post-quantum
     /// group was required and the peer offered or chose none.
     ///
-    /// A server knows the lists of both ends. A client knows the server's if that is hybriq, too.
-    /// Other servers only send the alert `handshake_failure`, which a client without classical groups
-    /// takes for this.
+    /// A server knows the lists of both ends. A client knows the server's list if the server is
+    /// hybriq, too. Other servers only send the alert `handshake_failure`, which a client without
+    /// classical groups takes as this error.
     #[error(
         "{} refused the key exchange{colon}{told} ({groups}); choose a KeyExchange policy that shares a group with the peer's",
         match by { By::Local => "this end", By::Peer => "the peer" },
@@ -250,13 +250,13 @@ pub enum ConnectionError {
         /// Groups of both ends, as far as they are known.
         groups: Box<GroupMismatch>,
     },
-    /// The server was post-quantum before, and is not any more: see
+    /// The server used to be post-quantum and no longer is: see
     /// [`Continuity::Refuse`](crate::remembered::origin::Continuity::Refuse).
     ///
-    /// Its certificate was verified. Find out why before you let it in again: ask its operator. If the
-    /// change was meant, remove the server from the client's store of origins.
+    /// Its certificate was verified. Find out why before you accept it again: ask its operator. If
+    /// the change was intended, remove the server from the client's store of origins.
     #[error(
-        "the server was post-quantum before and is not any more: {0}; ask its operator, and if the change was meant, unpin it in the store of origins"
+        "the server was post-quantum before and no longer is: {0}; ask its operator, and if the change was intended, unpin it in the store of origins"
     )]
     Downgraded(Downgrade),
     /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
@@ -283,17 +283,17 @@ pub enum ConnectionError {
     Unreachable {
         /// Address of the server.
         peer: SocketAddr,
-        /// What the system says.
+        /// Error reported by the system.
         #[source]
         reason: SystemError,
     },
-    /// This machine no longer has the address that the connection used, and the connection could not move
-    /// to another: a server's cannot, because its client knows no other.
+    /// This machine no longer has the address that the connection used, and the connection could
+    /// not move to another: a server's connection cannot, because its client knows no other.
     #[error("this machine no longer has the address {address}: {reason}; connect again")]
     AddressGone {
         /// The address.
         address: IpAddr,
-        /// What the system says.
+        /// Error reported by the system.
         #[source]
         reason: SystemError,
     },
@@ -326,7 +326,7 @@ fn because(reason: &Bytes) -> String {
     }
 }
 
-/// Returns what to do about a TLS alert, unless the reason says it already.
+/// Returns what to do about a TLS alert, unless the reason already says it.
 fn remedy(by: By, code: Code, reason: &[u8]) -> String {
     if reason.contains(&b';') {
         return String::new();
@@ -339,7 +339,7 @@ fn remedy(by: By, code: Code, reason: &[u8]) -> String {
 }
 
 impl ConnectionError {
-    /// Returns the end that ended the connection; `None` if neither did, and one of them noticed that
+    /// Returns the end that ended the connection; `None` if neither did, and one end noticed that
     /// the other was gone.
     pub const fn by(&self) -> Option<By> {
         match self {
@@ -357,8 +357,8 @@ impl ConnectionError {
         }
     }
 
-    /// Returns true for a normal end: an application closed with code 0, or a transport without an
-    /// error. For protocols with another code there is
+    /// Returns true for a normal end: either an application closed the connection with code 0, or a
+    /// transport closed it without an error. For protocols with another code, see
     /// [`ApplicationCodes::is_clean`](crate::config::ApplicationCodes::is_clean).
     pub fn is_clean(&self) -> bool {
         matches!(
@@ -404,8 +404,8 @@ pub enum MigrateError {
     /// The server disabled migration.
     #[error("the server does not allow migration")]
     Disabled,
-    /// Every path needs a connection id of its own, and the server gave no spare one. It may give
-    /// one soon.
+    /// Every path needs its own connection id, and the server has no spare one. It may supply one
+    /// soon.
     #[error("the server gave no spare connection id")]
     NoConnectionId,
     /// The server did not answer on the new path; the connection stays where it was.
@@ -415,7 +415,7 @@ pub enum MigrateError {
     #[error("cannot open a UDP socket on {0}: {1}")]
     Bind(SocketAddr, io::ErrorKind),
     /// The endpoint already uses the maximum of 16 sockets.
-    #[error("the endpoint has too many sockets; wait until connections leave some")]
+    #[error("the endpoint has too many sockets; wait until some are no longer used")]
     TooManySockets,
     /// Another migration was requested before this one was done.
     #[error("another migration was requested")]

@@ -1,15 +1,15 @@
-//! Text of a peer, made fit to print.
+//! Text from a peer, made safe to print.
 
 use std::fmt::{self, Write as _};
 
-/// Displays text of a peer so that it can neither steer the terminal that shows it, nor begin a line of a
-/// log, nor change the order in which the line is read.
+/// Displays text from a peer so that it can neither control the terminal that shows it, nor start a
+/// new line in a log, nor change the order in which the line is read.
 ///
-/// Control characters (of ASCII and of Latin-1) and the format characters of Unicode that are invisible or
-/// change the direction of writing appear as escapes, such as `\n` and `\u{1b}`; everything else stays as it
-/// is. The alternate form, `{:#}`, keeps line feeds and tabs, for text of several lines. It wraps what can be
-/// displayed: a string, or an error that repeats what a peer wrote. The errors of this crate escape a peer's
-/// reason already.
+/// Control characters (of ASCII and of Latin-1) and the Unicode format characters that are
+/// invisible or change the direction of writing appear as escapes, such as `\n` and `\u{1b}`;
+/// everything else stays as it is. The alternate form, `{:#}`, keeps line feeds and tabs, for text
+/// of several lines. It wraps anything that can be displayed: a string, or an error that repeats
+/// what a peer wrote. The errors of this crate already escape a peer's reason.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
     }
 }
 
-/// Writes text on, with escapes.
+/// Passes text on with escapes.
 struct Escaping<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     keeps_lines: bool,
@@ -50,7 +50,7 @@ impl fmt::Write for Escaping<'_, '_> {
     }
 }
 
-/// Returns true for a character that is no text, but changes how text is shown.
+/// Returns true for a character that is not text, but changes how text is shown.
 fn is_steering(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -85,7 +85,7 @@ mod tests {
             ("\u{e0041}\u{feff}\u{200b}", r"\u{e0041}\u{feff}\u{200b}"),
         ] {
             assert_eq!(Printable(text).to_string(), shown);
-            // Escapes are not escaped again, wherever the text goes next.
+            // Escapes are not escaped again, wherever the text is used next.
             assert_eq!(Printable(Printable(text)).to_string(), shown);
         }
     }

@@ -1,15 +1,15 @@
-//! What the operating system says.
+//! Errors of the operating system.
 
 use std::io;
 
-/// What the operating system says about a call that failed: an [`io::Error`] that can be copied and
+/// Error that the operating system reported for a call: an [`io::Error`] that can be copied and
 /// compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.to_io())]
 pub struct SystemError {
     /// Kind of the error.
     pub kind: io::ErrorKind,
-    /// Code of the operating system, if it has one.
+    /// Error code of the operating system, if there is one.
     pub code: Option<i32>,
 }
 

@@ -20,8 +20,9 @@ impl<'a> Frame<'a> {
     /// The reader must be at the first byte of a frame, not at the end of the packet.
     ///
     /// # Errors
-    /// `FRAME_ENCODING_ERROR` for an unknown type, for fields that end early and for those that break
-    /// a rule of RFC 9000 §19; `PROTOCOL_VIOLATION` for a type not in its shortest form (§12.4).
+    /// `FRAME_ENCODING_ERROR` for an unknown type, for fields that end early and for those that
+    /// break a rule of RFC 9000 §19; `PROTOCOL_VIOLATION` for a type not in its shortest form
+    /// (§12.4).
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, TransportError> {
         let ty = frame_type(reader)?;
         Self::decode_fields(ty, reader).map_err(|error| {

@@ -19,21 +19,23 @@ pub trait Owner {
     /// Record of the owner's frames in one packet.
     type Sent;
 
-    /// Returns true if a frame waits that is a reason to send a packet of this space.
+    /// Returns true if a frame is waiting that is a reason to send a packet in this space.
     fn wants_to_send(&self, space: Space) -> bool;
 
-    /// Returns true if a frame waits, including one that rides along and is no reason to send.
+    /// Returns true if a frame is waiting, even one that only rides along and is no reason to send
+    /// a packet.
     #[inline]
     fn has_frames(&self, space: Space) -> bool {
         self.wants_to_send(space)
     }
 
-    /// Writes waiting frames as far as they fit, and records them in `sent`.
+    /// Writes as many waiting frames as fit, and records them in `sent`.
     fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Self::Sent);
 
     /// Handles the acknowledgement of a packet with these frames.
     fn on_acked(&mut self, sent: &Self::Sent);
 
-    /// Queues frames again that still matter, because their packet was lost or a probe repeats it.
+    /// Queues frames again if they still matter, because their packet was lost or a probe repeats
+    /// it.
     fn on_lost(&mut self, sent: &Self::Sent);
 }

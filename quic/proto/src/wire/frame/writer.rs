@@ -40,7 +40,7 @@ impl<'a> FrameWriter<'a> {
     /// number. The ranges must come largest first, with gaps between them. `delay` is already
     /// scaled by our exponent.
     ///
-    /// Returns `None` without writing if there is no range or not even the first fits.
+    /// Returns `None` without writing if there are no ranges or not even the first fits.
     pub fn ack<R>(&mut self, delay: u64, ranges: R, ecn: Option<EcnCounts>) -> Option<usize>
     where
         R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
@@ -48,7 +48,7 @@ impl<'a> FrameWriter<'a> {
         self.ack_within(usize::MAX, delay, ranges, ecn)
     }
 
-    /// Writes an ACK frame as [`FrameWriter::ack`] does, of at most `room` bytes.
+    /// Writes an ACK frame like [`FrameWriter::ack`], of at most `room` bytes.
     pub fn ack_within<R>(
         &mut self,
         room: usize,
@@ -73,8 +73,8 @@ impl<'a> FrameWriter<'a> {
     /// returns their number. `fill` copies exactly these bytes into the packet.
     ///
     /// FIN follows the wanted bytes, so the frame carries it only if all of them fit. Returns
-    /// `None` without writing if not one byte fits, or if none is wanted and an empty frame does
-    /// not fit.
+    /// `None` without writing if not a single byte fits, or if none are wanted and an empty frame
+    /// does not fit.
     pub fn stream(
         &mut self,
         header: StreamHeader,
@@ -95,7 +95,7 @@ impl<'a> FrameWriter<'a> {
     /// Writes a CRYPTO frame (RFC 9000 §19.6) with as many of the `wanted` bytes as fit, and
     /// returns their number. `fill` copies these bytes into the packet.
     ///
-    /// Returns `None` without writing if not one byte fits or none is wanted.
+    /// Returns `None` without writing if not a single byte fits or none are wanted.
     pub fn crypto(
         &mut self,
         offset: u64,
@@ -125,11 +125,11 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// Returns the data bytes of a STREAM frame, the bytes of PADDING before it, and true if it
+    /// Returns the data bytes of a STREAM frame, the bytes of PADDING before it, and whether it
     /// carries a length.
     ///
-    /// The last frame of a packet may omit its length. If the wanted bytes only fit without it and
-    /// would leave a byte or two behind them, PADDING precedes the frame.
+    /// The last frame of a packet may omit its length. If the wanted bytes fit only without it and
+    /// would leave a byte or two after them, PADDING precedes the frame.
     fn plan_stream(&self, fixed: usize, wanted: usize) -> Option<(usize, usize, bool)> {
         let room = self.remaining().checked_sub(fixed)?;
         if wanted >= room {
@@ -176,8 +176,8 @@ impl<'a> FrameWriter<'a> {
         self.bare(FrameType::IMMEDIATE_ACK)
     }
 
-    /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::wire::limits) and to the
-    /// room left.
+    /// Writes a `CONNECTION_CLOSE`, with its reason cut to [`CLOSE_REASON`](crate::wire::limits)
+    /// and to the room left.
     pub fn close(&mut self, frame: &ConnectionClose<'_>) -> bool {
         frame
             .shrunk_to(self.remaining())
@@ -215,8 +215,8 @@ impl<'a> FrameWriter<'a> {
     }
 }
 
-/// Returns the number of `wanted` bytes that fit into `space` behind `fixed` header bytes and their
-/// own length.
+/// Returns how many of the `wanted` bytes fit into `space` after `fixed` header bytes and their own
+/// length.
 fn fit_with_length(space: usize, fixed: usize, wanted: usize) -> Option<usize> {
     let room = space.checked_sub(fixed)?;
     let length_size = VarInt::saturating(wanted.min(room) as u64).size();

@@ -112,7 +112,7 @@ impl Header<'_> {
     }
 }
 
-/// A packet under construction at the front of a buffer.
+/// A packet being built at the front of a buffer.
 ///
 /// ```text
 /// let mut packet = PacketBuilder::begin(buffer, &header, pn, largest_acked)?;
@@ -184,7 +184,7 @@ impl<'a> PacketBuilder<'a> {
         self.pn
     }
 
-    /// Returns the bytes of the packet beside its frames: the header and the tag.
+    /// Returns the bytes of the packet in addition to its frames: the header and the tag.
     pub const fn overhead(&self) -> usize {
         self.header_len + TAG_LEN
     }
@@ -206,7 +206,7 @@ impl<'a> PacketBuilder<'a> {
         self.finish_padded(frames_len, 0, keys)
     }
 
-    /// Encrypts the packet as [`PacketBuilder::finish`] does, with PADDING behind the frames until it
+    /// Encrypts the packet like [`PacketBuilder::finish`], with PADDING after the frames until it
     /// has `pad_to` bytes or fills its buffer.
     ///
     /// If the AEAD refuses, the buffer is cleared and the result is 0.

@@ -2,7 +2,7 @@
 //!
 //! In: [`Packets`] splits a datagram into packets, [`Protected::unprotect`] removes header
 //! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
-//! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
+//! space after it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

@@ -2,8 +2,8 @@
 
 use crate::wire::PacketNumber;
 
-/// Returns the bytes, 1 to 4, that let the peer tell `pn` from every other number it may have in
-/// flight (RFC 9000 §17.1 and appendix A.2).
+/// Returns the number of bytes, 1 to 4, that let the peer tell `pn` from every other number it may
+/// have in flight (RFC 9000 §17.1 and appendix A.2).
 pub const fn encoded_len(pn: PacketNumber, largest_acked: Option<PacketNumber>) -> usize {
     let unacked = match largest_acked {
         Some(acked) => pn.distance_from(acked),
@@ -18,8 +18,8 @@ pub const fn encoded_len(pn: PacketNumber, largest_acked: Option<PacketNumber>) 
     }
 }
 
-/// Returns the number with the low `len` bytes `truncated` that is closest to the one expected next
-/// (RFC 9000 appendix A.3).
+/// Returns the number closest to the next expected one whose low `len` bytes are `truncated` (RFC
+/// 9000 appendix A.3).
 pub const fn expand(truncated: u32, len: usize, largest: Option<PacketNumber>) -> PacketNumber {
     let expected = match largest {
         Some(largest) => largest.next().get(),
@@ -35,6 +35,6 @@ pub const fn expand(truncated: u32, len: usize, largest: Option<PacketNumber>) -
     } else {
         candidate
     };
-    // No packet has a larger number (RFC 9000 §12.3); one that pretends to fails to decrypt.
+    // No packet has a larger number (RFC 9000 §12.3); one that claims to have fails to decrypt.
     PacketNumber::saturating(closest)
 }

@@ -17,7 +17,7 @@ pub struct Retry<'a> {
     pub version: Version,
     /// Destination connection id: the client's.
     pub dcid: Cid,
-    /// Source connection id: where the client's next Initial goes.
+    /// Source connection id: the destination of the client's next Initial.
     pub scid: Cid,
     /// The token to repeat, never empty.
     pub token: &'a [u8],
@@ -43,13 +43,13 @@ impl<'a> Retry<'a> {
         let Some((packet, tag)) = self.bytes.split_last_chunk::<TAG_LEN>() else {
             return false;
         };
-        // The key is public: there is nothing that a comparison in constant time would hide.
+        // The key is public, so a constant-time comparison would hide nothing.
         integrity_tag(self.version, original_dcid, packet) == Some(*tag)
     }
 
     /// Writes the packet with its tag, and returns its length. `None` if it does not fit.
     ///
-    /// `unused` are four random bits for the bits that a Retry does not use.
+    /// `unused` supplies four random bits for the bits that a Retry does not use.
     pub fn encode(&self, original_dcid: &Cid, unused: u8, buffer: &mut [u8]) -> Option<usize> {
         let len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len() + self.token.len();
         let (packet, behind) = buffer.split_at_mut_checked(len)?;

@@ -27,7 +27,7 @@ pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 pub(super) const VERSION_INFORMATION: u64 = 0x11;
 pub(super) const LAST: u64 = VERSION_INFORMATION;
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
-/// A server's commitment to post-quantum certificates. The number is random, and ours: no document
+/// A server's commitment to post-quantum certificates. The number is random and ours: no document
 /// defines the parameter.
 pub(super) const POST_QUANTUM_COMMITMENT: u64 = 0x25c1_9f3a_6be8_40d7;
 

@@ -42,7 +42,7 @@ pub struct Params {
     pub max_idle_timeout: Duration,
     /// Largest UDP payload that the sender accepts.
     pub max_udp_payload_size: u64,
-    /// Bytes we may send on all streams together at first.
+    /// Number of bytes that we may send on all streams together at first.
     pub initial_max_data: u64,
     /// First limit of bidirectional streams that the sender opens.
     pub initial_max_stream_data_bidi_local: u64,
@@ -50,9 +50,9 @@ pub struct Params {
     pub initial_max_stream_data_bidi_remote: u64,
     /// First limit of unidirectional streams that we open.
     pub initial_max_stream_data_uni: u64,
-    /// Bidirectional streams we may open at first.
+    /// Number of bidirectional streams that we may open at first.
     pub initial_max_streams_bidi: u64,
-    /// Unidirectional streams we may open at first.
+    /// Number of unidirectional streams that we may open at first.
     pub initial_max_streams_uni: u64,
     /// Exponent of the sender's ACK delays.
     pub ack_delay_exponent: u8,
@@ -171,7 +171,7 @@ impl Params {
     /// Appends the parameters as `side` sends them, without default values and without those that a
     /// client must not send.
     ///
-    /// Also adds a parameter without meaning, so that peers keep ignoring unknown ones (RFC 9000
+    /// Also adds a meaningless parameter, so that peers keep ignoring unknown ones (RFC 9000
     /// §18.1). It is derived from the random bytes of `initial_scid`.
     pub fn encode(&self, side: Side, out: &mut Vec<u8>) {
         let default = Self::default();
@@ -262,12 +262,12 @@ impl Params {
 
     /// Reads the parameters that `from` sent.
     ///
-    /// The connection ids in them must be checked by the caller (RFC 9000 §7.3).
+    /// The caller must check the connection ids in them (RFC 9000 §7.3).
     ///
     /// # Errors
     /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, and for a
     /// parameter that is repeated or that a client must not send. The first
-    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) unknown parameters are checked for repetitions
+    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) unknown parameters are checked for repetitions,
     /// too.
     pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
         let mut params = Self::default();

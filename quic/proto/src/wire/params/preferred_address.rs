@@ -22,7 +22,7 @@ pub struct PreferredAddress {
 }
 
 impl PreferredAddress {
-    /// Reads a preferred address. One whose bytes and port are all zero is absent.
+    /// Reads a preferred address. An address whose bytes and port are all zero is absent.
     pub(super) fn decode(value: &[u8]) -> Result<Self, Rule> {
         let mut reader = Reader::new(value);
         let v4 = SocketAddrV4::new(Ipv4Addr::from(reader.array::<4>()?), port(&mut reader)?);

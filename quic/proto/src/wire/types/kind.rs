@@ -118,7 +118,7 @@ impl SpinValue {
 /// Bit of a 1-RTT packet that changes with every key update (RFC 9001 §6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KeyPhase {
-    /// Phase of the first keys, and of every second ones after them.
+    /// Phase of the first keys, and of every second set of keys after them.
     #[default]
     Zero,
     /// Phase of the other keys.

@@ -16,12 +16,12 @@ impl PacketNumber {
     /// The largest number, 2^62 - 1.
     pub const MAX: Self = Self(VarInt::MAX.get());
 
-    /// Returns a number of at most 32 bits, which is always valid.
+    /// Creates a number of at most 32 bits, which is always valid.
     pub const fn from_u32(number: u32) -> Self {
         Self(number as u64)
     }
 
-    /// Returns the number, or [`PacketNumber::MAX`] if `number` is larger.
+    /// Creates a number, or returns [`PacketNumber::MAX`] if `number` is larger.
     pub const fn saturating(number: u64) -> Self {
         Self(VarInt::saturating(number).get())
     }
@@ -32,8 +32,8 @@ impl PacketNumber {
         self.0
     }
 
-    /// Returns the number that follows. The one after [`PacketNumber::MAX`] is a bound, and no packet
-    /// has it.
+    /// Returns the number that follows. The one after [`PacketNumber::MAX`] is only a bound, and no
+    /// packet has it.
     #[inline]
     #[must_use]
     pub const fn next(self) -> Self {

@@ -13,7 +13,7 @@ impl ResetToken {
     /// Number of bytes.
     pub const LEN: usize = 16;
 
-    /// Makes a token from its bytes.
+    /// Creates a token from its bytes.
     pub const fn new(bytes: [u8; Self::LEN]) -> Self {
         Self(bytes)
     }

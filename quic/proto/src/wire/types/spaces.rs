@@ -1,4 +1,4 @@
-//! State of the packet-number spaces, of which those of the handshake end with it.
+//! State of the packet-number spaces; that of the handshake spaces ends with the handshake.
 
 use crate::wire::Space;
 
@@ -87,7 +87,7 @@ impl<T: Vacant> Spaces<T> {
         }
     }
 
-    /// Takes the values of Initial and Handshake, which count as not used from now on.
+    /// Takes the values of Initial and Handshake, which count as unused from now on.
     pub fn end_handshake(&mut self) -> impl Iterator<Item = T> {
         self.early.take().into_iter().flat_map(|early| *early)
     }

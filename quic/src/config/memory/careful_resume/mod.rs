@@ -29,18 +29,19 @@ const MOST_PATHS: usize = 16 * 1024;
 /// Once the initial window is acknowledged with a round-trip time like the remembered one, the
 /// connection sends half of what the path carried, spread over a round trip. If that is too much,
 /// it falls back to half of what got through. This helps transfers that are short compared with the
-/// time slow start takes: on paths that hold much data, above all by satellite.
+/// time slow start takes: on paths that hold much data, above all satellite links.
 ///
 /// Each end remembers for the direction that it sends in:
 /// - A server stores what it measured under a digest of the session ticket that it issued, and uses
 ///   it for the client that comes back with that ticket from the same address. Without tickets it
 ///   remembers nothing. This needs no support of the TLS library.
-/// - A client stores what it measured under the server's name and address, resumed or not.
+/// - A client stores what it measured under the server's name and address, whether or not the
+///   session resumes.
 ///
 /// Clones share one memory, so give the configuration of each connection a clone of the same value.
-/// The memory ends with the process, and the servers of a fleet do not share it; an application
-/// that stores paths itself gives them back with [`CarefulResume::path`]. An entry is used by one
-/// connection at a time, and returns when that connection is over and has measured something.
+/// The memory ends with the process, and the servers of a fleet do not share it. An application
+/// that stores paths itself supplies them with [`CarefulResume::path`]. One connection at a time
+/// uses an entry; the entry returns when that connection is over and has measured something.
 ///
 /// Every controller can resume. BBR starts from the saved rate and then believes its own
 /// measurements.
@@ -61,7 +62,7 @@ pub struct CarefulResume {
 #[derive(Default)]
 struct Memory {
     paths: HashMap<PathKey, Remembered>,
-    /// Keys in the order of their insertion.
+    /// Keys in insertion order.
     order: BTreeMap<u64, PathKey>,
     next: u64,
     /// Path that the application supplied for the next connection.
@@ -91,7 +92,7 @@ impl fmt::Debug for CarefulResume {
 }
 
 impl CarefulResume {
-    /// Makes an empty memory with a maximum jump of 32 MiB and a lifetime of one hour.
+    /// Creates an empty memory with a maximum jump of 32 MiB and a lifetime of one hour.
     pub fn new() -> Self {
         Self {
             max_jump: 32 * 1024 * 1024,
@@ -100,7 +101,7 @@ impl CarefulResume {
         }
     }
 
-    /// Sets the number of bytes that a connection jumps to at most, whatever the path carried.
+    /// Sets the largest number of bytes that a connection jumps to, whatever the path carried.
     /// Default: 32 MiB.
     #[must_use]
     pub const fn max_jump(mut self, bytes: u64) -> Self {
@@ -117,8 +118,8 @@ impl CarefulResume {
     }
 
     /// Supplies a saved path of this age to the next connection that starts. Set the
-    /// [lifetime](Self::lifetime) first: an older path is ignored, and so is one to another
-    /// address. Default: none.
+    /// [lifetime](Self::lifetime) first: a path that is too old is ignored, and so is one to
+    /// another address. Default: none.
     ///
     /// # Examples
     /// ```
@@ -152,7 +153,7 @@ impl PathMemory for CarefulResume {
         self.max_jump
     }
 
-    /// Falls back to the remembered path where the application's is for another peer.
+    /// Falls back to the remembered path if the application's path is for another peer.
     fn take(
         &self,
         now: Instant,

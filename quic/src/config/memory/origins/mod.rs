@@ -15,7 +15,7 @@ mod tests;
 /// Number of servers that are kept.
 const ORIGINS: usize = 1024;
 
-/// Longest name with its port. A DNS name has at most 253 bytes (RFC 1035 §2.3.4).
+/// Length of the longest name with its port. A DNS name has at most 253 bytes (RFC 1035 §2.3.4).
 const LONGEST_ORIGIN: usize = 280;
 
 /// First bytes of a file.
@@ -24,9 +24,10 @@ const MAGIC: &[u8] = b"hybriq origins 1\n";
 /// Memory of 1,024 servers, which can be written to a file: the default [`OriginStore`].
 ///
 /// When it is full, a new server replaces the one that changed longest ago among those that are not
-/// pinned: those that may be classical, or were remembered too long ago. A server that has to be
-/// post-quantum leaves only when its time is over, so that visits to many other servers cannot end
-/// the alarm. If all are pinned, a new one is not stored; [`MemoryOrigins::dropped`] counts these.
+/// pinned: those that may be classical, or whose pin has expired. A server that must be
+/// post-quantum is removed only after its time is over, so that visits to many other servers cannot
+/// silence the alarm. If all are pinned, a new one is not stored; [`MemoryOrigins::dropped`] counts
+/// these.
 ///
 /// # Examples
 /// Kept in a file, with a fresh memory if there is none:
@@ -47,7 +48,7 @@ const MAGIC: &[u8] = b"hybriq origins 1\n";
 /// let config = ClientConfig::new()
 ///     .origin_store(origins.clone())
 ///     .continuity(Continuity::Refuse);
-/// // Before the end, and now and then: written beside the file, then put in its place.
+/// // Before the end, and now and then: written next to the file, then renamed over it.
 /// fs::write("origins.new", origins.to_bytes())?;
 /// fs::rename("origins.new", "origins")?;
 /// # Ok(())
@@ -55,8 +56,8 @@ const MAGIC: &[u8] = b"hybriq origins 1\n";
 /// ```
 ///
 /// # Security
-/// The file says which servers were visited, and who can change it can end the alarm: let nobody else
-/// read or write it.
+/// The file reveals which servers were visited, and whoever can change it can silence the alarm:
+/// let nobody else read or write it.
 #[derive(Default)]
 pub struct MemoryOrigins(Mutex<Memory>);
 
@@ -68,7 +69,7 @@ struct Memory {
     dropped: u64,
 }
 
-/// Error of bytes that are no memory of servers.
+/// Error for bytes that are not a memory of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidOrigins;
 
@@ -84,7 +85,7 @@ impl fmt::Display for InvalidOrigins {
 impl std::error::Error for InvalidOrigins {}
 
 impl MemoryOrigins {
-    /// Makes an empty memory.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -110,20 +111,21 @@ impl MemoryOrigins {
     /// Reads a memory that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// The bytes are nothing that it writes.
+    /// The bytes were not written by [`to_bytes`](Self::to_bytes).
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidOrigins> {
         Memory::read(bytes)
             .map(|memory| Self(Mutex::new(memory)))
             .ok_or(InvalidOrigins)
     }
 
-    /// Forgets a server, for example after its operator said that it may be classical from now on.
+    /// Forgets a server, for example after its operator announced that it may be classical from now
+    /// on.
     pub fn forget(&self, server_name: &str, port: u16) {
         let origin = hybriq_proto::remembered::origin::origin(server_name, port);
         self.with(|memory| memory.origins.remove(&*origin));
     }
 
-    /// Returns the number of servers that were not stored, because all others were pinned.
+    /// Returns the number of servers that were not stored because all others were pinned.
     pub fn dropped(&self) -> u64 {
         self.with(|memory| memory.dropped)
     }

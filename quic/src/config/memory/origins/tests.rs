@@ -51,10 +51,10 @@ fn when_all_are_pinned_a_new_server_is_counted_and_not_stored() {
     assert_eq!((len(&origins), origins.dropped()), (ORIGINS, 1));
     assert!(origins.get("new:443").is_none());
     assert!(origins.get("0:443").is_some());
-    // Those that are stored change as before.
+    // Stored records change as before.
     put(&origins, "0:443", predict);
     assert_eq!(origins.get("0:443").unwrap().group, Some(Group::MLKEM1024));
-    // A pin that is over makes room.
+    // An expired pin makes room.
     let later = now() + YEAR;
     origins.update(later, "new:443", &|record| {
         record.key_exchange_until = Some(later + YEAR);

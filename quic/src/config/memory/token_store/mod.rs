@@ -37,7 +37,7 @@ struct Server {
 }
 
 impl MemoryTokenStore {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,7 +55,7 @@ impl TokenStore for MemoryTokenStore {
     fn take(&self, server_name: &str, version: u32) -> Option<Bytes> {
         self.with(|memory| {
             let server = memory.servers.get_mut(server_name)?;
-            // The newest is valid for longest.
+            // The newest is valid longest.
             let place = server.tokens.iter().rposition(|(of, _)| *of == version)?;
             let (_, token) = server.tokens.remove(place)?;
             if server.tokens.is_empty() {

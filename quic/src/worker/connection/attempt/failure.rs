@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use hybriq_proto::wire::error::{By, Code, ConnectionError};
 
-/// Reason of connections whose worker was started again after a panic.
+/// Reason for connections whose worker was restarted after a panic.
 pub(in crate::worker) const PANIC: &str = "the worker of the connection failed";
 
-/// Reason of connections whose worker ended before them, with its runtime.
+/// Reason for connections whose worker ended before them, with its runtime.
 pub(in crate::worker) const RUNTIME: &str = "the endpoint's task ended";
 
 /// Returns the error of connections that a worker left behind.

@@ -33,7 +33,7 @@ pub(crate) type Outcome = Result<(Handle, Arc<Handshake>), ConnectError>;
 enum Phase {
     /// The worker has not seen the request yet.
     Asked,
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Started(Arc<SharedConnection>),
     /// The handshake is over.
     Over(Outcome),
@@ -52,7 +52,7 @@ impl Attempt {
         (attempt.clone(), Promise(Some(attempt)))
     }
 
-    /// Ends the wait. A handshake that is not finished is given up.
+    /// Ends the wait. An unfinished handshake is given up.
     pub(crate) fn leave(&self) {
         let phase = std::mem::replace(&mut lock(&self.0).phase, Phase::Left);
         if let Phase::Started(connection) = phase {
@@ -60,7 +60,7 @@ impl Attempt {
         }
     }
 
-    /// Ends the wait, and leaves the connection to those that have a handle of it.
+    /// Ends the wait, and leaves the connection to the remaining handles.
     pub(crate) fn forget(&self) {
         let phase = std::mem::replace(&mut lock(&self.0).phase, Phase::Left);
         drop(phase);
@@ -86,7 +86,7 @@ impl Attempt {
         }
     }
 
-    /// Returns the outcome. The connection is handed out once; an error is returned again at each call.
+    /// Returns the outcome. The connection is handed out once; an error is returned at each call.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
         let mut waiting = lock(&self.0);
         match std::mem::replace(&mut waiting.phase, Phase::Left) {

@@ -30,7 +30,7 @@ const MIGRATIONS: Metric = Metric::new(
     "Changes of the path of a connection, by their outcome.",
 );
 
-/// All metrics of connections, beside those of their counters.
+/// All metrics of connections, besides those of their counters.
 pub(super) const METRICS: [Metric; 7] = [
     ACCEPTED,
     INITIATED,
@@ -63,7 +63,7 @@ trait Labels: PartialEq {
     fn marks(&self) -> Vec<Mark>;
 }
 
-/// Counts of one metric by labels. The labels have few values, whatever peers do.
+/// Counts of one metric by labels. There are few label values, whatever peers do.
 #[derive(Debug)]
 struct Tally<L>(Vec<(L, u64)>);
 
@@ -81,7 +81,7 @@ impl<L: Labels> Tally<L> {
         }
     }
 
-    /// Publishes the counts, and begins again from 0.
+    /// Publishes the counts, and starts again from 0.
     fn publish(&mut self, common: &Common) {
         for (labels, count) in self.0.iter_mut().filter(|(_, count)| *count > 0) {
             let counter = common.counter(L::METRIC.name, &labels.marks());
@@ -160,7 +160,7 @@ impl Labels for Early {
     }
 }
 
-/// A server that was post-quantum and is not any more.
+/// A server that was post-quantum and no longer is.
 #[derive(Debug, PartialEq)]
 struct Downgraded {
     what: &'static str,
@@ -181,7 +181,7 @@ impl Downgraded {
 impl Labels for Downgraded {
     const METRIC: Metric = Metric::new(
         "hybriq_downgrades_total",
-        "Servers that were post-quantum and are not any more, met by clients with the downgrade alarm.",
+        "Servers that were post-quantum and no longer are, met by clients with the downgrade alarm.",
     );
 
     fn marks(&self) -> Vec<Mark> {
@@ -251,9 +251,9 @@ impl Labels for Closed {
     }
 }
 
-/// Code that stands for all codes without a name of their own, which a peer may make up.
+/// Code that represents all codes without a name, which a peer may invent.
 const OTHER: Code = Code(u64::MAX);
-/// Code that stands for all TLS alerts without a name.
+/// Code that represents all TLS alerts without a name.
 const UNKNOWN_ALERT: Code = Code(u64::MAX - 1);
 
 /// Merges the codes without a name.
@@ -296,7 +296,7 @@ const fn who(by: By) -> &'static str {
     }
 }
 
-/// Counts of connections that are not published yet.
+/// Counts of connections that are not yet published.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     accepted: u64,

@@ -6,8 +6,8 @@ use hybriq_proto::stats::{ConnectionStats, Label, Metric};
 
 use crate::worker::meter::report::Common;
 
-/// Sums over connections that ended and are not published yet, in the order in which
-/// [`ConnectionStats::metrics`] shows them.
+/// Sums over connections that ended and are not yet published, in the order of
+/// [`ConnectionStats::metrics`].
 #[derive(Debug)]
 pub(in crate::worker::meter) struct Sums(Vec<(&'static Metric, Label, u64)>);
 

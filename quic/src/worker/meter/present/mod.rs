@@ -42,7 +42,7 @@ pub(in crate::worker) struct Meter {
     histograms: Histograms,
     /// Time of the last publication.
     last: Option<Instant>,
-    /// Time of the next one; `None` while nothing is new.
+    /// Time of the next publication; `None` while there are no changes.
     due: Option<Instant>,
     turn: Turn,
 }
@@ -50,7 +50,7 @@ pub(in crate::worker) struct Meter {
 /// Measurements of a turn.
 #[derive(Debug, Default)]
 struct Turn {
-    /// Start of the work under way.
+    /// Start of the work in progress.
     since: Option<Instant>,
     worked: Duration,
     /// Start of the wait for applications.
@@ -60,7 +60,7 @@ struct Turn {
 }
 
 impl Meter {
-    /// Makes the metrics of a worker, for the recorder that the process has now.
+    /// Creates the metrics of a worker, for the recorder that the process has now.
     pub(in crate::worker) fn new(endpoint: Option<&Arc<str>>, worker: u8) -> Self {
         with_recorder(describe);
         let endpoint = Common::new(endpoint);
@@ -113,7 +113,7 @@ impl Meter {
         }
     }
 
-    /// Counts requests that were found in the mailbox.
+    /// Counts requests found in the mailbox.
     pub(in crate::worker) const fn on_requests(&mut self, count: usize) {
         self.turn.depth += count;
     }
@@ -151,7 +151,8 @@ impl Meter {
         self.counts.on_path_failed();
     }
 
-    /// Returns the counters of a connection that ends. The recorder sees them once it is unlocked.
+    /// Returns the counters of a connection that ends. The recorder sees them once the connection
+    /// is unlocked.
     pub(in crate::worker) fn last_stats(core: &Connection) -> ConnectionStats {
         core.stats()
     }
@@ -173,12 +174,12 @@ impl Meter {
         }
     }
 
-    /// Counts the end of a connection whose state cannot be trusted any more.
+    /// Counts the end of a connection whose state can no longer be trusted.
     pub(in crate::worker) fn on_failed(&mut self, life: &Life, error: &ConnectionError) {
         self.counts.on_closed(life, Some(error));
     }
 
-    /// Publishes what is new, if the last publication is long enough ago.
+    /// Publishes changes, if the last publication is old enough.
     pub(in crate::worker) fn publish(&mut self, now: Instant, stats: &EndpointStats) {
         let is_new = self.last.is_none() || self.counts.are_new() || !self.published.is(stats);
         if is_new {
@@ -193,7 +194,7 @@ impl Meter {
             self.published.update(&self.worker, stats);
             self.counts.publish(&self.endpoint);
             self.census.publish(&self.worker);
-            // Registered again, in case the recorder forgets what was idle for long.
+            // Registered again, in case the recorder forgets metrics that were idle for long.
             self.histograms = Histograms::new(&self.endpoint, &self.worker);
         }
     }
@@ -205,7 +206,7 @@ impl Meter {
         self.census.end(&self.worker);
     }
 
-    /// Goes on to add up the memory of all connections, some in each turn.
+    /// Continues to add up the memory of all connections, some in each turn.
     pub(in crate::worker) fn take_census(
         &mut self,
         now: Instant,

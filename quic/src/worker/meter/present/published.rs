@@ -13,8 +13,8 @@ impl Published {
         self.0 == *stats
     }
 
-    /// Publishes what changed. Gauges change by differences too, so that endpoints without a name
-    /// add up.
+    /// Publishes what changed. Gauges are updated by differences too, so that endpoints without a
+    /// name add up.
     pub(in crate::worker::meter) fn update(&mut self, common: &Common, stats: &EndpointStats) {
         let mut before = values(&self.0).into_iter();
         stats.metrics(|metric, label, value| {
@@ -32,7 +32,7 @@ impl Published {
         self.0 = *stats;
     }
 
-    /// Publishes the end of the worker: the last counts, and nothing left.
+    /// Publishes the end of the worker: the last counts, and zero for all gauges.
     pub(in crate::worker::meter) fn end(&mut self, common: &Common, stats: &EndpointStats) {
         self.update(common, &stats.without_gauges());
     }
@@ -44,7 +44,7 @@ fn values(stats: &EndpointStats) -> Vec<(&'static Metric, Label, u64)> {
     values
 }
 
-/// Returns the growth of a counter, which starts again from 0 after the failure of a worker.
+/// Returns the growth of a counter, which starts again from 0 after a worker fails.
 const fn grown(before: u64, now: u64) -> u64 {
     if now >= before { now - before } else { now }
 }

@@ -1,4 +1,4 @@
-//! Messages of handles and other workers to a worker.
+//! Messages to a worker from handles and other workers.
 
 use std::{
     io, mem,
@@ -35,10 +35,10 @@ use crate::{
     },
 };
 
-/// Largest number of datagrams of other workers that may wait.
+/// Largest number of datagrams from other workers that may wait.
 const FOREIGN_DATAGRAMS: usize = 1024;
 
-/// Queue of messages of handles and other workers to a worker.
+/// Queue of messages to a worker from handles and other workers.
 pub(crate) struct Mailbox {
     requests: Mutex<Requests>,
     stats: Mutex<EndpointStats>,
@@ -47,7 +47,7 @@ pub(crate) struct Mailbox {
     drain: Arc<Drain>,
 }
 
-/// Messages that wait for a worker.
+/// Messages waiting for a worker.
 #[derive(Default)]
 pub(in crate::worker) struct Requests {
     /// Connections that the application touched.
@@ -56,7 +56,7 @@ pub(in crate::worker) struct Requests {
     pub(in crate::worker) commands: Vec<Command>,
     /// Datagrams that were received by another worker's socket.
     pub(in crate::worker) foreign: Vec<Passed>,
-    /// Waker of the worker while it sleeps. Taking it means waking it, once.
+    /// Waker of the worker while it sleeps. Whoever takes it must wake it, once.
     pub(in crate::worker) waker: Option<Waker>,
     pub(in crate::worker) ended: bool,
 }
@@ -82,7 +82,7 @@ pub(crate) enum Command {
         peer: SocketAddr,
         /// Name of the server.
         server_name: String,
-        /// Promise of an outcome, for the task that waits.
+        /// Promise to the task that waits for the outcome.
         promise: Promise,
     },
     /// Accept a connection.
@@ -91,7 +91,7 @@ pub(crate) enum Command {
         incoming: Incoming,
         /// Configuration, if not the endpoint's own.
         setup: Option<Setup>,
-        /// Promise of an outcome, for the task that waits.
+        /// Promise to the task that waits for the outcome.
         promise: Promise,
     },
     /// Send a Retry, so that the client proves its address.
@@ -100,34 +100,34 @@ pub(crate) enum Command {
     Refuse(Incoming, &'static str),
     /// Drop a ClientHello without an answer.
     Ignore(Incoming),
-    /// Migrate a connection to a socket of its own.
+    /// Migrate a connection to its own socket.
     Migrate(Migration),
     /// Move all connections to this socket, and start new ones from it.
     Rebind(Box<Opened>),
     /// Accept connections with another setup from now on.
     SetServer(Setup),
-    /// Prepare for handshakes of this provider when there is time.
+    /// Prepare for this provider's handshakes when there is time.
     Prepare(Arc<dyn Provider>),
     /// Send the sockets that the worker was made with.
     Lend(oneshot::Sender<io::Result<Vec<Handle>>>),
-    /// Receive from this relay from now on, not from the sockets, and send the clients whose handshake
-    /// is not finished.
+    /// Receive from this relay from now on instead of the sockets, and send the clients whose
+    /// handshake is not finished.
     GiveWay(Handle, oneshot::Sender<Vec<Claimed>>),
-    /// End without waiting for the peers of connections that were closed.
+    /// End without waiting for the peers of closed connections.
     Abandon,
     /// Receive from the sockets again: there is no successor.
     GoOn,
-    /// Finish with the clients that came before the successor.
+    /// Finish with the clients that arrived before the successor.
     Succeeded,
     /// Send what the worker holds.
     Census(oneshot::Sender<Census>),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
-    /// End all connections: a socket of the endpoint failed for good.
+    /// End all connections: a socket of the endpoint failed permanently.
     Fail(SystemError),
     /// Handle the drop of the endpoint's last handle.
     Release,
-    /// Find out whether anything is left to do: no worker has connections any more.
+    /// Check whether anything is left to do: no worker has connections left.
     Recheck,
 }
 
@@ -224,7 +224,7 @@ impl Mailbox {
         requests.ended
     }
 
-    /// Closes the mailbox and returns what waits.
+    /// Closes the mailbox and returns its contents.
     pub(in crate::worker) fn end(&self) -> Requests {
         let mut requests = lock(&self.requests);
         let waiting = mem::take(&mut *requests);
@@ -245,7 +245,7 @@ impl Mailbox {
         to.merge(&lock(&self.handshakes));
     }
 
-    /// Counts what waits for the worker, and the tasks beside it.
+    /// Counts what waits for the worker, and the tasks next to it.
     pub(in crate::worker) fn census(&self, census: &mut Census) {
         let Self {
             requests,
@@ -255,7 +255,7 @@ impl Mailbox {
             drain: _,
         } = self;
         lock(requests).census(census);
-        census.add("tasks beside the workers", tasks.running(), 0);
+        census.add("tasks next to the workers", tasks.running(), 0);
     }
 
     /// Returns the runtime of the worker and the tasks on it.

@@ -1,4 +1,4 @@
-//! Datagrams that wait to be sent.
+//! Datagrams waiting to be sent.
 
 use std::{collections::VecDeque, io, ops::Range};
 
@@ -11,31 +11,31 @@ use hybriq_proto::{
 use super::Sockets;
 use crate::udp;
 
-/// Largest number of bytes that one call can send: those of an IPv6 UDP datagram.
+/// Largest number of bytes that one call can send: the limit of an IPv6 UDP datagram.
 const TRAIN: usize = 65_527;
 
 /// Number of bytes after which the batch is flushed. More would leave the processor's cache.
 const ENOUGH: usize = 64 * 1024;
 
-/// Largest number of refusals that are told to connections in one turn. Those of later ones are told when
-/// they send again.
+/// Largest number of refusals that are reported to connections in one turn. Later ones are reported
+/// when those connections send again.
 const REFUSED: usize = 64;
 
-/// Datagrams of any number of connections that wait to be sent.
+/// Datagrams of any number of connections, waiting to be sent.
 ///
 /// Datagrams that the socket does not take stay here, so nothing is lost while it is full.
 pub(in crate::worker) struct SendBatch {
     memory: Box<[u8]>,
     filled: usize,
     trains: VecDeque<Train>,
-    /// What the system refused of connections since it was last taken.
+    /// Refusals by the system since they were last taken, by connection.
     refused: Vec<(Slot, Refused)>,
 }
 
 struct Train {
     transmit: Transmit,
     bytes: Range<usize>,
-    /// Connection that it is of, if it is of one.
+    /// Connection that sends it, if any.
     slot: Option<Slot>,
     part: Part,
 }
@@ -43,7 +43,7 @@ struct Train {
 /// Part of a train that the system refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// Not taken apart.
+    /// Not split.
     Whole,
     First,
     Later,
@@ -140,8 +140,8 @@ impl SendBatch {
         Flushed::All
     }
 
-    /// Handles a refusal of the first train. If it is about the addresses, the system would refuse the
-    /// rest of a train as well: one call is enough.
+    /// Handles a refusal of the first train. If it is about the addresses, the system would refuse
+    /// the rest of the train as well, so no further call is made.
     fn on_refused(&mut self, error: &io::Error, stats: &mut EndpointStats) {
         let Some(train) = self.trains.front() else {
             return;
@@ -166,7 +166,7 @@ impl SendBatch {
         !self.refused.is_empty()
     }
 
-    /// Takes what the system refused of connections.
+    /// Takes the refusals by the system, by connection.
     pub(in crate::worker) fn take_refused(&mut self) -> Vec<(Slot, Refused)> {
         std::mem::take(&mut self.refused)
     }
@@ -205,8 +205,8 @@ impl SendBatch {
     }
 }
 
-/// Returns what a connection is told about datagrams that the system refused; nothing if the next may
-/// well be sent.
+/// Returns what to tell a connection about datagrams that the system refused; nothing if the next
+/// one may well be sent.
 fn refusal(transmit: &Transmit, error: &io::Error) -> Option<Refused> {
     let cause = udp::cause_of(error, transmit.local.ip)?;
     Some(Refused {

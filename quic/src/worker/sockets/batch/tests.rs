@@ -70,7 +70,7 @@ async fn what_the_socket_does_not_take_stays_and_is_sent_later() {
 async fn a_datagram_the_system_refuses_is_dropped_and_counted() {
     let sockets = sockets();
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
-    // No socket of one family reaches the other.
+    // No socket of one family can send to the other.
     batch.push(None, transmit("[2001:db8::1]:9".parse().unwrap(), 10, None));
     flush(&mut batch, &sockets, &mut stats).await;
     assert!(batch.is_empty());
@@ -89,8 +89,8 @@ async fn a_train_the_system_refuses_is_sent_in_single_datagrams() {
     assert_eq!(stats.send_errors, 4);
 }
 
-/// A train from an address that is gone costs two calls, not one for each of its datagrams, and the
-/// connection learns why.
+/// A train from an address that no longer exists costs two calls, not one for each of its
+/// datagrams, and the connection learns why.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[tokio::test]
 async fn a_train_from_an_address_that_is_gone_is_given_up_at_its_first_datagram() {

@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Worker {
-    /// Handles the application's requests since the last call, within this turn's budgets of new
-    /// handshakes and of touched connections.
+    /// Handles the application's requests since the last call, within this turn's budgets for new
+    /// handshakes and touched connections.
     pub(in crate::worker) fn take_requests(&mut self) {
         while let Some(connection) = self.inbox.next_dirty() {
             self.on_dirty(&connection);
@@ -152,7 +152,7 @@ impl Worker {
             }
             Err(error) => {
                 let outcome = Err(error);
-                // Without a connection only a server refuses, by its policy.
+                // When no connection comes about, only a server refuses because of its policy.
                 if let Err(ConnectError::Connection(_)) = &outcome {
                     self.inbox.count_handshake(Side::Server, &outcome);
                 }

@@ -20,7 +20,7 @@ use crate::{
 /// More handshakes than one turn starts.
 const HANDSHAKES: usize = 40;
 
-/// The settings of an endpoint by default.
+/// The default settings of an endpoint.
 fn blueprint() -> Arc<Blueprint> {
     Arc::new(Blueprint {
         inheritance: Inheritance::default(),
@@ -36,7 +36,7 @@ fn blueprint() -> Arc<Blueprint> {
     })
 }
 
-/// A worker of an endpoint that nobody runs, and its mailbox.
+/// A worker of an endpoint that is not run, and its mailbox.
 fn worker() -> (Worker, Arc<Mailbox>) {
     let options = Options::default();
     let socket = Socket::bind(([127, 0, 0, 1], 0).into(), options).expect("a socket");
@@ -74,7 +74,7 @@ fn connect(setup: &Setup) -> (Arc<Attempt>, Command) {
     (attempt, command)
 }
 
-/// Asks for more handshakes than one turn starts; somebody waits for each.
+/// Asks for more handshakes than one turn starts; a task waits for each.
 fn ask_for_many(mailbox: &Mailbox, setup: &Setup) -> Vec<Arc<Attempt>> {
     let ask = |_| {
         let (attempt, command) = connect(setup);
@@ -120,7 +120,7 @@ async fn closing_does_not_wait_for_the_budget_of_handshakes() {
     assert!(worker.inbox.has_waiting(), "no handshake started meanwhile");
 }
 
-/// Makes a worker with this number of connections.
+/// Creates a worker with this number of connections.
 fn worker_with(connections: usize) -> (Worker, Arc<Mailbox>) {
     let (mut worker, mailbox) = worker();
     let setup = setup();
@@ -206,7 +206,7 @@ async fn many_timers_are_handled_over_several_turns() {
     assert_eq!(worker.queues.touched.len(), 600);
 }
 
-/// Returns the number of connections that were told to move to the socket new ones start from.
+/// Returns the number of connections that were told to move to the socket on which new ones start.
 fn moving(worker: &mut Worker) -> usize {
     let target = Some(worker.sockets.primary());
     let entries = worker.connections.iter_mut();
@@ -244,7 +244,7 @@ async fn many_connections_move_to_another_socket_over_several_turns() {
     }
     assert_eq!(moving(&mut worker), 600);
 
-    // One that comes before the other has reached everybody takes its place.
+    // A rebind that arrives before the other has reached every connection replaces it.
     rebind(&mailbox);
     worker.take_requests();
     rebind(&mailbox);
@@ -258,7 +258,7 @@ async fn many_connections_move_to_another_socket_over_several_turns() {
     assert_eq!(addresses.len(), 1, "the old ones are given up");
 }
 
-/// Ids that cannot be made: each one is a panic.
+/// An id generator that fails: each call panics.
 #[derive(Debug)]
 struct Broken;
 
@@ -293,7 +293,7 @@ async fn a_panic_loses_no_request_but_its_own() {
     };
     assert!(error.to_string().contains("worker"), "{error}");
 
-    // A first packet of a client, which is answered by a Retry. That needs an id.
+    // A client's first packet, which is answered with a Retry. That needs an id.
     let settings = Arc::get_mut(&mut worker.blueprint).expect("nobody else has it");
     settings.address_validation = AddressValidation::Always;
     worker.recover();

@@ -19,7 +19,7 @@ use crate::{
     Side,
 };
 
-/// Certificates, chosen by the server name, the algorithms of the client and the configured choice.
+/// Certificates, chosen by the server name, the client's algorithms and the configured choice.
 #[derive(Debug)]
 pub(in crate::providers::rustls) struct Identities {
     known: Vec<Known>,
@@ -33,7 +33,7 @@ pub(in crate::providers::rustls) struct Identities {
 #[derive(Debug)]
 struct Known {
     whole: Shown,
-    /// The same without intermediates, where they are left out for anybody.
+    /// The same without intermediates, if they are ever left out.
     leaf: Option<Shown>,
     post_quantum: bool,
 }
@@ -86,12 +86,12 @@ impl Identities {
         })
     }
 
-    /// Returns the choice among the certificates.
+    /// Returns how to choose among the certificates.
     pub(in crate::providers::rustls) const fn choice(&self) -> ChainChoice {
         self.choice
     }
 
-    /// Returns the sizes of the answers with each certificate that suits a client, the first choice
+    /// Returns the sizes of the answers with each certificate that suits a client, first choice
     /// first.
     pub(in crate::providers::rustls) fn flights(&self, answer: &Answer<'_>) -> Vec<ServerFlight> {
         let hello = answer.hello;
@@ -108,7 +108,7 @@ impl Identities {
         sized.collect()
     }
 
-    /// Returns the positions of the certificates that suit a client, the first choice first.
+    /// Returns the positions of the certificates that suit a client, first choice first.
     fn suitable(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Vec<usize> {
         let name = name.and_then(|name| ServerName::try_from(name).ok());
         let signing = |(_, known): &(usize, &Known)| known.can_sign(schemes);
@@ -118,7 +118,7 @@ impl Identities {
             .filter(|(_, known)| name.as_ref().is_some_and(|name| known.is_for(name)))
             .collect();
         if named.is_empty() {
-            // The client decides what it thinks of another name.
+            // The client decides whether it accepts another name.
             named = candidates.take(1).collect();
         }
         if self.choice == ChainChoice::PostQuantumFirst {
@@ -159,7 +159,7 @@ impl Known {
 }
 
 impl Shown {
-    /// Returns the algorithm and the size where a client accepts a compressed chain.
+    /// Returns the algorithm and the size if a client accepts a compressed chain.
     fn compressed_for(&self, hello: &ClientHello) -> Option<(CertificateCompression, usize)> {
         let accepted = |wanted| hello.certificate_compression().any(|it| it == wanted);
         let mut sizes = self.compressed.iter().copied();

@@ -1,4 +1,4 @@
-//! Verification of certificates as [`Trust`] asks for it.
+//! Verification of certificates as required by [`Trust`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -89,8 +89,8 @@ pub(in crate::providers::rustls) fn of_clients(
 const UNKNOWN_SIGNATURE: &str = "a certificate of the peer has a signature of an algorithm that rustls \
     does not verify; have it reissued with ECDSA, Ed25519, ML-DSA, or RSA from SHA-256 on";
 
-/// Returns the error of a chain that was not accepted. A root is not known if only its name is: its key
-/// signed nothing in the chain.
+/// Returns the error for a chain that was not accepted. A root that matches only by name does not
+/// count as known: its key signed nothing in the chain.
 fn of_path(error: Error) -> Error {
     let Error::InvalidCertificate(why) = &error else {
         return error;
@@ -128,7 +128,8 @@ fn whole_chain<'a>(
 /// Maximum number of certificates added to a chain, as many as rustls follows.
 const MAX_ADDED: usize = 8;
 
-/// Returns the intermediates of a chain with those that the peer left out, if any of them are known.
+/// Returns the intermediates of a chain together with known ones that the peer left out, if there
+/// are any.
 fn completed<'a>(
     end_entity: &'a CertificateDer<'_>,
     intermediates: &'a [CertificateDer<'_>],
@@ -139,7 +140,7 @@ fn completed<'a>(
     }
     let mut chain = whole_chain(end_entity, intermediates);
     let (sent, mut at) = (chain.len(), chain.len() - 1);
-    // Those that certify the last certificate of the peer, then those that certify them.
+    // First those that certify the peer's last certificate, then those that certify them.
     while let Some(last) = chain.get(at).cloned() {
         let issuer = certificate::names(&last).map(|(issuer, _)| issuer);
         for candidate in known {
@@ -165,7 +166,7 @@ fn unusable_roots(error: &VerifierBuilderError) -> ConfigError {
     })
 }
 
-/// Reads the roots. System stores hold a few certificates that no library can read, so that only a
+/// Reads the roots. System stores contain a few certificates that no library can read, so only a
 /// store without any readable one is an error.
 fn store(roots: &[CertificateDer<'static>]) -> Result<RootCertStore, ConfigError> {
     let mut store = RootCertStore::empty();
@@ -326,7 +327,7 @@ impl ClientCertVerifier for OfClients {
     }
 }
 
-/// Accepts any certificate of a server that proves to hold its key.
+/// Accepts any certificate from a server that proves it holds the key.
 #[derive(Debug)]
 struct AnyServer(WebPkiSupportedAlgorithms);
 
@@ -365,7 +366,7 @@ impl ServerCertVerifier for AnyServer {
     }
 }
 
-/// Accepts any certificate of a client that proves to hold its key.
+/// Accepts any certificate from a client that proves it holds the key.
 #[derive(Debug)]
 struct AnyClient {
     algorithms: WebPkiSupportedAlgorithms,

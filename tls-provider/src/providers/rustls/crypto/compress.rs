@@ -1,4 +1,4 @@
-//! Compression of certificates in the terms of rustls.
+//! Certificate compression in the types of rustls.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::messages::flight::body_len;
 use crate::providers::rustls::unsupported;
 use crate::{CertificateCompression, CertificateDer, ConfigError};
 
-/// Algorithms of one end, with the chains that were compressed already.
+/// Algorithms of one end, with the chains that were already compressed.
 ///
-/// rustls takes its own defaults from the cargo features of the whole program, so that a
-/// configuration always gets these, even if they are none.
+/// rustls takes its own defaults from the cargo features of the whole program. A configuration
+/// therefore always gets these algorithms, even if there are none.
 #[derive(Clone)]
 pub(in crate::providers::rustls) struct Compression {
     compressors: Vec<&'static dyn CertCompressor>,
@@ -22,7 +22,7 @@ pub(in crate::providers::rustls) struct Compression {
 }
 
 impl Compression {
-    /// Makes the algorithms, for an end with this many chains.
+    /// Creates the algorithms, for an end with this many chains.
     pub(in crate::providers::rustls) fn new(
         algorithms: &[CertificateCompression],
         chains: usize,
@@ -30,7 +30,8 @@ impl Compression {
         let built = algorithms.iter().map(|algorithm| built(*algorithm));
         let (compressors, decompressors): (Vec<_>, Vec<_>) =
             built.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        // Every chain with every algorithm stays, so that no handshake compresses one again.
+        // The cache has room for every chain with every algorithm, so that no handshake compresses
+        // one again.
         let cache = CompressionCache::new(chains.saturating_mul(compressors.len()));
         Ok(Self {
             compressors,
@@ -44,14 +45,15 @@ impl Compression {
         self.compressors.len()
     }
 
-    /// Returns the bytes of a server's chain by each algorithm, without those that fail.
+    /// Returns the size of a server's chain in bytes with each algorithm, without algorithms that
+    /// fail.
     pub(in crate::providers::rustls) fn sizes(
         &self,
         chain: &[CertificateDer<'_>],
     ) -> Vec<(CertificateCompression, usize)> {
         let sized = self.compressors.iter().filter_map(|compressor| {
             let algorithm = CertificateCompression::from_iana(compressor.algorithm().into())?;
-            // As rustls does for a chain that it keeps.
+            // As rustls does for a chain that it caches.
             let level = CompressionLevel::Amortized;
             let compressed = compressor.compress(message_body(chain), level).ok()?;
             Some((algorithm, compressed.len()))

@@ -1,4 +1,4 @@
-//! Certificates with their keys, local ones and those of a [`Signer`](crate::Signer).
+//! Certificates with their keys, both local keys and those of a [`Signer`](crate::Signer).
 
 use std::fmt;
 use std::sync::Arc;

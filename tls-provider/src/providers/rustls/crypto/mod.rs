@@ -1,4 +1,4 @@
-//! Groups, cipher suites and keys for rustls, and what is done with them ahead of time.
+//! Groups, cipher suites and keys for rustls, and preparations made ahead of time.
 
 pub(super) mod ahead;
 pub(super) mod compress;

@@ -83,7 +83,7 @@ impl quic::Algorithm for NoKeys {
         self.0
     }
 
-    /// The transport protects packets with the same library.
+    /// True, because the transport protects packets with the same library.
     fn fips(&self) -> bool {
         crate::is_fips()
     }

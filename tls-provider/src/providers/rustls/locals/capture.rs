@@ -1,7 +1,7 @@
 //! Secrets and signature schemes, on their way from shared configuration to the running session.
 //!
-//! rustls calls key log, verifier and signing key synchronously inside `read_hs` and `new`, so that
-//! a thread-local collects what they see, and the session empties it right after the call.
+//! rustls calls the key log, the verifier and the signing key synchronously inside `read_hs` and
+//! `new`. A thread-local collects what they see, and the session empties it right after the call.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ thread_local! {
     };
 }
 
-/// Empties the collection of this thread.
+/// Takes everything that this thread has collected.
 pub(in crate::providers::rustls) fn take() -> Seen {
     SEEN.with_borrow_mut(std::mem::take)
 }
@@ -73,7 +73,7 @@ pub(in crate::providers::rustls) fn note_scheme(signer: Side, scheme: SignatureS
     });
 }
 
-/// Key log that feeds the transport, and after it the user's.
+/// Key log that feeds the transport, and then the user's own log.
 #[derive(Debug)]
 pub(in crate::providers::rustls) struct Capture {
     pub(in crate::providers::rustls) user: Option<Arc<KeyLogSink>>,
@@ -103,7 +103,7 @@ impl KeyLog for Capture {
             bytes,
             len: secret.len(),
         };
-        // One handshake has six secrets; a seventh would hide one of them.
+        // One handshake has six secrets; a seventh would displace one of them.
         SEEN.with_borrow_mut(|seen| {
             let _ = seen.secrets.try_push(raw);
         });

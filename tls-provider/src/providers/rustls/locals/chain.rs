@@ -43,9 +43,9 @@ struct Chain {
     looked_at: u32,
 }
 
-/// Largest number of a client's tickets that a server looks at in one call. Clients offer one or two; a
-/// ClientHello has room for hundreds, and each costs decryption before anything is known of the client.
-/// s2n-tls looks at three.
+/// Largest number of a client's tickets that a server looks at in one call. Clients offer one or
+/// two; a ClientHello has room for hundreds, and each costs a decryption before anything is known
+/// about the client. s2n-tls looks at three.
 pub(in crate::providers::rustls) const TICKETS: u32 = 4;
 
 thread_local! {
@@ -53,12 +53,13 @@ thread_local! {
     static IDENTITY: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Sets the identity that the transport chose for the running handshake, while rustls is called.
+/// Sets the identity that the transport chose for the running handshake, for the duration of a call
+/// to rustls.
 pub(in crate::providers::rustls) fn choose_identity(position: Option<usize>) {
     IDENTITY.set(position);
 }
 
-/// Returns the identity that the transport chose. Called by the resolver of certificates.
+/// Returns the identity that the transport chose. Called by the certificate resolver.
 pub(in crate::providers::rustls) fn chosen_identity() -> Option<usize> {
     IDENTITY.get()
 }

@@ -1,4 +1,5 @@
-//! What rustls can be told only through its callbacks: thread-locals, each set around one call.
+//! What rustls accepts only through its callbacks: thread-locals, each set for the duration of one
+//! call.
 
 pub(super) mod capture;
 pub(super) mod chain;

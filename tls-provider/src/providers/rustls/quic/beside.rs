@@ -1,8 +1,8 @@
-//! Post-quantum groups whose first share has a classical one beside it, where a server probably
-//! wants that.
+//! Post-quantum groups whose first share is accompanied by a classical one, for servers that
+//! probably want that.
 //!
-//! rustls sends one share, and the classical half of a hybrid where that costs nothing. The classical
-//! share here takes the place of that half, so that rustls does not notice.
+//! rustls sends one share, and also the classical half of a hybrid if that costs nothing. Here the
+//! classical share replaces that half, without rustls noticing.
 
 use ::rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use ::rustls::ffdhe_groups::FfdheGroup;

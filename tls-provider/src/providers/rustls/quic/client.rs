@@ -34,9 +34,9 @@ pub struct Client {
     key_exchange: KeyExchange,
     profile: Profile,
     resuming: Arc<ClientConfig>,
-    /// Configuration that resumes, and offers 0-RTT data where the ticket allows it.
+    /// Configuration that resumes, and offers 0-RTT data if the ticket allows it.
     early: Arc<ClientConfig>,
-    /// Configuration that remembers tickets and uses none.
+    /// Configuration that remembers tickets but uses none.
     fresh: Arc<ClientConfig>,
     /// Key pairs that are made ahead of time.
     shares: Option<Shares>,
@@ -46,7 +46,7 @@ impl Client {
     /// Builds the configuration, which all sessions share.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
         Self::with_crypto(options, |crypto| crypto)
     }
@@ -54,11 +54,11 @@ impl Client {
     /// Builds the configuration over crypto that `wrap` returns, for example to time or to count its
     /// operations.
     ///
-    /// `wrap` gets the crypto that the options ask for. The client offers the groups that it
-    /// leaves, in its order.
+    /// `wrap` receives the crypto that the options ask for. The client offers the groups that
+    /// `wrap` leaves, in its order.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     ///
     /// # Security
     /// Nothing checks what `wrap` returns: it can offer groups that the policy excludes. A transport
@@ -77,7 +77,7 @@ impl Client {
         }
         let crypto = Arc::new(wrap(crypto));
         let mut config = config(options, &crypto)?;
-        // The transport relies on everything from here on.
+        // The transport relies on everything set below.
         config.check_selected_alpn = true;
         config.enable_early_data = false;
         config.alpn_protocols.clone_from(&options.alpn);
@@ -144,7 +144,7 @@ pub(in crate::providers::rustls) fn config(
     Ok(config)
 }
 
-/// Refuses a store of sessions, which rustls could put nothing into.
+/// Refuses a session store, because rustls could not put anything into it.
 pub(in crate::providers::rustls) fn refuse_store(
     options: &ClientOptions,
 ) -> Result<(), ConfigError> {
@@ -198,8 +198,9 @@ impl Provider for Client {
             return Err(wrong_side(Side::Server));
         };
         let name = start.server_name;
-        let verified = ServerName::try_from(name.to_owned())
-            .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
+        let verified = ServerName::try_from(name.to_owned()).map_err(|_| {
+            unsupported(format!("`{name}` is neither a DNS name nor an IP address"))
+        })?;
         let sent = matches!(verified, ServerName::DnsName(_)).then(|| name.to_owned());
         let config = match (start.resume, start.early_data) {
             (false, _) => &self.fresh,

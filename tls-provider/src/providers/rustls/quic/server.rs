@@ -45,9 +45,9 @@ struct Shared {
     suites: Vec<Suite>,
     /// Bytes of the CertificateRequest; 0 if there is none.
     request: usize,
-    /// Schemes by which the identities sign; `None` if other certificates may be shown.
+    /// Schemes with which the identities sign; `None` if other certificates may be presented.
     schemes: Option<Vec<SignatureScheme>>,
-    /// Sessions behind the tickets, where 0-RTT data is accepted.
+    /// Sessions of the tickets, if 0-RTT data is accepted.
     sessions: Option<Arc<Sessions>>,
 }
 
@@ -62,7 +62,7 @@ impl Server {
     /// Builds the configurations, which all sessions share.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         Self::with_crypto(options, |crypto| crypto)
     }
@@ -70,11 +70,11 @@ impl Server {
     /// Builds the configurations over crypto that `wrap` returns, for example to time or to count
     /// its operations.
     ///
-    /// `wrap` gets the crypto that the options ask for: once for the certificates, and once for each
-    /// group of each policy, which is then the only group in it.
+    /// `wrap` receives the crypto that the options ask for: once for the certificates, and once for
+    /// each group of each policy, which is then the only group in it.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     ///
     /// # Security
     /// Nothing checks what `wrap` returns: it can accept groups that the policy excludes. A
@@ -153,7 +153,7 @@ enum Tickets {
 const SEALED_TICKETS: usize = 1;
 /// Number of tickets with 0-RTT, for early data on two connections at once.
 const KEPT_TICKETS: usize = 2;
-/// Value required by QUIC (RFC 9001 §4.6.1); its own flow control does the rest.
+/// Value required by QUIC (RFC 9001 §4.6.1), whose own flow control limits the data.
 const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
 
 impl Parts {
@@ -221,7 +221,7 @@ impl Parts {
         if let Some(change) = &options.change_rustls {
             (change.0)(&mut config);
         }
-        // The transport relies on everything from here on.
+        // The transport relies on everything set below.
         config.alpn_protocols.clone_from(&options.alpn);
         config.key_log = self.key_log.clone();
         config.ticketer = Arc::new(NoTickets);
@@ -334,7 +334,7 @@ impl Shared {
         admission::check(hello, &self.alpn).ok()?;
         let policy = self.policies.get(hello.server_name());
         let group = admission::choose_group(&policy.groups, hello).ok()?;
-        // rustls takes the client's first choice.
+        // rustls follows the client's first choice.
         let offered = hello.cipher_suites().iter();
         let mut suites = offered.filter_map(|suite| Suite::from_iana(*suite));
         let suite = suites.find(|suite| self.suites.contains(suite))?;

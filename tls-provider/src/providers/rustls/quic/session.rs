@@ -16,7 +16,7 @@ use crate::{
     messages::{framing, ticket},
 };
 
-/// Type of the message in which the server accepts 0-RTT data or not (RFC 8446 §4.3.1).
+/// Type of the message in which the server says whether it accepts 0-RTT data (RFC 8446 §4.3.1).
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 
 /// One rustls connection and the levels it has reached.
@@ -31,7 +31,7 @@ pub(in crate::providers::rustls) struct Running {
     schemes: Schemes,
     certificate_message: Option<CertificateMessage>,
     early_data: EarlyDataStatus,
-    /// Client: 0-RTT secret that leaves with the first flight.
+    /// Client: 0-RTT secret to deliver with the first flight.
     early_secret: Option<Secret>,
     /// Facts found with the ticket, accepted or not.
     ticket: Option<Found>,
@@ -45,7 +45,7 @@ pub(in crate::providers::rustls) struct Running {
 }
 
 impl Running {
-    /// Takes over a connection that was just made on this thread.
+    /// Takes over a connection that was just created on this thread.
     pub(in crate::providers::rustls) fn client(
         tls: ClientConnection,
         server_name: Option<String>,
@@ -144,7 +144,7 @@ impl Running {
     /// Returns the facts to store with tickets that rustls issues or receives now.
     fn issue(&self) -> Issue {
         let context = match self.side {
-            // There are no tickets to store with this before that.
+            // No ticket arrives before the handshake is complete.
             Side::Client if self.tls.is_handshaking() => Arc::default(),
             Side::Client => self.tls.alpn_protocol().unwrap_or_default().into(),
             Side::Server => self.early_context.clone(),
@@ -167,11 +167,11 @@ impl Running {
             Connection::Client(client) if message.first() == Some(&ENCRYPTED_EXTENSIONS) => {
                 client.is_early_data_accepted()
             }
-            // rustls forgets the early secret where it refuses.
+            // rustls forgets the early secret when it refuses.
             Connection::Server(server) if self.handshake_keys => server.zero_rtt_keys().is_some(),
             Connection::Client(_) | Connection::Server(_) => return Ok(()),
         };
-        // rustls does not compare this, and a server must have (RFC 8446 §4.2.10).
+        // rustls does not check this, and a server must have chosen the same (RFC 8446 §4.2.10).
         let chosen = self.tls.alpn_protocol();
         if accepted && self.side.is_client() && chosen != self.remembered_alpn() {
             return Err(Error::told(
@@ -221,7 +221,7 @@ impl Running {
             .ok_or_else(|| internal("secrets before a cipher suite"))?;
         for raw in &seen.secrets {
             let (level, writer) = match raw.purpose {
-                // rustls derives it whenever a ticket is used.
+                // rustls derives this secret whenever a ticket is used.
                 Purpose::Traffic(Level::ZeroRtt, _)
                     if self.side.is_client() || self.early_data != EarlyDataStatus::Accepted =>
                 {
@@ -249,7 +249,7 @@ impl Running {
         }
         capture::take();
         chain::begin(self.issue());
-        // Other handshakes on this thread choose for themselves.
+        // Other handshakes on this thread choose their own.
         chain::choose_identity(self.identity);
         let read = self.tls.read_hs(message);
         chain::choose_identity(None);
@@ -260,8 +260,8 @@ impl Running {
         if let Some(shown) = CertificateMessage::of(message) {
             self.certificate_message = Some(shown);
         }
-        // rustls marks queued messages only relative to the next key change: drained late, the
-        // client's Finished would leave in Initial packets.
+        // rustls marks queued messages only relative to the next key change: if they were drained
+        // late, the client's Finished would leave in Initial packets.
         self.collect_writes(tx);
         self.decide_early(message)?;
         self.collect_secrets(tx)
@@ -319,7 +319,7 @@ fn push(tx: &mut Flight, secret: Secret) -> Result<(), Error> {
     })
 }
 
-/// Returns the error of the application's verifier or signer, if it is one.
+/// Returns the error of the application's verifier or signer, if it came from there.
 fn of_application(error: &::rustls::Error) -> Option<&Error> {
     use ::rustls::{CertificateError, Error as Tls};
     match error {
@@ -351,8 +351,8 @@ fn is_of_peer(error: &::rustls::Error) -> bool {
     }
 }
 
-/// Returns true if the peer showed a CA certificate as its own. rustls has no variant for this, and
-/// the error of its verifier is not public, so that only its text tells.
+/// Returns true if the peer presented a CA certificate as its own. rustls has no variant for this,
+/// and the error of its verifier is not public, so only its text reveals it.
 fn is_ca_as_peer(error: &::rustls::Error) -> bool {
     use ::rustls::{CertificateError, Error as Tls};
     matches!(
@@ -362,7 +362,7 @@ fn is_ca_as_peer(error: &::rustls::Error) -> bool {
     )
 }
 
-/// Returns true if no certificate of the peer is signed by a known one.
+/// Returns true if none of the peer's certificates is signed by a known one.
 fn is_unknown_issuer(error: &::rustls::Error) -> bool {
     use ::rustls::{CertificateError, Error as Tls};
     matches!(

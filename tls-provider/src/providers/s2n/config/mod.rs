@@ -31,7 +31,7 @@ pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, Conf
     build().map_err(|error| unsupported(format!("policy `{}`: {}", policy.name, reason(&error))))
 }
 
-/// Refuses protocol names that s2n-tls handles wrongly: it takes an answer of one byte for no
+/// Refuses protocol names that s2n-tls handles wrongly: it mistakes an answer of one byte for no
 /// answer, and returns the answer as a C string.
 pub(super) fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
     if alpn
@@ -81,7 +81,7 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
     })
 }
 
-/// Describes a chain that s2n-tls cannot load, whose key is elsewhere.
+/// Describes a chain with an external key that s2n-tls cannot load.
 fn unreadable(error: &S2nError) -> String {
     format!(
         "{}; give an X.509 chain with a key of ECDSA or RSA",
@@ -89,7 +89,7 @@ fn unreadable(error: &S2nError) -> String {
     )
 }
 
-/// Loads a chain whose key is elsewhere.
+/// Loads a chain with an external key.
 fn public_chain(
     identity: &Identity,
     signer: &Arc<dyn Signer>,
@@ -127,7 +127,7 @@ pub(super) fn add_chain(
         .map(drop)
         .map_err(|error| {
             ConfigError::Identity(format!(
-                "{} under the policy `{}`; give a certificate that it takes, or use rustls",
+                "{} under the policy `{}`; give a certificate that it accepts, or use rustls",
                 reason(&error),
                 policy.name
             ))
@@ -144,7 +144,7 @@ pub(super) fn refuse_compression(wanted: &[CertificateCompression]) -> Result<()
     ))
 }
 
-/// Refuses options that change the configuration of rustls.
+/// Refuses options that change the rustls configuration.
 #[cfg(feature = "rustls")]
 pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
     match of_rustls {
@@ -155,7 +155,7 @@ pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
     }
 }
 
-/// Refuses key shares made ahead of time, for which s2n-tls has no call.
+/// Refuses key shares made ahead of time, which s2n-tls does not support.
 pub(super) fn refuse_shares_ahead(pairs: usize) -> Result<(), ConfigError> {
     match pairs {
         0 => Ok(()),
@@ -203,8 +203,8 @@ impl Roots {
         })
     }
 
-    /// Adds the roots. System stores hold a few certificates that no library can read, so that only
-    /// a store without any readable one is an error.
+    /// Adds the roots. System stores contain a few certificates that no library can read, so only a
+    /// store without any readable one is an error.
     pub(super) fn apply(&self, builder: &mut Builder) -> Result<(), ConfigError> {
         match self {
             Self::Anyone => accept_anyone(builder),
@@ -226,8 +226,8 @@ impl Roots {
 
 #[expect(unsafe_code, reason = "s2n-tls marks this call unsafe as a warning")]
 fn accept_anyone(builder: &mut Builder) -> Result<(), ConfigError> {
-    // SAFETY: no memory is at stake. The user asked for this by a method that says dangerous, and
-    // the handshake signature is still verified.
+    // SAFETY: memory safety is not affected. The user asked for this with a method that is named
+    // dangerous, and the handshake signature is still verified.
     unsafe { builder.disable_x509_verification() }
         .map(drop)
         .map_err(|error| ConfigError::Roots(reason(&error)))

@@ -1,19 +1,20 @@
 //! The named policies of s2n-tls, and the key-exchange policies they implement.
 //!
-//! s2n-tls 0.3 takes no list of groups, only the name of one of its policies, so that an exact list
-//! works only if a policy has exactly that list in that order (post-quantum groups always come
-//! before classical ones). Two of the general policies are wider than rustls':
+//! s2n-tls 0.3 takes no list of groups, only the name of one of its policies. An exact list
+//! therefore works only if a policy has exactly that list in that order (post-quantum groups always
+//! come before classical ones). Two of the general policies are wider than those of rustls:
 //!
 //! - [`KeyExchange::PreferPostQuantum`] is `default_pq`, the only general policy with ML-DSA
 //!   signatures and without SHA-1. It prefers secp256r1 to X25519 among the classical groups and
-//!   offers secp521r1 last. It lacks MLKEM1024: a server answers a client that has nothing else with
-//!   the policy of [`KeyExchange::RequirePostQuantum`].
+//!   offers secp521r1 last. It lacks MLKEM1024: if a client has no other group, a server answers
+//!   with the policy of [`KeyExchange::RequirePostQuantum`].
 //! - [`KeyExchange::RequirePostQuantum`] is `test_pq_only`. In spite of its name it is an ordinary
-//!   TLS 1.3 policy, and the only one of hybrid groups alone; a policy with classical groups would
-//!   send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls does
-//!   not have at all. It knows no ML-DSA, so that a server uses it only for clients that have MLKEM1024
-//!   alone, and the groups of `default_pq` that are hybrid for all others (`of_server`). A client
-//!   with it cannot verify an ML-DSA certificate: rustls does, and so does the profile `Cnsa2`.
+//!   TLS 1.3 policy, and the only one with hybrid groups alone; a policy with classical groups
+//!   would send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls
+//!   does not have at all. It has no ML-DSA, so a server uses it only for clients that have
+//!   MLKEM1024 alone, and uses the hybrid groups of `default_pq` for all others (`of_server`). A
+//!   client with this policy cannot verify an ML-DSA certificate; rustls can, and so can the
+//!   profile `Cnsa2`.
 
 use super::NAME;
 use crate::{
@@ -34,7 +35,7 @@ pub(super) struct Policy {
     pub(super) remark: &'static str,
 }
 
-/// Keys whose schemes are those of policies with ML-DSA, which stands first.
+/// Keys whose schemes belong to policies with ML-DSA, the ML-DSA keys first.
 const ALL_KEYS: [KeyAlgorithm; 7] = [
     KeyAlgorithm::MlDsa44,
     KeyAlgorithm::MlDsa65,
@@ -49,7 +50,7 @@ const ALL_KEYS: [KeyAlgorithm; 7] = [
 const CLASSICAL_KEYS: &[KeyAlgorithm] = ALL_KEYS.split_at(3).1;
 
 impl Policy {
-    /// Returns the schemes by which the policy signs and verifies.
+    /// Returns the schemes with which the policy signs and verifies.
     pub(super) fn schemes(&self) -> Vec<SignatureScheme> {
         let keys = match self.name {
             "20260720" => {
@@ -67,7 +68,7 @@ impl Policy {
         keys.iter().flat_map(|key| key.schemes()).copied().collect()
     }
 
-    /// Makes the error of a server whose keys have none of these schemes.
+    /// Creates the error for a server whose keys have none of these schemes.
     pub(super) fn signs_nothing(&self) -> Error {
         let schemes = self.schemes().into_iter().map(admission::scheme_name);
         let schemes = schemes.collect::<Vec<_>>().join(", ");
@@ -81,7 +82,8 @@ impl Policy {
         )
     }
 
-    /// Returns true if s2n-tls runs on a FIPS module, and all that the policy allows is approved.
+    /// Returns true if s2n-tls runs on a FIPS module, and everything that the policy allows is
+    /// approved.
     pub(super) fn is_fips(&self) -> bool {
         let mut groups = self.groups.iter();
         super::is_fips()
@@ -152,8 +154,8 @@ const FIPS: Policy = Policy {
     suites: &[Suite::Aes128GcmSha256, Suite::Aes256GcmSha384],
     remark: " with the AES suites and without ML-DSA certificates",
 };
-/// What a server that requires post-quantum serves with. The classical groups of this policy are never
-/// chosen: s2n-tls prefers every hybrid to them, and clients without one do not get as far.
+/// Policy with which a server that requires post-quantum serves. Its classical groups are never
+/// chosen: s2n-tls prefers every hybrid to them, and clients without a hybrid are refused earlier.
 const REQUIRE_HYBRID: Policy = policy("default_pq", &[X25519MLKEM768, P256MLKEM768, P384MLKEM1024]);
 const CLASSICAL: Policy = policy("CloudFront-TLS-1-3-2025-no-pq", &[X25519, P256, P384]);
 
@@ -257,15 +259,15 @@ fn refuse(wanted: &KeyExchange, hint: String) -> ConfigError {
     }
 }
 
-/// Finds the policy for groups and suites under the rules of a profile. If there is none, the library
-/// cannot keep to the profile.
+/// Finds the policy for groups and suites under the rules of a profile. If there is none, the
+/// library cannot comply with the profile.
 pub(super) fn under(
     profile: Profile,
     key_exchange: &KeyExchange,
     suites: Option<&[Suite]>,
 ) -> Result<&'static Policy, ConfigError> {
     let found = find(key_exchange, suites);
-    // A list that no library can do is not the profile's fault.
+    // A list that no library supports is not the profile's fault.
     if profile == Profile::Default || found.is_ok() || key_exchange.problem().is_some() {
         return found;
     }
@@ -280,16 +282,17 @@ pub(super) fn under(
     })
 }
 
-/// Returns the certificates that the policy for a profile takes; `None` if there is not one policy for it.
+/// Returns the certificates that the policy for a profile accepts; `None` if the profile does not
+/// have exactly one policy.
 pub(super) const fn certificates(profile: Profile) -> Option<&'static str> {
     match profile {
-        // The only policy of pure ML-KEM is stricter than the second.
+        // The only policy with pure ML-KEM is stricter than the second of these profiles.
         Profile::Cnsa2 | Profile::Asd => Some("ML-DSA-87"),
         Profile::Default | Profile::Bsi | Profile::Anssi | Profile::Fips140 => None,
     }
 }
 
-/// Returns the policy with which a server serves, which signs with ML-DSA where it can.
+/// Returns the policy with which a server serves: it signs with ML-DSA if possible.
 pub(super) fn of_server(policy: &'static Policy) -> &'static Policy {
     if policy.name == REQUIRE.name {
         &REQUIRE_HYBRID
@@ -298,8 +301,8 @@ pub(super) fn of_server(policy: &'static Policy) -> &'static Policy {
     }
 }
 
-/// Returns the policy for clients with which the one of the server has no post-quantum group in
-/// common, but `test_pq_only` has: those with MLKEM1024 alone.
+/// Returns the policy for clients that have no post-quantum group in common with the server's own
+/// policy, but one in common with `test_pq_only`: clients with MLKEM1024 alone.
 pub(super) fn strict_twin(key_exchange: &KeyExchange, policy: &Policy) -> Option<&'static Policy> {
     let [prefer, require, ..] = &POLICIES;
     let lacks_pure = matches!(

@@ -48,7 +48,7 @@ impl Server {
     /// Builds the configurations, which all sessions share.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// The error names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         refuse_early_data(options)?;
         refuse_choices(options)?;
@@ -99,11 +99,11 @@ pub(super) fn refuse_early_data(options: &ServerOptions) -> Result<(), ConfigErr
     Ok(())
 }
 
-/// Refuses choices among chains that s2n-tls does not make.
+/// Refuses chain choices that s2n-tls does not support.
 pub(super) fn refuse_choices(options: &ServerOptions) -> Result<(), ConfigError> {
     if options.chain_choice != ChainChoice::First {
         return Err(unsupported(
-            "it chooses among certificates by itself; leave chain_choice out, or use rustls",
+            "it chooses among certificates itself; leave chain_choice out, or use rustls",
         ));
     }
     match options.intermediates {
@@ -157,8 +157,9 @@ impl Provider for Server {
 }
 
 impl Shared {
-    /// Returns the sizes of the answer to a client, if they are known: not with several certificates,
-    /// among which s2n-tls chooses, nor where clients are asked for theirs.
+    /// Returns the sizes of the answer to a client, if they are known. They are unknown if there
+    /// are several certificates, because s2n-tls chooses among them, and if clients are asked for
+    /// theirs.
     fn flight(&self, hello: &ClientHello, params: usize) -> Option<ServerFlight> {
         admission::check(hello, &self.common.alpn).ok()?;
         let (named, group) = self.choose(hello).ok()?;
@@ -166,7 +167,7 @@ impl Shared {
             return None;
         };
         let leaf = CertificateAlgorithms::of(identity.certificates().first()?)?;
-        // It loads keys of Ed25519 and makes no signatures with them.
+        // s2n-tls loads Ed25519 keys but makes no signatures with them.
         if named.parts.clients.is_some() || leaf.key == KeyAlgorithm::Ed25519 {
             return None;
         }
@@ -188,7 +189,7 @@ impl Shared {
     /// Returns the configurations and the group for a client.
     fn choose(&self, hello: &ClientHello) -> Result<(&Named, Group), Error> {
         let mut named = self.policies.get(hello.server_name());
-        // s2n-tls chooses by itself, and prefers post-quantum groups like this code.
+        // s2n-tls makes its own choice, and prefers post-quantum groups as this code does.
         let mut choice = admission::choose_group(named.policy.groups, hello);
         if !choice.as_ref().is_ok_and(|group| group.is_post_quantum()) {
             // The client may have pure ML-KEM alone.
@@ -247,27 +248,27 @@ struct Named {
     key_exchange: KeyExchange,
     policy: &'static Policy,
     parts: Arc<Parts>,
-    /// Schemes of the identities that the policy has.
+    /// Schemes of the identities that the policy also has.
     schemes: Option<Vec<SignatureScheme>>,
     live: RwLock<Live>,
     /// The same for clients that have pure ML-KEM alone, which the policy for all others lacks.
     pure: OnceLock<Option<Box<Self>>>,
 }
 
-/// Configurations in use, and the origin of their ticket keys.
+/// Configurations in use, and the source of their ticket keys.
 struct Live {
     keys: Option<Arc<Generation>>,
-    /// Configurations of each context that tickets are bound to, the newest last. Without tickets
-    /// one entry serves all.
+    /// Configurations of each context that tickets are bound to, newest last. Without tickets one
+    /// entry serves all.
     scopes: VecDeque<(Box<[u8]>, Arc<Scope>)>,
 }
 
 /// Maximum number of contexts with configurations. A transport binds tickets to its version, and
-/// has few.
+/// has few of these.
 const SCOPES: usize = 8;
 
 /// Configurations for each choice that a ClientHello can lead to, with their ticket keys. Without
-/// tickets there is one.
+/// tickets there is only one.
 struct Scope {
     configs: Vec<(Lineages, Config)>,
     keys: Option<Generation>,
@@ -320,8 +321,8 @@ impl Named {
         })
     }
 
-    /// Returns the configurations for a client that has no post-quantum group of this policy, but one
-    /// that only another policy of s2n-tls has. Built for the first of them.
+    /// Returns the configurations for a client that has no post-quantum group of this policy, but
+    /// one that only another policy of s2n-tls has. They are built for the first such client.
     fn pure_for(&self, hello: &ClientHello) -> Option<&Self> {
         let strict = policy::strict_twin(&self.key_exchange, self.policy)?;
         let mut groups = strict.groups.iter();
@@ -338,8 +339,8 @@ impl Named {
     /// Returns the configuration for a handshake with a group, with new ticket keys when they are
     /// due. s2n-tls takes keys only while a configuration is built.
     ///
-    /// A ticket of a lineage that the policy refuses, of another scope, or of an expired key meets
-    /// a configuration that cannot open it, so that the handshake is a full one.
+    /// A ticket whose lineage the policy refuses, whose scope is another one, or whose key has
+    /// expired gets a configuration that cannot open it, so that the handshake is a full one.
     fn config(
         &self,
         group: Group,
@@ -398,7 +399,7 @@ impl Named {
 /// Parts that all configurations of one server share.
 struct Parts {
     identities: Vec<Identity>,
-    /// Schemes by which the identities sign, if they are known.
+    /// Schemes with which the identities sign, if they are known.
     schemes: Option<Vec<SignatureScheme>>,
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
@@ -446,7 +447,7 @@ impl Parts {
         })
     }
 
-    /// Returns the origin of the ticket keys if tickets are issued.
+    /// Returns the source of the ticket keys if tickets are issued.
     fn keys(&self, now: SystemTime) -> Result<Option<Arc<Generation>>, ConfigError> {
         let tickets = self.tickets.as_ref();
         tickets.map(|tickets| tickets.s2n().at(now)).transpose()

@@ -14,7 +14,7 @@ pub(in crate::providers::s2n) fn identity() -> Identity {
     Identity::from_der(vec![certificate.der().clone()], key)
 }
 
-/// Does a handshake of `client` with `server`; returns true if it was resumed.
+/// Performs a handshake of `client` with `server`; returns true if the session was resumed.
 fn resumed(client: &dyn Provider, server: &Server) -> bool {
     let ours = ClientStart {
         params: &[1],

@@ -4,9 +4,9 @@ use s2n_tls::error::{Error as S2nError, ErrorType};
 
 use crate::{Alert, Error, Profile, Side, providers::s2n::policy};
 
-/// Translates an error to the alert that the RFCs require. s2n-tls gives none for many errors, 80
-/// for some that are the peer's fault, and the same alert for an unknown authority and for a wrong
-/// name.
+/// Translates an error to the alert that the RFCs require. s2n-tls gives no alert for many errors,
+/// 80 for some that are the peer's fault, and the same alert for an unknown authority and for a
+/// wrong name.
 pub(in crate::providers::s2n) fn of(error: &S2nError) -> Error {
     let of_signer = error.application_error().and_then(|it| it.downcast_ref());
     if let Some(error) = of_signer.cloned() {
@@ -31,7 +31,7 @@ pub(in crate::providers::s2n) fn of(error: &S2nError) -> Error {
         | "S2N_ERR_INVALID_HELLO_RETRY"
         | "S2N_ERR_DUPLICATE_EXTENSION" => Alert::ILLEGAL_PARAMETER,
         "S2N_ERR_SECURITY_POLICY_INCOMPATIBLE_CERT" => Alert::UNSUPPORTED_CERTIFICATE,
-        // s2n-tls fails on the value that a missing extension would have set.
+        // s2n-tls fails on the value that the missing extension would have set.
         "S2N_ERR_NULL" => Alert::MISSING_EXTENSION,
         "S2N_ERR_UNSUPPORTED_EXTENSION" => Alert::UNSUPPORTED_EXTENSION,
         "S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED" => Alert::PROTOCOL_VERSION,
@@ -42,8 +42,9 @@ pub(in crate::providers::s2n) fn of(error: &S2nError) -> Error {
     Error::told(alert, crate::providers::s2n::reason(error))
 }
 
-/// Translates an error of one side under a profile. Where a server knows no group of the client, a client
-/// was given one that it did not offer (RFC 8446 §4.2.8).
+/// Translates an error of one side under a profile. The same s2n-tls error means at a server that
+/// it knows none of the client's groups, and at a client that the server chose a group that the
+/// client did not offer (RFC 8446 §4.2.8).
 pub(in crate::providers::s2n) fn at(side: Side, profile: Profile, error: &S2nError) -> Error {
     match error.name() {
         "S2N_ERR_ECDHE_UNSUPPORTED_CURVE" if side.is_client() => Error::told(
@@ -54,8 +55,8 @@ pub(in crate::providers::s2n) fn at(side: Side, profile: Profile, error: &S2nErr
     }
 }
 
-/// Adds the certificates of a profile to an error about one. Clients leave out theirs if the server does not
-/// take its signature, so that a server sees none.
+/// Adds the certificates of a profile to an error about a certificate. Clients omit their
+/// certificate if the server does not accept its signature, so a server sees none.
 fn under(profile: Profile, mut error: Error) -> Error {
     let Some(taken) = policy::certificates(profile) else {
         return error;

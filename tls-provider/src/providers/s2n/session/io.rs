@@ -1,7 +1,7 @@
 //! The callbacks of s2n-tls, and everything unsafe about them.
 //!
 //! s2n-tls calls them synchronously from the thread that calls it, so their data is kept in a
-//! thread-local for the length of that call. C gets no pointer to Rust data.
+//! thread-local for the duration of that call. C gets no pointer to Rust data.
 #![expect(
     unsafe_code,
     reason = "the callbacks have C signatures and get raw buffers"
@@ -134,7 +134,7 @@ unsafe extern "C" fn on_receive(_: *mut c_void, buffer: *mut u8, len: u32) -> c_
         if len == 0 || buffer.is_null() {
             return None;
         }
-        // SAFETY: s2n-tls gives a buffer of `len` bytes to fill, and no more than that are
+        // SAFETY: s2n-tls passes a buffer of `len` bytes to fill, and no more than that are
         // written. It is not part of `io`, which only Rust allocates.
         unsafe { ptr::copy_nonoverlapping(io.message.as_ptr(), buffer, len) };
         io.message.advance(len);
@@ -154,7 +154,7 @@ unsafe extern "C" fn on_send(_: *mut c_void, buffer: *const u8, len: u32) -> c_i
             c_int::try_from(bytes.len()).ok()
         })
     };
-    // SAFETY: s2n-tls gives `len` readable bytes that stay as they are during the call.
+    // SAFETY: s2n-tls passes `len` readable bytes that stay unchanged during the call.
     let sent = unsafe { with_bytes(buffer, len as usize, send) };
     sent.unwrap_or(REFUSE)
 }
@@ -189,12 +189,12 @@ unsafe extern "C" fn on_secret(
             None => io.on_exporter(suite, bytes),
         })
     };
-    // SAFETY: s2n-tls gives `len` readable bytes that stay as they are during the call.
+    // SAFETY: s2n-tls passes `len` readable bytes that stay unchanged during the call.
     let taken = unsafe { with_bytes(secret, len.into(), take) };
     if taken.is_some() { ACCEPT } else { REFUSE }
 }
 
-/// Lends the bytes behind a pointer of C to `work`, for no longer than it runs.
+/// Lends the bytes behind a C pointer to `work`, for no longer than it runs.
 ///
 /// # Safety
 /// Unless it is null, `bytes` points to `len` bytes that are readable and do not change until this

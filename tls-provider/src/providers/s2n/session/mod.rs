@@ -38,7 +38,7 @@ const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
 /// Range of the random in a ClientHello.
 const RANDOM: std::ops::Range<usize> = 6..38;
 
-/// A connection in QUIC mode that reads from and writes to our buffers.
+/// Creates a connection in QUIC mode that reads from and writes to our buffers.
 pub(super) fn connection(
     mode: Mode,
     config: Config,
@@ -47,7 +47,7 @@ pub(super) fn connection(
     let mut connection = Connection::new(mode);
     connection.set_config(config)?;
     connection.enable_quic()?;
-    // s2n-tls would sleep for seconds after a failure; a datagram transport has no use for it.
+    // s2n-tls would sleep for seconds after a failure, which is no use to a datagram transport.
     connection.set_blinding(Blinding::SelfService)?;
     connection.set_quic_transport_parameters(params)?;
     // Callbacks that answer at once are polled too, and need a waker.
@@ -62,13 +62,13 @@ pub(super) struct Common {
     pub(super) profile: Profile,
     pub(super) alpn: Arc<[Vec<u8>]>,
     pub(super) key_log: Option<Arc<KeyLogSink>>,
-    /// The application's check of certificates, after the one of s2n-tls.
+    /// The application's certificate check, which runs after that of s2n-tls.
     pub(super) verifier: Option<Arc<dyn Verifier>>,
     /// Client: its own certificate.
     pub(super) leaf: Option<CertificateDer<'static>>,
 }
 
-/// Knowledge of the server's name, and a client's of its tickets.
+/// What is known about the server's name, and for a client about its tickets.
 #[derive(Default)]
 pub(super) struct Peer {
     /// Name or address that is verified, and whose tickets are used.
@@ -90,7 +90,7 @@ pub(super) struct Lineages {
     pub(super) accepted: Lineage,
 }
 
-/// Information of a server about its client.
+/// What a server knows about its client.
 pub(super) struct Client<'a> {
     pub(super) hello: &'a ClientHello,
     pub(super) lineages: Lineages,
@@ -108,7 +108,7 @@ pub(super) struct Running {
     peer: Peer,
     /// Server: lineages of the tickets that its configuration issues and accepts.
     lineages: Option<Lineages>,
-    /// Server: group of the share of the client that it has not answered.
+    /// Server: group of the client's share that it has not answered yet.
     shared: Option<Group>,
     peer_params: Option<Vec<u8>>,
     suite: Option<Suite>,
@@ -199,17 +199,17 @@ impl Running {
         Ok(())
     }
 
-    /// Returns the scheme of the client's signature if it showed a certificate.
+    /// Returns the scheme of the client's signature if it presented a certificate.
     fn client_scheme(&self) -> Option<SignatureScheme> {
         let algorithm = self.connection.selected_client_signature_algorithm();
-        // Most handshakes end here. The chain of certificates is made anew for each call.
+        // Most handshakes end here. The certificate chain is rebuilt for each call.
         let algorithm = algorithm.ok()??;
         let leaf = match self.side {
             Side::Client => self.common.leaf.clone(),
             Side::Server => self.peer_certificates().into_iter().next(),
         }?;
         if algorithm == SignatureAlgorithm::MLDSA {
-            // s2n-tls does not tell which parameters; they are those of the key.
+            // s2n-tls does not report which parameters were used; they are those of the key.
             return match CertificateAlgorithms::of(&leaf)?.key {
                 KeyAlgorithm::MlDsa44 => Some(SignatureScheme::MLDSA44),
                 KeyAlgorithm::MlDsa65 => Some(SignatureScheme::MLDSA65),
@@ -252,7 +252,7 @@ impl Running {
         }
     }
 
-    /// Asks the application's verifier, before any secret or byte of this flight leaves.
+    /// Asks the application's verifier, before any secret or byte of this flight is sent.
     fn ask_verifier(&self) -> Result<(), Error> {
         let Some(verifier) = &self.common.verifier else {
             return Ok(());
@@ -270,7 +270,7 @@ impl Running {
         })
     }
 
-    /// Refuses what s2n-tls accepts against RFC 9001 §8.
+    /// Refuses handshakes that s2n-tls accepts against RFC 9001 §8.
     fn check_complete(&self) -> Result<(), Error> {
         if self.peer_params.is_none() {
             return Err(Error::told(
@@ -361,7 +361,7 @@ impl Running {
         Ok(())
     }
 
-    /// Refuses a share of the server with bytes too many, which s2n-tls does not see.
+    /// Refuses a server's share that is too long, which s2n-tls does not notice.
     fn check_share(&self, next: &[u8]) -> Result<(), Error> {
         if self.side.is_server() || self.complete {
             return Ok(());
@@ -378,7 +378,8 @@ impl Running {
         }
     }
 
-    /// Refuses a share of the client that s2n-tls cannot read: it would ask for another one of the group.
+    /// Refuses a client's share that s2n-tls cannot read: it would ask for another one of the same
+    /// group.
     fn refuse_retry(&mut self, before: usize) -> Result<(), Error> {
         let Some(group) = self.shared.take() else {
             return Ok(());
@@ -439,7 +440,8 @@ impl Session for Running {
         let ran = self.run(rx, tx);
         std::mem::swap(&mut self.io.crypto, &mut tx.crypto);
         if let Err(error) = ran {
-            // s2n-tls writes its ServerHello before it finds that it can derive nothing from the shares.
+            // s2n-tls writes its ServerHello before it notices that it cannot derive a secret from
+            // the shares.
             for (level, len) in LEVELS.into_iter().zip(before) {
                 tx.crypto[level].truncate(len);
             }
@@ -467,7 +469,7 @@ impl Session for Running {
         let scheme = connection
             .signature_scheme()
             .filter(|_| self.complete && !resumed);
-        // Not the one that s2n-tls knows: for that an address is a name, too.
+        // Not the name that s2n-tls knows, because it also counts an address as a name.
         let server_name = self.peer.is_sent.then(|| self.peer.name.clone());
         Negotiated {
             group: self.group(),

@@ -1,4 +1,4 @@
-//! A client's sessions, between connections and in the store of the application.
+//! A client's sessions, between connections and in the application's store.
 
 use std::{
     sync::Arc,
@@ -14,15 +14,16 @@ mod tests;
 
 /// Longest lifetime of a ticket (RFC 8446 §4.6.1).
 const LONGEST_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
-/// First bytes of a stored session. Sessions with others are of another version or provider.
+/// First bytes of a stored session. Sessions that begin differently are of another version or
+/// provider.
 const MAGIC: &[u8] = b"hybriq s2n-tls 1\n";
 const CLASSICAL: u8 = 0;
 const POST_QUANTUM: u8 = 1;
 
 /// The newest ticket of each server.
 ///
-/// A ticket stays until a newer one replaces it, because a server of s2n-tls issues none on a
-/// resumed connection; with single use every other handshake would be a full one.
+/// A ticket stays until a newer one replaces it, because an s2n-tls server issues none on a resumed
+/// connection; if tickets were used only once, every other handshake would be a full one.
 #[derive(Clone)]
 pub(super) struct Tickets(Arc<dyn SessionStore>);
 
@@ -31,7 +32,7 @@ pub(super) struct Tickets(Arc<dyn SessionStore>);
 pub(super) struct State {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     pub(super) lineage: Lineage,
-    /// Context that the transport bound it to.
+    /// Context that the transport bound the session to.
     pub(super) scope: Arc<[u8]>,
 }
 
@@ -40,7 +41,7 @@ impl Tickets {
         Self(store)
     }
 
-    /// Stores a ticket in place of an older one for the same server.
+    /// Stores a ticket, replacing an older one for the same server.
     pub(super) fn insert(&self, name: &str, state: &State, lifetime: Duration, now: SystemTime) {
         let expires = now + lifetime.min(LONGEST_LIFETIME);
         if let Some(session) = encode(state, expires) {
@@ -48,7 +49,7 @@ impl Tickets {
         }
     }
 
-    /// Returns a ticket of this scope that is still valid and that a policy lets resume.
+    /// Returns a ticket of this scope that is still valid and that a policy allows to resume.
     pub(super) fn get(
         &self,
         name: &str,

@@ -7,17 +7,18 @@ use crate::Group;
 #[cfg(test)]
 mod tests;
 
-/// Most groups of a value that is accepted. The registry has fewer.
+/// Largest number of groups in a value that is accepted. The registry has fewer.
 const MOST_GROUPS: usize = 64;
 
-/// Groups that a server takes, most wanted first: the value of `tls-supported-groups` in an HTTPS or
-/// SVCB record (draft-ietf-tls-key-share-prediction), for a client that looks such records up.
+/// Groups that a server accepts, most preferred first: the value of `tls-supported-groups` in an
+/// HTTPS or SVCB record (draft-ietf-tls-key-share-prediction), for a client that looks up such
+/// records.
 ///
-/// Unknown code points are kept, because servers add some that nobody knows (RFC 8701).
+/// Unknown code points are kept, because servers add some that have no meaning (RFC 8701).
 ///
 /// # Security
-/// Whoever can forge the record can choose the key share that is tried first, but neither the list of
-/// groups that the client offers nor, therefore, what an honest server chooses from it.
+/// Whoever can forge the record can choose the key share that is tried first, but not the list of
+/// groups that the client offers, and therefore not what an honest server chooses from it.
 ///
 /// # Examples
 /// ```
@@ -38,15 +39,15 @@ pub struct SupportedGroups(Vec<Group>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidSupportedGroups {
-    /// It has no group.
+    /// It contains no group.
     Empty,
-    /// It has a group twice.
+    /// It contains a group twice.
     Repeated(Group),
-    /// It has more than 64 groups.
+    /// It contains more than 64 groups.
     TooMany,
-    /// Its last group is cut: a value on the wire has two bytes for each.
+    /// Its last group is truncated: a value on the wire has two bytes for each.
     Cut,
-    /// An item of its text is no number from 0 to 65535.
+    /// An item of its text is not a number from 0 to 65535.
     NoNumber,
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for InvalidSupportedGroups {
             Self::TooMany => write!(f, "has more than {MOST_GROUPS} groups"),
             Self::Cut => f.write_str("has an odd number of bytes; each group takes two"),
             Self::NoNumber => f.write_str(
-                "has an item that is no code point; write decimal numbers with commas, `4588,29`",
+                "has an item that is not a code point; write decimal numbers with commas, `4588,29`",
             ),
         }?;
         f.write_str("; connect without the hint")
@@ -72,7 +73,7 @@ impl SupportedGroups {
     /// Number of the parameter in HTTPS and SVCB records.
     pub const SVC_PARAM_KEY: u16 = 9;
 
-    /// Reads a value as it stands in a record: two bytes for each group.
+    /// Reads a value in the form it has in a record: two bytes for each group.
     ///
     /// # Errors
     /// The value breaks a rule of the draft, or has more than 64 groups. Connect without it.
@@ -105,7 +106,7 @@ impl SupportedGroups {
         Ok(Self(groups))
     }
 
-    /// Returns the groups, most wanted first.
+    /// Returns the groups, most preferred first.
     pub fn groups(&self) -> &[Group] {
         &self.0
     }
@@ -114,7 +115,7 @@ impl SupportedGroups {
 impl FromStr for SupportedGroups {
     type Err = InvalidSupportedGroups;
 
-    /// Reads a value as it is written in a zone file: decimal numbers with commas.
+    /// Reads a value in the form it has in a zone file: decimal numbers with commas.
     fn from_str(text: &str) -> Result<Self, InvalidSupportedGroups> {
         if text.is_empty() {
             return Err(InvalidSupportedGroups::Empty);

@@ -27,7 +27,7 @@ mod tests;
 /// How a client proves that it receives at its address (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddressProof {
-    /// By its handshake alone: the server sends at most three times what it received until then.
+    /// By its handshake alone: until then the server sends at most three times what it received.
     #[default]
     None,
     /// By a token of an earlier connection.
@@ -36,7 +36,7 @@ pub enum AddressProof {
     Retry,
 }
 
-/// What stops the server's first flight before its end.
+/// What stops the server's first flight before it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlightLimit {
     /// Three times the bytes received, before the client's address is validated (RFC 9000 §8.1).
@@ -45,18 +45,18 @@ pub enum FlightLimit {
     Window,
 }
 
-/// Forecast of a server's answer to a client, by a full handshake with one of its certificates.
+/// Forecast of a server's answer to a client in a full handshake with one of its certificates.
 ///
-/// It counts what the handshake itself sends. Datagrams that the application sends before the
-/// handshake is complete are not in it.
+/// It counts what the handshake itself sends. It does not include datagrams that the application
+/// sends before the handshake is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirstFlight {
-    /// Position of the certificate, counted from 0 in the order in which they were added.
+    /// Position of the certificate in the order of adding, from 0.
     pub identity: usize,
-    /// True if no key and no signature in its chain falls to a quantum computer.
+    /// True if a quantum computer can break no key and no signature in its chain.
     pub post_quantum: bool,
-    /// Algorithm by which the chain is compressed, if it is.
+    /// Algorithm with which the chain is compressed, if it is.
     pub compression: Option<CertificateCompression>,
     /// Key-exchange group.
     pub group: Group,
@@ -64,22 +64,22 @@ pub struct FirstFlight {
     pub hello_retry: bool,
     /// Bytes of the message with the certificates.
     pub certificate_bytes: usize,
-    /// Bytes of all handshake messages of the server, without packets around them.
+    /// Bytes of all handshake messages of the server, without the packets around them.
     pub handshake_bytes: usize,
-    /// Datagrams of the client that bring the ClientHello which the server answers.
+    /// Datagrams of the client that carry the ClientHello.
     pub client_datagrams: usize,
     /// Datagrams from the ServerHello to the Finished.
     pub datagrams: usize,
-    /// UDP payload bytes of these.
+    /// Total UDP payload of these datagrams, in bytes.
     pub bytes: usize,
-    /// Datagrams of them that leave before the client has answered.
+    /// Number of these datagrams that leave before the client has answered.
     pub at_once: usize,
-    /// What stops the others, if there are any.
+    /// What stops the remaining datagrams, if there are any.
     pub limit: Option<FlightLimit>,
-    /// Round trips until the client's handshake is complete: one, and those beyond.
+    /// Round trips until the client's handshake is complete: one, plus any extra ones.
     pub round_trips: u32,
-    /// True if the length of an ECDSA signature, which is not known yet, may change one of the numbers.
-    /// They are those of the longest signature.
+    /// True if the length of an ECDSA signature, which is not known yet, may change one of the
+    /// numbers. The numbers are for the longest signature.
     pub varies: bool,
 }
 
@@ -90,25 +90,26 @@ impl FirstFlight {
     }
 }
 
-/// Facts about a connection from which its first flight follows.
+/// Facts about a connection that determine its first flight.
 pub(crate) struct Situation {
     /// Bytes of the datagrams received and sent.
     pub(crate) credit: (u64, u64),
     pub(crate) proof: AddressProof,
     /// Length of the client's connection id.
     pub(crate) peer_cid: usize,
-    /// Connection id of the server, whose bytes decide on the length of a transport parameter.
+    /// Connection id of the server, whose bytes determine the length of a transport parameter.
     pub(crate) local_cid: Cid,
     /// True if the client's packets carry ECN marks, which acknowledgements count.
     pub(crate) ecn: bool,
 }
 
 impl Setup {
-    /// Forecasts the answers of a server with this setup to a client with another, for each certificate
-    /// that suits it, the server's first choice first. Empty if the provider cannot tell.
+    /// Forecasts the answers of a server with this setup to a client with another, for each
+    /// certificate that suits the client, the server's first choice first. Empty if the provider
+    /// cannot forecast them.
     ///
-    /// The client's ClientHello is made, which costs its key shares. Connection ids are taken to have 8
-    /// bytes, and the datagrams of the ClientHello the least size.
+    /// The client's ClientHello is generated, which costs its key shares. Connection ids are
+    /// assumed to have 8 bytes, and the datagrams of the ClientHello the smallest size.
     ///
     /// # Errors
     /// The client's configuration cannot be used.
@@ -194,21 +195,21 @@ impl Setup {
     }
 }
 
-/// Length of connection ids unless they are known.
+/// Assumed length of unknown connection ids.
 const ASSUMED_CID: usize = limits::INITIAL_DCID_LEN;
 
-/// A server's connection id unless it is known: that of the first worker, whose number comes first.
+/// Assumed connection id of a server: that of the first worker, whose number comes first.
 const ASSUMED_LOCAL: [u8; ASSUMED_CID] = [0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
 
 /// Bytes of CRYPTO data in a datagram of a client's first flight.
 const HELLO_ROOM: usize = limits::MIN_DATAGRAM - 64;
 
-/// Returns the datagrams that bring a ClientHello of ours, spread evenly.
+/// Returns the number of datagrams that carry a ClientHello of ours, spread evenly.
 const fn datagrams_of_hello(len: usize) -> usize {
     len.div_ceil(HELLO_ROOM)
 }
 
-/// Forecasts one flight, whose signature has so many bytes less than the longest.
+/// Forecasts one flight, whose signature has this many bytes less than the longest.
 fn forecast(
     hello: &ClientHello,
     flight: &ServerFlight,
@@ -258,15 +259,16 @@ fn forecast(
     }
 }
 
-/// Returns the bytes of the second ClientHello: with one share, of the group that the server wants.
+/// Returns the bytes of the second ClientHello, which has one share, of the group that the server
+/// wants.
 fn second_hello(hello: &ClientHello, group: Group) -> usize {
     let first = hello.key_shares().iter().map(|(_, len)| 4 + len);
     let (second, _) = group.share_sizes().unwrap_or_default();
     (hello.message().len() + 4 + second).saturating_sub(first.sum())
 }
 
-/// Returns the identity with which the handshake takes the fewest round trips, if the provider leaves
-/// the choice to the transport. The first of equals wins.
+/// Returns the identity with which the handshake takes the fewest round trips, if the provider
+/// leaves the choice to the transport. In case of a tie, the first one wins.
 pub(in crate::connection) fn choose_identity(start: &ServerStart<'_>) -> Option<usize> {
     let setup = start.setup;
     if !setup.provider.chooses_by_round_trips() {

@@ -11,16 +11,16 @@ pub(super) struct Crypto {
     pub(super) handshake: Range<usize>,
 }
 
-/// Bounds of what may leave.
+/// Limits on what may be sent.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
-    /// Bytes that may be sent before the client's address is validated, unless it is.
+    /// Bytes that may be sent before the client's address is validated; `None` once it is.
     pub(super) credit: Option<u64>,
     /// Congestion window.
     pub(super) window: u64,
 }
 
-/// A server's first flight on its way.
+/// A server's first flight.
 pub(super) struct Model {
     /// Lengths of the connection ids of the client and of the server.
     pub(super) cids: (usize, usize),
@@ -29,7 +29,7 @@ pub(super) struct Model {
     pub(super) bounds: Bounds,
 }
 
-/// What the flight costs.
+/// Cost of the flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) datagrams: usize,
@@ -42,7 +42,7 @@ pub(super) struct Outcome {
 /// Remaining bytes of a datagram below which no further packet is started.
 const MIN_PACKET: usize = 64;
 
-/// Maximum number of round trips that are counted: no chain comes near.
+/// Maximum number of round trips that are counted: no chain comes close.
 const MAX_ROUNDS: u32 = 16;
 
 /// What is left to send.
@@ -78,7 +78,8 @@ impl Model {
                 outcome.at_once = datagrams;
                 outcome.limit = limit;
             }
-            // The client's first Handshake packet validates its address, and all is acknowledged.
+            // The client's first Handshake packet validates its address, and everything is
+            // acknowledged.
             self.bounds.credit = None;
             if limit == Some(FlightLimit::Window) {
                 self.bounds.window += bytes as u64;
@@ -88,7 +89,8 @@ impl Model {
         outcome
     }
 
-    /// Sends what the bounds allow: datagrams, bytes, and what stops the rest.
+    /// Sends what the limits allow. Returns the number of datagrams and bytes, and what stops the
+    /// rest.
     fn burst(&self, left: &mut Left) -> (usize, usize, Option<FlightLimit>) {
         let (mut datagrams, mut bytes) = (0, 0_usize);
         while !left.is_empty() {
@@ -163,7 +165,7 @@ impl Model {
     }
 }
 
-/// Takes as much data as a CRYPTO frame in this room carries, and returns the bytes of the frame.
+/// Takes as much data as fits into a CRYPTO frame in this room, and returns the bytes of the frame.
 fn crypto(data: &mut Range<usize>, room: usize) -> usize {
     let size = |number: usize| VarInt::saturating(number as u64).size();
     let fixed = 1 + size(data.start);

@@ -1,4 +1,4 @@
-//! Choice of the QUIC version (RFC 9368, RFC 9369 §4).
+//! Negotiation of the QUIC version (RFC 9368, RFC 9369 §4).
 //!
 //! ```text
 //! client                                     server
@@ -30,7 +30,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// State of the choice of a version.
+/// State of version negotiation.
 pub(in crate::connection) struct Negotiation {
     /// Version of the client's first flight.
     original: Version,
@@ -42,13 +42,13 @@ pub(in crate::connection) struct Negotiation {
 enum Stage {
     /// A client waits for the packet that decides the version.
     Open(Box<Again>),
-    /// A client must begin again in this version.
+    /// A client must start again in this version.
     Restart(Box<Again>, Version, Instant),
-    /// The version is decided: that of the keys.
+    /// The version is decided: it is that of the keys.
     Settled,
 }
 
-/// Data that a client needs to begin again.
+/// Data that a client needs to start again.
 struct Again {
     setup: Setup,
     server_name: Box<str>,
@@ -86,7 +86,7 @@ impl Negotiation {
         matches!(self.stage, Stage::Open(_))
     }
 
-    /// Decides for the version of the keys, if a client waits for a decision.
+    /// Decides on the version of the keys, if a client waits for a decision.
     pub(in crate::connection) fn decide(&mut self) {
         if self.is_open() {
             self.stage = Stage::Settled;
@@ -113,7 +113,7 @@ impl Negotiation {
     }
 
     /// Checks the peer's version_information against the versions seen in headers, for a side that
-    /// speaks `ours` (RFC 9368 §4).
+    /// supports `ours` (RFC 9368 §4).
     fn confirm(
         &self,
         side: Side,
@@ -132,7 +132,7 @@ impl Negotiation {
             }
             (Side::Client, None) => Err("version_information is missing"),
             (Side::Server, Some(info)) if info.chosen != self.original.number() => {
-                Err("the client's Chosen Version is not the one of its first flight")
+                Err("the client's Chosen Version is not the version of its first flight")
             }
             (Side::Server, _) => Ok(()),
         }
@@ -145,7 +145,7 @@ impl Negotiation {
         info: &VersionInformation,
     ) -> Result<(), &'static str> {
         if info.chosen != in_use.number() {
-            return Err("the server's Chosen Version is not the one of its packets");
+            return Err("the server's Chosen Version is not the version of its packets");
         }
         if !self.reacts {
             return Ok(());
@@ -170,7 +170,7 @@ pub(in crate::connection) fn chosen_by_server(
     client_params: Option<&[u8]>,
 ) -> Option<Version> {
     let ours = setup.transport.spoken.versions;
-    // TLS hands over the parameters later, and errors in them are reported then.
+    // TLS delivers the parameters later, and errors in them are reported then.
     let params = client_params.and_then(|bytes| Params::decode(bytes, Side::Client).ok());
     let compatible = params
         .and_then(|params| params.version_information)
@@ -189,7 +189,7 @@ impl Connection {
         self.agreed.original_version
     }
 
-    /// Returns true if a packet with a long header may have the version that it names.
+    /// Returns true if a packet with a long header may use the version in its header.
     pub(in crate::connection) fn may_be_of(&self, kind: Kind, version: Version) -> bool {
         let offered =
             self.opening.awaits_version() && self.config.spoken.versions.contains(version);
@@ -203,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if a packet tells a client that the server chose another version.
+    /// Returns true if a packet shows a client that the server chose another version.
     pub(in crate::connection) fn tells_version(&self, packet: &Protected<'_>) -> bool {
         packet.kind == Kind::Initial
             && self.opening.awaits_version()
@@ -244,7 +244,7 @@ impl Connection {
     }
 
     /// Checks that the peer's transport parameters confirm the versions in headers, and that nobody
-    /// made us choose a worse version (RFC 9368 §4).
+    /// made this end choose a worse version (RFC 9368 §4).
     pub(in crate::connection) fn check_versions(
         &mut self,
         params: &Params,
@@ -265,8 +265,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles a Version Negotiation packet: begins again in the best version that the server lists
-    /// (RFC 9000 §6.2, RFC 9368 §2.1). Ignores packets that list the version we used, that come
+    /// Handles a Version Negotiation packet: starts again in the best version that the server lists
+    /// (RFC 9000 §6.2, RFC 9368 §2.1). Ignores packets that list the version in use, that arrive
     /// after another packet, or that answer an attempt after Version Negotiation.
     pub(in crate::connection) fn on_version_negotiation(
         &mut self,
@@ -296,7 +296,7 @@ impl Connection {
         }
     }
 
-    /// Replaces this connection by one in the version that the server's packet led to.
+    /// Replaces this connection with one in the version that the server's packet led to.
     pub(crate) fn restart(&mut self, local_cid: Cid, initial_dcid: Cid, seed: u64) {
         let restart = self.opening.negotiation_mut();
         let Some((again, version, now)) = restart.and_then(Negotiation::take_restart) else {

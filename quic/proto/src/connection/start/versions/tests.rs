@@ -135,7 +135,7 @@ fn version_negotiation_that_left_out_a_better_version_is_a_downgrade() {
         Version::V1,
         Some(&both)
     ));
-    // Even where the server led us back to it: a genuine packet would have listed it.
+    // Even if the server led us back to it: a genuine packet would have listed it.
     let back = info(V2, &[V1, V2]);
     assert!(!client_takes(
         &second(Version::V1),

@@ -10,7 +10,7 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// Windows without handshakes after which the measured share is zero.
 const MOST_WINDOWS: u32 = 32;
 
-/// Share of time in handshakes, in thousandths, at which Retry starts.
+/// Share of time spent in handshakes, in thousandths, at which Retry starts.
 const BUSY: u32 = 750;
 const CALM: u32 = 300;
 
@@ -21,13 +21,13 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Measures whether handshakes are such a load that clients must prove their address first.
 ///
 /// Clients that were sent a Retry do not count as load, so an attack that Retry stops is invisible.
-/// Retry ends after a while to look for it, later each time it is still there. Until it is detected
-/// again, it costs no more than the load at which Retry starts.
+/// Retry therefore ends after a while to check for the attack, later each time the attack is still
+/// there. Until the attack is detected again, it costs no more than the load at which Retry starts.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Load {
     /// End of the current window.
     window_ends: Option<Instant>,
-    /// Time that handshakes took in it.
+    /// Time that handshakes took in the current window.
     spent: Duration,
     /// Smoothed share of handshakes, in thousandths.
     share: u32,
@@ -38,7 +38,7 @@ pub(in crate::endpoint) struct Load {
 
 #[derive(Clone, Copy, Debug)]
 enum Retry {
-    /// Retry is off; holds the time at which it last ended.
+    /// Retry is off; contains the time at which it last ended.
     Off(Option<Instant>),
     On {
         until: Instant,
@@ -58,7 +58,7 @@ impl Default for Load {
 }
 
 impl Load {
-    /// Counts the time that a handshake took of the worker.
+    /// Counts the time that a handshake took from the worker.
     pub(in crate::endpoint) fn on_handshake(&mut self, now: Instant, took: Duration) {
         self.advance(now);
         self.spent += took;
@@ -103,7 +103,7 @@ impl Load {
         };
     }
 
-    /// Closes the windows that ended.
+    /// Closes the windows that have ended.
     fn advance(&mut self, now: Instant) {
         let ends = *self.window_ends.get_or_insert(now + WINDOW);
         if now < ends {

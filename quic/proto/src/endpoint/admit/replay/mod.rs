@@ -9,7 +9,7 @@ use crate::{
 const BITS: usize = limits::SPENT_TOKENS_BYTES * 8;
 
 /// Record of the tokens that clients used, so that each proves an address only once. The workers of
-/// an endpoint share one.
+/// an endpoint share one record.
 pub trait TokenRecord: std::fmt::Debug + Send {
     /// Spends a token that was issued at this time, in seconds since 1970. Returns true if it was
     /// not spent before.
@@ -57,9 +57,9 @@ impl TokenRecord for SpentTokens {
 /// Record of spent tokens of one kind.
 ///
 /// Uses two Bloom filters, one per period of a token's lifetime: all valid tokens were issued in
-/// the last two periods. A spent token is always found. An unspent one may be taken for spent, more
-/// often the more there are: one in a hundred at a hundred thousand per period. Its client is then
-/// treated as if it had none.
+/// the last two periods. A spent token is always found. An unspent one may be mistaken for a spent
+/// one, more often the more there are: one in a hundred at a hundred thousand per period. Its
+/// client is then treated as if it had no token.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Spent {
     /// Length of a period in seconds.
@@ -135,8 +135,8 @@ impl Filter {
     }
 }
 
-/// Returns the places of a seed. It is random, ours, and authentic, and thus serves as its own
-/// hash.
+/// Returns the positions of a seed. The seed is random, made by us, and authenticated, so it serves
+/// as its own hash.
 fn places(seed: &[u8; SEED_LEN]) -> impl Iterator<Item = (usize, u64)> {
     seed.chunks_exact(4).map(|chunk| {
         let word = chunk

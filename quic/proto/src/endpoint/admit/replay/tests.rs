@@ -41,7 +41,7 @@ fn tokens_are_remembered_for_as_long_as_they_are_good() {
     assert!(!spent.contains(100, &new), "tokens are of one period");
     assert!(spent.spend(300, &newer));
     assert!(!spent.spend(200, &new));
-    // Too old to be known, and to be good.
+    // Too old to be remembered, and to be valid.
     assert!(spent.contains(199, &old));
     assert!(!spent.spend(150, &next()));
     // A long silence.

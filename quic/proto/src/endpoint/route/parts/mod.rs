@@ -10,11 +10,11 @@ mod tests;
 /// Number of parts: with a million entries, the growth of one moves 16,000.
 const PARTS: usize = 64;
 
-/// Capacity from which on a part gives memory back.
+/// Smallest capacity at which a part gives memory back.
 const LARGE: usize = 32;
 
-/// Hash table in parts that grow one by one. A whole table doubles in one step, and with 100,000
-/// connections everything else waits for that.
+/// Hash table in parts that grow one by one. A single table would double in one step, and with
+/// 100,000 connections everything else would wait for that.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Parts<K, V, S> {
     tables: Box<[HashTable<(K, V)>; PARTS]>,
@@ -39,7 +39,7 @@ impl<K: Eq + Hash, V, S: BuildHasher> Parts<K, V, S> {
         self.len == 0
     }
 
-    /// Returns the part of a hash, by bits that its table does not use.
+    /// Returns the part of a hash, chosen by bits that its table does not use.
     #[inline]
     const fn part(hash: u64) -> usize {
         (hash >> 40) as usize % PARTS

@@ -24,8 +24,8 @@ pub(in crate::endpoint) enum Target {
 
 /// Finds the destination of a datagram by its destination connection id.
 ///
-/// Our ids are unique. Ids that clients chose for their first Initial are not, so those also need
-/// the address.
+/// Our ids are unique. Ids that clients chose for their first Initial are not, so these are looked
+/// up together with the address.
 #[derive(Debug)]
 pub(in crate::endpoint) struct Routing {
     /// Our ids, which are random: no peer can choose them.
@@ -55,7 +55,7 @@ impl Routing {
             .copied()
     }
 
-    /// Returns the ids in use, with the client's address for those that it chose.
+    /// Returns the ids in use, with the client's address for those that a client chose.
     pub(in crate::endpoint) fn targets(
         &self,
     ) -> impl Iterator<Item = (Cid, Option<SocketAddr>, Target)> + '_ {

@@ -1,4 +1,4 @@
-//! Frequency of acknowledgements, which each end can request from the other
+//! Acknowledgement frequency, which each end can request from the other
 //! (draft-ietf-quic-ack-frequency).
 
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::wire::{
 #[cfg(test)]
 mod tests;
 
-/// The shortest delay that we can be asked for: the resolution of timers.
+/// The shortest delay that the peer can ask us for: the resolution of timers.
 pub const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
 
-/// Acknowledgements that a window of packets should bring. Between two requests it may be half or
-/// twice as many, which still lets HyStart++ see 8 samples in a round (RFC 9406 §4.3).
+/// Number of acknowledgements that a window of packets should produce. Between two requests it may
+/// be half or twice as many, which still lets HyStart++ see 8 samples in a round (RFC 9406 §4.3).
 const ACKS_PER_WINDOW: u64 = 24;
 
-/// Packets that one acknowledgement is for at most.
+/// Largest number of packets that one acknowledgement covers.
 const PACKETS_PER_ACK: u64 = 64;
 
-/// Frequency of acknowledgements that one end requests.
+/// Acknowledgement frequency that one end requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Ack-eliciting packets that may come without an acknowledgement.
+    /// Number of ack-eliciting packets that may arrive without an acknowledgement.
     pub threshold: u64,
     /// Longest time that the first of them may wait for its acknowledgement.
     pub max_delay: Duration,
@@ -47,11 +47,11 @@ impl Request {
 /// Measurements of the path that determine a good request.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// Packets that may be in flight.
+    /// Number of packets that may be in flight.
     pub window: u64,
     /// The smoothed round trip.
     pub rtt: Duration,
-    /// Number of later packets acknowledged after which one counts as lost (RFC 9002 §6.1.1).
+    /// Number of later packets acknowledged after which a packet counts as lost (RFC 9002 §6.1.1).
     pub packet_threshold: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct Path {
 pub struct Sent(Option<u64>);
 
 impl Sent {
-    /// Returns true if it carried none.
+    /// Returns true if the packet carried none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -75,11 +75,11 @@ pub struct AckFrequency {
     local_min: Option<Duration>,
     largest_taken: Option<u64>,
     peer: Option<Peer>,
-    /// Longest delay the peer may use, as far as we know.
+    /// Longest delay that the peer may use, as far as we know.
     peer_max_delay: Duration,
 }
 
-/// A peer that takes requests.
+/// A peer that accepts requests.
 #[derive(Debug)]
 struct Peer {
     min_delay: Duration,
@@ -87,8 +87,8 @@ struct Peer {
     next_sequence: u64,
     newest: Newest,
     wanted: Option<Request>,
-    /// The longest delay asked for since the last request that is known to have arrived. It may be
-    /// in force or not.
+    /// The longest delay requested since the last request that is known to have arrived. It may or
+    /// may not be in force.
     unsettled: Duration,
 }
 
@@ -97,17 +97,17 @@ struct Peer {
 enum Newest {
     /// The peer follows this request, or these defaults if none was made.
     InForce(Request),
-    /// The request is not acknowledged yet.
+    /// The request has not been acknowledged yet.
     UnderWay(Request),
-    /// The request was lost, and may be in force or not.
+    /// The request was lost, and may or may not be in force.
     Lost,
 }
 
 impl Owner for AckFrequency {
     type Sent = Sent;
 
-    /// Returns false: a request is never the reason for a packet, because without packets there is
-    /// nothing to acknowledge.
+    /// Returns false: a request is never the reason to send a packet, because without packets there
+    /// is nothing to acknowledge.
     #[inline]
     fn wants_to_send(&self, _: Space) -> bool {
         false
@@ -169,8 +169,8 @@ impl AckFrequency {
         }
     }
 
-    /// Returns the `min_ack_delay` to announce, or `None` for an end that delays nothing: the
-    /// parameter must not exceed its `max_ack_delay`.
+    /// Returns the `min_ack_delay` to announce, or `None` for an end that does not delay
+    /// acknowledgements: the parameter must not exceed its `max_ack_delay`.
     pub const fn local_min_delay(&self) -> Option<Duration> {
         self.local_min
     }
@@ -193,13 +193,14 @@ impl AckFrequency {
         });
     }
 
-    /// Takes a request of the peer. Returns `None` if a newer one was taken before.
+    /// Takes a request of the peer. Returns `None` if a newer one was already taken.
     ///
     /// The request is followed as far as [`limits`] allow.
     ///
     /// # Errors
-    /// `PROTOCOL_VIOLATION` for a delay below our `min_ack_delay` or beyond what `max_ack_delay`
-    /// can be; `FRAME_ENCODING_ERROR`, as for any unknown frame, if we announced no `min_ack_delay`.
+    /// `PROTOCOL_VIOLATION` for a delay below our `min_ack_delay` or beyond the largest
+    /// `max_ack_delay`; `FRAME_ENCODING_ERROR`, as for any unknown frame, if we announced no
+    /// `min_ack_delay`.
     pub fn on_frame(
         &mut self,
         frame: &frame::AckFrequency,
@@ -243,12 +244,12 @@ impl AckFrequency {
         })
     }
 
-    /// Returns true if the peer takes requests.
+    /// Returns true if the peer accepts requests.
     pub const fn can_ask(&self) -> bool {
         self.peer.is_some()
     }
 
-    /// Considers what to ask for on a path that looks like that.
+    /// Considers what to request on a path like this.
     pub fn on_path(&mut self, path: &Path) {
         let Some(peer) = &mut self.peer else { return };
         let best = peer.best(path);
@@ -275,8 +276,8 @@ impl AckFrequency {
         Some((self.peer.as_mut()?, request))
     }
 
-    /// Returns the longest time the peer may delay an acknowledgement, of requests known or
-    /// possibly in force (draft-ietf-quic-ack-frequency §7).
+    /// Returns the longest time that the peer may delay an acknowledgement, under requests that are
+    /// or may be in force (draft-ietf-quic-ack-frequency §7).
     pub fn peer_max_delay(&self) -> Duration {
         let unsettled = self.peer.as_ref().map(|peer| peer.unsettled);
         self.peer_max_delay.max(unsettled.unwrap_or_default())
@@ -284,8 +285,8 @@ impl AckFrequency {
 }
 
 impl Peer {
-    /// Returns the best request for a path. Small windows need every acknowledgement of RFC 9000;
-    /// larger ones need a few in each round, and none for reordering that is no loss yet.
+    /// Returns the best request for a path. Small windows need all acknowledgements of RFC 9000;
+    /// larger ones need a few in each round, and none for reordering that is not yet a loss.
     fn best(&self, path: &Path) -> Request {
         let packets = (path.window / ACKS_PER_WINDOW).min(PACKETS_PER_ACK);
         if packets <= 2 {

@@ -9,7 +9,7 @@ use crate::{
 const MS: Duration = Duration::from_millis(1);
 const MAX: Duration = Duration::from_millis(25);
 
-/// One that may ask a peer with the usual delays.
+/// An owner that may ask a peer with the usual delays.
 fn asking() -> AckFrequency {
     let mut ours = AckFrequency::new(MAX);
     ours.set_peer_delays(MAX, Some(MS));
@@ -33,7 +33,7 @@ fn frame(sequence: u64, max_delay: u64) -> frame::AckFrequency {
     }
 }
 
-/// The frame that is sent for a path, if one is.
+/// The frame that is sent for a path, if there is one.
 fn sent(ours: &mut AckFrequency, path: &Path) -> (Sent, Option<frame::AckFrequency>) {
     ours.on_path(path);
     let mut buffer = [0; 64];
@@ -199,12 +199,12 @@ fn a_lost_request_is_made_again_under_another_number() {
     let mut ours = asking();
     let (first, asked) = sent(&mut ours, &path(160, 40 * MS));
     ours.on_lost(&first);
-    // Even if the default would do now: the lost one may be in force.
+    // Even if the default would be right now: the lost request may be in force.
     let (second, again) = sent(&mut ours, &path(10, 40 * MS));
     let again = again.unwrap();
     assert_eq!((again.sequence, again.threshold), (1, 1));
     assert!(asked.unwrap().threshold > 1);
-    // The fate of an older one no longer matters.
+    // The fate of an older request no longer matters.
     ours.on_lost(&first);
     ours.on_acked(&first);
     assert_eq!(sent(&mut ours, &path(1000, 40 * MS)).1, None);
@@ -264,8 +264,8 @@ fn a_packet_without_room_carries_no_request() {
 }
 
 proptest! {
-    /// Whatever the path does and whatever is lost: the peer could take every request, the numbers
-    /// grow, and the probe timeout never counts on a delay that may not be in force.
+    /// Whatever the path does and whatever is lost, the peer can accept every request, the numbers
+    /// grow, and the probe timeout never relies on a delay that may not be in force.
     #[test]
     fn requests_are_valid_and_the_delay_is_never_underestimated(
         steps in prop::collection::vec((0..5000u64, 0..2000u64, 0..3u8), 1..60),

@@ -18,33 +18,33 @@ use crate::wire::{
 #[cfg(test)]
 mod tests;
 
-/// Ranges kept without a heap allocation, enough for a path with little loss.
+/// Number of ranges stored without a heap allocation, enough for a path with little loss.
 const INLINE_RANGES: usize = 6;
 
-/// Number of ranges from which on another one is acknowledged at once.
+/// Number of ranges from which on a new range is acknowledged at once.
 const CROWD: usize = limits::ACK_RANGES / 2;
 
 /// Longest `max_ack_delay` that can be announced (RFC 9000 §18.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 
-/// Demand of a packet for an acknowledgement (RFC 9000 §13.2).
+/// Whether a packet demands an acknowledgement (RFC 9000 §13.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckEliciting {
-    /// The packet has other frames than ACK, PADDING and CONNECTION_CLOSE, and must be
+    /// The packet has frames other than ACK, PADDING and CONNECTION_CLOSE, and must be
     /// acknowledged.
     Yes,
     /// The packet is acknowledged only along with others.
     No,
 }
 
-/// Consecutive packet numbers, both ends included.
+/// Consecutive packet numbers, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     first: PacketNumber,
     last: PacketNumber,
 }
 
-/// Policy on sending acknowledgements, in the terms of draft-ietf-quic-ack-frequency §4.
+/// When to send acknowledgements, in the terms of draft-ietf-quic-ack-frequency §4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
     /// Number of ack-eliciting packets that may be received without an acknowledgement.
@@ -70,11 +70,12 @@ enum Pending {
 /// Packets received in one space: detects duplicates and decides on acknowledgements (RFC 9000
 /// §13.2).
 ///
-/// At most [`limits::ACK_RANGES`] ranges are kept, or [`limits::HELLO_RANGES`] before there is a connection; beyond that the oldest is dropped, and
-/// everything up to its end counts as a duplicate from then on.
+/// At most [`limits::ACK_RANGES`] ranges are kept, or [`limits::HELLO_RANGES`] before there is a
+/// connection; beyond that the oldest is dropped, and everything up to its end counts as a
+/// duplicate from then on.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
+    /// Disjoint, not adjacent, smallest first: the newest is at the end, where adding is cheap.
     ranges: SmallVec<[Range; INLINE_RANGES]>,
     /// Maximum number of ranges.
     most_ranges: usize,
@@ -116,8 +117,8 @@ impl Received {
         })
     }
 
-    /// Creates the state of the Initial space of a ClientHello without a connection, which keeps few
-    /// ranges.
+    /// Creates the state of the Initial space of a ClientHello without a connection, which keeps
+    /// only a few ranges.
     pub fn of_hello() -> Self {
         Self {
             most_ranges: limits::HELLO_RANGES,
@@ -125,7 +126,7 @@ impl Received {
         }
     }
 
-    /// Keeps as many ranges as a connection may have, from now on.
+    /// Allows as many ranges as a connection may have, from now on.
     pub const fn on_connection(&mut self) {
         self.most_ranges = limits::ACK_RANGES;
     }
@@ -159,8 +160,8 @@ impl Received {
         }
     }
 
-    /// Returns true if the packet was received before, or is too old to tell. Such a packet must
-    /// not be processed (RFC 9000 §12.3).
+    /// Returns true if the packet was received before, or is so old that this is not known. Such a
+    /// packet must not be processed (RFC 9000 §12.3).
     #[inline]
     pub fn is_duplicate(&self, pn: PacketNumber) -> bool {
         if self.largest.is_none_or(|(largest, _)| pn > largest) {
@@ -195,7 +196,7 @@ impl Received {
         }
         let urgent = self.is_out_of_order(pn, run_start)
             || self.is_news_of_congestion(ecn)
-            // Ranges should be acknowledged before they must be dropped.
+            // Ranges should be acknowledged before they have to be dropped.
             || (run_start == pn && self.ranges.len() > CROWD);
         self.largest_eliciting = self.largest_eliciting.max(Some(pn));
         self.unacked = self.unacked.saturating_add(1);
@@ -206,13 +207,13 @@ impl Received {
         }
     }
 
-    /// Returns true if the peer's loss detection should be told at once of an ack-eliciting packet
-    /// that is out of order, or of what is missing before it.
+    /// Returns true if the peer's loss detection should learn at once of an ack-eliciting packet
+    /// that is out of order, or of a gap before it.
     fn is_out_of_order(&self, pn: PacketNumber, run_start: PacketNumber) -> bool {
         match self.policy.reordering {
             0 => false,
-            // Behind an ack-eliciting packet, or ahead of it with something missing in between
-            // (RFC 9000 §13.2.1).
+            // Before an earlier ack-eliciting packet, or after it with a gap in between (RFC 9000
+            // §13.2.1).
             1 => self
                 .largest_eliciting
                 .is_some_and(|before| pn < before || run_start > before),
@@ -276,7 +277,8 @@ impl Received {
     }
 
     fn insert_out_of_order(&mut self, pn: PacketNumber) -> PacketNumber {
-        // Number of ranges that start at or below `pn`: reordering is mostly shallow, so from the end.
+        // Number of ranges that start at or below `pn`, searched from the end because reordering is
+        // mostly shallow.
         let below = self
             .ranges
             .iter()
@@ -310,7 +312,7 @@ impl Received {
     fn insert_range(&mut self, mut index: usize, pn: PacketNumber) {
         if self.ranges.len() >= self.most_ranges {
             if index == 0 {
-                // Older than all ranges kept: processed once, never acknowledged.
+                // Older than all stored ranges: processed once, never acknowledged.
                 self.floor = self.floor.max(pn.next());
                 return;
             }
@@ -327,7 +329,7 @@ impl Received {
         );
     }
 
-    /// Returns true if an ACK frame should be sent now, in a packet of its own if necessary.
+    /// Returns true if an ACK frame should be sent now, in a separate packet if necessary.
     #[inline]
     pub fn is_ack_due(&self, now: Instant) -> bool {
         match self.pending {
@@ -360,9 +362,8 @@ impl Received {
         }
     }
 
-    /// Holds a pending acknowledgement back, so that the answer to a ClientHello carries the ACK of
-    /// its first part. The first call after an ACK sets the time; further calls cannot
-    /// postpone it.
+    /// Delays a pending acknowledgement, so that the answer to a ClientHello carries the ACK of its
+    /// first part. The first call after an ACK sets the time; further calls cannot postpone it.
     pub fn delay_ack(&mut self, until: Instant) {
         if self.is_ack_pending() {
             let until = *self.held_until.get_or_insert(until);
@@ -420,9 +421,9 @@ impl Received {
         }
     }
 
-    /// Returns the largest size of an ACK frame: twice the bytes received since the last one, or
-    /// else a peer would get ever more for tiny packets with gaps between their numbers. The older
-    /// ranges wait for another frame.
+    /// Returns the largest size of an ACK frame: twice the bytes received since the last one.
+    /// Otherwise a peer would get ever larger frames for tiny packets with gaps between their
+    /// numbers. The older ranges wait for another frame.
     #[inline]
     fn ack_room(&self) -> usize {
         limits::SMALL_ACK.max(self.bytes.saturating_mul(2))
@@ -447,7 +448,7 @@ impl Received {
     /// largest number `largest` whose packet was acknowledged (RFC 9000 §13.2.4).
     ///
     /// The newest range stays, and so does one with a number not in any ACK yet. A range is never
-    /// cut: a late packet of the gap before a remaining range is still accepted.
+    /// cut: a late packet from the gap before a remaining range is still accepted.
     pub fn on_ack_of_ack(&mut self, largest: PacketNumber) {
         let old = self
             .ranges

@@ -82,7 +82,7 @@ fn only_so_many_ranges_are_kept_and_the_oldest_are_forgotten() {
     receive(&mut received, clock(), (0..count).map(|index| 2 * index));
     assert_eq!(received.ranges().len(), limits::ACK_RANGES);
     let oldest = plain(received.ranges().next_back().unwrap());
-    // The gaps of what is forgotten may hide packets that came: nothing there is new any more.
+    // The gaps in forgotten ranges may hide packets that arrived: nothing there counts as new.
     assert!(received.is_duplicate(pn(1)) && received.is_duplicate(pn(oldest.start() - 2)));
     assert!(!received.is_duplicate(pn(oldest.end() + 1)));
     assert_eq!(received.largest().unwrap().0, pn(2 * (count - 1)));
@@ -246,7 +246,7 @@ fn an_acknowledged_ack_prunes_the_ranges_it_told() {
     assert_eq!(ranges(&received), [12..=12, 8..=9]);
     assert!(received.is_duplicate(pn(0)) && received.is_duplicate(pn(3)));
     assert!(!received.is_duplicate(pn(6)) && !received.is_duplicate(pn(10)));
-    // A range that has grown since stays whole, the newest stays always.
+    // A range that has grown since is kept whole, the newest is always kept.
     received.on_ack_of_ack(pn(8));
     assert_eq!(ranges(&received), [12..=12, 8..=9]);
     received.on_ack_of_ack(pn(12));
@@ -260,7 +260,7 @@ fn a_number_that_was_in_no_ack_is_not_pruned() {
     let mut received = data();
     receive(&mut received, clock(), [0, 1, 3, 5]);
     acknowledge(&mut received);
-    // 2 joins what was told, and the ACK that tells 2 is yet to leave.
+    // 2 joins ranges already reported, and the ACK that reports 2 is not sent yet.
     receive(&mut received, clock(), [2, 7]);
     received.on_ack_of_ack(pn(5));
     assert_eq!(ranges(&received), [7..=7, 5..=5, 0..=3]);
@@ -360,7 +360,7 @@ fn an_ack_that_is_asked_for_is_due() {
     assert!(!received.is_ack_pending());
 }
 
-/// Acknowledges whenever that is due, and says after which packets it was.
+/// Acknowledges whenever an ACK is due, and returns after which packets that was.
 fn urgent(reordering: u64, packets: impl IntoIterator<Item = u64>) -> Vec<u64> {
     let (now, mut received) = (clock(), data());
     received.set_policy(now, policy(1000, reordering));
@@ -385,9 +385,9 @@ fn reordering_is_told_as_in_the_examples_of_the_draft() {
 
 #[test]
 fn a_packet_that_the_peer_has_given_up_is_told_at_once() {
-    // 2 counts as lost when 5 is acknowledged; then it comes after all.
+    // 2 counts as lost when 5 is acknowledged; then it arrives after all.
     assert_eq!(urgent(3, [0, 1, 3, 4, 5, 2]), [5, 2]);
-    // 4 came late but in time.
+    // 4 arrived late but in time.
     assert_eq!(urgent(3, [0, 1, 3, 2, 5, 4]), Vec::<u64>::new());
 }
 
@@ -428,8 +428,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Against a set: nothing is taken twice, ranges never lie and are in order, and while nothing
-    /// was forgotten they are complete.
+    /// Against a set: nothing is accepted twice, ranges are never wrong and are in order, and as
+    /// long as nothing was forgotten they are complete.
     #[test]
     fn ranges_agree_with_a_set(
         steps in prop::collection::vec(step(), 1..400),
@@ -474,7 +474,7 @@ proptest! {
             prop_assert!(has_forgotten || told.len() == model.len());
             prop_assert_eq!(told.first(), model.last());
         }
-        // All was told at least once, or is told next.
+        // Every range was reported at least once, or is reported next.
         told_once.extend(received.ranges().flat_map(plain));
         prop_assert!(overflowed || told_once == model);
     }

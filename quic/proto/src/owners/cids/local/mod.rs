@@ -29,7 +29,7 @@ pub enum CidEvent {
     Retired(Cid),
 }
 
-/// State of an id at the peer.
+/// What the peer knows about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// The frame must be sent, perhaps again.
@@ -57,20 +57,20 @@ pub type Issued = (Cid, ResetToken);
 /// [`limits::CIDS_ISSUED_INTERVAL`]: each costs a place in the routing table and a token.
 #[derive(Debug)]
 pub struct Local {
-    /// Active ids sorted by sequence number, including those the peer was asked to retire: at most
-    /// twice [`limits::LOCAL_CIDS`].
+    /// Active ids sorted by sequence number, including those that the peer was asked to retire: at
+    /// most twice [`limits::LOCAL_CIDS`].
     active: SmallVec<[Entry; limits::LOCAL_CIDS]>,
     next_sequence: u64,
     /// Largest sequence number that the peer can know.
     largest_sent: u64,
-    /// True if ids are empty: then there is only the first.
+    /// True if ids are empty; then there is only the first.
     is_zero_length: bool,
     /// Number of ids that may be active: 1 until the peer's limit is known.
     limit: usize,
     retire_prior_to: u64,
     budget: Budget,
-    /// Changes of the routing table. There is room for every active id to come and go between two
-    /// polls.
+    /// Changes of the routing table. There is room for every active id to appear and disappear
+    /// between two polls.
     events: Rare<CidEvent, { 3 * limits::LOCAL_CIDS }>,
 }
 
@@ -133,7 +133,7 @@ impl Owner for Local {
         }
     }
 
-    /// Queues frames again that are still useful.
+    /// Queues frames again if they are still useful.
     fn on_lost(&mut self, sent: &Sent) {
         for sequence in sent.iter() {
             if let Some(entry) = self.find(sequence).filter(|entry| entry.told == Told::Sent) {
@@ -183,7 +183,7 @@ impl Local {
         sequence
     }
 
-    /// Takes the peer's `active_connection_id_limit`. We may use fewer.
+    /// Takes the peer's `active_connection_id_limit`. We may issue fewer.
     pub fn set_peer_limit(&mut self, limit: u64) {
         self.limit = usize::try_from(limit)
             .unwrap_or(usize::MAX)
@@ -199,7 +199,7 @@ impl Local {
         if self.is_zero_length {
             return 0;
         }
-        // Each needs room for two events, and each active one keeps room for its end.
+        // Each new id needs room for two events, and each active one reserves room for its end.
         let room = self.events.room().saturating_sub(self.active.len()) / 2;
         let kept = self.active.iter().filter(|entry| self.is_kept(entry));
         self.limit.saturating_sub(kept.count()).min(room)
@@ -209,8 +209,8 @@ impl Local {
         entry.sequence >= self.retire_prior_to
     }
 
-    /// Issues the missing ids. The caller must route each ([`Local::poll_event`]) before the frame
-    /// leaves.
+    /// Issues the missing ids. The caller must route each of them ([`Local::poll_event`]) before
+    /// the frame is sent.
     pub fn issue(&mut self, mut issue: impl FnMut() -> Issued) {
         for _ in 0..self.missing() {
             let issued = issue();
@@ -220,9 +220,9 @@ impl Local {
         }
     }
 
-    /// Replaces every id: the peer is asked to retire them (RFC 9000 §5.1.2), and until it does
-    /// they keep working. Returns false if an earlier request is not complete, or if there are no
-    /// ids to replace.
+    /// Replaces every id: the peer is asked to retire the old ones (RFC 9000 §5.1.2), which keep
+    /// working until it does. Returns false if an earlier request is not complete, or if there are
+    /// no ids to replace.
     pub fn rotate(&mut self, now: Instant) -> bool {
         self.budget.renew(now);
         let owed = self.active.iter().any(|entry| !self.is_kept(entry));
@@ -249,7 +249,7 @@ impl Local {
     /// Takes a RETIRE_CONNECTION_ID from a packet that was sent to `packet_dcid`.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION if the id was never issued, is the packet's own, or if ours have no bytes
+    /// PROTOCOL_VIOLATION if the id was never issued, is the packet's own, or if our ids are empty
     /// (RFC 9000 §19.16).
     pub fn on_retire_connection_id(
         &mut self,
@@ -289,7 +289,7 @@ impl Local {
         }
         self.budget.renew(now);
         let retired = CidEvent::Retired(self.active.remove(index).cid);
-        // `wanted` left room for it when the id was issued.
+        // `wanted` reserved room for it when the id was issued.
         self.queue(retired);
         Ok(())
     }
@@ -309,12 +309,12 @@ impl Local {
         self.active.first().map_or(0, |entry| entry.cid.len())
     }
 
-    /// Returns every id that routes to the connection, to clear the table when it ends.
+    /// Returns every id that routes to the connection, to clear the table when the connection ends.
     pub fn active(&self) -> impl Iterator<Item = Cid> {
         self.active.iter().map(|entry| entry.cid)
     }
 
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(crate) fn census(&self, census: &mut Census) {
         let Self {
             active,
@@ -330,8 +330,8 @@ impl Local {
         census.add_of::<CidEvent>("changes of own connection ids", events.len());
     }
 
-    /// Writes all NEW_CONNECTION_ID frames not known to have arrived once more: without an id of
-    /// ours the peer could not answer on a new path. These copies are not repaired.
+    /// Writes once more all NEW_CONNECTION_ID frames not known to have arrived: without one of our
+    /// ids the peer could not answer on a new path. These copies are not repaired.
     pub fn repeat_frames(&mut self, out: &mut FrameWriter<'_>) {
         for entry in self.active.iter().filter(|entry| entry.told != Told::Known) {
             let frame = NewConnectionId {

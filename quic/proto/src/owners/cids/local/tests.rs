@@ -8,7 +8,7 @@ use crate::{
 
 const WORKER: u8 = 7;
 
-/// A connection of worker 7 whose peer keeps `limit` ids; random bytes count upwards.
+/// A connection of worker 7 whose peer stores `limit` ids; random bytes count upwards.
 struct World {
     local: Local,
     random: u8,
@@ -158,7 +158,7 @@ fn retiring_twice_is_retiring_once() {
 #[test]
 fn retiring_an_id_that_was_never_issued_is_a_violation() {
     let mut world = World::new(2);
-    // Number 1 exists, but the peer was not told of it yet.
+    // Number 1 exists, but the peer has not been told about it yet.
     for sequence in [1, 2, u64::MAX >> 2] {
         let error = world.retire(sequence).unwrap_err();
         assert_eq!(
@@ -189,7 +189,7 @@ fn retiring_the_id_of_the_packet_itself_is_a_violation() {
 fn a_peer_that_retires_all_the_time_is_answered_within_bounds() {
     let mut world = World::new(4);
     for round in 0..1000u64 {
-        // Events are left unpolled for a while: no more is issued than they can tell.
+        // Events are not polled for a while: no more ids are issued than events can report.
         let oldest = world.local.active[0].sequence;
         if world.local.active.len() > 1 {
             world.retire(oldest).unwrap();

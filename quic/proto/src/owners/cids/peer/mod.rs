@@ -18,7 +18,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// An id that the peer issued and we did not retire.
+/// An id that the peer issued and that we have not retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     sequence: u64,
@@ -35,7 +35,7 @@ struct Retirement {
 }
 
 /// Connection ids that the peer issued: one in use, others for further paths, and spare ones; at
-/// most [`limits::PEER_CIDS`] in all.
+/// most [`limits::PEER_CIDS`] in total.
 ///
 /// No id may be used from two of our addresses, or to two of the peer's (RFC 9000 §9.5), so each
 /// further path takes its own id and is identified here by that id's sequence number.
@@ -101,7 +101,7 @@ impl Owner for Peer {
 }
 
 impl Peer {
-    /// Starts with sequence number 0: the SCID of the peer's first packet, or on a client its
+    /// Starts with sequence number 0: the SCID of the peer's first packet; on a client, its own
     /// random choice until then.
     pub fn new(cid: Cid) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Peer {
         }
     }
 
-    /// Replaces a client's initial choice by the SCID of the server's Retry or first Initial (RFC
+    /// Replaces a client's initial choice with the SCID of the server's Retry or first Initial (RFC
     /// 9000 §7.2).
     pub const fn set_first(&mut self, cid: Cid) {
         debug_assert!(self.active.sequence == 0, "the handshake uses the first id");
@@ -141,7 +141,7 @@ impl Peer {
         &self.active.cid
     }
 
-    /// Counts every table. A new field does not compile until somebody says what it holds.
+    /// Counts every table. A new field does not compile until somebody decides what it holds.
     pub(crate) fn census(&self, census: &mut Census) {
         let Self {
             active: _,
@@ -167,7 +167,7 @@ impl Peer {
     }
 
     /// Returns the id with that sequence number, or `None` once it was retired, which the peer can
-    /// request at any time: the path then needs another id, or is given up.
+    /// request at any time. The path then needs another id, or is given up.
     pub fn find(&self, sequence: u64) -> Option<&Cid> {
         self.in_use()
             .find(|entry| entry.sequence == sequence)
@@ -184,8 +184,8 @@ impl Peer {
         self.in_use().filter_map(|entry| entry.reset_token.as_ref())
     }
 
-    /// Takes a spare id for a path beside the one in use, with its sequence number. Returns `None`
-    /// if there is none. If the peer uses empty ids, every path shares one.
+    /// Takes a spare id for a path other than the one in use, with its sequence number. Returns
+    /// `None` if there is none. If the peer uses empty ids, all paths share one.
     pub fn take_for_path(&mut self) -> Option<(u64, Cid)> {
         if self.is_zero_length() {
             return Some((self.active.sequence, Cid::EMPTY));
@@ -196,8 +196,8 @@ impl Peer {
         Some((next.sequence, next.cid))
     }
 
-    /// Makes the id of another path the one that [`Peer::active`] returns, and leaves the old one
-    /// to the old path. Returns false if it was retired.
+    /// Makes the id of another path the one that [`Peer::active`] returns, and leaves the old id to
+    /// the old path. Returns false if the id was retired.
     pub fn activate(&mut self, sequence: u64) -> bool {
         if sequence == self.active.sequence {
             return true;
@@ -207,7 +207,7 @@ impl Peer {
             .is_some()
     }
 
-    /// Retires the id of a path that was given up. The one in use and the empty one stay.
+    /// Retires the id of a path that was given up. The id in use and the empty id stay.
     pub fn retire(&mut self, sequence: u64) {
         if let Some(place) = self.lent.iter().position(|lent| lent.sequence == sequence) {
             if self.queue_retirement(sequence).is_ok() {
@@ -219,9 +219,9 @@ impl Peer {
     /// Takes a NEW_CONNECTION_ID (RFC 9000 §5.1.1, §19.15).
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION if the peer uses no connection ids, or says two things of one id;
-    /// FRAME_ENCODING_ERROR if it retires itself; CONNECTION_ID_LIMIT_ERROR for more ids, or more
-    /// unacknowledged retirements, than allowed.
+    /// PROTOCOL_VIOLATION if the peer uses no connection ids, or contradicts itself about an id;
+    /// FRAME_ENCODING_ERROR if the frame retires its own id; CONNECTION_ID_LIMIT_ERROR for more
+    /// ids, or more unacknowledged retirements, than allowed.
     pub fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
         if self.active.cid.is_empty() {
             return Err(violation(
@@ -245,8 +245,8 @@ impl Peer {
         if !is_known && memory != Memory::Seen {
             self.seen.insert(entry.sequence);
             if entry.sequence < self.retire_prior_to || memory == Memory::TooOld {
-                // The id was retired before it arrived (RFC 9000 §19.15). One that is too old to
-                // know may be a copy, and then it does no harm to retire it again.
+                // The id was retired before it arrived (RFC 9000 §19.15). If it is too old to know,
+                // it may be a copy, and then retiring it again does no harm.
                 self.queue_retirement(entry.sequence)?;
             } else {
                 let place = self
@@ -283,7 +283,7 @@ impl Peer {
     }
 
     /// Retires spare ids and those of other paths below a sequence number; the active one follows
-    /// once there is another.
+    /// once there is a replacement.
     fn retire_before(&mut self, sequence: u64) -> Result<(), TransportError> {
         if sequence <= self.retire_prior_to {
             return Ok(());
@@ -307,8 +307,9 @@ impl Peer {
         Ok(())
     }
 
-    /// Replaces the active id by a spare one, or else by that of another path: of the frames that
-    /// retire the active id, the one with that id may be the only one that arrived.
+    /// Replaces the active id with a spare one, or with that of another path if there is no spare:
+    /// of the frames that retire the active id, the one with that id may be the only one that
+    /// arrived.
     fn use_next(&mut self) -> Result<bool, TransportError> {
         let Some(next) = self.spare.first().or(self.lent.first()).copied() else {
             return Ok(false);
@@ -329,7 +330,7 @@ impl Peer {
     /// Takes the id for the server's preferred address, sequence number 1 (RFC 9000 §9.6, §18.2).
     ///
     /// # Errors
-    /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or says the same id twice.
+    /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or sends the same id twice.
     pub fn set_preferred(&mut self, cid: Cid, token: ResetToken) -> Result<(), TransportError> {
         let wrong = |reason| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason);
         if self.is_zero_length() {
@@ -374,14 +375,14 @@ impl Peer {
     }
 }
 
-/// Memory of a sequence number.
+/// What is remembered of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
     /// The number was not received before.
     New,
     /// The number was received.
     Seen,
-    /// The number is older than the memory reaches.
+    /// The number is too old to be remembered.
     TooOld,
 }
 
@@ -389,7 +390,7 @@ enum Memory {
 #[derive(Debug)]
 struct Seen {
     largest: u64,
-    /// Bit `i` stands for `largest - i`.
+    /// Bit `i` represents `largest - i`.
     window: u64,
 }
 

@@ -353,7 +353,8 @@ fn every_path_to_a_peer_without_ids_shares_the_empty_one() {
 }
 
 proptest! {
-    /// Whatever is offered: bounded, an id to send to, none both in use and retired, no panic.
+    /// Whatever is offered: a limited number of ids, one to send to, none both in use and retired,
+    /// no panic.
     ///
     /// Proves: security 3 retire-prior-to-stuffing-closes
     #[test]

@@ -25,7 +25,7 @@ mod tests;
 /// Bytes of an AES block.
 const BLOCK: usize = 16;
 
-/// Largest length of server id and nonce together, beside the first octet.
+/// Largest total length of server id and nonce, besides the first octet.
 const MOST_BYTES: usize = limits::MAX_CID_LEN - 1;
 
 /// Half of that, rounded up.
@@ -38,10 +38,10 @@ const UNROUTABLE: u8 = 0b111;
 
 /// Connection ids from which a load balancer reads the server they belong to
 /// (draft-ietf-quic-load-balancers-21): packets reach their server even after the client's address
-/// changed, although the balancer keeps no state.
+/// changes, although the balancer keeps no state.
 ///
-/// An id is a first octet, the server's id and a nonce, 8 to 20 bytes together. With a key both are
-/// encrypted, and only the balancer can tell that two ids lead to the same server. The
+/// An id consists of a first octet, the server's id and a nonce, 8 to 20 bytes in total. With a key
+/// both are encrypted, and only the balancer can tell that two ids lead to the same server. The
 /// configuration is that of the balancer: the same on every server except for the server's id.
 ///
 /// # Security
@@ -75,7 +75,7 @@ pub struct QuicLb {
     mask: [u8; 16],
 }
 
-/// Use of the five bits behind the config rotation.
+/// Use of the five bits after the config rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstOctet {
     Length,
@@ -93,7 +93,7 @@ pub enum InvalidQuicLb {
     /// The server id is empty, or leaves no room for a nonce.
     #[error("a server id of {0} bytes; use 1 to 15")]
     ServerId(usize),
-    /// The nonce is too short to be unique, or the id longer than QUIC allows.
+    /// The nonce is too short to be unique, or the id is longer than QUIC allows.
     #[error("a nonce of {0} bytes; use 4 or more, and 19 at most together with the server id")]
     Nonce(usize),
     /// The key is invalid.
@@ -125,8 +125,8 @@ impl QuicLb {
         )
     }
 
-    /// Creates a generator of encrypted ids: AES-128-ECB in one pass if server id and nonce fill a
-    /// block of 16 bytes, else in four.
+    /// Creates a generator of encrypted ids: with AES-128-ECB in one pass if server id and nonce
+    /// fill a block of 16 bytes, otherwise in four.
     ///
     /// # Errors
     /// [`InvalidQuicLb`] says what to use instead.
@@ -188,7 +188,7 @@ impl QuicLb {
         self.server_id.len() + self.nonce_len
     }
 
-    /// Writes the id of a nonce. The front of `cid` holds random bytes.
+    /// Writes the id for a nonce. The front of `cid` already contains random bytes.
     fn encode(&self, nonce: &[u8], cid: &mut [u8]) {
         let len = cid.len() as u8;
         let Some((first, behind)) = cid.split_first_mut() else {
@@ -261,7 +261,7 @@ impl CidGenerator for QuicLb {
         Some(first ^ self.mask(rest))
     }
 
-    /// Hides the worker of unencrypted ids by the key, so that a later process finds it.
+    /// Hides the worker in unencrypted ids with the key, so that a later process can find it.
     fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
         if self.cipher.is_some() {
             return None;
@@ -299,8 +299,8 @@ struct Cipher {
     decrypting: DecryptingKey,
 }
 
-/// Halves of a Feistel network. With an odd number of bytes they share the middle one: the left
-/// half has its upper four bits, the right half its lower.
+/// Halves of a Feistel network. If the number of bytes is odd they share the middle byte: the left
+/// half has its upper four bits, the right half its lower four.
 struct Halves {
     left: [u8; HALF],
     right: [u8; HALF],
@@ -385,7 +385,7 @@ impl Cipher {
         halves.join(text);
     }
 
-    /// Runs a pass: odd ones change the right half, even ones the left.
+    /// Runs a pass: odd passes change the right half, even ones the left.
     fn pass(&self, halves: &mut Halves, pass: u8) {
         let half = halves.half();
         let mut block = [0; BLOCK];

@@ -63,7 +63,7 @@ fn encrypted_ids_are_those_of_the_draft() {
         Some(KEY),
         "504dd2d05a7b0de9b2b9907afb5ecf8cc3",
     );
-    // The draft says rotation 3 here, which its own first octet contradicts.
+    // The draft says rotation 3 here, but its own first octet contradicts that.
     check(
         0,
         "ed793a51d49b8f5fab",
@@ -128,7 +128,7 @@ fn the_worker_does_not_show_in_the_clear() {
 }
 
 proptest! {
-    /// Every worker is found again, whatever the configuration; ids of others are not ours.
+    /// Every worker is found again, whatever the configuration; ids of others are rejected.
     #[test]
     fn every_id_leads_to_its_worker(
         id in prop::collection::vec(any::<u8>(), 1..16),

@@ -13,8 +13,7 @@ impl Bbr {
         MIN_PIPE_DATAGRAMS * self.datagram_size
     }
 
-    /// Returns the most that leaves at once (§5.6.3), which is a lower bound of the bytes in
-    /// flight.
+    /// Returns the largest burst (§5.6.3), which is a lower bound of the bytes in flight.
     pub(super) fn send_quantum(&self) -> u64 {
         volume(self.pacing_rate, Duration::from_millis(1))
             .min(MAX_SEND_QUANTUM)
@@ -33,8 +32,8 @@ impl Bbr {
     }
 
     /// Sets the pacing rate. Until the path was full it only rises, so that an application with
-    /// little to send is not mistaken for a slow path. It is never zero, or the flow would not
-    /// notice that the path recovered.
+    /// little to send is not mistaken for a slow path. It is never zero; otherwise the flow would
+    /// not notice that the path recovered.
     pub(super) fn set_pacing_rate(&mut self, gain: Gain) {
         let rate = Gain::PACING_MARGIN.of(gain.of(self.model.bw));
         if self.full_pipe.reached || rate > self.pacing_rate {
@@ -71,7 +70,7 @@ impl Bbr {
         self.window = self.window.min(bound);
     }
 
-    /// Remembers the last window that neither losses nor ProbeRTT had cut (§5.6.4.4).
+    /// Remembers the last window that neither losses nor ProbeRTT had reduced (§5.6.4.4).
     pub(super) fn save_window(&mut self) {
         self.prior_window = if !self.in_recovery && self.state != State::ProbeRtt {
             self.window

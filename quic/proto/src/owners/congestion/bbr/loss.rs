@@ -1,4 +1,4 @@
-//! Effect of losses and marks on the model (draft §5.5.10), and its undo (§5.5.11).
+//! Effect of losses and marks on the model (draft §5.5.10), and how it is undone (§5.5.11).
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use super::{
     params::{Gain, LOSS_SAMPLE_DATAGRAMS, UNBOUNDED},
 };
 
-/// Signs of congestion that a round showed so far.
+/// Signs of congestion seen in a round so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Congestion {
     #[default]
@@ -29,8 +29,8 @@ pub(super) struct Signals {
     /// The best rate and volume of the round.
     pub(super) bw_latest: u64,
     pub(super) inflight_latest: u64,
-    /// True if the acknowledgement being processed begins a round. Rounds of losses begin with the
-    /// first loss.
+    /// True if the acknowledgement being processed begins a round. Loss rounds begin with the first
+    /// loss.
     pub(super) round_started: bool,
     in_round: Congestion,
     /// Bytes delivered when a packet was sent whose acknowledgement ends the round.
@@ -40,7 +40,7 @@ pub(super) struct Signals {
     /// Bytes lost since the last judgement, to be judged together.
     lost: u64,
     lost_since: u64,
-    /// Position at which the last lost packet ends in everything that was sent.
+    /// Position of the end of the last lost packet, counted in all bytes ever sent.
     lost_end: Option<u64>,
     /// Rounds of Startup with marks.
     pub(super) startup_marked_rounds: u8,
@@ -55,9 +55,9 @@ impl Signals {
         self.inflight_latest = 0;
     }
 
-    /// Counts a gap for each packet that does not directly follow the one lost before. The position
-    /// of a packet in everything that was sent is the sum of bytes delivered, lost and in flight
-    /// when it left.
+    /// Counts a gap for each packet that does not directly follow the previously lost one. The
+    /// position of a packet, counted in all bytes ever sent, is the sum of bytes delivered, lost
+    /// and in flight when it left.
     pub(super) fn count_range(&mut self, packet: &LostPacket) {
         let snapshot = &packet.snapshot;
         let end = snapshot
@@ -116,7 +116,7 @@ impl Bbr {
         }
     }
 
-    /// Handles one lost packet; `total` is the bytes lost so far, the packet included.
+    /// Handles one lost packet; `total` is the number of bytes lost so far, this packet included.
     fn handle_lost_packet(&mut self, now: Instant, packet: &LostPacket, total: u64) {
         self.note(Congestion::Lost);
         self.signals.count_range(packet);
@@ -141,9 +141,9 @@ impl Bbr {
         self.signals.in_round = self.signals.in_round.max(congestion);
     }
 
-    /// Responds once to a probe that put more in flight (`tx_in_flight`) than the path takes.
-    /// `None` means that less was sent than the path allowed, so that the amount tells nothing
-    /// about it.
+    /// Responds once to a probe that put more in flight (`tx_in_flight`) than the path can carry.
+    /// `None` means that less was sent than the path allowed, so that the amount says nothing about
+    /// it.
     fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: Option<u64>) {
         self.cycle.prev_too_high = true;
         self.cycle.is_probe_sample = false;
@@ -176,7 +176,7 @@ impl Bbr {
         }
     }
 
-    /// Updates the best of the round so far, near the start of an acknowledgement.
+    /// Updates the best values of the round so far, near the start of an acknowledgement.
     pub(super) fn update_latest_delivery_signals(&mut self, sample: &Sample) {
         let signals = &mut self.signals;
         signals.bw_latest = signals.bw_latest.max(sample.rate);
@@ -229,9 +229,9 @@ impl Bbr {
         }
     }
 
-    /// Slows down towards the delivery rate after a round with losses outside of a probe. While a
-    /// queue stands more is delivered than the path holds, so a round with marks sets the volume
-    /// lower.
+    /// Slows down towards the delivery rate after a round with losses outside of a probe. While
+    /// there is a queue, more is delivered than the path holds, so a round with marks sets the
+    /// volume lower.
     fn adapt_lower_bounds(&mut self, rate: LossRate) {
         let floor_bw = Gain::TOLERATED.of(self.model.max_bw.get());
         let floor_inflight = self
@@ -269,7 +269,7 @@ impl Bbr {
         };
     }
 
-    /// Restores the earlier state after losses that were spurious (§5.5.11.2).
+    /// Restores the earlier state after spurious losses (§5.5.11.2).
     pub(super) fn handle_spurious_loss(&mut self) {
         self.restore_window();
         self.in_recovery = false;

@@ -1,5 +1,5 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06 and the editors' copy of August 2026): a model of the
-//! path, with its delivery rate and its round trip, decides what is sent, not each loss.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06 and the editors' copy of August 2026): what is sent is
+//! decided not by each loss, but by a model of the path, with its delivery rate and its round trip.
 //!
 //! ```text
 //!    Startup ──> Drain ──> Down ──> Cruise ──> Refill ──> Up ─┐      any ──> ProbeRtt ──> Cruise
@@ -7,19 +7,19 @@
 //!                           └─────────────────────────────────┘
 //! ```
 //!
-//! Names and order of steps are the draft's. Deviations, where it leaves something open or measured
-//! worse:
+//! Names and the order of steps are the draft's. There are deviations where the draft leaves
+//! something open or measured worse:
 //! - A mark (ECN CE) counts as a loss that shows too much in flight, once per round; a second round
 //!   with marks ends Startup.
 //! - The position of a lost packet, and so the number of gaps in a round, follows from its
 //!   snapshot.
-//! - One lost datagram above the threshold is tolerated: of fifty, a single one would be 2 %.
+//! - One lost datagram above the threshold is tolerated: out of fifty, a single one would be 2 %.
 //! - Rounds with no more losses than that cost at most 5 % of the bandwidth in total. The draft
-//!   takes as much again each round, so that 1 % of random loss takes a third of the rate between
-//!   two probes.
+//!   takes the same share again each round, so that 1 % of random loss takes a third of the rate
+//!   between two probes.
 //! - Probes are at least twenty rounds apart, however little is in flight.
-//! - State for an undo is saved once per episode of losses, which is the unit that recovery can
-//!   refute.
+//! - State for an undo is saved once per episode of losses, because that is the unit that recovery
+//!   can refute.
 //! - There is no packet conservation in recovery, which the draft dropped as well: the short-term
 //!   bounds replace it.
 
@@ -56,13 +56,13 @@ mod tests;
 enum State {
     /// Doubles its rate each round.
     Startup,
-    /// Drains the queue that Startup made.
+    /// Drains the queue that Startup built up.
     Drain,
     /// ProbeBW: sends a little less than is delivered.
     Down,
     /// ProbeBW: sends what is delivered.
     Cruise,
-    /// ProbeBW: fills the pipe before it goes up.
+    /// ProbeBW: fills the pipe before it probes for more.
     Refill,
     /// ProbeBW: sends more than is delivered, to find more bandwidth.
     Up,
@@ -109,9 +109,9 @@ struct Sample {
     /// Bytes delivered while the newest packet acknowledged was in flight.
     delivered: u64,
     prior_delivered: u64,
-    /// Bytes lost since that packet left.
+    /// Bytes lost since that packet was sent.
     lost: u64,
-    /// Bytes in flight when it left.
+    /// Bytes in flight when it was sent.
     tx_in_flight: u64,
     app_limited: bool,
     rtt: Option<Duration>,
@@ -128,7 +128,7 @@ struct Sample {
 pub struct Bbr {
     datagram_size: u64,
     initial_window: u64,
-    /// Waits between probes differ from one connection to the next.
+    /// Source of randomness, so that the waits between probes differ between connections.
     random: SplitMix,
     state: State,
     model: Model,
@@ -140,7 +140,7 @@ pub struct Bbr {
     undo: Undo,
     /// Start of the last episode of losses; losses of packets sent before belong to it.
     episode: Option<Instant>,
-    /// True until a packet sent since the loss is acknowledged.
+    /// True until a packet sent after the loss is acknowledged.
     in_recovery: bool,
     idle_restart: bool,
     /// Bytes delivered so far.
@@ -260,7 +260,7 @@ impl Controller for Bbr {
     }
 
     fn on_marked(&mut self, _: &Marked) {
-        // The acknowledgement follows, and tells what was in flight.
+        // The acknowledgement follows, and reports what was in flight.
         self.signals.marked = true;
     }
 

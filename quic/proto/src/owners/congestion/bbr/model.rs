@@ -35,8 +35,8 @@ impl Round {
     }
 }
 
-/// Bytes acknowledged in excess of the estimated bandwidth, as bursts of acknowledgements show them
-/// (§5.5.9).
+/// Bytes acknowledged in excess of the estimated bandwidth, as happens when acknowledgements arrive
+/// in bursts (§5.5.9).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     start: Instant,
@@ -57,7 +57,7 @@ impl Aggregation {
         self.filter.get()
     }
 
-    /// Starts over after idle time, which is no aggregation.
+    /// Starts over after idle time, which is not aggregation.
     pub(super) fn restart(&mut self, now: Instant) {
         self.start = now;
     }
@@ -69,13 +69,13 @@ pub(super) struct Model {
     pub(super) round: Round,
     /// Bytes per second, the largest of this and the previous probing cycle.
     pub(super) max_bw: CycleMax,
-    /// Bound of the rate by losses since the last probe.
+    /// Upper bound of the rate due to losses since the last probe.
     pub(super) bw_shortterm: u64,
     /// Rate in use: the smaller of the two.
     pub(super) bw: u64,
     /// Volume beyond which probes lost too much.
     pub(super) inflight_longterm: u64,
-    /// Bound of the volume by losses since the last probe.
+    /// Upper bound of the volume due to losses since the last probe.
     pub(super) inflight_shortterm: u64,
     /// `None` until a round trip was measured.
     pub(super) min_rtt: Option<Duration>,
@@ -96,13 +96,13 @@ impl Model {
         }
     }
 
-    /// Removes the bounds by losses since the last probe.
+    /// Removes the bounds due to losses since the last probe.
     pub(super) fn reset_short_term(&mut self) {
         self.bw_shortterm = UNBOUNDED;
         self.inflight_shortterm = UNBOUNDED;
     }
 
-    /// Counts rounds, and takes the delivery rate into the filter (§5.5.5). Samples that the
+    /// Counts rounds, and feeds the delivery rate into the filter (§5.5.5). Samples that the
     /// application limited count only if they exceed the estimate.
     pub(super) fn update_max_bw(&mut self, sample: &Sample) {
         self.round.on_acked(sample);
@@ -152,8 +152,8 @@ impl Bbr {
         self.bdp_multiple(self.model.bw, Gain::ONE)
     }
 
-    /// Raises `inflight` to what the sender needs to send, and the receiver to acknowledge, in
-    /// trains.
+    /// Raises `inflight` to what the sender needs for sending, and the receiver for acknowledging,
+    /// in trains.
     fn quantization_budget(&self, inflight: u64) -> u64 {
         let budget = inflight
             .max(self.send_quantum())
@@ -170,7 +170,7 @@ impl Bbr {
         self.quantization_budget(self.bdp_multiple(bw, Gain::ONE))
     }
 
-    /// Returns the most that may be in flight by the model (§5.6.4.2).
+    /// Returns the largest number of bytes in flight that the model allows (§5.6.4.2).
     pub(super) fn max_inflight(&self) -> u64 {
         let inflight = self
             .bdp_multiple(self.model.bw, self.state.window_gain())
@@ -188,8 +188,8 @@ impl Bbr {
         limit.saturating_sub(headroom).max(self.min_pipe_window())
     }
 
-    /// Returns the bytes that should be in flight: the bandwidth-delay product, unless congestion
-    /// cut the window below it.
+    /// Returns the number of bytes that should be in flight: the bandwidth-delay product, unless
+    /// congestion reduced the window below it.
     pub(super) fn target_inflight(&self) -> u64 {
         self.bdp().min(self.window)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Value of a bound that is not set, the draft's infinity.
+/// Value of an unset bound, the draft's infinity.
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
 /// A factor in hundredths.
@@ -21,15 +21,15 @@ impl Gain {
     pub(super) const PROBE_RTT_WINDOW: Self = Self(50);
     /// Slightly below 1, so that queues shrink rather than grow.
     pub(super) const PACING_MARGIN: Self = Self(99);
-    /// Part of the window that one round with losses leaves.
+    /// Part of the window that remains after one round with losses.
     pub(super) const BETA: Self = Self(70);
-    /// Part of the volume delivered in a round that marks in it leave (RFC 8511).
+    /// Part of the volume delivered in a round that remains after marks in it (RFC 8511).
     pub(super) const BETA_ECN: Self = Self(85);
     /// Part of the largest volume found that is left to other flows.
     pub(super) const HEADROOM: Self = Self(15);
     /// Losses of a round that a probe tolerates.
     pub(super) const LOSS_THRESHOLD: Self = Self(2);
-    /// Part of the bandwidth that any number of rounds with no more losses than that leave.
+    /// Part of the bandwidth that remains after any number of rounds with no more losses than that.
     pub(super) const TOLERATED: Self = Self(95);
     /// Growth of the delivery rate that shows that the path is not full.
     pub(super) const GROWTH: Self = Self(125);
@@ -59,14 +59,16 @@ pub(super) const DRAIN_ROUNDS: u64 = 3;
 /// Rounds over which the degree of aggregation is remembered (§2.11).
 pub(super) const EXTRA_ACKED_ROUNDS: u64 = 10;
 
-/// Most rounds between probes, so that Reno and CUBIC get their share (§5.3.3.8).
+/// Largest number of rounds between probes, so that Reno and CUBIC get their share (§5.3.3.8).
 pub(super) const RENO_ROUNDS: u64 = 63;
 
-/// Least rounds between probes. The draft has no such bound: with four datagrams in flight it
-/// probes every four rounds, and each probe costs some of them if the queue is that short.
+/// Smallest number of rounds between probes. The draft has no such bound: with four datagrams in
+/// flight it probes every four rounds, and each probe loses some of them if the queue is that
+/// short.
 pub(super) const MIN_RENO_ROUNDS: u64 = 20;
 
-/// The shortest time between probes by the clock; up to a second more is drawn (§5.3.3.8).
+/// The shortest time between probes by the clock; a random time of up to a second is added
+/// (§5.3.3.8).
 pub(super) const PROBE_WAIT: Duration = Duration::from_secs(2);
 
 /// Time for which a smallest round trip is valid (§2.15.1).

@@ -1,5 +1,5 @@
-//! ProbeBW (draft §5.3.3), the state of a flow most of the time: a cycle of going down, cruising,
-//! refilling the path and going up.
+//! ProbeBW (draft §5.3.3), the state of a flow most of the time: a cycle of slowing down, cruising,
+//! refilling the path and speeding up.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use super::{
     params::{MIN_RENO_ROUNDS, PROBE_WAIT, RENO_ROUNDS, UNBOUNDED},
 };
 
-/// Relation of current acknowledgements to the last probe (§2.13).
+/// How current acknowledgements relate to the last probe (§2.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
-    /// No probe.
+    /// There was no probe.
     Init,
     /// The path is filled at the estimated bandwidth.
     Refilling,
-    /// The rate is raised, and acknowledgements are of packets sent before.
+    /// The rate is raised, but packets sent earlier are still being acknowledged.
     ProbeStarting,
-    /// Packets of the probe are acknowledged.
+    /// Packets of the probe are being acknowledged.
     ProbeFeedback,
-    /// The rate is normal again, and packets of the probe are still acknowledged.
+    /// The rate is normal again, but packets of the probe are still being acknowledged.
     ProbeStopping,
 }
 
@@ -27,9 +27,9 @@ pub(super) enum AckPhase {
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// True if acknowledgements and losses are of a probe that was not answered yet.
+    /// True if acknowledgements and losses belong to a probe that has not been answered yet.
     pub(super) is_probe_sample: bool,
-    /// Bytes acknowledged since `inflight_longterm` last grew, and the number that lets it grow
+    /// Bytes acknowledged since `inflight_longterm` last grew, and the number at which it grows
     /// again.
     up_acked: u64,
     up_acked_per_increment: u64,
@@ -40,7 +40,7 @@ pub(super) struct Cycle {
     pub(super) stamp: Instant,
     /// True if the last probe lost too much.
     pub(super) prev_too_high: bool,
-    /// True if the last probe stopped where the one before had lost too much.
+    /// True if the last probe stopped where the previous one had lost too much.
     prev_precautionary: bool,
 }
 
@@ -76,8 +76,8 @@ impl Bbr {
         self.state = State::Cruise;
     }
 
-    /// Forgets losses since the last probe, and fills the path before asking for more: an immediate
-    /// loss should not be blamed on too little in flight.
+    /// Forgets losses since the last probe, and fills the path before probing for more, so that an
+    /// immediate loss is not attributed to too little in flight.
     pub(super) fn start_refill(&mut self) {
         self.model.reset_short_term();
         self.cycle.up_rounds = 0;
@@ -158,7 +158,7 @@ impl Bbr {
         false
     }
 
-    /// Follows a probe that stopped early for caution, and lost little, by a whole one at once.
+    /// Follows a probe that stopped early as a precaution and lost little with a full one at once.
     fn on_probe_feedback_complete(&mut self, sample: &Sample) -> bool {
         self.cycle.is_probe_sample = false;
         self.cycle.ack_phase = AckPhase::Init;
@@ -180,7 +180,7 @@ impl Bbr {
             || self.is_reno_coexistence_probe_time()
     }
 
-    /// Returns true once as many rounds passed as datagrams are in flight. Reno, which adds a
+    /// Returns true once as many rounds have passed as datagrams are in flight. Reno, which adds a
     /// datagram per round, would then lose some anyway, so a probe costs it nothing more.
     fn is_reno_coexistence_probe_time(&self) -> bool {
         let rounds = self.target_inflight() / self.datagram_size;

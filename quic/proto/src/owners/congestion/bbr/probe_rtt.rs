@@ -21,8 +21,8 @@ pub(super) struct ProbeRtt {
     /// Time at which ProbeRTT may end, once little enough is in flight.
     done: Option<Instant>,
     round_done: bool,
-    /// Upper bound of the bytes delivered, from `low_from`, at which packets were held back by
-    /// ProbeRTT: their rates say nothing about the path.
+    /// Upper bound of the bytes delivered, starting at `low_from`, at which packets were held back
+    /// by ProbeRTT: their rates say nothing about the path.
     low_until: u64,
     low_from: u64,
 }

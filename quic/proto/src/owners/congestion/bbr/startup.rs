@@ -1,5 +1,5 @@
 //! Startup and Drain (draft §5.3.1, §5.3.2): double the rate each round until the path is full,
-//! then drain the queue that this made.
+//! then drain the queue that this built up.
 
 use super::{
     Bbr, Resume, Sample, State,
@@ -28,8 +28,8 @@ impl FullPipe {
         self.rounds = 0;
     }
 
-    /// Compares the rate of a round. A round without a sample, or limited by the application, is
-    /// ignored.
+    /// Compares the rate of a round with the baseline. A round without a sample, or limited by the
+    /// application, is ignored.
     pub(super) fn on_round(&mut self, sample: &Sample) {
         if self.now || sample.app_limited || sample.rate == 0 {
             return;
@@ -52,8 +52,8 @@ impl Bbr {
         }
     }
 
-    /// Takes the path for full after losses all over a round, or marks in two (§5.3.1.3). The draft
-    /// has no rule for marks.
+    /// Considers the path full after losses throughout a round, or marks in two rounds (§5.3.1.3).
+    /// The draft has no rule for marks.
     fn check_startup_congestion(&mut self, sample: &Sample) {
         if self.state != State::Startup || !self.signals.round_started {
             return;
@@ -70,7 +70,7 @@ impl Bbr {
     }
 
     /// Sets the window (RFC 9959). In Startup the rate follows, so that the window can be used;
-    /// after a jump that was too large, its measurements are all there is, and Startup ends.
+    /// after a jump that was too large, its measurements are the only ones, and Startup ends.
     pub(super) fn handle_resume(&mut self, resume: &Resume) {
         let is_jump = resume.window > self.window;
         self.window = resume.window;
@@ -96,7 +96,8 @@ impl Bbr {
         self.drain_start_round = self.model.round.count;
     }
 
-    /// Ends Drain once the queue is gone, or does not go because the bandwidth was overestimated.
+    /// Ends Drain once the queue is gone, or once it cannot drain because the bandwidth was
+    /// overestimated.
     pub(super) fn check_drain_done(&mut self, sample: &Sample) {
         if self.state == State::Drain
             && (sample.in_flight <= self.inflight(self.model.bw)

@@ -1,5 +1,5 @@
 //! Careful Resume (RFC 9959): state that an earlier connection saved about a path lets the next one
-//! skip most of slow start, while a wrong guess hurts others no more than slow start would have.
+//! skip most of slow start, while a wrong guess harms others no more than slow start would have.
 //!
 //! ```text
 //!                     saved              initial window acknowledged,
@@ -29,19 +29,19 @@ use super::{
 };
 use crate::owners::congestion::delivery::rate;
 
-/// Divisor of the saved round trip: a round trip no longer than the result means another path (RFC
-/// 9959 §4.2.1), on which the jump would be sent faster than what was seen to work.
+/// Divisor of the saved round trip: a round trip no longer than the result indicates another path
+/// (RFC 9959 §4.2.1), on which the jump would be sent faster than was seen to work.
 const SHORTEST_RTT: u32 = 2;
 
-/// Multiple of the saved round trip from which on the path is another one.
+/// Multiple of the saved round trip from which on the path counts as another one.
 const LONGEST_RTT: u32 = 10;
 
 /// Stage of a resumed connection (RFC 9959 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The controller works alone, and the path is observed.
+    /// The controller works on its own, and the path is observed.
     Normal,
-    /// Saved state exists, but is not confirmed for this path yet.
+    /// Saved state exists, but is not yet confirmed for this path.
     Reconnaissance,
     /// More is sent than the controller would allow.
     Unvalidated,
@@ -66,7 +66,7 @@ struct Jump {
     window: u64,
     /// Bytes known to have arrived, and those in flight before the jump (PipeSize).
     pipe: u64,
-    /// Time at which the last packet of the jump left.
+    /// Time at which the last packet of the jump was sent.
     last_sent: Instant,
 }
 
@@ -76,20 +76,20 @@ struct Retreat {
     at: Instant,
     window: u64,
     pipe: u64,
-    /// Time at which the last packet left that may still meet the queue of the jump.
+    /// Time at which the last packet was sent that may still meet the queue of the jump.
     last_sent: Instant,
 }
 
 /// Controller of a path, wrapped in Careful Resume.
 ///
-/// Careful resume works on windows, so every controller that accepts one
-/// ([`Controller::on_resume`]) can resume. BBR starts from that window and the rate it gives, and
-/// otherwise keeps to its model: it measures the jump like any other delivery, and keeps its
-/// measurements after a retreat.
+/// Careful Resume works on windows, so every controller that accepts one
+/// ([`Controller::on_resume`]) can resume. BBR starts from that window and the rate that follows
+/// from it, and otherwise keeps to its model: it measures the jump like any other delivery, and
+/// keeps its measurements after a retreat.
 #[derive(Debug)]
 pub struct Resuming {
     inner: Box<dyn Controller>,
-    /// Largest window in bytes that a jump may reach; `None` if resuming is off.
+    /// Largest window in bytes that a jump may reach; `None` if Careful Resume is off.
     max_jump: Option<u64>,
     state: State,
     observer: Observer,
@@ -97,7 +97,7 @@ pub struct Resuming {
     smoothed: Duration,
     /// Bytes acknowledged so far.
     acked: u64,
-    /// True if there was congestion so far.
+    /// True if there has been congestion.
     congested: bool,
     last_sent: Instant,
 }
@@ -160,7 +160,7 @@ impl Resuming {
 
     /// Jumps if everything seen so far confirms the saved path.
     fn reconnoitre(&mut self, acked: &Acked, saved: Observed) {
-        // Only a sender limited by its window can gain.
+        // Only a sender that its window limits can gain.
         if self.acked < initial_window(self.datagram_size) || acked.usage == Usage::Underused {
             return;
         }
@@ -181,7 +181,7 @@ impl Resuming {
     }
 
     /// Ends the jump with the bytes in flight as the window. A sender that did not use the jump has
-    /// validated nothing, and continues with the window it had.
+    /// validated nothing, and continues with its previous window.
     fn end_jump(&mut self, now: Instant, jump: Jump, in_flight: u64) {
         let least = initial_window(self.datagram_size);
         let is_used = in_flight >= least && in_flight > jump.pipe;
@@ -202,8 +202,8 @@ impl Resuming {
         };
     }
 
-    /// Retreats from a jump that rested on a wrong guess. Half of what arrived leaves room for the
-    /// flows that the jump disturbed; the controller's own reduction is meant for windows it grew
+    /// Retreats from a jump based on a wrong guess. Half of what arrived leaves room for the flows
+    /// that the jump disturbed; the controller's own reduction is meant for windows that it grew
     /// itself.
     fn retreat(&mut self, now: Instant, jump: Jump) {
         self.observer.restart();
@@ -236,7 +236,7 @@ impl Resuming {
         };
     }
 
-    /// Ends the retreat, once all packets sent before it, or one sent after it, arrived.
+    /// Ends the retreat once all packets sent before it, or one sent after it, have arrived.
     fn end_retreat(&mut self, now: Instant, retreat: Retreat) {
         self.inner.on_resume(&Resume {
             now,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::owners::congestion::{Acked, Usage};
 
-/// Round trips that are measured before they mean something.
+/// Number of round trips to measure before the measurements mean something.
 const ROUNDS: u32 = 4;
 
 /// Observed capacity of a path (RFC 9959 §3.1).
@@ -22,7 +22,7 @@ pub struct Observed {
 pub(super) struct Observer {
     round_start: Instant,
     delivered: u64,
-    /// True if the sender was held back by its window in all of the round.
+    /// True if the window limited the sender throughout the round.
     full: bool,
     rounds: u32,
     capacity: u64,
@@ -58,7 +58,7 @@ impl Observer {
         self.full = true;
     }
 
-    /// Ends a round. If the application limited it, it only shows what was sent.
+    /// Ends a round. If the application limited it, it shows only what was sent.
     fn on_round(&mut self, capacity: u64) {
         if self.full {
             self.rounds = self.rounds.saturating_add(1);

@@ -36,7 +36,7 @@ pub trait Avoidance: Clone + Default + fmt::Debug + Send {
     /// Returns the window after congestion, before it is bounded by the minimum.
     fn on_congestion(&mut self, window: u64, cause: Cause) -> u64;
 
-    /// Resets the state when slow start begins anew from a small window.
+    /// Resets the state when slow start begins again from a small window.
     fn on_persistent_congestion(&mut self);
 
     /// Resets the state when the window was set from outside.
@@ -45,7 +45,7 @@ pub trait Avoidance: Clone + Default + fmt::Debug + Send {
     /// Returns the window after an acknowledgement with a full window.
     fn on_acked(&mut self, window: u64, acked: &Acked, datagram_size: u64) -> u64;
 
-    /// Notes that the window was not used until now, so that this time does not make it grow.
+    /// Notes that the window was not used until now, so that this time does not let it grow.
     fn on_unused(&mut self, now: Instant);
 }
 
@@ -54,13 +54,13 @@ pub trait Avoidance: Clone + Default + fmt::Debug + Send {
 #[derive(Clone, Debug)]
 pub struct Classic<A> {
     datagram_size: u64,
-    /// Bytes that may be in flight; during recovery, those that may be after it.
+    /// Bytes that may be in flight; during recovery, the bytes that may be in flight after it.
     window: u64,
     /// Window below which it doubles each round trip.
     slow_start_threshold: u64,
     slow_start: HyStart,
     avoidance: A,
-    /// Send time up to which packets belong to congestion that was already answered.
+    /// Send time up to which packets belong to congestion that has already been answered.
     answered: Option<Instant>,
     recovery: Option<Prr>,
     undo: Option<Box<Undo<A>>>,
@@ -96,8 +96,8 @@ impl<A: Avoidance> Classic<A> {
         2 * self.datagram_size
     }
 
-    /// Returns true if packets sent at `time_sent` belong to congestion that was already answered
-    /// (RFC 9002 §7.3.2).
+    /// Returns true if packets sent at `time_sent` belong to congestion that has already been
+    /// answered (RFC 9002 §7.3.2).
     fn is_answered(&self, time_sent: Instant) -> bool {
         self.answered.is_some_and(|at| time_sent <= at)
     }
@@ -187,7 +187,7 @@ impl<A: Avoidance> Controller for Classic<A> {
         }
         if lost.severity == Severity::PersistentCongestion {
             self.window = self.minimum_window();
-            // Packets sent before say nothing about the path any more.
+            // Packets sent earlier no longer say anything about the path.
             self.answered = Some(lost.now);
             self.recovery = None;
             self.avoidance.on_persistent_congestion();

@@ -1,5 +1,5 @@
-//! Delivery rate (draft-ietf-ccwg-bbr §4.1): notes state with each packet that leaves, and computes
-//! the rate when the packet is acknowledged.
+//! Delivery rate (draft-ietf-ccwg-bbr §4.1): records state with each packet that is sent, and
+//! computes the rate when the packet is acknowledged.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::wire::packet::PacketNumber;
 #[cfg(test)]
 mod tests;
 
-/// Deliveries on the path as known when a packet left.
+/// Deliveries on the path as known when a packet was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     /// Bytes delivered until then.
@@ -31,17 +31,17 @@ pub struct RateSample {
     /// Bytes per second; `None` if the interval is shorter than any possible round trip, so that
     /// the rate means nothing.
     pub rate: Option<u64>,
-    /// Bytes delivered between the sending of the newest packet acknowledged and now.
+    /// Bytes delivered since the newest acknowledged packet was sent.
     pub delivered: u64,
     /// Duration of that delivery: the longer of the time to send and the time to acknowledge.
     pub interval: Duration,
-    /// Bytes that had been delivered when that packet left.
+    /// Bytes already delivered when that packet was sent.
     pub prior_delivered: u64,
-    /// Bytes lost since that packet left.
+    /// Bytes lost since that packet was sent.
     pub lost: u64,
-    /// Bytes in flight when that packet left, itself included.
+    /// Bytes in flight when that packet was sent, itself included.
     pub in_flight: u64,
-    /// True if the application did not have enough to send then.
+    /// True if the application did not have enough to send at that time.
     pub app_limited: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Delivery {
     delivered_at: Instant,
     first_sent_at: Instant,
     lost: u64,
-    /// Bytes delivered until which samples are limited by the application.
+    /// Number of delivered bytes up to which samples are limited by the application.
     app_limited_until: Option<u64>,
     last_rate: Option<u64>,
 }
@@ -89,7 +89,7 @@ impl Delivery {
         }
     }
 
-    /// Handles a packet of `bytes` that leaves while `in_flight` bytes are in flight.
+    /// Handles a packet of `bytes` that is sent while `in_flight` bytes are in flight.
     #[inline]
     pub const fn on_sent(&mut self, now: Instant, in_flight: u64, bytes: u64) -> Snapshot {
         if in_flight == 0 {
@@ -117,7 +117,7 @@ impl Delivery {
     }
 
     /// Handles the acknowledgement of a packet that was declared lost. Its bytes count as
-    /// delivered, as their repetition does, but give no rate. They also stay counted as lost,
+    /// delivered, as those of its repetition do, but give no rate. They also stay counted as lost,
     /// because samples rely on that count only growing.
     pub fn on_late(&mut self, now: Instant, bytes: u64) {
         self.delivered = self.delivered.saturating_add(bytes);
@@ -173,23 +173,23 @@ impl Delivery {
         self.last_rate
     }
 
-    /// Bytes delivered so far.
+    /// Returns the bytes delivered so far.
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Bytes lost so far.
+    /// Returns the bytes lost so far.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Returns true if the application is what limits the rate now.
+    /// Returns true if the application limits the rate now.
     pub const fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
 }
 
-/// Bytes per second.
+/// Returns the rate in bytes per second.
 pub fn rate(bytes: u64, interval: Duration) -> u64 {
     let nanos = interval.as_nanos().max(1);
     u64::try_from(u128::from(bytes) * 1_000_000_000 / nanos).unwrap_or(u64::MAX)

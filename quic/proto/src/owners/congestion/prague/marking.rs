@@ -29,7 +29,7 @@ impl Marking {
         }
     }
 
-    /// Handles marks. At the first ones the average starts at one, so that the response is a
+    /// Handles marks. The average starts at one with the first marks, so that the response is the
     /// classic one while nothing is known.
     pub(super) const fn on_marked(&mut self, now: Instant) -> Option<f64> {
         if self.alpha.is_some() {
@@ -42,8 +42,8 @@ impl Marking {
         self.alpha
     }
 
-    /// Counts acknowledged packets. A round ends with the acknowledgement of a packet sent in it,
-    /// but not before `duration` has passed.
+    /// Counts acknowledged packets. A round ends when a packet sent in it is acknowledged, but not
+    /// before `duration` has passed.
     pub(super) fn on_acked(&mut self, acked: &Acked, duration: Duration) {
         let Some(alpha) = self.alpha else {
             return;

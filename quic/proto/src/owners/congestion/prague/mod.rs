@@ -15,22 +15,22 @@ mod tests;
 /// draft-briscoe-iccrg-prague-congestion-control-04 §2.4.4).
 const REFERENCE_RTT: Duration = Duration::from_millis(25);
 
-/// Rounds of congestion avoidance until growth depends less on the round trip, so that a new flow
-/// finds its share at the speed of its own path (§2.4.4).
+/// Number of congestion avoidance rounds after which growth depends less on the round trip, so that
+/// a new flow finds its share at the speed of its own path (§2.4.4).
 const YOUNG_ROUNDS: u32 = 500;
 
 /// Constant of CUBIC's growth (RFC 9438 §5.1), datagrams per cubic second.
 const CUBIC: f64 = 0.4;
 
-/// Part of the window that a search adds in a round trip, which bounds its overshoot: the queue is
+/// Part of the window that a search adds in a round trip, which limits its overshoot: the queue is
 /// at most this part of a round trip, for one round trip.
 const SEARCH: f64 = 1.0 / 8.0;
 
 /// Factor by which the window must exceed the last marked one to show that the capacity grew.
 const OUTGROWN: f64 = 1.25;
 
-/// Factor above the rate of a window per round trip; without it noise in the round trip would keep
-/// the window from being filled.
+/// Factor above one window per round trip; without it, noise in the round trip would keep the
+/// window from being filled.
 const PACING_GAIN: f64 = 1.03;
 
 /// Prague for L4S (draft-briscoe-iccrg-prague-congestion-control-04): packets are ECT(1), and the
@@ -38,14 +38,14 @@ const PACING_GAIN: f64 = 1.03;
 /// early stays short (RFC 9331 §4).
 ///
 /// Until the first mark, and again from each loss to the next mark, another controller decides as
-/// it would without L4S (RFC 9331 §4.3: a loss is answered as a classic flow answers it). A path
-/// that does not mark, or whose ECN turned out to be broken, is used as that controller uses it.
+/// it would without L4S (RFC 9331 §4.3: a flow responds to a loss as a classic flow does). A path
+/// that does not mark, or whose ECN proved to be broken, is used as that controller uses it.
 ///
 /// Marks of a classic queue (RFC 3168) are not distinguished from those of an L4S queue: such a
-/// queue gets less than the half it asks for, and classic flows in it get less than their share.
-/// RFC 9331 leaves the detection to the implementation; the known methods mistake ordinary
-/// variation of the delay for such a queue, so there is none here. Choose Prague if the network is
-/// known to separate the two.
+/// queue sees the window reduced by less than the half it expects, and classic flows in it get less
+/// than their share. RFC 9331 leaves the detection to the implementation; the known methods mistake
+/// ordinary variation of the delay for such a queue, so none is used here. Choose Prague if the
+/// network is known to separate the two.
 #[derive(Debug)]
 pub struct Prague {
     datagram_size: u64,
@@ -54,7 +54,7 @@ pub struct Prague {
     /// Controller that decides while there are marks.
     scalable: Option<Scalable>,
     marking: Marking,
-    /// Send time up to which packets belong to congestion that was already answered.
+    /// Send time up to which packets belong to congestion that has already been answered.
     answered: Option<Instant>,
     rtt: Duration,
 }
@@ -62,14 +62,14 @@ pub struct Prague {
 /// Window while marks control it.
 #[derive(Clone, Copy, Debug)]
 struct Scalable {
-    /// Bytes, with a fraction: a small window changes by less than one at a time.
+    /// Bytes, with a fraction: a small window changes by less than one byte at a time.
     window: f64,
-    /// Round trips in this state.
+    /// Number of round trips in this state.
     rounds: u32,
     round_start: Instant,
-    /// The last reduction; the next comes a round trip later.
+    /// The last reduction; the next one may follow a round trip later.
     reduced: Reduction,
-    /// Seconds since then in which the window was used.
+    /// Seconds since then during which the window was used.
     epoch: f64,
     last_acked: Instant,
     /// True during a search for capacity: after slow start, which a mark ends early if bursts fill
@@ -117,7 +117,7 @@ impl Prague {
         (2 * self.datagram_size) as f64
     }
 
-    /// Returns the round trip by which growth and rounds are measured.
+    /// Returns the round trip with which growth and rounds are measured.
     fn virtual_rtt(&self) -> Duration {
         self.rtt.max(REFERENCE_RTT)
     }
@@ -136,9 +136,9 @@ impl Prague {
         ratio * ratio
     }
 
-    /// Grows by a datagram per window of unmarked bytes, also during reductions, which lets the two
-    /// balance (§2.4.3). Grows like CUBIC if that is faster, after a large reduction or a long time
-    /// without a mark, and faster still in a search.
+    /// Grows by a datagram per window of unmarked bytes, also during reductions, so that the two
+    /// can balance (§2.4.3). Grows like CUBIC if that is faster, after a large reduction or a long
+    /// time without a mark, and faster still in a search.
     fn grow(&mut self, acked: &Acked) {
         let datagram = self.datagram_size as f64;
         let Some(mut state) = self.scalable else {
@@ -195,8 +195,8 @@ impl Prague {
             .map_or(self.classic.window() as f64, |state| state.window)
     }
 
-    /// Returns the window, or the target of the classic controller's recovery, during which its
-    /// window follows the bytes in flight.
+    /// Returns the window, or during the classic controller's recovery, when its window follows the
+    /// bytes in flight, the target of that recovery.
     fn settled_window(&self) -> f64 {
         match (self.scalable, self.classic.slow_start_threshold()) {
             (None, Some(threshold)) if self.classic.phase() == Phase::Recovery => threshold as f64,
@@ -204,7 +204,7 @@ impl Prague {
         }
     }
 
-    /// Returns true if the window was already reduced in the same round trip, or, if growth is
+    /// Returns true if the window was already reduced in the same round trip or, if growth is
     /// slower than the round trip allows, in the same virtual one.
     fn is_reduced(&self, now: Instant, time_sent: Instant) -> bool {
         let is_recent = |state: Scalable| {
@@ -215,7 +215,7 @@ impl Prague {
     }
 
     /// Hands the window over to the classic controller. A reduction in the round trip of the loss
-    /// was about the same congestion and is undone first.
+    /// was due to the same congestion and is undone first.
     fn become_classic(&mut self, now: Instant, time_sent: Instant) {
         let Some(scalable) = self.scalable.take() else {
             return;

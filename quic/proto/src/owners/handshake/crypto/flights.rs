@@ -7,7 +7,7 @@ use super::stream::CryptoStream;
 use crate::stats::census::Census;
 
 /// The CRYPTO streams of all encryption levels. Those of the handshake take memory only while they
-/// are in use; an absent one is as one that never carried anything.
+/// are in use; an absent stream equals one that never carried anything.
 #[derive(Default)]
 pub(in crate::owners::handshake) struct Flights {
     initial: Option<Box<CryptoStream>>,
@@ -106,7 +106,7 @@ impl Flights {
         one_rtt.census(census);
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub(in crate::owners::handshake) fn release_memory(&mut self) {
         for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
             if let Some(stream) = self.get_mut(level) {

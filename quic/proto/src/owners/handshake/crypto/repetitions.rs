@@ -1,10 +1,11 @@
 //! Clients that repeat their ClientHello.
 
-/// Times per connection that a server repeats its flight because the client repeats its own.
+/// Number of times per connection that a server repeats its flight because the client repeats its
+/// own.
 const ANSWERS: u8 = 3;
 
-/// A client's repetitions of its ClientHello: it may lack the server's flight, which may be sent again before
-/// its timeout, for a limited number of times (RFC 9002 §6.2.3).
+/// A client's repetitions of its ClientHello: the client may be missing the server's flight, which
+/// may be sent again before its timeout, for a limited number of times (RFC 9002 §6.2.3).
 pub(crate) struct Repetitions {
     came: bool,
     answers: u8,
@@ -20,12 +21,12 @@ impl Default for Repetitions {
 }
 
 impl Repetitions {
-    /// Notes a frame that is a repetition, or is none.
+    /// Notes whether a frame is a repetition.
     pub(in crate::owners::handshake) fn note(&mut self, repeated: bool) {
         self.came |= repeated;
     }
 
-    /// Returns true if one came since this was asked, and may be answered.
+    /// Returns true if a repetition arrived since the last call, and may be answered.
     pub(crate) fn take(&mut self) -> bool {
         std::mem::take(&mut self.came) && self.answers > 0
     }

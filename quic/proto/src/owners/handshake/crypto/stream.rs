@@ -33,7 +33,7 @@ impl Sent {
     }
 }
 
-/// Distribution of CRYPTO data among packets.
+/// How CRYPTO data is distributed among packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owners::handshake) enum Spread {
     /// Fills each packet.
@@ -60,15 +60,15 @@ impl Default for CryptoStream {
     }
 }
 
-/// Bytes of a first-flight packet beside its CRYPTO data: the long header with both connection ids,
-/// the frame header and the tag.
+/// Bytes of a first-flight packet in addition to its CRYPTO data: the long header with both
+/// connection ids, the frame header and the tag.
 const FIRST_FLIGHT_OVERHEAD: usize = 64;
 
 /// Bytes of CRYPTO data in a datagram of the first flight.
 const FIRST_FLIGHT_ROOM: usize = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
 
 impl CryptoStream {
-    /// Handles a received frame. Data that TLS has not consumed counts against the bound as well.
+    /// Handles a received frame. Data that TLS has not consumed counts against the limit as well.
     pub(in crate::owners::handshake) fn receive(
         &mut self,
         frame: &Crypto<'_>,
@@ -92,7 +92,7 @@ impl CryptoStream {
         })
     }
 
-    /// Returns true if all data of a frame was read before.
+    /// Returns true if all data of a frame was already read.
     pub(in crate::owners::handshake) fn has_read(&self, frame: &Crypto<'_>) -> bool {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         !frame.data.is_empty() && end <= self.received.consumed()
@@ -193,7 +193,7 @@ impl CryptoStream {
         census.add("handshake messages to send", 0, sending.held() as usize);
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub(in crate::owners::handshake) fn release_memory(&mut self) {
         self.sending.release_memory();
     }

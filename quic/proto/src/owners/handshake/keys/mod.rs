@@ -35,7 +35,7 @@ pub(crate) struct Keys {
 /// 0-RTT keys, which are never updated.
 pub(super) struct ZeroRtt {
     keys: DirectionKeys,
-    /// Packets that may still be sealed (RFC 9001 §6.6).
+    /// Number of packets that may still be sealed (RFC 9001 §6.6).
     pub(super) left: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct ZeroRtt {
 struct Half(Option<Secret>);
 
 impl Half {
-    /// Adds a secret. Returns ours and the peer's once both are there.
+    /// Adds a secret. Returns ours and the peer's once both are available.
     fn insert(&mut self, side: Side, secret: &Secret) -> Option<(Secret, Secret)> {
         match self.0.take() {
             Some(other) if other.writer() != secret.writer() => {
@@ -63,7 +63,8 @@ impl Half {
 }
 
 impl Keys {
-    /// Counts the keys that are held. A new field does not compile until somebody says what it holds.
+    /// Counts the keys that are held. A new field does not compile until somebody decides what it
+    /// holds.
     pub(super) fn census(&self, census: &mut Census) {
         let Self {
             version: _,
@@ -159,7 +160,7 @@ impl Keys {
         self.version = version;
     }
 
-    /// Keeps the original keys on a server that chose another version than the client's.
+    /// Keeps the original keys on a server that chose a version other than the client's.
     pub(crate) fn keep_original(&mut self, peer: DirectionKeys) {
         self.original = Some(Box::new(peer));
     }

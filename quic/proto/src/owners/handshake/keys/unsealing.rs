@@ -99,7 +99,7 @@ impl Handshake {
     }
 }
 
-/// Drops a packet that is not authentic; set reserved bits are an error of the peer.
+/// Drops a packet that is not authentic; reserved bits that are set are an error of the peer.
 pub(crate) fn opened_long<T>(
     opened: Option<Result<T, OpenError>>,
 ) -> Option<Result<T, TransportError>> {

@@ -31,8 +31,7 @@ impl<S> Paths<S> {
     /// Probes a path from another of our addresses, to move there once the peer answers.
     ///
     /// # Errors
-    /// Fails if the connection may not move, or if the peer has given us no connection id for
-    /// another path.
+    /// The connection may not move, or the peer has supplied no connection id for another path.
     pub fn migrate(
         &mut self,
         local: Local,
@@ -43,7 +42,7 @@ impl<S> Paths<S> {
         let peer = self.active.peer();
         let at = Address { peer, local };
         if self.active.is_at(at) {
-            // A request to stay replaces an earlier request to move.
+            // A request for the current address replaces an earlier request to move.
             self.drop_candidates(facts.cids, |path| path.local() == local);
             return Ok(());
         }
@@ -51,8 +50,8 @@ impl<S> Paths<S> {
         self.drop_candidates(facts.cids, |path| path.is_at(at));
         self.probe(at, facts)?;
         if let Some(peer) = preferred {
-            // Both ways to the server are tried from there, and the preferred one wins (RFC 9000
-            // §9.6.3). Without an id for it there is still the other.
+            // Both addresses of the server are tried from there, and the preferred one wins (RFC
+            // 9000 §9.6.3). If there is no id for it, the other one remains.
             let _ = self.probe(Address { peer, local }, facts);
         }
         Ok(())
@@ -86,10 +85,10 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Leaves an address of this machine that is gone: a client's connection goes on from whichever the
-    /// system chooses, with an id of its own (RFC 9000 §9.5). Returns `None` if the connection does
-    /// not send from there, or cannot move; before the handshake is confirmed only the address is
-    /// left to the system.
+    /// Leaves a local address that is gone: a client's connection continues from whichever address
+    /// the system chooses, with its own id (RFC 9000 §9.5). Returns `None` if the connection does
+    /// not send from there, or cannot move; before the handshake is confirmed, only the choice of
+    /// the address is left to the system.
     pub fn leave_local(
         &mut self,
         gone: Address,
@@ -121,7 +120,7 @@ impl<S> Paths<S> {
             }
         }
         self.active = new;
-        // Without a spare id the old one is in use, and stays.
+        // If there is no spare id, the old one is in use, and stays.
         if !self.others.iter().any(|other| other.peer_cid == old_cid) {
             facts.cids.retire(old_cid);
         }
@@ -152,7 +151,7 @@ impl<S> Paths<S> {
                 return;
             };
             let here = self.active.local();
-            // The connection already uses this end on another path: nothing failed.
+            // The connection already uses this local address on another path: nothing failed.
             match self.others.get_mut(place) {
                 Some(path) if path.local() == here => {
                     path.state = State::Heard;
@@ -242,11 +241,13 @@ impl<S> Paths<S> {
         };
         path.on_validated();
         if answered.expanded == Expanded::Short {
-            // The address is valid, but 1200 bytes are not tested yet (RFC 9000 §8.2.1).
+            // The address is valid, but it is not yet known whether the path carries 1200 bytes
+            // (RFC 9000 §8.2.1).
             path.validation.start(facts.now, facts.waits.patience);
         }
         let round_trip = facts.now.saturating_duration_since(answered.sent_at);
-        // A path that was left is not kept for longer, nor its id: the peer may need it to move on.
+        // A path that was left is not kept any longer, nor is its id: the peer may need the id to
+        // move again.
         let event = Event::Answered(answered.expanded, facts.now + limits::PATH_LIFETIME);
         match (which, path.state.after(event)) {
             (Which::Active, _) => {
@@ -273,7 +274,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Releases the path to fall back to for one that was validated later.
+    /// Releases the path to fall back to, in favour of one that was validated later.
     fn release_fallback(&mut self, until: Instant) {
         for path in self.others.iter_mut() {
             if let Some(state) = path.state.after(Event::Replaced { until }) {
@@ -334,8 +335,8 @@ impl<S> Paths<S> {
         Some(switch)
     }
 
-    /// Compares the path in use with the previous one. Measurements of that one do not apply to the
-    /// new one, unless both lead the same way (RFC 9000 §9.4).
+    /// Compares the path in use with the previous one. Measurements of the previous path do not
+    /// apply to the new one, unless both lead the same way (RFC 9000 §9.4).
     fn compare_with(&mut self, old: &mut Path<S>) -> Switch<S> {
         let saved = self.active.saved.take();
         if self.active.resembles(old) {
@@ -350,14 +351,14 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Keeps the state of the path that was in use before, unless it is forgotten.
+    /// Saves the state of the path that was in use before, unless the path is forgotten.
     pub fn save_left(&mut self, left: Address, known: S) {
         if let Some(path) = self.others.last_mut().filter(|path| path.address() == left) {
             path.saved = Some(Box::new(known));
         }
     }
 
-    /// Returns the origin of the current datagram relative to the new path in use.
+    /// Returns where the current datagram came from, relative to the new path in use.
     fn still_elsewhere(&self, before: Address) -> Option<Elsewhere> {
         let at = self.elsewhere.map_or(before, |elsewhere| elsewhere.at);
         (!self.active.is_at(at)).then_some(Elsewhere { at, bytes: 0 })
@@ -401,7 +402,7 @@ impl<S> Paths<S> {
         path.is_some_and(|path| path.address() == at)
     }
 
-    /// Returns to the last path that was validated (RFC 9000 §9.3.2). Without one the peer is
+    /// Returns to the last path that was validated (RFC 9000 §9.3.2). Without one, the peer is
     /// unreachable.
     fn on_active_failed(&mut self, facts: &mut Facts<'_>) -> Consequence<S> {
         let mut outcome = Consequence::default();
@@ -410,7 +411,7 @@ impl<S> Paths<S> {
             self.active.on_failed();
             outcome.switch = self.switch_to(place, facts);
             if self.active.address() == failed {
-                // There is no connection id left for the old path.
+                // No connection id is left for the old path.
                 outcome.is_end = true;
                 return outcome;
             }
@@ -423,7 +424,7 @@ impl<S> Paths<S> {
     }
 }
 
-/// Switches to this id of the peer, or to another if it was retired.
+/// Switches to this id of the peer, or to another if this one was retired.
 fn take_up_cid(sequence: u64, cids: &mut dyn PeerCids) -> bool {
     cids.activate(sequence)
         || cids

@@ -9,23 +9,25 @@ mod tests;
 
 const BASE: u16 = limits::MIN_DATAGRAM as u16;
 
-/// Losses of one size that show that the path does not carry it (`MAX_PROBES`, RFC 8899 §5.1.2).
+/// Number of losses of one size that show that the path does not carry it (`MAX_PROBES`, RFC 8899
+/// §5.1.2).
 const TRIES: u8 = 3;
 
-/// Gain in bytes too small to search for.
+/// Gain in bytes that is too small to search for.
 const GRAIN: u16 = 20;
 
 /// Time until a finished search is repeated (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 
-/// Full datagrams lost, with no later one received, after which the path is suspected to be a black
-/// hole for them. A link that loses a tenth loses four of them by chance about once in 100 MB.
+/// Number of full datagrams lost, with no later one received, after which the path is suspected to
+/// be a black hole for them. A link that loses a tenth of its packets loses four of them by chance
+/// about once in 100 MB.
 const SUSPICIOUS: u32 = 6;
 
-/// Time until a black hole is probed again, doubled after each, up to [`RAISE_AFTER`].
+/// Time until a size is tried again after a black hole, doubled after each, up to [`RAISE_AFTER`].
 const HOLD_OFF: Duration = Duration::from_secs(10);
 
-/// Difference in bytes up to which a datagram still tells about full ones.
+/// Difference in bytes up to which a datagram still says something about full ones.
 const NEARLY: u16 = 32;
 
 /// UDP payload sizes typical of links, over IPv6 and IPv4: the smallest MTU of IPv6, GTP and VPN
@@ -64,7 +66,7 @@ pub struct Mtu {
 /// Datagram sizes that both ends allow.
 #[derive(Clone, Copy, Debug)]
 pub struct MtuRange {
-    /// Bytes of a datagram at first.
+    /// Size of a datagram in bytes at first.
     pub size: u16,
     /// Largest size in bytes; `None` if the size does not change.
     pub most: Option<u16>,
@@ -72,25 +74,25 @@ pub struct MtuRange {
     pub peer: u16,
 }
 
-/// Number of MTU probes on all paths, and of what their loss showed.
+/// Number of MTU probes on all paths, and what their loss showed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MtuCounts {
     /// Probes sent.
     pub sent: u64,
     /// Probes lost.
     pub lost: u64,
-    /// Times that a path stopped carrying a size that it had carried.
+    /// Number of times that a path stopped carrying a size that it had carried.
     pub black_holes: u64,
 }
 
 /// Conclusion about the datagram size from a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// The loss tells nothing.
+    /// The loss says nothing.
     Nothing,
     /// The packet was a probe.
     ProbeLost,
-    /// Full datagrams do not arrive any more.
+    /// Full datagrams no longer arrive.
     BlackHole,
 }
 
@@ -137,7 +139,7 @@ impl Mtu {
         }
     }
 
-    /// Starts with datagrams of `size`, and searches for larger ones up to `most`, once the
+    /// Starts with datagrams of `size` bytes, and searches for larger ones up to `most`, once the
     /// handshake is confirmed.
     pub fn start(&mut self, size: u16, most: u16) {
         self.size = size.max(BASE);
@@ -146,7 +148,7 @@ impl Mtu {
         self.search();
     }
 
-    /// Notes that a datagram of this many bytes left.
+    /// Notes that a datagram of this many bytes was sent.
     #[inline]
     pub const fn on_sent(&mut self, bytes: usize) {
         if bytes >= self.size as usize {
@@ -162,7 +164,7 @@ impl Mtu {
         }
     }
 
-    /// Limits the search to a size that can be sent from here.
+    /// Limits the search to a size that can be sent from this end.
     pub fn set_most(&mut self, bytes: u16) {
         self.most = self.most.min(bytes.max(self.size));
         self.search();
@@ -187,7 +189,7 @@ impl Mtu {
         }
     }
 
-    /// Notes that the due probe left in this packet.
+    /// Notes that the due probe was sent in this packet.
     pub fn on_probe_sent(&mut self, pn: PacketNumber) {
         if matches!(self.state, State::Found { .. }) {
             self.search();
@@ -226,7 +228,8 @@ impl Mtu {
     }
 
     /// Notes that a 1-RTT packet was declared lost, which means that a later one arrived. Packets
-    /// come in the order of their numbers, after those that the same ACK frame acknowledged.
+    /// are reported in the order of their numbers, after those that the same ACK frame
+    /// acknowledged.
     pub fn on_lost(
         &mut self,
         pn: PacketNumber,
@@ -256,8 +259,8 @@ impl Mtu {
             lost: 0,
         });
         suspicion.lost += 1;
-        // An overflowing queue loses many packets at once, so full datagrams must be lost over
-        // more than a round trip while others pass.
+        // An overflowing queue loses many packets at once, so full datagrams must be lost over more
+        // than a round trip while others arrive.
         let lasts = time_sent.saturating_duration_since(suspicion.since) > rtt;
         if suspicion.lost >= SUSPICIOUS && lasts {
             self.on_black_hole(time_sent);
@@ -307,8 +310,8 @@ impl Mtu {
         }
     }
 
-    /// Returns the next size to try: the median of the typical link sizes left, or else the middle
-    /// of the range left.
+    /// Returns the next size to try: the median of the remaining typical link sizes, or the middle
+    /// of the remaining range if there are none.
     fn next_candidate(&self, refused: Option<u16>) -> Option<u16> {
         let refused = refused?;
         let open = refused.saturating_sub(self.size);

@@ -57,7 +57,7 @@ impl Link {
         }
     }
 
-    /// A full datagram, which wakes a search that is due.
+    /// A full datagram, which starts a search that is due.
     fn send_full(&mut self) {
         let size = self.mtu.size();
         self.mtu.on_sent(size.into());

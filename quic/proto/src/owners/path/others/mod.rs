@@ -1,11 +1,11 @@
-//! The paths beside the one in use.
+//! The paths other than the one in use.
 
 use std::time::Instant;
 
 use super::{Address, Event, Path, State};
 use crate::wire::limits;
 
-/// Paths beside the one in use: at most [`limits::OTHER_PATHS`], and usually none.
+/// Paths other than the one in use: at most [`limits::OTHER_PATHS`], and usually none.
 #[derive(Debug)]
 pub(super) struct Others<S>(Vec<Path<S>>);
 
@@ -16,23 +16,23 @@ impl<S> Default for Others<S> {
 }
 
 impl<S> Others<S> {
-    /// Returns true if there is none.
+    /// Returns true if there are none.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the place of the path with these ends.
+    /// Returns the position of the path with these ends.
     pub(super) fn position(&self, at: Address) -> Option<usize> {
         self.0.iter().position(|path| path.is_at(at))
     }
 
-    /// Returns the place of the first path in a state.
+    /// Returns the position of the first path in a state.
     pub(super) fn position_of(&self, state: State) -> Option<usize> {
         self.0.iter().position(|path| path.state == state)
     }
 
-    /// Returns the path in a place.
+    /// Returns the path at a position.
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Path<S>> {
         self.0.get_mut(place)
     }
@@ -57,7 +57,7 @@ impl<S> Others<S> {
         self.0.iter_mut()
     }
 
-    /// Adds a path. If there is no room, another is removed and returned: unvalidated ones first,
+    /// Adds a path. If there is no room, another is removed and returned: unvalidated paths first,
     /// then those that were left, and candidates last.
     pub(super) fn add(&mut self, path: Path<S>) -> Option<Path<S>> {
         let evicted = if self.0.len() < limits::OTHER_PATHS {
@@ -88,7 +88,7 @@ impl<S> Others<S> {
         self.take(place)
     }
 
-    /// Applies an event to the path in a place. Returns the path if that was its end.
+    /// Applies an event to the path at a position. Returns the path if the event ended it.
     pub(super) fn on_event(&mut self, place: usize, event: Event) -> Option<Path<S>> {
         let path = self.0.get_mut(place)?;
         match path.state.after(event) {

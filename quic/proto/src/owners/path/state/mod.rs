@@ -9,7 +9,7 @@ use super::Expanded;
 /// State of a path. The diagram is in the documentation of [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The peer sent from there, and is challenged.
+    /// The peer sent from there, and is being challenged.
     Heard,
     /// The path was validated and is no longer needed.
     Left {
@@ -27,22 +27,22 @@ pub enum State {
 /// Event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer answered a challenge. A path without use is kept until this time.
+    /// The peer answered a challenge. A path that is not needed is kept until this time.
     Answered(Expanded, Instant),
     /// The peer answered no challenge in time.
     Unanswered,
-    /// The connection wants to move there.
+    /// The connection wants to move to it.
     Wanted,
     /// The connection wants to move elsewhere, or to stay.
     Superseded,
-    /// The connection moved there.
+    /// The connection moved to it.
     Taken,
-    /// The connection moved from there to a path that is validated.
+    /// The connection moved from it to a validated path.
     LeftForValidated {
         /// Time until which packets in flight on it are awaited.
         until: Instant,
     },
-    /// The connection moved from there to a path that is not validated yet.
+    /// The connection moved from it to a path that is not validated yet.
     LeftForUnvalidated,
     /// The path in use was validated.
     ActiveValidated {

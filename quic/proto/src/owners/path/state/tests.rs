@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Every state with every event.
+/// Tests every state with every event.
 #[test]
 fn every_event_in_every_state() {
     let now = Instant::now();

@@ -57,8 +57,8 @@ impl<R: 'static> Recovery<R> {
     /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1),
     /// and sets the timer for the others.
     ///
-    /// A packet larger than a full datagram of the path was a probe for its MTU, or proved too
-    /// large: its loss is no sign of congestion (RFC 9000 §14.4).
+    /// A packet larger than a full datagram of the path was an MTU probe, or proved to be too
+    /// large: its loss is not a sign of congestion (RFC 9000 §14.4).
     pub(super) fn detect_lost(
         &mut self,
         now: Instant,

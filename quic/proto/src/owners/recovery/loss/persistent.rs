@@ -4,14 +4,16 @@ use std::time::{Duration, Instant};
 
 use crate::{owners::recovery::sent::skipped::Skipped, wire::packet::PacketNumber};
 
-/// Probe timeouts without an acknowledgement that make congestion persistent (RFC 9002 §7.6.1).
+/// Number of probe timeouts without an acknowledgement that make congestion persistent (RFC 9002
+/// §7.6.1).
 pub(in crate::owners::recovery) const THRESHOLD: u32 = 3;
 
 /// Detects persistent congestion in packets that are declared lost together (RFC 9002 §7.6.2).
 ///
 /// Looks for a run of consecutive packet numbers, all lost, whose ack-eliciting ends were sent
 /// further apart than `duration`. Only packets sent after the first RTT sample count. A number
-/// missing from the run was acknowledged (or never recorded) and ends it, unless it was skipped.
+/// missing from the run was acknowledged (or never recorded) and ends the run, unless it was
+/// skipped.
 #[derive(Debug)]
 pub(in crate::owners::recovery) struct Run {
     duration: Duration,

@@ -10,15 +10,15 @@ use crate::{
     wire::packet::{PacketNumber, Space},
 };
 
-/// Probe timeouts after which a lost packet is no longer expected to arrive.
+/// Number of probe timeouts after which a lost packet is no longer expected to arrive.
 const EXPIRY: u32 = 3;
 
 impl<R: 'static> Recovery<R> {
-    /// Finds packets among those acknowledged that had been declared lost: later packets are then
-    /// waited for longer, and an unjustified reduction of the window is undone.
+    /// Finds acknowledged packets that had been declared lost: from then on, loss detection waits
+    /// longer for late packets, and an unjustified reduction of the window is undone.
     ///
     /// Such a packet gives no sample of the round trip. It can be the largest of an ACK frame only
-    /// if another frame overtook that one, and then the sample would measure just that.
+    /// if that frame was overtaken by another, and then the sample would measure just that.
     pub(in crate::owners::recovery) fn on_late(
         &mut self,
         now: Instant,

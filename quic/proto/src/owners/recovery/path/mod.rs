@@ -1,4 +1,4 @@
-//! Change of the path whose packets loss detection follows.
+//! Changes of the path whose packets loss detection follows.
 
 pub(super) mod ecn;
 pub(super) mod pacer;
@@ -67,15 +67,15 @@ impl<R: 'static> Recovery<R> {
         }
     }
 
-    /// Follows a path whose address changed but which is believed to be the same: its state
-    /// remains. Packets in flight to the old address may be lost for that reason alone, and do not
+    /// Follows a path whose address changed but which is believed to be the same: its state is
+    /// kept. Packets in flight to the old address may be lost just because of that, and do not
     /// affect it.
     pub fn follow_path(&mut self, now: Instant) {
         self.disown(now);
         self.ecn.reset();
     }
 
-    /// Takes the packets in flight out of account. They are still acknowledged or lost.
+    /// Excludes the packets in flight from the accounting. They are still acknowledged or lost.
     fn disown(&mut self, now: Instant) {
         let state = self.spaces.at(Space::Data);
         state.sent.for_each_mut(|packet| {
@@ -93,7 +93,7 @@ impl<R: 'static> Recovery<R> {
         self.rearm(now);
     }
 
-    /// Ends the backoff after a path that failed: what was sent there is probed for again at once.
+    /// Ends the backoff after a path failed: packets sent there are probed for again at once.
     pub fn on_path_failed(&mut self, now: Instant) {
         self.pto_count = 0;
         self.rearm(now);

@@ -49,7 +49,8 @@ impl<R: 'static> Recovery<R> {
         counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 
-    /// Returns true if the timer is set for packets that may be lost by time, not for a probe.
+    /// Returns true if the timer is set for packets that may be lost by the time threshold, not for
+    /// a probe.
     pub fn awaits_loss(&self) -> bool {
         self.loss_time().is_some()
     }

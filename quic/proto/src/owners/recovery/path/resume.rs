@@ -16,7 +16,8 @@ impl<R: 'static> Recovery<R> {
         self.controller.resume(saved);
     }
 
-    /// Returns the state to save for a later connection, or `None` until it is well measured.
+    /// Returns the state to save for a later connection, or `None` until there are good
+    /// measurements.
     pub fn observed(&self) -> Option<Observed> {
         self.controller.observed()
     }

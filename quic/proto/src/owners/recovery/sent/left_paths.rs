@@ -2,9 +2,9 @@
 
 /// Bytes in flight on paths that were left, until they are acknowledged or lost.
 ///
-/// A path taken into use starts with an empty window, whatever is in flight on the previous one.
-/// Only that one is exempt: bytes left earlier count, or else a peer that acknowledges nothing
-/// would get another window with each change of path.
+/// A path that comes into use starts with an empty window, whatever is in flight on the previous
+/// one. Only that one is exempt: bytes left earlier count; otherwise a peer that acknowledges
+/// nothing would get another window with each change of path.
 #[derive(Debug, Default)]
 pub(in crate::owners::recovery) struct Abroad {
     bytes: u64,
@@ -15,8 +15,8 @@ pub(in crate::owners::recovery) struct Abroad {
 }
 
 impl Abroad {
-    /// Takes over the bytes in flight on a path that is left. Returns true if another was left since
-    /// the peer last acknowledged something.
+    /// Takes over the bytes in flight on a path that is left. Returns true if another path was left
+    /// since the peer last acknowledged something.
     pub(in crate::owners::recovery) const fn on_left(&mut self, in_flight: u64) -> bool {
         self.bytes += in_flight;
         self.passed_over = in_flight;

@@ -19,7 +19,8 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Packets beyond a full table for which there is room: probes, and packets that only acknowledge.
+/// Number of packets beyond a full table for which there is room: probes, and packets that only
+/// acknowledge.
 const BEYOND_FULL: usize = 2 * ACK_ONLY_PACKETS;
 
 /// A sent packet waiting for its acknowledgement.
@@ -40,9 +41,9 @@ pub struct SentPacket<R> {
     /// Deliveries of the path when it was sent; set by loss detection for packets in flight while
     /// their path is in use.
     pub snapshot: Option<Snapshot>,
-    /// Bytes of memory that the record holds besides itself.
+    /// Bytes of memory that the record holds in addition to its own size.
     pub held: Held,
-    /// Record of its content.
+    /// Record of the packet's content.
     pub record: R,
 }
 
@@ -68,13 +69,13 @@ impl Held {
 }
 
 impl<R> SentPacket<R> {
-    /// Returns its share of the bytes in flight on the path in use.
+    /// Returns the packet's share of the bytes in flight on the path in use.
     #[inline]
     pub fn bytes_in_flight(&self) -> u64 {
         self.snapshot.map_or(0, |_| self.size.into())
     }
 
-    /// Returns its share of the bytes in flight on paths that were left.
+    /// Returns the packet's share of the bytes in flight on paths that were left.
     #[inline]
     pub fn bytes_abroad(&self) -> u64 {
         if self.in_flight && self.snapshot.is_none() {
@@ -107,8 +108,8 @@ impl InFlight {
 enum State<R> {
     /// The packet waits for its acknowledgement.
     Outstanding(SentPacket<R>),
-    /// Acknowledged, lost, or never sent. This many entries from here on, this one included, are
-    /// settled, and can be skipped at once.
+    /// Acknowledged, lost, or never sent. This many entries, starting with this one, are settled
+    /// and can be skipped at once.
     Settled(u32),
 }
 
@@ -129,7 +130,7 @@ pub struct SentPackets<R> {
     next: PacketNumber,
     outstanding: usize,
     ack_only: usize,
-    /// Bytes that the records of waiting packets hold besides themselves.
+    /// Bytes that the records of waiting packets hold in addition to their own size.
     held: usize,
     /// Largest number of entries since the queue was last empty.
     peak: usize,
@@ -174,7 +175,7 @@ impl<R> SentPackets<R> {
     pub fn skip(&mut self, pn: PacketNumber) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
         self.next = self.next.max(pn.next());
-        // The entry keeps its place, so that later packets are found by their distance.
+        // The entry keeps its place, so that later packets can be found by their distance.
         if !self.entries.is_empty() {
             self.push(pn, State::Settled(1));
         }
@@ -195,7 +196,7 @@ impl<R> SentPackets<R> {
         self.peak = self.peak.max(self.entries.len());
     }
 
-    /// Makes the queue twice as large, but not larger than a full one needs to be.
+    /// Doubles the capacity of the queue, but not beyond what a full queue needs.
     #[cold]
     fn grow(&mut self) {
         let len = self.entries.len();
@@ -224,7 +225,7 @@ impl<R> SentPackets<R> {
         self.outstanding
     }
 
-    /// Returns true if no packet waits.
+    /// Returns true if no packet is waiting.
     pub const fn is_empty(&self) -> bool {
         self.outstanding == 0
     }
@@ -234,12 +235,12 @@ impl<R> SentPackets<R> {
         self.entries.capacity() * size_of::<Entry<R>>() + self.held
     }
 
-    /// Returns the bytes of memory that the records take at most.
+    /// Returns the largest number of bytes of memory that the records take.
     pub const fn most_memory() -> usize {
         (SENT_PACKETS + BEYOND_FULL) * size_of::<Entry<R>>() + SENT_RECORDS
     }
 
-    /// Returns the number of recorded packets, those between them that were settled included.
+    /// Returns the number of recorded packets, including settled ones between them.
     pub fn entries(&self) -> usize {
         self.entries.len()
     }
@@ -294,7 +295,7 @@ impl<R> SentPackets<R> {
             }
             at += 1;
         }
-        // ACK frames repeat ranges; the next one can skip this range at once.
+        // ACK frames repeat ranges, so the next frame can skip this range at once.
         let run = at.saturating_sub(start).max(1);
         if let Some(entry) = self.entries.get_mut(start) {
             if let State::Settled(known) = &mut entry.state {
@@ -350,12 +351,12 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub fn release_memory(&mut self) {
         self.entries.shrink_to_fit();
     }
 
-    /// Drops settled entries from the front, and memory that only an earlier burst needed.
+    /// Drops settled entries from the front, and memory that was needed only by an earlier burst.
     #[inline]
     pub fn compact(&mut self) {
         while self
@@ -382,7 +383,7 @@ impl<R> SentPackets<R> {
         if pn <= front.pn {
             return 0;
         }
-        // Numbers are distinct and sorted: the entry is never further than its distance.
+        // Numbers are distinct and sorted: the entry's index is never larger than its distance.
         let distance = usize::try_from(pn.distance_from(front.pn)).unwrap_or(usize::MAX);
         match self.entries.get(distance) {
             Some(entry) if entry.pn == pn => distance,

@@ -144,7 +144,7 @@ fn a_range_that_is_named_again_is_not_walked_through_again() {
         };
         assert_eq!(u64::from(run), last, "the next call starts behind the last");
     }
-    // Holes inside, ranges that start elsewhere, and ranges that were taken before.
+    // Holes inside, ranges that start elsewhere, and ranges that were already taken.
     for (first, last) in [(950, 960), (940, 970), (899, 980), (1, 990), (500, 995)] {
         let expected: Vec<_> = model.range(first..=last).copied().collect();
         assert_eq!(take(&mut sent, first, last), expected);

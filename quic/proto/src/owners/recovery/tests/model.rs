@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Packets that the world should still hold: number, in flight or not, bytes.
+/// Packets that should still be outstanding: number, in flight or not, bytes.
 #[derive(Default)]
 struct Model {
     next: [u64; 3],
@@ -58,7 +58,7 @@ struct Model {
 }
 
 impl Model {
-    /// Removes what the outcome handed back, from the space where it is.
+    /// Removes the packets that the outcome returned from their space.
     fn forget_returned(
         &mut self,
         world: &mut World,
@@ -82,8 +82,8 @@ impl Model {
 }
 
 proptest! {
-    /// Bytes in flight are exact, every record comes back once, a timer that was served is not in
-    /// the past, whatever is sent, acknowledged and lost in whatever order.
+    /// Bytes in flight are exact, every record is returned once, and a timer that was handled is
+    /// not in the past, whatever is sent, acknowledged and lost, in any order.
     #[test]
     fn nothing_is_lost_by_the_books(
         steps in prop::collection::vec(step(), 1..300),
@@ -111,7 +111,7 @@ proptest! {
                     let first = largest.saturating_sub(len);
                     let second = first.saturating_sub(gap + 1);
                     let ranges = [first..=largest, second.saturating_sub(len)..=second];
-                    // Numbers are skipped now and then: that ACK is refused and changes nothing.
+                    // Numbers are sometimes skipped: that ACK is refused and changes nothing.
                     let before = world.recovery.bytes_in_flight();
                     if world.try_ack(space, ranges, ms(len)).is_err() {
                         prop_assert!(world.outcome.acked.is_empty());

@@ -85,7 +85,7 @@ fn a_probe_that_another_path_makes_due_is_not_due_in_the_past() {
             world.now = world.recovery.next_timeout(&world.context).unwrap();
             assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Data)));
         }
-        // The backoff holds the next probe back for much longer than one probe timeout.
+        // The backoff delays the next probe for much longer than one probe timeout.
         world.pass(ms(5000));
         let timer = world.recovery.next_timeout(&world.context).unwrap();
         assert!(timer > world.now);
@@ -140,7 +140,7 @@ fn a_client_with_nothing_in_flight_probes_until_the_server_can_answer() {
     world.send(Space::Initial, 0);
     world.pass(RTT);
     world.ack(Space::Initial, [0..=0]);
-    // The server got the ClientHello but may be out of credit; 100 + 4 * 50 ms.
+    // The server got the ClientHello but may have no credit left; 100 + 4 * 50 ms.
     assert_eq!(world.timer(), Some(RTT + ms(300)));
     world.pass(ms(300));
     assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Initial)));

@@ -12,7 +12,7 @@ pub(super) enum Told {
     Spurious,
 }
 
-/// Records the events it is told, and allows everything.
+/// Records the events it receives, and allows everything.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recorder(Arc<Mutex<Vec<Told>>>);
 

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{stats::census::Census, testing::pn};
 
-/// An established connection whose controller writes down what it is told.
+/// An established connection whose controller records its events.
 fn recorded() -> (World, Recorder) {
     let recorder = Recorder::default();
     let mut world = World::established_with(Box::new(recorder.clone()));
@@ -171,7 +171,7 @@ fn a_late_packet_counts_as_delivered_and_measures_no_round_trip() {
         world.recovery.delivery.lost(),
     );
     world.pass(ms(20));
-    // Only an ACK frame that was overtaken says so.
+    // Only an ACK frame that was overtaken reports it.
     world.ack(Space::Data, [1..=1]);
     assert_eq!(world.recovery.rtt().latest(), RTT);
     let after = (

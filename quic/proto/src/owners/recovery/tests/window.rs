@@ -29,7 +29,7 @@ fn the_window_grows_only_when_it_was_full() {
         world.send(Space::Data, pn);
     }
     world.pass(RTT);
-    // A receive batch: no packet is sent between the ACKs, all of them count nevertheless.
+    // A receive batch: no packet is sent between the ACKs, but all of them count.
     for pn in 6..=15 {
         world.ack(Space::Data, [pn..=pn]);
     }
@@ -116,7 +116,7 @@ fn a_clock_that_seems_to_run_backwards_does_no_harm() {
     world.send(Space::Data, 1);
     world.pass(ms(1));
     world.send(Space::Data, 2);
-    // The clock of the caller is coarse: the ACK may seem to come before the packet.
+    // The clock of the caller is coarse: the ACK may seem to arrive before the packet was sent.
     world.now -= ms(1);
     world.ack(Space::Data, [2..=2]);
     assert_eq!(world.recovery.rtt().latest(), Duration::ZERO);

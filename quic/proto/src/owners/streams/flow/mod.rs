@@ -71,9 +71,9 @@ impl SendCredit {
 
 /// Credit that we grant the peer, on one stream or on all of them (RFC 9000 §4.1).
 ///
-/// The limit is the bytes consumed plus the window. It is announced again once a quarter of the
-/// window is consumed: late enough to be one frame in thousands of packets, early enough that a
-/// peer with a window of 4/3 round trips never stalls.
+/// The limit is the number of bytes consumed plus the window. It is announced again once a quarter
+/// of the window is consumed: late enough that it is one frame in thousands of packets, early
+/// enough that a peer with a window of 4/3 round trips never stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceiveCredit {
     window: Window,
@@ -82,7 +82,7 @@ pub(super) struct ReceiveCredit {
     advertised: u64,
     /// True if the newest limit was lost or the peer waits for it.
     urgent: bool,
-    /// Separate pieces in which received data is held.
+    /// Number of separate pieces in which received data is held.
     pieces: usize,
 }
 
@@ -103,7 +103,7 @@ impl ReceiveCredit {
         self.pieces
     }
 
-    /// Updates the count of pieces that a stream holds, in its own credit and in the connection's.
+    /// Updates the number of pieces that a stream holds, in its own credit and in the connection's.
     #[inline]
     pub(super) const fn count_pieces(&mut self, pieces: usize, total: &mut Self) {
         total.pieces = total
@@ -158,12 +158,12 @@ impl ReceiveCredit {
         self.window.on_update(timing, self.received, self.consumed)
     }
 
-    /// Raises the window to at least `bytes`, within its bound.
+    /// Raises the window to at least `bytes`, within its limit.
     pub(super) fn raise_window(&mut self, bytes: u64) {
         self.window.raise(bytes);
     }
 
-    /// Sets the window to `bytes`. A smaller one revokes no credit.
+    /// Sets the window to `bytes`. A smaller window revokes no credit.
     pub(super) fn set_window(&mut self, bytes: u64) {
         self.window.set(bytes);
         self.urgent |= self.target() > self.advertised;
@@ -196,7 +196,7 @@ impl ReceiveCredit {
         self.urgent |= limit == self.advertised && self.target() > limit;
     }
 
-    /// Notes that the frame with this limit was lost; only the newest matters.
+    /// Notes that the frame with this limit was lost; only the newest limit matters.
     pub(super) const fn on_lost(&mut self, max: u64) {
         self.urgent |= max == self.advertised;
     }

@@ -1,10 +1,10 @@
-//! Opening of streams, by us and by the peer, within limits.
+//! Opening of streams, by either end, within limits.
 
 use super::{ReceiveCredit, SendCredit, window::Window};
 use crate::owners::streams::Direction;
 
 /// Largest number of streams that may be open at once. Counts end at 2^60 (RFC 9000 §4.6), so this
-/// leaves as many streams to be closed.
+/// leaves room for as many streams to be closed.
 const MOST_STREAMS: u64 = 1 << 59;
 
 /// One value for each direction of streams.
@@ -35,7 +35,7 @@ impl<T> PerDirection<T> {
 pub(in crate::owners::streams) struct LocalStreams {
     /// Credit in streams instead of bytes.
     pub(in crate::owners::streams) credit: SendCredit,
-    /// True if the application was refused a stream and waits.
+    /// True if the application was refused a stream and is waiting.
     waiting: bool,
 }
 
@@ -56,7 +56,7 @@ impl LocalStreams {
         index < self.credit.used()
     }
 
-    /// Raises the peer's limit. Returns true if the application waited for that.
+    /// Raises the peer's limit. Returns true if the application was waiting for that.
     pub(in crate::owners::streams) const fn raise_limit(&mut self, max: u64) -> bool {
         self.credit.raise(max) && std::mem::replace(&mut self.waiting, false)
     }
@@ -74,7 +74,8 @@ impl LocalStreams {
 /// stream.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::owners::streams) struct PeerStreams {
-    /// Credit in streams instead of bytes: received are opened, consumed are closed.
+    /// Credit in streams instead of bytes: opened streams count as received, closed ones as
+    /// consumed.
     pub(in crate::owners::streams) credit: ReceiveCredit,
     accepted: u64,
     /// True if the application was told that there are streams to accept, or found none.
@@ -131,7 +132,8 @@ impl PeerStreams {
         Some(index)
     }
 
-    /// Returns true, once per wait, if the application should be told of streams to accept.
+    /// Returns true, once per wait, if the application should be told that there are streams to
+    /// accept.
     pub(in crate::owners::streams) const fn announce_once(&mut self) -> bool {
         let news = !self.announced && self.accepted < self.credit.received();
         self.announced |= news;

@@ -4,20 +4,22 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{VarInt, frame::Timing};
 
-/// Round trips within which a window must be read to make it grow. With two a peer would just not
-/// stall; one more keeps the window ahead of a sender in slow start, which doubles its rate in
-/// each.
+/// Number of round trips within which a window must be read to make it grow. With two, a peer would
+/// only just not stall; one more keeps the window ahead of a sender in slow start, which doubles
+/// its rate in each round trip.
 const ROUND_TRIPS: u128 = 3;
 
-/// Lower bound of the round trip: applications and their schedulers do not wake faster.
+/// Lower limit of the round trip: applications and their schedulers do not wake up faster than
+/// this.
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// Bytes that a peer may have in flight or unread: as many as keep it busy, and no more.
+/// Number of bytes that a peer may have in flight or unread: as many as keep it busy, and no more.
 ///
-/// A window starts small and doubles while the application reads so fast that it lasts for less
-/// than three round trips, because then it limits the peer, or soon will. Data read counts only as
-/// far as it arrived in the same time, so that neither a peer that sends, nor an application that
-/// reads seldom but all at once, makes it grow. It never shrinks by itself.
+/// A window starts small and doubles while the application reads so fast that the window lasts less
+/// than three round trips, because then it limits the peer, or soon will. Data that was read counts
+/// only as far as it arrived in the same time, so that the window does not grow because of the
+/// peer's sending alone, nor for an application that reads seldom but everything at once. It never
+/// shrinks on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owners::streams) struct Window {
     size: u64,
@@ -45,7 +47,7 @@ impl Window {
         self.size
     }
 
-    /// Notes bytes dropped unread, which tell nothing about the application's speed.
+    /// Notes bytes dropped unread, which say nothing about the application's speed.
     pub(in crate::owners::streams) const fn on_discarded(&mut self, bytes: u64) {
         self.consumed = self.consumed.saturating_add(bytes);
     }
@@ -85,7 +87,7 @@ impl Window {
         self.size = self.max;
     }
 
-    /// Raises the window to at least `bytes`, within its bound.
+    /// Raises the window to at least `bytes`, within its limit.
     pub(in crate::owners::streams) fn raise(&mut self, bytes: u64) {
         self.size = self.size.max(bytes.min(self.max));
     }

@@ -13,7 +13,7 @@ use crate::{
 /// Handlers of received frames.
 ///
 /// Frames for closed streams are ignored; frames that break a rule close the connection, and the
-/// caller adds the frame to the error.
+/// caller adds the frame type to the error.
 impl Streams {
     /// Notes that data of the stream was received in a 0-RTT packet (RFC 9001 §4.6).
     pub fn on_early_data(&mut self, id: StreamId) {
@@ -174,8 +174,8 @@ impl Streams {
         self.check_open(id)
     }
 
-    /// Opens a stream of the peer, or refuses one of ours that we did not open. Does nothing if it
-    /// is closed.
+    /// Opens a stream of the peer, or refuses one of ours that we did not open. Does nothing if the
+    /// stream is closed.
     #[cold]
     fn check_open(&mut self, id: StreamId) -> Result<(), TransportError> {
         let direction = id.direction();

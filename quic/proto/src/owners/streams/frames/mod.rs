@@ -1,4 +1,4 @@
-//! Frames about streams: received, sent, and the schedule of those that are to be sent.
+//! Frames about streams: received, sent, and the schedule of frames to send.
 
 pub(super) mod incoming;
 pub(super) mod outgoing;

@@ -28,7 +28,7 @@ impl Owner for Streams {
         self.write_credit(timing, out, sent);
         self.write_controls(timing, out, sent);
         self.write_data(out, sent);
-        // Blocked streams are known only now.
+        // Only now is it known which streams are blocked.
         self.write_data_blocked(out, sent);
         self.write_controls(timing, out, sent);
     }
@@ -39,7 +39,7 @@ impl Owner for Streams {
         }
     }
 
-    /// Queues frames again that still matter, credit with its newest value (RFC 9000 §13.3).
+    /// Queues frames again if they still matter, credit with its newest value (RFC 9000 §13.3).
     fn on_lost(&mut self, sent: &Sent) {
         for &frame in sent.frames() {
             self.on_frame_lost(frame);
@@ -49,7 +49,7 @@ impl Owner for Streams {
 
 /// Packet filling.
 impl Streams {
-    /// Returns what the application waits for, on streams whose end it does not know.
+    /// Returns what the application is waiting for, on streams whose end it does not know yet.
     #[inline]
     pub fn awaited(&self) -> Awaited {
         if self.unanswered > 0 {

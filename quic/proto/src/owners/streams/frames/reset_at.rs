@@ -41,7 +41,7 @@ impl Send {
         Ok(())
     }
 
-    /// Returns true if `RESET_STREAM_AT` should be sent: like a FIN it follows the data, so that
+    /// Returns true if `RESET_STREAM_AT` should be sent: like a FIN, it follows the data, so that
     /// its final size is within the peer's limits.
     pub(in crate::owners::streams) fn is_reset_at_due(&self) -> bool {
         let pending = self.reset_at.is_some_and(|it| it.told == Told::Pending);
@@ -68,8 +68,8 @@ impl Send {
         }
     }
 
-    /// Notes that the frame with this reliable size was acknowledged. Returns true if with it
-    /// everything is. Only the smallest size counts.
+    /// Notes that the frame with this reliable size was acknowledged. Returns true if everything is
+    /// acknowledged now. Only the smallest size counts.
     pub(in crate::owners::streams) fn on_reset_at_acked(&mut self, reliable_size: u64) -> bool {
         match &mut self.reset_at {
             Some(reset) if reset.reliable_size == reliable_size && self.state.is_sending() => {
@@ -91,7 +91,7 @@ impl Send {
 }
 
 impl Recv {
-    /// Handles `RESET_STREAM_AT`, which like a FIN tells how much is still to come.
+    /// Handles `RESET_STREAM_AT`, which like a FIN says how much is still to come.
     pub(in crate::owners::streams) fn on_reset_stream_at(
         &mut self,
         frame: &frame::ResetStreamAt,
@@ -139,7 +139,7 @@ impl Recv {
         self.discard(total);
     }
 
-    /// Ends the stream with the reset once the last byte delivered before it was read.
+    /// Ends the stream with the reset once the last byte to deliver before it was read.
     pub(in crate::owners::streams) fn end_reliable(&mut self, total: &mut ReceiveCredit) {
         let end = self.reliable.unwrap_or(u64::MAX);
         if self.state == RecvState::SizeKnown && self.data.is_read_until(end) {

@@ -12,11 +12,11 @@ use crate::owners::streams::{
 
 /// Queues of frames and data waiting to be sent, by urgency.
 ///
-/// A half of a stream is in each queue at most once, as its marks and places record.
+/// A half of a stream is in each queue at most once; its marks and places record this.
 #[derive(Debug, Default)]
 pub(in crate::owners::streams) struct Schedule {
     pub(in crate::owners::streams) controls: VecDeque<Control>,
-    /// Streams that can send without credit: lost data, or a FIN behind data sent before.
+    /// Streams that can send without credit: lost data, or a FIN after data that was already sent.
     pub(in crate::owners::streams) free: Queue,
     /// Streams with new data within their own limit.
     pub(in crate::owners::streams) fresh: Queue,
@@ -39,15 +39,15 @@ pub(in crate::owners::streams) enum Control {
 }
 
 impl Schedule {
-    /// Releases memory that nothing uses now.
+    /// Releases memory that is not used now.
     pub(in crate::owners::streams) fn release_memory(&mut self) {
         self.controls.shrink_to_fit();
         self.free.release_memory();
         self.fresh.release_memory();
     }
 
-    /// Returns the next stream to send, with this much credit for new data. Within one urgency lost
-    /// data comes first.
+    /// Returns the next stream to send, with this much credit for new data. Within one urgency,
+    /// lost data comes first.
     #[inline]
     pub(in crate::owners::streams) fn next(&self, credit: u64) -> Option<Turn> {
         if credit > 0 && self.fresh.urgency() < self.free.urgency() {

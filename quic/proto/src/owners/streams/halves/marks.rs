@@ -12,13 +12,13 @@ pub(in crate::owners::streams) enum Mark {
     Waiting,
     /// The application dropped its handle.
     Released,
-    /// The application ended this half itself and needs no further events of it.
+    /// The application ended this half itself and needs no further events for it.
     Ended,
     /// A `RESET_STREAM` or `STOP_SENDING` is queued.
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
-    /// The application waits for the end of the stream of any kind.
+    /// The application waits for any kind of end of the stream.
     Watching,
     /// Some of its data was received in 0-RTT packets.
     Early,

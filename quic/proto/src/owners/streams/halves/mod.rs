@@ -8,15 +8,16 @@ use slab::Slab;
 
 use super::StreamId;
 
-/// Slots kept for reuse when the last stream goes.
+/// Number of slots kept for reuse when the last stream goes.
 const KEPT_SLOTS: usize = 16;
 
 /// Table of one kind of stream halves by stream id.
 ///
 /// Packets mostly concern the stream of the previous packet, so the slot of the last lookup is
-/// remembered; other lookups cost one hash. A peer chooses which ids stay open, but only among those
-/// below its limit of open streams, and does not know the seed of the hash: the ids that it can make
-/// collide are few. Closed streams leave nothing behind.
+/// remembered; other lookups cost one hash. A peer chooses which ids stay open, but only among
+/// those below its limit of open streams, and does not know the seed of the hash, so it can make
+/// only a few ids collide. Closed streams leave nothing behind. collide are few. Closed streams
+/// leave nothing behind.
 #[derive(Debug)]
 pub(super) struct Halves<T> {
     slots: Slab<(StreamId, T)>,
@@ -25,10 +26,10 @@ pub(super) struct Halves<T> {
 }
 
 impl<T> Halves<T> {
-    /// Returns the bytes of a table with so many entries. Both of its parts grow by doubling.
+    /// Returns the bytes of a table with this many entries. Both of its parts grow by doubling.
     pub(super) fn memory(entries: u64) -> u64 {
         let entries = entries.min(1 << 60);
-        // A bucket of the index has a byte of its own, and one in eight stays empty.
+        // A bucket of the index also has a byte of metadata, and one in eight stays empty.
         let slot = size_of::<(StreamId, T)>() as u64 + 8;
         let bucket = size_of::<(StreamId, u32)>() as u64 + 1;
         let slots = entries.next_power_of_two();
@@ -38,7 +39,7 @@ impl<T> Halves<T> {
             .saturating_add(buckets.saturating_mul(bucket))
     }
 
-    /// Returns true if it has no entry.
+    /// Returns true if it has no entries.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::owners::streams::{Direction, StreamId};
 
-/// Event that an application may wait for.
+/// Event that an application may be waiting for.
 ///
 /// Each is reported once per wait: `Readable`, `Writable`, `Opened` and `Available` only after the
 /// corresponding call found nothing.
@@ -29,7 +29,7 @@ pub enum StreamEvent {
     Available(Direction),
 }
 
-/// A stream with data that waits for the peer.
+/// A stream with data that is waiting for the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocked {
@@ -39,18 +39,18 @@ pub struct Blocked {
     pub progress: u64,
 }
 
-/// Data that an application waits for.
+/// Data that an application is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     /// Nothing: every stream was received to its end.
     Nothing,
-    /// Whatever the peer sends on streams that it opened.
+    /// Anything that the peer sends on streams that it opened.
     News,
     /// The peer's part of a stream that we opened.
     Answers,
 }
 
-/// End of a receiving part, as far as the peer told.
+/// End of a receiving part, as far as the peer has said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvEnd {
     /// The stream is open.
@@ -70,7 +70,7 @@ pub enum WriteError {
     /// The peer asked to stop, with this code (RFC 9000 §3.5).
     #[error("the peer stopped the stream with code {0}")]
     Stopped(u64),
-    /// The stream was finished or reset before, or never existed.
+    /// The stream was already finished or reset, or never existed.
     #[error("the sending part is closed")]
     Closed,
 }
@@ -84,10 +84,10 @@ pub enum ReadError {
     /// The peer reset the stream with this code (RFC 9000 §3.2). Returned once.
     #[error("the peer reset the stream with code {0}")]
     Reset(u64),
-    /// The stream was stopped, read to its end or its reset was seen before, or it never existed.
+    /// The stream was stopped, its end or its reset was already read, or it never existed.
     #[error("the receiving part is closed")]
     Closed,
-    /// The stream was read unordered before.
+    /// The stream was already read unordered.
     #[error("the stream was read unordered; continue with unordered reads")]
     Unordered,
 }

@@ -8,14 +8,14 @@ use slab::Slab;
 
 use super::{Priority, StreamId};
 
-/// Bytes a stream sends before the next one gets its turn: several packets, so that a receiver sees
-/// runs, and few enough that no stream waits long.
+/// Number of bytes that a stream sends before it is the next one's turn: several packets, so that a
+/// receiver sees runs, and few enough that no stream waits long.
 pub(super) const QUANTUM: u32 = 8 * 1024;
 
 /// Levels of urgency (RFC 9218 §4.1).
 const LEVELS: usize = 8;
 
-/// Slots kept for reuse when the last stream goes.
+/// Number of slots kept for reuse when the last stream goes.
 const KEPT_SLOTS: usize = 16;
 
 /// Index of no member.
@@ -25,9 +25,9 @@ pub(super) const NOBODY: u32 = u32::MAX;
 ///
 /// Each urgency has a round of members: one for each incremental stream, and one for all others
 /// together. The round is a linked ring, so that streams are inserted, removed and moved without a
-/// search; a bit per urgency tells if its round has members. Finding the next stream and counting
-/// its bytes takes constant time. Non-incremental streams cost a step in a balanced tree when they
-/// are inserted and removed, not for each packet.
+/// search; a bit per urgency says whether its round has members. Finding the next stream and
+/// counting its bytes takes constant time. Non-incremental streams cost a step in a balanced tree
+/// when they are inserted and removed, not for each packet.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// Bit `u` is set if the round of urgency `u` has members.
@@ -49,7 +49,7 @@ pub(super) struct Round {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
-    /// Stream of the member, or the first of those it represents.
+    /// Stream of the member, or the first of the streams it represents.
     id: StreamId,
     /// Bytes sent in its turn. An excess is deducted from the next turn, which keeps shares equal
     /// whatever the sizes of packets.
@@ -58,7 +58,7 @@ pub(super) struct Member {
     after: u32,
 }
 
-/// Place of a stream in a queue. The caller keeps it, and returns it to remove the stream.
+/// Place of a stream in a queue. The caller stores it, and passes it back to remove the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
     #[default]
@@ -142,7 +142,7 @@ impl Queue {
         }
     }
 
-    /// Counts bytes sent by the stream whose turn it is; after [`QUANTUM`] the next one has its
+    /// Counts bytes sent by the stream whose turn it is; after [`QUANTUM`] it is the next one's
     /// turn.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u32) {

@@ -2,23 +2,23 @@
 
 /// Priority of a stream's data among the connection's streams.
 ///
-/// The two parameters are those of RFC 9218, used for the streams of any protocol; they are not
-/// sent to the peer.
+/// The two parameters are those of RFC 9218, used here for the streams of any protocol; they are
+/// not sent to the peer.
 ///
-/// - **Urgency**, 0 to 7: while a stream of a lower number has data that may be sent, those of
+/// - **Urgency**, 0 to 7: while a stream with a lower number has data that may be sent, those with
 ///   higher numbers wait. 3 is the default, 7 is for background data.
-/// - **Incremental**: incremental streams of one urgency share the connection, some 8 KiB each in
-///   turn. Others are sent one after the other, in the order of their stream ids, because half of
+/// - **Incremental**: incremental streams of one urgency share the connection, about 8 KiB each in
+///   turn. Others are sent one after another, in the order of their stream ids, because half of
 ///   each is worth less to the receiver than one complete stream.
 ///
 /// If one urgency has both kinds, the non-incremental streams count as one member of the round,
-/// represented by the first of them. So neither kind starves the other (RFC 9218 §10).
+/// represented by the first of them, so that neither kind starves the other (RFC 9218 §10).
 ///
 /// Lost data is sent before new data of equally or less urgent streams. New data of a more urgent
 /// stream comes first (RFC 9000 §13.3 leaves this to the application's priorities).
 ///
-/// The default is incremental, unlike that of RFC 9218, whose streams are HTTP responses, which
-/// end. A QUIC stream may never end, and would block every later stream of its urgency.
+/// The default is incremental, unlike that of RFC 9218, whose streams are HTTP responses and
+/// therefore end. A QUIC stream may never end, and would block every later stream of its urgency.
 ///
 /// # Examples
 /// ```
@@ -40,8 +40,8 @@ impl Priority {
     /// Largest urgency number, sent last.
     const LAST: u8 = 7;
 
-    /// Creates an incremental priority of this urgency, 0 first and 7 last. More than 7 counts as
-    /// 7.
+    /// Creates an incremental priority of this urgency, where 0 is first and 7 last. More than 7
+    /// counts as 7.
     #[must_use]
     pub const fn new(urgency: u8) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Priority {
         }
     }
 
-    /// Makes the priority incremental: shared in turn with other incremental streams of its
+    /// Makes the priority incremental: it takes turns with other incremental streams of its
     /// urgency.
     #[must_use]
     pub const fn incremental(self) -> Self {
@@ -64,8 +64,7 @@ impl Priority {
         }
     }
 
-    /// Makes the priority non-incremental: sent one after the other with such streams of its
-    /// urgency.
+    /// Makes the priority non-incremental: such streams of one urgency are sent one after another.
     #[must_use]
     pub const fn non_incremental(self) -> Self {
         Self {
@@ -79,7 +78,7 @@ impl Priority {
         self.urgency
     }
 
-    /// Returns true if streams of this urgency share the connection in turn.
+    /// Returns true if the stream takes turns with other streams of its urgency.
     pub const fn is_incremental(self) -> bool {
         self.incremental
     }

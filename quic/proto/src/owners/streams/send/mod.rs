@@ -58,7 +58,7 @@ pub(super) enum SendState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResetAt {
     pub(super) code: u64,
-    /// Bytes still delivered.
+    /// Number of bytes still delivered.
     pub(super) reliable_size: u64,
     pub(super) told: Told,
 }
@@ -117,17 +117,17 @@ pub(super) struct Send {
     pub(super) marks: Marks,
 }
 
-/// Bounds of the send buffer.
+/// Limits of the send buffer.
 ///
-/// The first bounds data not yet sent: it waits only for the network, and more of it would speed
-/// nothing up. Data in flight is bounded by the congestion window, which a fixed bound on both
-/// together would restrict on a long fat path. The second bounds both anyway, because a peer may
-/// acknowledge everything but the oldest bytes.
+/// The first limit applies to data not yet sent: it waits only for the network, and more of it
+/// would not speed anything up. Data in flight is limited by the congestion window; a fixed limit
+/// on both together would restrict it on a long fat path. The second limit applies to both anyway,
+/// because a peer may acknowledge everything but the oldest bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SendRoom {
-    /// Bytes that may wait to be sent.
+    /// Number of bytes that may wait to be sent.
     pub(super) unsent: u64,
-    /// Bytes that may wait to be sent or acknowledged.
+    /// Number of bytes that may wait to be sent or acknowledged.
     pub(super) held: u64,
 }
 
@@ -164,7 +164,7 @@ impl Send {
         Ok(len)
     }
 
-    /// Returns the bytes that the buffer has room for, at least so many, or all if it is smaller.
+    /// Returns how many bytes fit into the buffer: at least `least`, or all of it if it is smaller.
     pub(super) fn check_room(&mut self, room: SendRoom, least: u64) -> Result<usize, WriteError> {
         let least = least.min(room.unsent.max(1));
         if self.marks.has(Mark::Ended) || self.fin != Fin::Open {
@@ -187,7 +187,7 @@ impl Send {
     }
 
     /// Returns true, once, if a blocked writer should try again: when a quarter of the buffer is
-    /// free, so that it does not wake for every packet.
+    /// free, so that it does not wake up for every packet.
     #[inline]
     pub(super) fn wakes_writer(&mut self, room: SendRoom) -> bool {
         self.marks.has(Mark::Waiting)
@@ -211,8 +211,8 @@ impl Send {
         self.abort(code)
     }
 
-    /// Handles the peer's request to stop. Returns true if it is new. It is answered by a reset
-    /// with the peer's code (RFC 9000 §3.5).
+    /// Handles the peer's request to stop. Returns true if it is new. The answer is a reset with
+    /// the peer's code (RFC 9000 §3.5).
     pub(super) fn on_stop_sending(&mut self, code: u64) -> bool {
         let news = self.abort(code).is_ok();
         if news {
@@ -225,7 +225,7 @@ impl Send {
         if !self.state.is_sending() {
             return Err(ClosedStream);
         }
-        // Code and final size do not change once they were sent.
+        // Code and final size do not change once they have been sent.
         let code = self.reset_at.take().map_or(code, |reset| reset.code);
         self.state = SendState::ResetSent;
         self.reset = (code, self.buffer.next_offset());
@@ -254,13 +254,13 @@ impl Send {
         self.state.is_terminal()
     }
 
-    /// Returns true if the application finished the stream, and some of it is not acknowledged.
+    /// Returns true if the application finished the stream, but some of it is not acknowledged.
     pub(super) const fn is_delivering(&self) -> bool {
         self.state.is_sending() && self.has_fin()
     }
 
-    /// Returns a number that changes with everything that the peer takes: bytes sent for the first time, bytes
-    /// acknowledged, and its limit.
+    /// Returns a number that changes with everything that the peer takes: bytes sent for the first
+    /// time, bytes acknowledged, and its limit.
     pub(super) fn progress(&self) -> u64 {
         let acked = self.buffer.end().wrapping_sub(self.buffer.held());
         let sent = self.buffer.next_offset();
@@ -272,7 +272,7 @@ impl Send {
         self.is_terminal() && (self.marks.has(Mark::Released) || self.marks.has(Mark::Ended))
     }
 
-    /// Returns the bytes that the peer's limit allows beyond those written.
+    /// Returns how many bytes the peer's limit allows beyond those already written.
     pub(super) const fn credit(&self) -> u64 {
         self.credit.limit().saturating_sub(self.buffer.end())
     }
@@ -282,8 +282,8 @@ impl Send {
         self.credit.raise(max)
     }
 
-    /// Returns true if something waits that needs no credit: lost data, or a FIN behind data sent
-    /// before.
+    /// Returns true if something waits that needs no credit: lost data, or a FIN after data that
+    /// was already sent.
     pub(super) fn has_free(&self) -> bool {
         self.state.is_sending() && (self.buffer.lost().is_some() || self.has_lone_fin())
     }
@@ -422,7 +422,7 @@ impl Send {
         }
     }
 
-    /// Returns true if everything is acknowledged with this.
+    /// Returns true if this acknowledges everything that was missing.
     #[inline]
     pub(super) fn on_stream_acked(&mut self, offset: u64, len: u32, end: End) -> bool {
         if !self.state.is_sending() {
@@ -435,7 +435,7 @@ impl Send {
         self.finish_if_acked()
     }
 
-    /// Returns true if the peer has everything with the latest acknowledgement.
+    /// Returns true if the latest acknowledgement shows that the peer has everything.
     pub(super) fn finish_if_acked(&mut self) -> bool {
         let told = match self.reset_at {
             Some(reset) => reset.is_acked(),

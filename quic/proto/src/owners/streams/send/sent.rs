@@ -6,7 +6,7 @@ use crate::owners::streams::{Direction, StreamEvent, StreamId, Streams, halves::
 
 /// Stream frames of one packet: enough to handle its acknowledgement or loss.
 ///
-/// The common packet holds one STREAM frame and costs no allocation.
+/// The common packet has one STREAM frame and costs no allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     frames: SmallVec<[SentFrame; 1]>,
@@ -18,7 +18,7 @@ impl Sent {
         self.frames.is_empty()
     }
 
-    /// Returns the bytes of memory that it holds besides itself.
+    /// Returns the bytes of memory that it holds in addition to its own size.
     #[inline]
     pub fn held(&self) -> usize {
         if self.frames.spilled() {
@@ -38,7 +38,7 @@ impl Sent {
     }
 }
 
-/// One frame. Credit frames record their value, so that only the newest is sent again.
+/// One frame. Credit frames record their value, so that only the newest value is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owners::streams) enum SentFrame {
     Stream {

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// Loses the packet, and returns the frames of the next.
+/// Loses the packet, and returns the frames of the next one.
 fn lose(from: &mut Streams, sent: &Sent) -> Vec<String> {
     from.on_lost(sent);
     let again = packet(from).map(|(payload, _)| payload).unwrap_or_default();
@@ -20,7 +20,7 @@ fn lose(from: &mut Streams, sent: &Sent) -> Vec<String> {
         .collect()
 }
 
-/// Sends one packet and loses it; the frames of both.
+/// Sends one packet and loses it; returns the frames of both.
 fn lose_next(from: &mut Streams) -> (Vec<String>, Vec<String>) {
     let (payload, sent) = packet(from).expect("something to lose");
     let first = frames(&payload)

@@ -222,7 +222,7 @@ fn credit_is_renewed_as_the_application_reads_and_not_with_every_read() {
         renewals += seen.iter().filter(|frame| frame.contains("Max")).count();
     }
     assert_eq!(read, total);
-    // A stream window a quarter at least: 100 for the stream, 40 for the connection.
+    // A stream window of at least a quarter: 100 for the stream, 40 for the connection.
     assert!((25..=140).contains(&renewals), "{renewals}");
 }
 

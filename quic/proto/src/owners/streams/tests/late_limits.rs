@@ -65,7 +65,7 @@ fn a_lower_limit_takes_nothing_back() {
         client.finish(id).unwrap();
     }
     send_all(&mut client, &mut server);
-    // Closed streams give no place back until only one would be left.
+    // Closed streams free no place until only one would be left.
     for index in 0..LIMITS.max_bidi {
         let id = server.accept(Direction::Bidi).unwrap();
         read_all(&mut server, id);

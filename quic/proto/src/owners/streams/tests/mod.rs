@@ -27,7 +27,7 @@ use crate::wire::{
 /// Payload bytes of a packet.
 const PACKET: usize = 1200;
 
-/// Windows that do not grow: they begin as large as they may get.
+/// Windows that do not grow: they start at their largest size.
 const LIMITS: Limits = Limits {
     initial_receive_window: u64::MAX,
     receive_window: 100_000,
@@ -74,7 +74,7 @@ fn packet(from: &mut Streams) -> Option<(Vec<u8>, Sent)> {
     packet_at(Timing { now, rtt }, PACKET, from)
 }
 
-/// Writes one packet of a size with pending frames at a time.
+/// Writes pending frames, one packet of a given size at a time.
 fn packet_at(timing: Timing, size: usize, from: &mut Streams) -> Option<(Vec<u8>, Sent)> {
     let mut buffer = vec![0; size];
     let mut out = FrameWriter::new(&mut buffer);
@@ -127,7 +127,7 @@ fn deliver(payload: &[u8], to: &mut Streams) {
     }
 }
 
-/// Delivers and acknowledges all that is pending. Returns the frames, as text.
+/// Delivers and acknowledges everything that is pending. Returns the frames, as text.
 fn send_all(from: &mut Streams, to: &mut Streams) -> Vec<String> {
     let mut seen = Vec::new();
     for (payload, sent) in packets(from) {
@@ -150,7 +150,7 @@ fn events(streams: &mut Streams) -> Vec<StreamEvent> {
     std::iter::from_fn(|| streams.poll_event()).collect()
 }
 
-/// Reads what there is.
+/// Reads all available data.
 fn read_all(streams: &mut Streams, id: StreamId) -> Vec<u8> {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];

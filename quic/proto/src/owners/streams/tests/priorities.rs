@@ -31,7 +31,7 @@ fn open(client: &mut Streams, priority: Priority, bytes: usize) -> StreamId {
     id
 }
 
-/// The streams in the next packets, each named once for a run of frames.
+/// The streams in the next packets; a run of frames names its stream once.
 fn order(packets: &[(Vec<u8>, Sent)]) -> Vec<StreamId> {
     let mut order: Vec<_> = packets
         .iter()
@@ -275,7 +275,7 @@ impl Known {
     }
 }
 
-/// Checks one packet: every byte is new and next, and no stream was skipped.
+/// Checks one packet: every byte is new and in order, and no stream was skipped.
 fn check(payload: &[u8], known: &mut BTreeMap<StreamId, Known>) {
     let mut seen = Vec::new();
     for frame in frames(payload) {

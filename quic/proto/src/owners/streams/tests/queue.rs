@@ -203,8 +203,8 @@ proptest! {
         }
     }
 
-    /// No two members of a round are ever more than a turn and a packet apart, for as long as both
-    /// have something to send and whatever the sizes of packets.
+    /// As long as both have something to send, no two members of a round are ever more than a turn
+    /// and a packet apart, whatever the sizes of packets.
     #[test]
     fn members_of_a_round_stay_within_a_turn_of_each_other(
         count in 1_u64..20,

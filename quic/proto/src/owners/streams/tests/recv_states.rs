@@ -65,7 +65,7 @@ impl Half {
         self.recv.stop(8, &mut self.total)
     }
 
-    /// The stream has bytes 0 to 10, and ends at 20 where its size is known.
+    /// The stream has bytes 0 to 10, and ends at 20 if its size is known.
     fn in_state(state: RecvState) -> Self {
         let mut half = Self {
             recv: Recv::new(fixed(1000)),

@@ -72,7 +72,7 @@ fn a_receiver_dropped_after_all_arrived_stops_nobody() {
     assert_eq!(send_all(&mut server, &mut client), [""; 0]);
 }
 
-/// The end needs no read of its own, and is not taken before all data was read.
+/// The end needs no separate read, and is not reported before all data was read.
 #[test]
 fn the_end_comes_with_the_last_data() {
     let (_, mut server) = pair();

@@ -32,7 +32,7 @@ fn reset(id: StreamId, code: u64, final_size: u64) -> Frame<'static> {
     })
 }
 
-/// Reads until the reset, and gives what came before it and its code.
+/// Reads until the reset, and returns the data before it and its code.
 fn read_to_reset(streams: &mut Streams, id: StreamId) -> (Vec<u8>, u64) {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
@@ -45,7 +45,7 @@ fn read_to_reset(streams: &mut Streams, id: StreamId) -> (Vec<u8>, u64) {
     }
 }
 
-/// The frames of `RESET_STREAM_AT` among what is pending.
+/// The `RESET_STREAM_AT` frames among the pending ones.
 fn told(from: &mut Streams) -> Vec<ResetStreamAt> {
     let mut found = Vec::new();
     for (payload, _) in packets(from) {
@@ -69,7 +69,7 @@ fn what_is_reliable_arrives_before_the_reset() {
     assert!(data.iter().enumerate().all(|(at, byte)| *byte == at as u8));
     exchange_all(&mut client, &mut server);
     assert!(client.is_send_acknowledged(id));
-    // Both ends count the same, and all of it was given back.
+    // Both ends count the same, and all credit was returned.
     assert_eq!(client.totals().bytes_sent, 3000);
     assert_eq!(server.totals().bytes_received, 3000);
 }

@@ -25,7 +25,7 @@ fn byte(id: StreamId, offset: usize) -> u8 {
     (id.0 as usize * 31 + offset + (offset >> 8) * 7) as u8
 }
 
-/// A small random source: the same seed, the same run.
+/// A small random source: the same seed gives the same run.
 struct Random(Sequence);
 
 impl Random {
@@ -38,7 +38,7 @@ impl Random {
 struct End {
     streams: Streams,
     flying: VecDeque<(Vec<u8>, Sent)>,
-    /// Bytes written and wanted of each stream that is not finished.
+    /// Bytes written to and expected from each unfinished stream.
     sending: HashMap<StreamId, (usize, usize)>,
     receiving: HashMap<StreamId, usize>,
     /// Lengths of the streams that were read to their end.
@@ -182,7 +182,7 @@ fn exchange(seed: u64, loss: usize, lengths: [&[usize]; 2]) {
     let mut client = End::new(client, lengths[0]);
     let mut server = End::new(server, lengths[1]);
     let mut rounds = 0;
-    // A stream that came in the last packet is seen only by the next round's accept.
+    // A stream that arrived in the last packet is seen only by the next round's accept.
     let mut done = 0;
     while done < 2 {
         for end in [&mut client, &mut server] {

@@ -46,7 +46,7 @@ fn data_behind_a_loss_is_read_at_once_and_the_loss_later() {
         }
     }
     assert!(total > 10_000 && total < all.len());
-    // A packet that was taken for lost arrives twice.
+    // A packet that was considered lost arrives twice.
     for (index, (payload, packet)) in sent.iter().enumerate() {
         if index % 3 == 0 || index == 1 {
             client.on_lost(packet);
@@ -133,7 +133,7 @@ fn a_plain_reset_ends_unordered_reads_with_its_code() {
     let all = data(20);
     for (number, in_order) in [(0, false), (1, true)] {
         let id = client_uni(number);
-        // A byte that is read, a gap, and bytes that nobody read yet.
+        // A byte that was read, a gap, and bytes that nobody has read yet.
         receive(&mut server, &stream(id, 0, &all[..1], false)).unwrap();
         assert_eq!(read_there(&mut server, id, &all), (vec![(0, 1)], false));
         events(&mut server);

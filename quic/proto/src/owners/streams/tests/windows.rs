@@ -1,4 +1,4 @@
-//! Windows and buffers over a long fat path: one sender, one receiver and a model of the link, of
+//! Windows and buffers over a long fat path: one sender, one receiver, and a model of the link, of
 //! congestion control and of the reader between them.
 
 use std::{
@@ -58,7 +58,7 @@ struct Link {
     reader: u64,
     /// Milliseconds that the reader sleeps between reads.
     sleep: u32,
-    /// Interval of packets from the receiver that are lost.
+    /// Interval at which packets from the receiver are lost.
     lost: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ struct Transfer {
     window: u64,
     in_flight: u64,
     read: u64,
-    /// Bytes the sender could have sent, but for lack of credit or data, once up to speed.
+    /// Bytes that the sender could have sent once up to speed, but for lack of credit or data.
     idle: u64,
     turns: u32,
     answers: usize,
@@ -317,13 +317,13 @@ fn windows_grow_to_their_bounds_and_no_further() {
     let mut transfer = Transfer::new(FAT, limits);
     transfer.run(4000);
     assert_eq!(transfer.windows().0, 2_000_000);
-    // More than that cannot be under way.
+    // More than that cannot be in flight.
     assert!(transfer.run(1000) <= 4 * 2_000_000 + MIB);
 }
 
 #[test]
 fn a_slow_reader_gets_no_larger_window() {
-    // 1 MB/s out of 25, in small steps, or seldom and then all there is.
+    // 1 MB/s out of 25, in small steps, or rarely and then everything available.
     let steady = Link {
         reader: 1000,
         ..FAT
@@ -475,7 +475,7 @@ fn a_peer_with_a_window_of_four_thirds_of_the_path_never_waits() {
     transfer.run(5000);
     assert_eq!(transfer.idle, 0);
     assert!(transfer.run(1000) >= 999 * FAT.rate);
-    // Less does not do: the test would notice.
+    // Less is not enough: the test would notice.
     let mut tight = Transfer::new(
         FAT,
         Limits {
@@ -497,7 +497,7 @@ fn limits_are_renewed_a_few_times_in_a_window_and_not_more() {
         "{} for {read} MiB",
         transfer.renewals
     );
-    // Four for each window, at most, of the stream and of the connection.
+    // At most four for each window, of the stream and of the connection.
     let (before, (connection, stream)) = (transfer.renewals, transfer.windows());
     let read = transfer.run(2000);
     let most = 4 * (read.div_ceil(stream) + read.div_ceil(connection)) + 2;
@@ -570,7 +570,7 @@ fn what_arrives_and_is_not_read_grows_nothing() {
     credit.receive(1000);
     credit.tune(timing);
     assert_eq!(credit.window(), 1000);
-    // And what is read and arrived long before grows nothing either.
+    // And data that was read and arrived long before does not grow the window either.
     timing.now += 50 * MS;
     credit.tune(timing);
     timing.now += 60 * MS;

@@ -5,12 +5,12 @@ use crate::wire::{
     frame::{DecodeError, Encode, fields},
 };
 
-/// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): requests a frequency of acknowledgements.
+/// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): requests an acknowledgement frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
     /// Sequence number of the request: the largest one applies.
     pub sequence: u64,
-    /// Ack-eliciting packets that may come without an acknowledgement.
+    /// Number of ack-eliciting packets that may arrive without an acknowledgement.
     pub threshold: u64,
     /// Microseconds that an acknowledgement may be delayed.
     pub max_delay: u64,

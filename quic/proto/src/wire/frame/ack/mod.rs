@@ -82,7 +82,7 @@ impl<'a> Ack<'a> {
         }
     }
 
-    /// Reads the fields behind the type. The work is bounded by the size of the frame: each further
+    /// Reads the fields after the type. The work is bounded by the size of the frame: each further
     /// range takes at least two bytes.
     pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let largest = PacketNumber::decode(reader)?;
@@ -219,8 +219,8 @@ fn varint_size(value: u64) -> usize {
     VarInt::saturating(value).size()
 }
 
-/// Returns the field that positions a range: its largest number if it is the first, else the gap
-/// above it.
+/// Returns the field that positions a range: its largest number if it is the first range, otherwise
+/// the gap above it.
 fn distance(smallest_before: Option<PacketNumber>, range: &RangeInclusive<PacketNumber>) -> u64 {
     let Some(smallest) = smallest_before else {
         return range.end().get();

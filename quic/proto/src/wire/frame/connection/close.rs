@@ -8,7 +8,7 @@ use crate::wire::{
 
 /// `CONNECTION_CLOSE` (RFC 9000 §19.19).
 ///
-/// On writing, the reason is cut to [`limits::CLOSE_REASON`] bytes, and by
+/// When the frame is written, the reason is cut to [`limits::CLOSE_REASON`] bytes, and by
 /// [`FrameWriter::close`](crate::wire::frame::FrameWriter::close) to the bytes that fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ConnectionClose<'a> {

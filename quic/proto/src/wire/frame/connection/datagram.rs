@@ -44,10 +44,10 @@ impl Encode for Datagram<'_> {
 }
 
 /// Returns the layout of a frame with `len` bytes of data in the `room` left in a packet: the bytes
-/// of PADDING before it, and true if it carries a length. `None` if it does not fit.
+/// of PADDING before it, and whether it carries a length. `None` if it does not fit.
 ///
-/// The last frame of a packet may omit its length. If the data only fits without it, and would
-/// leave bytes behind it, PADDING precedes the frame.
+/// The last frame of a packet may omit its length. If the data fits only without it, and would
+/// leave bytes after it, PADDING precedes the frame.
 pub(in crate::wire::frame) fn plan(room: usize, len: usize) -> Option<(usize, bool)> {
     let rest = room.checked_sub(1)?.checked_sub(len)?;
     if rest >= VarInt::saturating(len as u64).size() {

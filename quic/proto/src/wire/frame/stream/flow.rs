@@ -1,4 +1,4 @@
-//! Frames of flow control.
+//! Flow-control frames.
 
 use crate::wire::{
     FrameType, Reader, VarInt, Writer,

@@ -22,7 +22,7 @@ pub struct Stream<'a> {
     pub id: StreamId,
     /// Offset of the data.
     pub offset: u64,
-    /// True if the stream ends behind the data.
+    /// True if the stream ends after the data.
     pub fin: bool,
     /// The data.
     pub data: &'a [u8],
@@ -63,7 +63,7 @@ pub struct StreamHeader {
     pub id: StreamId,
     /// Offset of the data.
     pub offset: u64,
-    /// True if the stream ends behind the data.
+    /// True if the stream ends after the data.
     pub fin: bool,
 }
 

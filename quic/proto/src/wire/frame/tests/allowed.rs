@@ -5,8 +5,8 @@ use crate::wire::{
     packet::Kind,
 };
 
-/// RFC 9000 §12.4, table 3, with what §12.5 takes back, and `IMMEDIATE_ACK`: a byte string of each frame type, and the
-/// packets it may be in (Initial, Handshake, 0-RTT, 1-RTT).
+/// RFC 9000 §12.4, table 3, as corrected by §12.5, and `IMMEDIATE_ACK`: a byte string of each frame
+/// type, and the packets it may be in (Initial, Handshake, 0-RTT, 1-RTT).
 const TABLE: &[(&[u8], &str)] = &[
     (&[0x00], "IH01"),
     (&[0x01], "IH01"),

@@ -16,7 +16,7 @@ fn encoded(frame: &impl Encode) -> Vec<u8> {
     buffer
 }
 
-/// The one frame that the bytes are.
+/// The only frame in the bytes.
 fn decoded(bytes: &[u8]) -> Result<Frame<'_>, TransportError> {
     let mut reader = Reader::new(bytes);
     let frame = Frame::decode(&mut reader)?;

@@ -8,7 +8,7 @@ use crate::wire::{
     limits,
 };
 
-/// Checks that the bytes are refused, for which frame and why.
+/// Checks that the bytes are refused, and for which frame and reason.
 fn refused(bytes: &[u8], frame: u64, reason: &str) {
     let frame = (frame > 0).then_some(FrameType(frame));
     let error = decoded(bytes).expect_err("a broken rule");

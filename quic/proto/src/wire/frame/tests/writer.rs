@@ -13,7 +13,7 @@ const fn header(offset: u64, fin: bool) -> StreamHeader {
     }
 }
 
-/// Writes one STREAM frame of `wanted` bytes into `space`, and gives what was taken and written.
+/// Writes one STREAM frame of `wanted` bytes into `space`, and returns what was taken and written.
 fn stream(space: usize, offset: u64, wanted: usize, fin: bool) -> (Option<usize>, Vec<u8>) {
     let mut buffer = vec![0xee; space];
     let mut writer = FrameWriter::new(&mut buffer);
@@ -86,7 +86,7 @@ fn a_crypto_frame_takes_what_fits() {
                 assert!(len == 0 && (space < 4 || wanted == 0));
                 continue;
             };
-            // A length on the verge of its second byte may leave one byte of the packet empty.
+            // A length on the verge of a second byte may leave one byte of the packet empty.
             assert!(
                 taken == wanted || len + 1 >= space,
                 "{taken} of {wanted} bytes into {space}"

@@ -13,7 +13,7 @@ use crate::wire::{Eof, Reader};
 
 #[cfg(test)]
 thread_local! {
-    /// Headers that this thread has read.
+    /// Number of headers that this thread has read.
     pub(crate) static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -40,11 +40,11 @@ pub enum Decoded<'a> {
     },
 }
 
-/// Splits the first packet off a datagram, and returns it with the bytes behind it, since packets
+/// Splits the first packet off a datagram, and returns it with the bytes after it, since packets
 /// may be coalesced (RFC 9000 §12.2).
 ///
 /// A packet whose QUIC bit is 0 is read like any other. The caller decides whether to accept it
-/// ([`Protected::has_quic_bit`]), by what was negotiated (RFC 9287).
+/// ([`Protected::has_quic_bit`]), according to what was negotiated (RFC 9287).
 ///
 /// Packets of one datagram must share their destination connection id; the caller compares it.
 ///
@@ -57,12 +57,12 @@ pub fn decode(
     Outline::read(datagram, local_cid_len)?.split(datagram)
 }
 
-/// Header of a packet, as far as it can be read without keys. Holds no borrow of the packet.
+/// Header of a packet, as far as it can be read without keys. Does not borrow the packet.
 #[derive(Clone, Debug)]
 pub(super) enum Outline {
     /// A packet with frames.
     Protected(Fields),
-    /// A packet that fills the datagram: Version Negotiation, Retry, or of an unknown version.
+    /// A packet that fills the datagram: Version Negotiation, Retry, or one of an unknown version.
     Whole {
         version: u32,
         dcid_len: usize,
@@ -151,7 +151,7 @@ impl Outline {
         }
     }
 
-    /// Returns the connection ids of a packet whose version we do not speak.
+    /// Returns the connection ids of a packet whose version we do not support.
     #[inline]
     pub(super) fn ids_of_unknown_version<'a>(&self, datagram: &'a [u8]) -> Option<[&'a [u8]; 2]> {
         match *self {
@@ -192,7 +192,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Reads the rest of a long header behind the connection ids (RFC 9000 §17.2.2 to §17.2.4).
+    /// Reads the rest of a long header, after the connection ids (RFC 9000 §17.2.2 to §17.2.4).
     fn long(
         kind: Kind,
         version: Version,
@@ -262,7 +262,8 @@ fn whole(datagram: &[u8], version: u32, lens: [usize; 2]) -> Result<Decoded<'_>,
     let [dcid, scid] = ids(&mut reader, lens)?;
     if version == 0 {
         let versions = reader.take_rest();
-        // Without a version, or with a part of one, it is none (RFC 8999 §6).
+        // Without a version, or with only part of one, it is not a Version Negotiation packet (RFC
+        // 8999 §6).
         if versions.is_empty() || versions.len() % 4 != 0 {
             return Err(DropReason::Truncated);
         }
@@ -302,8 +303,8 @@ fn whole(datagram: &[u8], version: u32, lens: [usize; 2]) -> Result<Decoded<'_>,
     }))
 }
 
-/// Returns the destination and source connection ids at the beginning of a packet with a long header, which
-/// may be cut off behind them (RFC 8999 §5.1).
+/// Returns the destination and source connection ids at the beginning of a packet with a long
+/// header, which may be cut off after them (RFC 8999 §5.1).
 pub(crate) fn quoted_ids(beginning: &[u8]) -> Option<[&[u8]; 2]> {
     let (&first, rest) = beginning.split_first()?;
     let (&len, rest) = rest.get(4..)?.split_first()?;

@@ -9,19 +9,19 @@ use crate::wire::{
     },
 };
 
-/// Packets of one datagram, in their order (RFC 9000 §12.2).
+/// Packets of one datagram, in order (RFC 9000 §12.2).
 ///
-/// An endpoint reads the header of the first packet to find the connection, and hands the packets
-/// over with what it read. The header of each later packet is read when its turn comes.
+/// An endpoint reads the header of the first packet to find the connection, and hands over the
+/// packets along with what it read. The header of each later packet is read when its turn comes.
 ///
-/// Iteration gives each packet, or the reason to drop the rest of the datagram. A packet whose QUIC
-/// bit is 0 is read like any other ([`Protected::has_quic_bit`]), and the caller compares the
-/// destination connection ids, which packets of one datagram share.
+/// Iteration yields each packet, or the reason to drop the rest of the datagram. A packet whose
+/// QUIC bit is 0 is read like any other ([`Protected::has_quic_bit`]), and the caller compares the
+/// destination connection ids, which packets of one datagram must share.
 #[derive(Debug)]
 pub struct Packets<'d> {
     /// Header of the next packet, if it was read.
     outline: Option<Outline>,
-    /// Packets that were not taken.
+    /// Bytes of the packets that have not been taken.
     bytes: &'d mut [u8],
     local_cid_len: usize,
 }
@@ -50,13 +50,13 @@ impl<'d> Packets<'d> {
         })
     }
 
-    /// Returns the bytes of the packets that were not taken.
+    /// Returns the bytes of the packets that have not been taken.
     #[inline]
     pub const fn bytes(&self) -> &[u8] {
         self.bytes
     }
 
-    /// Gives the bytes back.
+    /// Returns the bytes.
     pub fn into_bytes(self) -> &'d mut [u8] {
         self.bytes
     }
@@ -105,8 +105,8 @@ impl<'d> Packets<'d> {
         self.bytes.first().is_some_and(|first| first & FIXED != 0)
     }
 
-    /// Returns both connection ids, 0 to 255 bytes each, of a packet whose header was read and whose
-    /// version we do not speak.
+    /// Returns both connection ids, 0 to 255 bytes each, of a packet whose header was read and
+    /// whose version we do not support.
     #[inline]
     pub fn ids_of_unknown_version(&self) -> Option<[&[u8]; 2]> {
         self.outline.as_ref()?.ids_of_unknown_version(self.bytes)

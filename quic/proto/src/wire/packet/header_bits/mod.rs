@@ -24,7 +24,7 @@ pub enum SpinBit {
     On,
 }
 
-/// Use of the QUIC bit as RFC 9287 defines it.
+/// Use of the QUIC bit, as defined in RFC 9287.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grease {
     /// Packets without the bit are accepted, and it is randomized for peers that accept this.
@@ -39,7 +39,7 @@ pub enum Grease {
 pub struct HeaderBits {
     side: Side,
     random: Sequence,
-    /// Random bits for later packets, behind a 1 that marks their end.
+    /// Random bits for later packets, after a 1 that marks their end.
     coins: u64,
     allowed: SpinBit,
     /// True if the spin bit is in use on this path.
@@ -72,8 +72,8 @@ impl HeaderBits {
         self.greases = true;
     }
 
-    /// Starts on another path or with another id of the peer: the use of the spin bit is drawn
-    /// anew, and the bit is reset (RFC 9000 §17.4).
+    /// Starts on another path or with another id of the peer: whether the spin bit is used is drawn
+    /// again, and the bit is reset (RFC 9000 §17.4).
     pub fn on_new_path(&mut self) {
         let draw = self.random.draw();
         self.spins = self.allowed == SpinBit::On && (draw >> 32) % PATHS_WITHOUT_SPIN != 0;

@@ -20,7 +20,7 @@ pub const TAG_LEN: usize = 16;
 /// Bytes of ciphertext that header protection samples (RFC 9001 §5.4.2).
 pub const SAMPLE_LEN: usize = 16;
 
-/// Packets that one key may encrypt (RFC 9001 §6.6).
+/// Returns the number of packets that one key may encrypt (RFC 9001 §6.6).
 pub const fn confidentiality_limit(suite: Suite) -> u64 {
     match suite {
         Suite::Aes128GcmSha256 | Suite::Aes256GcmSha384 => 1 << 23,
@@ -29,7 +29,8 @@ pub const fn confidentiality_limit(suite: Suite) -> u64 {
     }
 }
 
-/// Packets that may fail to decrypt in one connection, all keys together (RFC 9001 §6.6).
+/// Returns the number of packets that may fail to decrypt in one connection, counting all keys
+/// together (RFC 9001 §6.6).
 pub const fn integrity_limit(suite: Suite) -> u64 {
     match suite {
         Suite::Aes128GcmSha256 | Suite::Aes256GcmSha384 => 1 << 52,
@@ -71,7 +72,7 @@ impl PacketKey {
     /// header protection.
     ///
     /// # Security
-    /// A packet number is used once per key.
+    /// Each packet number must be used only once per key.
     #[inline]
     pub fn seal(
         &self,
@@ -182,7 +183,7 @@ impl fmt::Debug for HeaderKey {
     }
 }
 
-/// Bits of the first byte that hold the length of the packet number, less one.
+/// Bits of the first byte that contain the length of the packet number, less one.
 pub(super) const PN_LEN_MASK: u8 = 0x03;
 
 /// Returns the protected bits of the first byte: four in a long header, five in a short one (RFC

@@ -23,7 +23,7 @@ pub(in crate::wire::packet) const KEY_PHASE: u8 = 0x04;
 pub struct Protected<'a> {
     /// Type of the packet, which selects its keys.
     pub kind: Kind,
-    /// The version of a long header; a short one has none.
+    /// The version of a long header; a short header has none.
     pub version: Option<Version>,
     /// Destination connection id.
     pub dcid: Cid,
@@ -129,7 +129,7 @@ pub enum OpenError {
     #[error("packet failed to decrypt")]
     Undecryptable,
     /// The peer set reserved bits: `PROTOCOL_VIOLATION` (RFC 9000 §17.2, §17.3.1). Reported only
-    /// once the header proved to be authentic.
+    /// once the header has proved to be authentic.
     #[error("reserved bits of the header are set")]
     ReservedBits,
 }

@@ -115,7 +115,7 @@ fn lengths_beyond_any_datagram_are_dropped() {
 
 #[test]
 fn a_packet_without_the_quic_bit_is_read_and_says_so() {
-    // Length 20, behind a token length in an Initial.
+    // Length 20, after a token length in an Initial.
     for first in [0x80, 0x90, 0xa0, 0x00] {
         let mut datagram = match first {
             0x00 => vec![0; 40],
@@ -130,7 +130,7 @@ fn a_packet_without_the_quic_bit_is_read_and_says_so() {
             }
         }
     }
-    // A Retry comes before anything was agreed on.
+    // A Retry arrives before anything was negotiated.
     let retry = [&long(0xb0, b"d", b"s")[..], &[0; 40]].concat();
     assert_eq!(reason(&retry), DropReason::FixedBit);
 }

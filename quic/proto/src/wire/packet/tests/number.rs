@@ -71,7 +71,8 @@ proptest! {
         let number = acked + (ahead >> shift).max(1);
         let len = encoded_len(pn(number), Some(pn(acked)));
         let truncated = number as u32 & (u32::MAX >> (32 - 8 * len));
-        // The receiver has at least what it acknowledged, and at most a bit more than this one.
+        // The receiver has at least the packets that it acknowledged, and at most slightly more
+        // than this one.
         let ahead = number - acked;
         let received = acked + (part * 1.5 * ahead as f64) as u64;
         prop_assert_eq!(expand(truncated, len, Some(pn(received))), pn(number));

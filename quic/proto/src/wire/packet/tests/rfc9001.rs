@@ -94,7 +94,7 @@ pub(super) fn protected(header: &str, pn: u64, payload: &[u8], keys: &DirectionK
     packet
 }
 
-/// Opens an Initial, checks its header, and gives its payload.
+/// Opens an Initial, checks its header, and returns its payload.
 pub(super) fn opened(
     version: Version,
     packet: &str,

@@ -120,7 +120,7 @@ fn a_4_the_retry() {
     assert_eq!(len.map(|len| &buffer[..len]), Some(&expected[..]));
 }
 
-/// The tag of one version is none of the other.
+/// The tag of one version is not valid in the other.
 #[test]
 fn a_retry_under_another_version_is_not_genuine() {
     let mut packet = hex(RETRY);

@@ -10,11 +10,11 @@ use super::first_byte::{TYPE_MASK, TYPE_STEP};
 ///
 /// The versions do not differ for applications: version 2 exists to keep middleboxes from relying
 /// on the appearance of version 1 (RFC 9369 §1). They are compatible, so that a server can answer a
-/// first flight of one in the other (RFC 9369 §4).
+/// first flight in one version with the other (RFC 9369 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// Version 1 (RFC 9000), which every peer speaks.
+    /// Version 1 (RFC 9000), which every peer supports.
     V1,
     /// Version 2 (RFC 9369).
     V2,
@@ -31,7 +31,7 @@ impl Version {
         self.number().to_be_bytes()
     }
 
-    /// Returns the version with which a resumption context begins; `None` if it is none of ours.
+    /// Returns the version with which a resumption context begins; `None` if it is not one of ours.
     #[must_use]
     pub fn of_resumption_context(context: &[u8]) -> Option<Self> {
         Self::from_number(u32::from_be_bytes(*context.first_chunk()?))

@@ -1,8 +1,8 @@
-//! Key shares that a client makes ahead of time, while it has nothing else to do.
+//! Key shares that a client makes ahead of time, while it is idle.
 //!
 //! rustls takes groups as `'static` objects and generates a key pair in the middle of
-//! `ClientConnection::new`. A group of this module takes the pair that [`Shares::lend`] has put aside for
-//! this thread right before, and generates one where there is none.
+//! `ClientConnection::new`. A group of this module takes the pair that [`Shares::lend`] has just
+//! set aside for this thread, and generates one if there is none.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,8 +19,8 @@ use crate::Group;
 #[cfg(test)]
 mod tests;
 
-/// Age at which a pair is not used any more: a copy of the process, such as a snapshot of its machine, has
-/// the same pairs, and should not find them for long.
+/// Age from which a pair is no longer used: a copy of the process, such as a snapshot of its
+/// machine, has the same pairs, and should not find them for long.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Largest number of pairs of one client: 64 of the largest group are about 400 KB.
@@ -41,11 +41,11 @@ impl Ready {
 }
 
 thread_local! {
-    /// The pair for the ClientHello that this thread makes now.
+    /// The pair for the ClientHello that this thread is creating.
     static LENT: Cell<Option<Ready>> = const { Cell::new(None) };
 }
 
-/// Unused key pairs for the first group of a client, the oldest first.
+/// Unused key pairs for the first group of a client, oldest first.
 pub(in crate::providers::rustls) struct Shares {
     group: &'static dyn SupportedKxGroup,
     size: usize,
@@ -53,8 +53,8 @@ pub(in crate::providers::rustls) struct Shares {
 }
 
 impl Shares {
-    /// Makes a pool for the first group of the crypto, which then takes pairs from it. `None` if it would
-    /// be empty.
+    /// Creates a pool for the first group of the crypto, which then takes pairs from it. `None` if
+    /// the pool would be empty.
     pub(in crate::providers::rustls) fn over(
         crypto: &mut CryptoProvider,
         size: usize,
@@ -76,7 +76,7 @@ impl Shares {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if there is room for another pair. Drops those that are too old.
+    /// Returns true if there is room for another pair. Drops pairs that are too old.
     pub(in crate::providers::rustls) fn is_short(&self, now: Instant) -> bool {
         let mut ready = self.ready();
         ready.retain(|it| it.is_usable(now));
@@ -88,7 +88,7 @@ impl Shares {
         if !self.is_short(now) {
             return;
         }
-        // Without the lock: a connection does not wait for this.
+        // Not under the lock: a connection must not wait for this.
         let Ok(pair) = self.group.start() else { return };
         let mut ready = self.ready();
         if ready.len() < self.size {
@@ -100,8 +100,8 @@ impl Shares {
         }
     }
 
-    /// Makes a ClientHello, for which a pair is at hand if there is one. A pair that it does not use,
-    /// because the server asked for another group last time, goes back.
+    /// Creates a ClientHello with a pair from the pool, if there is one. A pair that it does not
+    /// use, because the server asked for another group last time, is put back.
     pub(in crate::providers::rustls) fn lend<T>(
         &self,
         now: Instant,
@@ -120,8 +120,7 @@ impl Shares {
     }
 }
 
-/// Returns the pair that this thread has been lent, if it is one of this group, and generates one
-/// otherwise.
+/// Returns the pair that this thread was lent, if it is for this group; otherwise generates one.
 pub(in crate::providers::rustls) fn start(
     group: &'static dyn SupportedKxGroup,
 ) -> Result<Box<dyn ActiveKeyExchange>, Error> {

@@ -74,7 +74,8 @@ fn old_pairs_and_those_of_another_process_are_dropped() {
     assert_eq!(publics(&shares).len(), 0);
 }
 
-/// A second ClientHello, or a group that the server is known to want, is not answered with the pair.
+/// A second ClientHello, or one with a group that the server is known to want, does not use the
+/// pair.
 #[test]
 fn a_pair_that_is_not_used_goes_back() {
     let (crypto, shares) = shares(Group::X25519MLKEM768, 1);
@@ -83,7 +84,7 @@ fn a_pair_that_is_not_used_goes_back() {
     let other = shares.lend(now(), || crypto.kx_groups[1].start());
     assert_eq!(other.expect("a pair").group(), NamedGroup::secp384r1);
     assert_eq!(publics(&shares), kept);
-    // Nothing is left for a start that is not lent anything.
+    // A start that is lent nothing gets none of the stored pairs.
     let pair = crypto.kx_groups[0].start().expect("a pair");
     assert_ne!(pair.pub_key(), kept[0]);
 }

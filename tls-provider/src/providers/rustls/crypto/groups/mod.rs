@@ -1,4 +1,4 @@
-//! Key-exchange groups of rustls, and the one it lacks.
+//! Key-exchange groups of rustls, and one that it lacks.
 
 use ::rustls::crypto::aws_lc_rs::kx_group;
 use ::rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
@@ -89,7 +89,7 @@ impl SupportedKxGroup for SecP384r1MlKem1024 {
         CODE_POINT
     }
 
-    /// The part that comes first in the secret decides (SP 800-56C rev. 2 §2).
+    /// The part that comes first in the secret determines this (SP 800-56C rev. 2 §2).
     fn fips(&self) -> bool {
         CURVE.fips()
     }

@@ -38,7 +38,7 @@ struct Ticket<T> {
     value: T,
     lineage: Lineage,
     alpn: Arc<[u8]>,
-    /// Context that the transport bound it to.
+    /// Context that the transport bound the ticket to.
     scope: Arc<[u8]>,
 }
 
@@ -66,8 +66,8 @@ impl<T> Memory<T> {
         });
     }
 
-    /// Takes the newest ticket of this scope, and of this lineage if one is given, that a policy lets
-    /// resume.
+    /// Takes the newest ticket of this scope, and of this lineage if one is given, that a policy
+    /// allows to resume.
     fn take(
         &self,
         name: &ServerName<'static>,
@@ -106,19 +106,19 @@ impl<T> Servers<T> {
     }
 }
 
-/// The memory, as one configuration uses it.
+/// The memory as used by one configuration.
 pub(in crate::providers::rustls) struct Remembered {
     pub(in crate::providers::rustls) memory: Arc<Memory>,
     pub(in crate::providers::rustls) policy: KeyExchange,
     pub(in crate::providers::rustls) tickets: Use,
 }
 
-/// What the sessions of a configuration do with tickets.
+/// How the sessions of a configuration use tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::providers::rustls) enum Use {
-    /// Nothing.
+    /// They ignore tickets.
     Ignore,
-    /// They store those that arrive, for others.
+    /// They store tickets that arrive, for other sessions.
     Store,
     /// They store them, and resume.
     Resume,
@@ -131,8 +131,8 @@ impl fmt::Debug for Remembered {
 }
 
 impl ClientSessionStore for Remembered {
-    /// Remembers nothing: nobody has authenticated the request when rustls notes it. The transport
-    /// remembers the group of a handshake that was completed.
+    /// Remembers nothing: the request is not authenticated yet when rustls notes it. The transport
+    /// remembers the group of a completed handshake.
     fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
 
     /// Returns the group whose share the transport wants first.

@@ -1,8 +1,8 @@
 //! Tickets of a server, with the lineage of their sessions.
 //!
-//! Without 0-RTT a ticket is the session itself, encrypted, and the server keeps nothing. With 0-RTT
-//! a ticket is the name of a session, which the server keeps until the ticket is first used: rustls
-//! accepts 0-RTT data only then.
+//! Without 0-RTT a ticket is the encrypted session itself, and the server stores nothing. With
+//! 0-RTT a ticket is the name of a session, which the server stores until the ticket is first used:
+//! rustls accepts 0-RTT data only in that case.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::{ClientAuth, ConfigError, KeyExchange, Lineage, Profile};
 #[cfg(test)]
 mod tests;
 
-/// Digests the way clients are asked for certificates, and the rules for sessions. A session that began
+/// Digests how clients are asked for certificates, and the rules for sessions. A session that began
 /// under other rules is not resumed.
 pub(in crate::providers::rustls) fn audience(
     auth: &ClientAuth,

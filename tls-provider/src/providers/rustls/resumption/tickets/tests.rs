@@ -233,7 +233,7 @@ fn the_tickets_of_strangers_cost_no_derivation_of_keys() {
         assert!(ticketer.decrypt(&[byte as u8; 200]).is_none());
     }
     assert_eq!(ticketer.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
-    // The twelve hours of a key may end in between.
+    // The twelve hours of a key may expire in between.
     assert!(DERIVED.get() - before <= 12, "{}", DERIVED.get() - before);
 
     secrets.rotate_to([9; 32]);

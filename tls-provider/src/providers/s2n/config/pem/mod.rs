@@ -1,4 +1,4 @@
-//! Certificates and keys as PEM (RFC 7468), all that s2n-tls reads.
+//! Certificates and keys as PEM (RFC 7468), the only form that s2n-tls reads.
 
 use base64ct::{Base64, Encoding};
 use zeroize::{Zeroize, Zeroizing};
@@ -40,7 +40,7 @@ fn encode(label: &str, der: &[u8]) -> Zeroizing<String> {
     pem.push_str("-----\n");
     let mut line = [0; LINE_LEN];
     for bytes in der.chunks(LINE_LEN / 4 * 3) {
-        // Each chunk fits its line, so this never fails.
+        // Each chunk fits into its line, so this never fails.
         pem.push_str(Base64::encode(bytes, &mut line).unwrap_or_default());
         pem.push('\n');
     }

@@ -19,7 +19,7 @@ impl CycleMax {
         self.current = self.current.max(value);
     }
 
-    /// Begins a new cycle, unless the current one brought no value: an estimate is not dropped
+    /// Starts a new cycle, unless the current one brought no value: an estimate is not dropped
     /// without a replacement.
     pub(super) fn advance(&mut self) {
         if self.current > 0 {

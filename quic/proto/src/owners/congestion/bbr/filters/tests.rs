@@ -32,7 +32,7 @@ fn a_windowed_maximum_is_one_of_the_window() {
     for (time, &value) in values.iter().enumerate() {
         filter.update(value, time as u64, 10);
         let recent = values.iter().take(time + 1).rev().take(11).max().copied();
-        // Only three are remembered, so that what is left may be less than what was there.
+        // Only three are remembered, so the result may be less than the true value.
         assert!(Some(filter.get()) <= recent, "at {time}");
         assert!(filter.get() >= value, "at {time}");
     }

@@ -36,7 +36,7 @@ pub(super) const fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A controller that the test can look into.
+/// A controller that the test can inspect.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Arc<Mutex<Bbr>>);
 
@@ -91,7 +91,7 @@ pub(super) struct Link {
     pub(super) rtt: Duration,
     /// Bytes that may wait.
     pub(super) buffer: u64,
-    /// Packets of ten thousand lost at random.
+    /// Packets lost at random, of ten thousand.
     pub(super) loss: u64,
 }
 
@@ -122,7 +122,7 @@ impl Link {
 pub(super) enum Source {
     Bulk,
     Idle,
-    /// Bytes per second, a packet at a time.
+    /// Bytes per second, one packet at a time.
     Rate(u64),
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Flow {
     recovery: Recovery<()>,
     outcome: Outcome<()>,
     pub(super) source: Source,
-    /// Bytes the application wrote that were not sent.
+    /// Bytes that the application wrote and that were not sent.
     written_until: Instant,
     next_pn: u64,
     send_scheduled: Option<Instant>,

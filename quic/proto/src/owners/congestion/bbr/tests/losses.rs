@@ -5,7 +5,7 @@ use crate::owners::congestion::delivery::Snapshot;
 
 const SIZE: u64 = 1200;
 
-/// Loses `count` packets at once that were sent one after the other.
+/// Loses `count` consecutive packets at once.
 fn lose(bbr: &mut Bbr, now: Instant, count: u64, severity: Severity) {
     let in_flight = bbr.bdp().max(count * SIZE);
     let packets: Vec<_> = (0..count)
@@ -233,7 +233,7 @@ fn persistent_congestion_leaves_a_datagram_more_than_is_in_flight() {
         assert_eq!(bbr.phase(), Phase::Recovery);
         before
     });
-    // Something comes through: the window is what the model says again.
+    // Something gets through: the window again follows the model.
     world.run(ms(200));
     world.flows[0].bbr.with(|bbr| {
         assert_eq!(bbr.phase(), Phase::Avoidance);
@@ -276,7 +276,7 @@ fn two_rounds_with_marks_end_startup() {
         world.run(ms(20));
     }
     assert_ne!(state(&world), State::Startup);
-    // One does not.
+    // One does not arrive.
     let mut world = World::new(Link::new(mbit(100), ms(50), 100), 1, 1);
     let now = world.now;
     world.flows[0].bbr.with(|bbr| mark(bbr, now));

@@ -7,7 +7,7 @@ mod states;
 use super::*;
 use link::{Link, Source, World, mbit, ms, secs};
 
-/// 10 Mbit/s over 30 ms, with room for as much again.
+/// 10 Mbit/s over 30 ms, with a buffer of the same size again.
 fn world() -> World {
     World::new(Link::new(mbit(10), ms(30), 100), 1, 1)
 }

@@ -42,7 +42,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A flow with the books that recovery keeps of it; packets are as large as asked.
+/// A flow with the records that recovery keeps of it; packets are as large as requested.
 struct Books {
     bbr: Bbr,
     now: Instant,
@@ -213,7 +213,8 @@ proptest! {
     }
 }
 
-/// 100 Gbit/s over ten seconds: nothing overflows, and the window is no less than what the path holds.
+/// 100 Gbit/s over ten seconds: nothing overflows, and the window is at least the bandwidth-delay
+/// product.
 #[test]
 fn a_path_of_a_hundred_gigabit_over_ten_seconds_is_not_too_large() {
     let mut books = Books::new(1 << 24, 1);

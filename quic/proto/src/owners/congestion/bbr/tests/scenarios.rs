@@ -99,7 +99,7 @@ fn a_blackout_is_forgotten_soon() {
     world.link.loss = 10_000;
     world.run(secs(2));
     world.link.loss = 0;
-    // The next probe timeout is a second away at most; then there is a round trip.
+    // The next probe timeout is at most a second away; then there is a round trip.
     world.run(secs(2));
     let share = world.measure(0, secs(5));
     assert!(share >= 90, "{share}");

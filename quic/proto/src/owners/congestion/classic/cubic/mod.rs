@@ -11,11 +11,11 @@ mod tests;
 /// Steepness of the curve, in segments per second cubed (RFC 9438 §5.1).
 const C: f64 = 0.4;
 
-/// Part of the window that a loss leaves (§4.6).
+/// Part of the window that remains after a loss (§4.6).
 const BETA: f64 = 0.7;
 
-/// Part of the window that a mark leaves: alternative backoff (RFC 8511 §3.1). A queue that marks
-/// is kept short, so that with 0.7 the link would run dry.
+/// Part of the window that remains after a mark: alternative backoff (RFC 8511 §3.1). A queue that
+/// marks is kept short, so that with 0.7 the link would run dry.
 const BETA_ECN: f64 = 0.85;
 
 /// Growth of the Reno-friendly window per round trip, in segments, with which it sends on average
@@ -29,8 +29,8 @@ const MAX_GROWTH: f64 = 1.5;
 /// 9438 §4.9).
 pub type Cubic = Classic<Curve>;
 
-/// Growth of CUBIC: a function of the time since the last congestion, flat around the window that
-/// met it.
+/// Growth of CUBIC: a function of the time since the last congestion, flat around the window at
+/// which it occurred.
 ///
 /// Windows are in bytes; RFC 9438 counts segments.
 #[derive(Clone, Debug, Default)]
@@ -54,9 +54,9 @@ struct Epoch {
     steepness: f64,
     /// Window that Reno would have: W_est.
     reno: f64,
-    /// Time for which the window was in use: t.
+    /// Time during which the window was used: t.
     elapsed: Duration,
-    /// Time up to which that was counted.
+    /// Time up to which `elapsed` was counted.
     counted: Instant,
     /// Fraction of a byte that the window still has to grow by.
     fraction: f64,
@@ -71,7 +71,7 @@ impl Avoidance for Curve {
             Cause::Loss => BETA,
             Cause::Mark => BETA_ECN,
         };
-        // Fast convergence (§4.7): a flow that did not come back to its last window makes room.
+        // Fast convergence (§4.7): a flow that did not get back to its last window makes room.
         self.w_max = Some(match self.w_max {
             Some(last) if window < last => window * f64::midpoint(1.0, beta),
             _ => window,
@@ -100,7 +100,7 @@ impl Avoidance for Curve {
             .epoch
             .get_or_insert_with(|| Epoch::new(acked.now, current, self.w_max, segment));
         epoch.count(acked.now);
-        // No more than a window can be acknowledged in a round trip.
+        // No more than one window can be acknowledged in a round trip.
         let share = (acked.bytes as f64 / current).min(1.0);
         let alpha = if epoch.reno < prior { ALPHA } else { 1.0 };
         epoch.reno += alpha * segment * share;
@@ -144,7 +144,7 @@ impl Epoch {
         self.counted = self.counted.max(now);
     }
 
-    /// Returns the curve at a time `later`: W_cubic(t) (§4.2).
+    /// Returns the curve after the additional time `later`: W_cubic(t) (§4.2).
     fn window_at(&self, later: Duration) -> f64 {
         let t = self.elapsed.saturating_add(later).as_secs_f64();
         self.steepness * (t - self.k).powi(3) + self.plateau

@@ -78,7 +78,7 @@ fn short_round_trips_grow_as_reno_would_on_average() {
         "{}",
         flow.datagrams()
     );
-    // And as Reno does once the window is what it was: a datagram a round trip.
+    // And as Reno does once the window is as large as before: one datagram per round trip.
     while flow.datagrams() < 100.0 {
         flow.round();
     }
@@ -116,7 +116,7 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
         busy.round();
     }
     let mut lazy = busy.clone();
-    // A minute in which the application sends a little now and then.
+    // A minute in which the application occasionally sends a little.
     lazy.usage = Usage::Underused;
     for _ in 0..200 {
         lazy.send();

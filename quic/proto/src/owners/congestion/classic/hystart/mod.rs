@@ -7,13 +7,13 @@ use crate::owners::congestion::Acked;
 #[cfg(test)]
 mod tests;
 
-/// Smallest growth of the round trip that is a sign of a queue.
+/// Smallest growth of the round trip that indicates a queue.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 
-/// Largest growth of the round trip that is required.
+/// Largest growth of the round trip that is required as an indication.
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 
-/// Divisor of the previous round trip that gives the growth between those two.
+/// Divisor of the previous round trip, which gives the required growth between those two.
 const MIN_RTT_DIVISOR: u32 = 8;
 
 /// Samples needed in a round.
@@ -28,8 +28,9 @@ const CSS_ROUNDS: u8 = 5;
 /// HyStart++ (RFC 9406): ends the initial slow start when the round trip grows, before packets are
 /// lost.
 ///
-/// When round trips grow, slow start turns conservative: it grows by a quarter. Five rounds
-/// later it ends, unless the round trip falls again, which shows that it grew for another reason.
+/// When round trips grow, slow start turns conservative: it grows at a quarter of the rate. It ends
+/// five rounds later, unless the round trip falls again, which shows that it had grown for another
+/// reason.
 ///
 /// The growth per acknowledgement is not limited (L is infinite), since packets are paced (§4.3).
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@ use crate::owners::congestion::Acked;
 #[cfg(test)]
 mod tests;
 
-/// NewReno as RFC 9002 §7 describes it, with HyStart++ (RFC 9406), PRR (RFC 9937) and a way back
-/// from losses that were none.
+/// NewReno as described in RFC 9002 §7, with HyStart++ (RFC 9406), PRR (RFC 9937) and an undo of
+/// spurious losses.
 pub type NewReno = Classic<Additive>;
 
 /// Adds one datagram per window and halves the window on a loss. On an ECN mark it keeps 0.8 of the
@@ -17,7 +17,7 @@ pub type NewReno = Classic<Additive>;
 /// a window would leave the link idle.
 #[derive(Clone, Debug, Default)]
 pub struct Additive {
-    /// Bytes acknowledged since the window grew last.
+    /// Bytes acknowledged since the window last grew.
     acked: u64,
 }
 

@@ -5,8 +5,8 @@ use crate::owners::congestion::Acked;
 #[cfg(test)]
 mod tests;
 
-/// Proportional rate reduction (RFC 9937): bounds what is sent in one recovery period, so that the
-/// bytes in flight come down to the target with the acknowledgements instead of at once, with
+/// Proportional rate reduction (RFC 9937): limits what is sent in one recovery period, so that the
+/// bytes in flight fall to the target along with the acknowledgements instead of at once, with
 /// neither half a round trip of silence nor a burst.
 ///
 /// QUIC's recovery period ends with the first acknowledgement of a packet sent in it (RFC 9002
@@ -16,7 +16,7 @@ mod tests;
 pub(in crate::owners::congestion) struct Prr {
     /// Window after recovery: RFC 9937's ssthresh.
     target: u64,
-    /// Bytes in flight when recovery began, those just lost and acknowledged included: RecoverFS.
+    /// Bytes in flight when recovery began, including those just lost or acknowledged: RecoverFS.
     in_flight_at_start: u64,
     /// Bytes acknowledged since: prr_delivered.
     delivered: u64,
@@ -55,7 +55,7 @@ impl Prr {
             self.in_flight_at_start = self.in_flight_at_start.max(acked.prior_in_flight);
         }
         self.delivered = self.delivered.saturating_add(acked.bytes);
-        // TCP treats an ACK as safe that advances SND.UNA and shows no further loss. QUIC has no
+        // TCP considers an ACK safe if it advances SND.UNA and shows no further loss. QUIC has no
         // SND.UNA, so only the absence of further loss counts.
         let extra = if acked.bytes_lost == 0 {
             datagram_size
@@ -70,8 +70,8 @@ impl Prr {
         self.allow(acked.bytes_in_flight, bound, datagram_size);
     }
 
-    /// Sets the window after losses or marks that come without an acknowledgement, or before it is
-    /// reported.
+    /// Sets the window after losses or marks that arrive without an acknowledgement, or before it
+    /// is reported.
     pub(in crate::owners::congestion) fn on_congestion(
         &mut self,
         in_flight: u64,
@@ -81,8 +81,8 @@ impl Prr {
         self.allow(in_flight, bound, datagram_size);
     }
 
-    /// Sets the window to the bytes in flight plus what may be added (RFC 9937 §6.2), which is
-    /// `bound` below the target.
+    /// Sets the window to the bytes in flight plus what may be added (RFC 9937 §6.2): at most
+    /// `bound` while below the target.
     fn allow(&mut self, in_flight: u64, bound: u64, datagram_size: u64) {
         let mut more = if in_flight > self.target {
             self.proportion(datagram_size).saturating_sub(self.sent)
@@ -97,8 +97,8 @@ impl Prr {
     }
 
     /// Returns the bytes that should have been sent by now: the delivered bytes times the ratio of
-    /// the target to the bytes in flight at the start, and never more than was delivered. Whole
-    /// datagrams, or a packet that is due would wait for the next ACK.
+    /// the target to the bytes in flight at the start, and never more than was delivered. Rounds to
+    /// whole datagrams; otherwise a packet that is due would wait for the next ACK.
     fn proportion(&self, datagram_size: u64) -> u64 {
         let whole = u128::from(self.in_flight_at_start.max(self.target).max(1));
         let product = u128::from(self.delivered) * u128::from(self.target);

@@ -4,9 +4,9 @@ use crate::owners::congestion::{Controller, NewReno, Phase, Resume, Severity, te
 
 const SIZE: u64 = 1200;
 
-/// Twenty packets in flight, of which the first `lost` are: those after them arrive one by one.
-/// Two ACKs do not yet show the loss, so that two packets more leave (RFC 9937 §7 has the same for
-/// TCP). What each ACK from the third on lets leave follows.
+/// Twenty packets in flight, of which the first `lost` are lost: those after them arrive one by
+/// one. The first two ACKs do not reveal the loss yet, so two more packets are sent (RFC 9937 §7
+/// has the same for TCP). The numbers of packets that each ACK from the third on allows follow.
 fn recovery(lost: usize) -> (Flow<NewReno>, Vec<usize>) {
     let mut flow = Flow::new(NewReno::new(1200));
     flow.controller.on_resume(&Resume {
@@ -36,7 +36,7 @@ fn recovery(lost: usize) -> (Flow<NewReno>, Vec<usize>) {
 fn one_loss_lets_one_packet_leave_for_two_that_arrive() {
     let (flow, sent) = recovery(1);
     let mut expected = [1, 0].repeat(8);
-    // The flight is down to the target: from now on a packet leaves for each that arrives.
+    // The flight is down to the target: from now on one packet is sent for each that arrives.
     expected.extend([0, 1, 1]);
     assert_eq!(sent, expected);
     assert_eq!(flow.in_flight(), 10, "what is in flight came down to half");
@@ -66,7 +66,7 @@ fn more_losses_do_not_let_more_leave_than_arrives() {
     flow.lose_and_ack(3, 1);
     flow.now += Duration::from_millis(1);
     assert_eq!(flow.fill(), 1);
-    // Six and the new one are in flight: two are lost, one arrives, one leaves.
+    // Six and the new one are in flight: two are lost, one arrives, one is sent.
     flow.lose_and_ack(2, 1);
     assert_eq!(flow.fill(), 1);
 }
@@ -127,7 +127,7 @@ fn what_is_sent_beyond_the_flight_at_the_start_does_not_multiply() {
         window: 2 * SIZE,
         slow_start_threshold: None,
     });
-    // Nothing is in flight when the mark is known; then two packets leave, and two probes.
+    // Nothing is in flight when the mark is known; then two packets are sent, and two probes.
     flow.mark();
     flow.fill();
     flow.send();

@@ -67,7 +67,7 @@ fn slow_start_turns_conservative_and_ends_when_the_round_trip_grows() {
     flow.round();
     let before = flow.window();
     flow.rtt = Duration::from_millis(120);
-    // Eight of the twenty ACKs grow the window as before, the others by a quarter.
+    // Eight of the twenty ACKs grow the window as before, the others by a quarter of that.
     flow.round();
     assert_eq!(flow.window(), before + 14 * SIZE + (40 - 14) * SIZE / 4);
     for round in 1..5 {
@@ -191,7 +191,7 @@ fn a_loss_that_was_none_leaves_nothing_behind() {
         untouched.controller.slow_start_threshold()
     );
     assert_eq!(flow.controller.phase(), Phase::Avoidance);
-    // The curve goes on as if nothing had been.
+    // The curve continues as if nothing had happened.
     untouched.now = flow.now;
     untouched.ack(2);
     for _ in 0..20 {
@@ -222,7 +222,7 @@ fn congestion_that_was_none_answers_no_other() {
     flow.lose(1, Severity::Congestion);
     flow.spurious();
     let before = flow.window();
-    // Sent before that loss, and lost indeed.
+    // Sent before that loss, and actually lost.
     flow.lose(1, Severity::Congestion);
     assert!(flow.controller.slow_start_threshold().unwrap() < before * 3 / 4);
 }

@@ -60,8 +60,8 @@ impl<A: Avoidance> Flow<Classic<A>> {
     }
 }
 
-/// The window is never so small that nothing can leave, and never larger than what was there at
-/// first and what arrived since, beside what is in flight.
+/// The window is never so small that nothing can be sent, and never larger than the initial window
+/// plus what has arrived since and what is in flight.
 fn windows_stay_within_bounds<A: Avoidance>(steps: &[Step]) -> Result<(), TestCaseError> {
     let mut flow = Flow::new(Classic::<A>::new(1200));
     let mut most_in_flight = 0;
@@ -86,7 +86,7 @@ fn number() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0..64_u32).prop_map(|(bits, shift)| bits >> shift)
 }
 
-/// Anything at all, possible or not: what it is, when (seconds), and numbers for it.
+/// Any event, possible or not: its kind, its time (seconds), and numbers for it.
 fn anything() -> impl Strategy<Value = (u8, u32, Vec<u64>)> {
     (0..7_u8, any::<u32>(), vec(number(), 8))
 }

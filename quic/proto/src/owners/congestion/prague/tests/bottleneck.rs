@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// One packet, from its departure to its acknowledgement.
+/// One packet, from when it is sent to its acknowledgement.
 struct Packet {
     sent: Instant,
     acked: Instant,
@@ -14,9 +14,9 @@ struct Packet {
 /// Policy on marking.
 #[derive(Clone, Copy)]
 enum Mark {
-    /// Packets that wait for longer than a millisecond.
+    /// Marks packets that wait for longer than a millisecond.
     Step,
-    /// One packet in this many.
+    /// Marks one packet in this many.
     OneIn(u64),
 }
 
@@ -81,7 +81,7 @@ impl Bottleneck {
         prague.on_acked(&acked);
     }
 
-    /// Sends as the window and the pacing rate allow until `until`.
+    /// Sends until `until`, as the window and the pacing rate allow.
     fn run(&mut self, prague: &mut Prague, mut now: Instant, until: Instant) {
         let mut next_send = now;
         while now < until {

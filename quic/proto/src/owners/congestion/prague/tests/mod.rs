@@ -126,8 +126,8 @@ fn lost(prague: &mut Prague, now: Instant, sent: Instant, severity: Severity) {
     testing::lost(prague, now, sent, SIZE, severity);
 }
 
-/// A controller of 100 datagrams that saw its first mark at the end of slow start, and has nothing
-/// of that reduction to make up for.
+/// A controller of 100 datagrams that saw its first mark at the end of slow start, and does not
+/// have to make up for that reduction.
 fn scalable(start: Instant) -> Prague {
     let mut prague = reduced(start);
     let state = prague.scalable.as_mut().unwrap();

@@ -26,7 +26,7 @@ const OLD_KEYS: &str = "a packet under old keys that follows one under new keys"
 /// ```
 pub(crate) struct OneRtt {
     version: Version,
-    /// Secret of the keys we seal with.
+    /// Secret of the keys that we seal with.
     local_secret: Secret,
     /// Secret of `next_peer`.
     next_peer_secret: Secret,
@@ -43,7 +43,7 @@ pub(crate) struct OneRtt {
     last_opened: Opening,
     /// First number sealed in this phase.
     phase_sealed_from: Option<PacketNumber>,
-    /// True if a packet of this phase was acknowledged to the peer in this phase.
+    /// True if, in this phase, we have acknowledged a packet of this phase to the peer.
     phase_acknowledged: bool,
     wanted: bool,
     sealed: u64,
@@ -97,7 +97,7 @@ impl OneRtt {
         }
     }
 
-    /// Returns the keys we seal with.
+    /// Returns the keys that we seal with.
     pub(crate) fn local(&self) -> &DirectionKeys {
         &self.local
     }
@@ -123,8 +123,8 @@ impl OneRtt {
         if phase == self.phase {
             return Opening::Current;
         }
-        // A packet after the largest number of this phase may be of the next one, a packet
-        // before it may not.
+        // A packet after the largest number of this phase may belong to the next phase; an earlier
+        // packet may not.
         let is_older = self.phase_opened.is_none_or(|(_, largest)| pn < largest);
         if self.previous_peer.is_some() && is_older {
             Opening::Previous
@@ -182,8 +182,8 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Checks that the peer may update its keys: only after it knows that we have all we need (RFC
-    /// 9001 §6, §6.2).
+    /// Checks that the peer may update its keys: only after it knows that we have everything we
+    /// need (RFC 9001 §6, §6.2).
     fn check_next(&self, pn: PacketNumber) -> Result<(), Violation> {
         if self.phase_opened.is_some_and(|(_, largest)| pn < largest) {
             return Err(Violation(OLD_KEYS));
@@ -193,7 +193,7 @@ impl OneRtt {
                 "a second key update before the first was acknowledged",
             ));
         }
-        // A client knows by a packet of the server's, a server by the client's Finished.
+        // A client knows this from a packet of the server, a server from the client's Finished.
         let server = self.local_secret.writer().is_server();
         if server && self.updates == 0 && self.phase_sealed_from.is_none() {
             return Err(Violation("a key update before the handshake was confirmed"));
@@ -201,8 +201,8 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Returns true if the packet opened last may acknowledge this number: one protected with old
-    /// keys cannot acknowledge a packet under new keys (RFC 9001 §6.2).
+    /// Returns true if the last opened packet may acknowledge this number: a packet protected with
+    /// old keys cannot acknowledge one under new keys (RFC 9001 §6.2).
     pub(crate) fn may_acknowledge(&self, largest: PacketNumber) -> bool {
         self.last_opened != Opening::Previous
             || self.phase_sealed_from.is_none_or(|first| largest < first)
@@ -213,7 +213,7 @@ impl OneRtt {
         self.wanted = true;
     }
 
-    /// Returns true if an update was requested and has not started.
+    /// Returns true if an update was requested and has not started yet.
     pub(crate) fn wants_update(&self) -> bool {
         self.wanted
     }
@@ -234,8 +234,8 @@ impl OneRtt {
         self.updates += 1;
     }
 
-    /// Returns true if we may start an update: the other end must have followed the last one, which
-    /// is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
+    /// Returns true if we may start an update: the peer must have followed the last one, which is
+    /// known once a packet of this phase was acknowledged (RFC 9001 §6.1).
     pub(crate) fn may_update(&self, largest_acked: Option<PacketNumber>) -> bool {
         let acked = self
             .phase_sealed_from
@@ -259,7 +259,7 @@ impl OneRtt {
     }
 
     /// Returns true if the keys may seal nothing more except the close of the connection (RFC 9001
-    /// §6.6): the peer did not follow the update that was due long before.
+    /// §6.6): the peer did not follow the update that was due long ago.
     pub(crate) fn is_spent(&self) -> bool {
         let limit = confidentiality_limit(self.local_secret.suite());
         self.sealed >= limit - RESERVED_FOR_CLOSING

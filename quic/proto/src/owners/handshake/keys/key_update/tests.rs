@@ -34,7 +34,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Takes packets with a phase bit and a number, and says which keys they were opened with.
+/// Opens packets with a phase bit and a number, and returns the keys that opened them.
 fn take(keys: &mut OneRtt, phase: KeyPhase, number: u64) -> Result<Opening, &'static str> {
     let which = keys.choose(phase, pn(number));
     keys.on_opened(which, pn(number), || now() + Duration::from_secs(1))
@@ -107,7 +107,7 @@ fn a_second_update_before_the_first_was_acknowledged_is_a_violation() {
         assert!(take(&mut keys, Zero, 5).is_ok());
         acknowledge(&mut keys, 0, 5);
         assert_eq!(take(&mut keys, One, 6), Ok(Next));
-        // This tells nothing about a packet before the update.
+        // This says nothing about a packet before the update.
         acknowledge(&mut keys, 1, 5);
         if acknowledged {
             acknowledge(&mut keys, 2, 6);
@@ -125,7 +125,7 @@ fn a_client_cannot_know_that_the_handshake_is_confirmed_before_the_server_says_a
     let mut talking = keys(Side::Server);
     talking.on_sealed(pn(0), u64::MAX);
     assert_eq!(take(&mut talking, One, 0), Ok(Next));
-    // The client's Finished tells a server.
+    // To a server, the client's Finished shows it.
     assert_eq!(take(&mut keys(Side::Client), One, 0), Ok(Next));
 }
 

@@ -12,7 +12,7 @@ pub struct Preferred {
 }
 
 impl Preferred {
-    /// Returns the address of the family in use, because the other one may not be reachable from
+    /// Returns the address of the family in use, because the other family may not be reachable from
     /// here. Dual-stack sockets write IPv4 addresses as IPv6.
     pub(in crate::owners::path) fn of_family(self, in_use: SocketAddr) -> Option<SocketAddr> {
         let is_v4 = in_use.ip().to_canonical().is_ipv4();

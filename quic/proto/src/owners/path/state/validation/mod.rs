@@ -18,7 +18,7 @@ pub enum Expanded {
     Short,
 }
 
-/// Times to wait for an answer.
+/// How long to wait for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// Time until the first repetition; it doubles each time, as for an Initial packet.
@@ -28,7 +28,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Computes the times from the probe timeout of the path in use, and that of an unknown path
+    /// Computes the times from the probe timeout of the path in use and that of an unknown path
     /// (RFC 9000 §8.2.4).
     pub fn new(current: Duration, unknown: Duration) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Validation {
         Self(None)
     }
 
-    /// Returns the number of challenges that may be answered, and one that is to be sent.
+    /// Returns the number of challenges that may be answered, plus one if another is to be sent.
     pub(in crate::owners::path) fn challenges(&self) -> usize {
         let running = self.0.as_ref();
         running.map_or(0, |running| {
@@ -106,8 +106,8 @@ impl Validation {
         self.0.as_ref().is_some_and(|running| running.is_due)
     }
 
-    /// Notes that a PATH_CHALLENGE left. Each has other data, so that its answer identifies the
-    /// send time.
+    /// Notes that a PATH_CHALLENGE was sent. Each has different data, so that its answer identifies
+    /// the send time.
     pub fn on_sent(&mut self, now: Instant, data: [u8; 8], expanded: Expanded) {
         let Some(running) = &mut self.0 else {
             return;

@@ -7,14 +7,15 @@ use crate::wire::{
     udp::{Ecn, EcnState},
 };
 
-/// Packets to mark before the path is judged (RFC 9000 §A.4).
+/// Number of packets to mark before the path is judged (RFC 9000 §A.4).
 const TESTING_PACKETS: u64 = 10;
 
-/// Consecutive probe timeouts that end the test: with backoff they last three times the first one
-/// (RFC 9000 §13.4.2), and a path that drops marked packets must not cost the handshake.
+/// Number of consecutive probe timeouts that end the test: with backoff they last three times as
+/// long as the first one (RFC 9000 §13.4.2), and a path that drops marked packets must not break
+/// the handshake.
 const TESTING_PTOS: u32 = 2;
 
-/// Number of packets by their mark when sent.
+/// Number of packets by the mark they were sent with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::owners::recovery) struct Marks {
     pub(in crate::owners::recovery) ect0: u64,
@@ -37,7 +38,7 @@ impl Marks {
     }
 }
 
-/// Packets marked in one packet-number space, and counts that the peer reported for it.
+/// Packets marked in one packet-number space, and the counts that the peer reported for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::owners::recovery) struct Counted {
     sent: Marks,
@@ -54,7 +55,7 @@ pub(in crate::owners::recovery) struct PathEcn {
     lost: u64,
     /// Packets reported as marked with CE since the test began.
     ce: u64,
-    /// True if a packet is known to have arrived without CE, so that not everything is marked.
+    /// True if a packet is known to have arrived without CE, so not everything is marked.
     spared: bool,
     /// True if there was another path before: marks of packets sent on it are still reported.
     is_later: bool,
@@ -77,8 +78,8 @@ impl PathEcn {
         self.state
     }
 
-    /// Returns true if packets are currently marked as capable. This changes only with received
-    /// packets, not with sent ones: a train of datagrams has one mark.
+    /// Returns true if packets are currently marked as ECN-capable. This changes only with received
+    /// packets, not with sent ones: all datagrams of a train have one mark.
     #[inline]
     pub(in crate::owners::recovery) const fn is_marking(&self) -> bool {
         matches!(self.state, EcnState::Testing | EcnState::Capable)
@@ -123,7 +124,7 @@ impl PathEcn {
     }
 
     /// Handles an ACK frame that acknowledged `newly` marked packets for the first time. `order`
-    /// tells if its counts are comparable to earlier ones.
+    /// says whether its counts are comparable to earlier ones.
     ///
     /// Returns the number of packets newly reported as marked with CE.
     pub(in crate::owners::recovery) fn on_ack(
@@ -178,7 +179,7 @@ impl PathEcn {
     }
 }
 
-/// Order of an ACK frame compared with earlier ones.
+/// Order of an ACK frame relative to earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::owners::recovery) enum Order {
     /// The frame raises the largest acknowledged number.
@@ -227,11 +228,11 @@ impl Counted {
         let ect0 = counts.ect0.checked_sub(before.ect0)?;
         let ect1 = counts.ect1.checked_sub(before.ect1)?;
         let ce = counts.ce.checked_sub(before.ce)?;
-        // Each received packet has its mark, or CE instead.
+        // Each received packet is counted with its mark, or with CE instead.
         let arrived = ect0.saturating_add(ce) >= newly.ect0
             && ect1.saturating_add(ce) >= newly.ect1
             && ect0.saturating_add(ect1).saturating_add(ce) >= newly.all();
-        // Marks cannot appear, nor turn into others.
+        // Marks cannot appear, or turn into other marks.
         let all = counts.ect0.saturating_add(counts.ect1);
         let sent = counts.ect0 <= self.sent.ect0
             && counts.ect1 <= self.sent.ect1

@@ -27,7 +27,7 @@ impl World {
         }
     }
 
-    /// The test is passed: ten packets were sent, the counts of ten ECT(0) came back.
+    /// The test has passed: ten packets were sent, and the counts of ten ECT(0) came back.
     fn capable() -> Self {
         let mut world = Self::new();
         world.send(10, ECT0);

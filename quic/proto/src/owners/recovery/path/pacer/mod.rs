@@ -7,59 +7,61 @@ use crate::owners::congestion::Phase;
 #[cfg(test)]
 mod tests;
 
-/// Longest train of datagrams, as a part of the pacing rate: a queue on the path takes it at once.
+/// Longest train of datagrams, in time at the pacing rate: a queue on the path takes it at once.
 const TRAIN: Duration = Duration::from_millis(1);
 
-/// Delay of a timer that does not slow the sender down: runtimes count in milliseconds and may wake
+/// Timer delay that does not slow the sender down: runtimes count in milliseconds and may wake
 /// another task first.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// Longest delay of a wake-up after which a sender still catches up: on a busy machine a time slice
-/// of the scheduler is that long.
+/// Longest delay of a wake-up after which a sender still catches up: on a busy machine, a time
+/// slice of the scheduler is this long.
 const OVERSLEPT: Duration = Duration::from_millis(10);
 
-/// Part of a round trip that bounds [`OVERSLEPT`] if the rate follows from a window: the window
-/// makes up for a pause, and a long burst would cost losses where queues are short.
+/// Part of a round trip that limits [`OVERSLEPT`] if the rate follows from a window: the window
+/// makes up for a pause, and a long burst would cause losses where queues are short.
 const OVERSLEPT_OF_RTT: u32 = 16;
 
-/// Datagrams that may leave at once, regardless of the rate, while others are in flight. A timer
-/// late by one of them costs nothing, and the shortest queue takes them.
+/// Number of datagrams that may be sent at once, regardless of the rate, while others are in
+/// flight. If a timer is late by one of them, nothing is lost, and the shortest queue has room for
+/// them.
 const STEADY_BURST: u64 = 3;
 
-/// Datagrams of the shortest train: with fewer, timers would cost more than the queue gains.
+/// Number of datagrams in the shortest train: with fewer, timers would cost more than the queue
+/// gains.
 const SHORT_TRAIN: u64 = 2;
 
-/// Upper bound of the rate in bytes per second: ten bytes a nanosecond.
+/// Upper limit of the rate in bytes per second: ten bytes per nanosecond.
 const FASTEST: u64 = 10_000_000_000;
 
-/// Error by which rounding may lengthen the time for the datagrams of one bucket.
+/// Error by which rounding may lengthen the time for the datagrams in one bucket.
 const ROUNDING: Duration = Duration::from_nanos(32);
 
 /// Binary places of [`Pace::nanos_per_byte`].
 const PLACES: u32 = 24;
 
-/// Spreads packets over the round trip (RFC 9002 §7.7): a token bucket, kept as the time at which
+/// Spreads packets over the round trip (RFC 9002 §7.7): a token bucket, stored as the time at which
 /// it is full again.
 ///
-/// The bucket holds [`STEADY_BURST`] datagrams, or what the rate gives in a train plus the slack of
-/// a timer; after a pause it holds as many datagrams as the controller wants. A sender that was
-/// woken late catches up, within bounds: otherwise a busy machine would send at a fraction of the
-/// rate, and a controller that measures deliveries would blame the path. A train holds at most a
-/// millisecond of the rate, except that two datagrams may always go together.
+/// The bucket holds [`STEADY_BURST`] datagrams, or as much as the rate gives in a train plus the
+/// slack of a timer; after a pause it holds as many datagrams as the controller allows. A sender
+/// that was woken late catches up, within limits: otherwise a busy machine would send at a fraction
+/// of the rate, and a controller that measures deliveries would blame the path. A train takes at
+/// most a millisecond at the pacing rate, except that two datagrams may always be sent together.
 #[derive(Clone, Debug)]
 pub(in crate::owners::recovery) struct Pacer {
-    /// Time at which the bucket is full, if nothing more leaves.
+    /// Time at which the bucket is full if nothing more is sent.
     full_at: Instant,
     /// Time credit saved up during a pause.
     saved: Duration,
     /// Time at which a waiting sender is to be woken.
     due_at: Option<Instant>,
-    /// Delay of that wake-up that costs no rate.
+    /// Delay of that wake-up that does not reduce the rate.
     forgiven: Duration,
     /// `None` until a rate is known.
     pace: Option<Pace>,
     datagram_size: u64,
-    /// Datagrams that may leave at once after a pause.
+    /// Number of datagrams that may be sent at once after a pause.
     burst: u64,
 }
 
@@ -70,12 +72,12 @@ struct Pace {
     nanos_per_byte: u64,
     /// Time in which an empty bucket fills.
     fill: Duration,
-    /// Time before the bucket is full from which on one datagram may leave.
+    /// Time before the bucket is full, from which on one datagram may be sent.
     last: Duration,
 }
 
 impl Pacer {
-    /// Creates a pacer without a rate; the initial window alone bounds the first burst.
+    /// Creates a pacer without a rate; only the initial window limits the first burst.
     pub(in crate::owners::recovery) fn new(now: Instant, datagram_size: u16) -> Self {
         Self {
             full_at: now,
@@ -88,8 +90,8 @@ impl Pacer {
         }
     }
 
-    /// Returns the rate of a window per round trip with headroom, so that the window remains the
-    /// limit: twice the window in slow start, in which it doubles each round trip.
+    /// Returns the rate of one window per round trip with headroom, so that the window remains the
+    /// limit: twice the window in slow start, where it doubles each round trip.
     pub(in crate::owners::recovery) fn rate_of(
         window: u64,
         smoothed: Duration,
@@ -104,8 +106,8 @@ impl Pacer {
         u64::try_from(per_second).unwrap_or(u64::MAX)
     }
 
-    /// Sets the delay of a wake-up that costs no rate: `round_trip` is given if the rate follows
-    /// from a window, and `None` if a controller sets it.
+    /// Sets the delay of a wake-up that does not reduce the rate: `round_trip` is given if the rate
+    /// follows from a window, and `None` if a controller sets it.
     pub(in crate::owners::recovery) fn forgive(&mut self, round_trip: Option<Duration>) {
         let part = round_trip.map_or(OVERSLEPT, |whole| whole / OVERSLEPT_OF_RTT);
         self.forgiven = part.min(OVERSLEPT);
@@ -113,7 +115,7 @@ impl Pacer {
 
     /// Sets a new rate after an acknowledgement or a loss, which ends a pause.
     ///
-    /// The bucket is never emptier than empty: a debt from a lower rate is not carried over.
+    /// The bucket never goes below empty: a debt from a lower rate is not carried over.
     pub(in crate::owners::recovery) fn set_rate(&mut self, now: Instant, bytes_per_second: u64) {
         let rate = bytes_per_second.clamp(self.datagram_size, FASTEST);
         let fill = time_for(self.steady_burst(), rate).max(TRAIN + SLACK);
@@ -127,7 +129,7 @@ impl Pacer {
         });
     }
 
-    /// Sets the number of datagrams that may leave at once after a pause.
+    /// Sets the number of datagrams that may be sent at once after a pause.
     pub(in crate::owners::recovery) fn set_burst(&mut self, datagrams: u64) {
         self.burst = datagrams.max(SHORT_TRAIN);
     }
@@ -154,7 +156,7 @@ impl Pacer {
         }
     }
 
-    /// Takes a packet that leaves, paced or not, from the bucket.
+    /// Takes a packet that is sent, paced or not, from the bucket.
     #[inline]
     pub(in crate::owners::recovery) fn on_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(pace) = self.pace {
@@ -166,7 +168,7 @@ impl Pacer {
         }
     }
 
-    /// Returns true if a datagram may leave now.
+    /// Returns true if a datagram may be sent now.
     #[inline]
     pub(in crate::owners::recovery) fn may_send(&self, now: Instant) -> bool {
         self.pace.is_none_or(|pace| self.full_at <= now + pace.last)
@@ -179,8 +181,8 @@ impl Pacer {
             .map_or(u64::MAX, |rate| bytes_in(TRAIN, rate).max(shortest))
     }
 
-    /// Returns the time at which the next whole train may leave, and notes that a sender waits for
-    /// it.
+    /// Returns the time at which the next whole train may be sent, and notes that a sender waits
+    /// for it.
     pub(in crate::owners::recovery) fn release_at(&mut self, now: Instant) -> Instant {
         let Some(pace) = self.pace else {
             return now;
@@ -192,7 +194,8 @@ impl Pacer {
         at
     }
 
-    /// Notes that no sender waits any more: there is nothing to send, or no room in the window.
+    /// Notes that no sender is waiting any longer: there is nothing to send, or no room in the
+    /// window.
     pub(in crate::owners::recovery) const fn on_idle(&mut self) {
         self.due_at = None;
     }

@@ -14,7 +14,7 @@ fn pacer(now: Instant, rate: u64) -> Pacer {
     pacer
 }
 
-/// Sends all it may; how many datagrams that were.
+/// Sends as much as the pacer allows; returns the number of datagrams.
 fn drain(pacer: &mut Pacer, now: Instant) -> u64 {
     let mut sent = 0;
     while pacer.may_send(now) {
@@ -111,7 +111,7 @@ fn it_waits_until_a_whole_train_may_leave() {
         let at = pacer.release_at(now);
         assert!(at > now, "{rate}");
         let whole = pacer.train() / SIZE;
-        // Rounding costs each a nanosecond, of 120 at the fastest rate.
+        // Rounding costs each a nanosecond, out of 120 at the fastest rate.
         assert!(
             drain(&mut pacer.clone(), at) >= whole - whole / 100,
             "{rate}"
@@ -144,13 +144,13 @@ fn no_rate_is_too_small_and_none_too_large() {
     }
 }
 
-/// Sends for two seconds, each time `late` after it was due, and returns the bytes.
+/// Sends for two seconds, each time `late` after the datagram was due, and returns the bytes.
 fn sent_late(rate: u64, late: Duration) -> u64 {
     let start = Instant::now();
     let mut pacer = pacer(start, rate);
     let (mut now, mut bytes) = (start, 0);
     while now < start + Duration::from_secs(2) {
-        // Acknowledgements come with the wake-up.
+        // Acknowledgements arrive together with the wake-up.
         pacer.set_rate(now, rate);
         bytes += SIZE * drain(&mut pacer, now);
         now = pacer.release_at(now) + late;

@@ -1,4 +1,4 @@
-//! Reordering of a path, and the thresholds by which late packets are awaited.
+//! Reordering on a path, and the thresholds for waiting for late packets.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use super::rtt::GRANULARITY;
 /// Number of packets that may overtake one before it counts as lost (RFC 9002 §6.1.1).
 const PACKETS: u64 = 3;
 
-/// Upper bound of the packet threshold; beyond it the time threshold decides.
+/// Upper limit of the packet threshold; beyond it the time threshold decides.
 const MOST_PACKETS: u64 = 1024;
 
 /// Eighths of a round trip after which a packet counts as lost (RFC 9002 §6.1.2).
 const EIGHTHS: u32 = 9;
 
-/// Upper bound of the time threshold, in eighths: two round trips.
+/// Upper limit of the time threshold, in eighths: two round trips.
 const MOST_EIGHTHS: u32 = 16;
 
 /// Round trips without reordering after which the thresholds return to their initial values (RFC
@@ -62,9 +62,9 @@ impl Reordering {
         delay(round_trip, self.eighths)
     }
 
-    /// Raises the thresholds, within bounds, to those that would have waited for a packet that was
-    /// declared lost and then arrived. RFC 8985 raises them in steps, but until the last step every
-    /// round trip would need another cut of the window undone.
+    /// Raises the thresholds, within limits, to those that would have waited for a packet that was
+    /// declared lost and then arrived. RFC 8985 raises them in steps, but until the last step
+    /// another reduction of the window would have to be undone in every round trip.
     pub(in crate::owners::recovery) fn on_spurious(&mut self, late: Lateness) {
         self.quiet_rounds = 0;
         let needed = late.overtaken_by.saturating_add(1).min(MOST_PACKETS);

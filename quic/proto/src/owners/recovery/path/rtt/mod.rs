@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 #[cfg(test)]
 mod tests;
 
-/// Finest resolution expected of timers (RFC 9002 §6.1.2).
+/// Finest resolution that timers are expected to have (RFC 9002 §6.1.2).
 pub(in crate::owners::recovery) const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// Estimated round trip of a path (RFC 9002 §5).
@@ -19,7 +19,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Creates an estimate from an initial guess (RFC 9002 §6.2.2), of at most a minute.
+    /// Creates an estimate from an initial guess (RFC 9002 §6.2.2), of at most one minute.
     pub fn new(initial: Duration) -> Self {
         let initial = initial.min(Duration::from_secs(60));
         Self {
@@ -57,7 +57,8 @@ impl Rtt {
         self.smoothed = self.smoothed.saturating_mul(7) / 8 + adjusted / 8;
     }
 
-    /// Forgets the minimum, because after persistent congestion the path may be another one (§5.2).
+    /// Forgets the minimum, because after persistent congestion the path may be a different one
+    /// (§5.2).
     pub(in crate::owners::recovery) fn on_persistent_congestion(&mut self) {
         self.min = self.latest;
     }
@@ -93,7 +94,7 @@ impl Rtt {
             .saturating_add(self.variance.saturating_mul(4).max(GRANULARITY))
     }
 
-    /// Returns the round trip of which the time threshold of loss detection is a multiple (§6.1.2).
+    /// Returns the round trip that the time threshold of loss detection is based on (§6.1.2).
     pub fn larger(&self) -> Duration {
         self.latest.max(self.smoothed)
     }

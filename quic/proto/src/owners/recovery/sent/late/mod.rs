@@ -21,11 +21,11 @@ pub(in crate::owners::recovery) struct LostPacket {
     pub(in crate::owners::recovery) episode: u32,
 }
 
-/// The last packets of one space that were declared lost and not acknowledged since, at most
-/// [`LOST_PACKETS`]; the oldest are dropped.
+/// The last packets of one space that were declared lost and have not been acknowledged since, at
+/// most [`LOST_PACKETS`]; the oldest are dropped.
 ///
-/// Their content is not kept. It was handed over to be resent, so the peer may get it twice, which
-/// costs less than a record for each loss.
+/// Their content is not stored. It was already returned to be resent, so the peer may get it twice,
+/// which costs less than a record for each loss.
 #[derive(Debug, Default)]
 pub(in crate::owners::recovery) struct LostPackets {
     /// Ascending by number, because all older packets are declared lost first.
@@ -53,7 +53,7 @@ impl LostPackets {
         self.packets.capacity() * size_of::<LostPacket>()
     }
 
-    /// Returns the bytes of memory that they take at most.
+    /// Returns the largest number of bytes of memory that they take.
     pub(in crate::owners::recovery) const fn most_memory() -> usize {
         LOST_PACKETS * size_of::<LostPacket>()
     }
@@ -96,7 +96,7 @@ impl LostPackets {
     }
 }
 
-/// Losses that one reduction of the window answers (RFC 9002 §7.3.2), and the number of them that
+/// Losses answered by one reduction of the window (RFC 9002 §7.3.2), and the number of them that
 /// were spurious.
 #[derive(Debug, Default)]
 pub(in crate::owners::recovery) struct Episode {

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use crate::{random::prf::Sequence, wire::packet::PacketNumber};
 
-/// Skipped numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that these reach
-/// back further than the packets that may be in flight.
+/// Number of skipped numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that
+/// these reach back further than the packets that may be in flight.
 const REMEMBERED: usize = 32;
 
 /// Longest interval until the first skipped number: short, to detect an attack early.
@@ -18,7 +18,7 @@ const MAX_INTERVAL: u64 = 8192;
 /// Selects the 1-RTT packet numbers to skip.
 ///
 /// Intervals are drawn uniformly from the upper half of a bound that doubles each time: a short
-/// connection skips one number at most, a long one very few.
+/// connection skips at most one number, a long one only a few.
 #[derive(Debug)]
 pub(in crate::owners::recovery) struct Skipper {
     /// Source of the intervals; `None` if no number is ever skipped.
@@ -90,7 +90,7 @@ impl Skipped {
         self.numbers.get(from).is_some_and(|pn| pn <= range.end())
     }
 
-    /// Returns the number of skipped numbers between two numbers, both excluded.
+    /// Returns the number of skipped numbers between two numbers, both exclusive.
     pub(in crate::owners::recovery) fn between(
         &self,
         lower: PacketNumber,
@@ -103,8 +103,8 @@ impl Skipped {
         self.numbers.iter().filter(within).count() as u64
     }
 
-    /// Returns the largest number that at least `count` sent packets overtook, `largest` being the
-    /// last of them: skipped numbers do not count.
+    /// Returns the largest number that at least `count` sent packets overtook, where `largest` is
+    /// the last of them: skipped numbers do not count.
     pub(in crate::owners::recovery) fn overtaken_by(
         &self,
         count: u64,

@@ -22,7 +22,7 @@ pub struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    /// Derives the keys of a traffic secret (RFC 9001 §5.1).
+    /// Derives the keys from a traffic secret (RFC 9001 §5.1).
     pub fn from_secret(version: Version, secret: &Secret) -> Self {
         Self::derive(version.constants(), secret.suite(), secret.as_bytes())
     }
@@ -41,9 +41,9 @@ impl DirectionKeys {
 /// The keys of both directions at one level.
 #[derive(Debug)]
 pub struct KeyPair {
-    /// Keys for packets we send.
+    /// Keys for packets that we send.
     pub local: DirectionKeys,
-    /// Keys for packets of the peer.
+    /// Keys for packets from the peer.
     pub peer: DirectionKeys,
 }
 
@@ -63,8 +63,8 @@ pub fn initial_direction(version: Version, dcid: &Cid, writer: Side) -> Directio
     initial_direction_from(version, initial_secret(version, dcid).as_ref(), writer)
 }
 
-/// Computes HKDF-Extract, which is HMAC under the salt (RFC 5869 §2.2). Done here, it runs once and
-/// not once per direction.
+/// Computes HKDF-Extract, which is HMAC under the salt (RFC 5869 §2.2). Computed here, it runs once
+/// instead of once per direction.
 fn initial_secret(version: Version, dcid: &Cid) -> hmac::Tag {
     let salt = hmac::Key::new(hmac::HMAC_SHA256, &version.constants().initial_salt);
     hmac::sign(&salt, dcid.as_bytes())
@@ -85,8 +85,8 @@ fn initial_direction_from(version: Version, initial_secret: &[u8], writer: Side)
     )
 }
 
-/// Replaces a 1-RTT secret by its successor, and returns its packet key (RFC 9001 §6.1). The header
-/// key stays.
+/// Replaces a 1-RTT secret with its successor, and returns its packet key (RFC 9001 §6.1). The
+/// header key stays.
 pub fn next_packet_key(version: Version, secret: &mut Secret) -> PacketKey {
     let constants = version.constants();
     let suite = secret.suite();

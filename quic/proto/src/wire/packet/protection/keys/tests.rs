@@ -6,7 +6,7 @@ use crate::{
     wire::packet::{Cid, DirectionKeys, Version, tests::hex},
 };
 
-/// Checks what the expander makes of a label.
+/// Checks the output of the expander for a label.
 fn check(expander: &Expander, label: &str, expected: &str) {
     let expected = hex(expected);
     let mut out = vec![0; expected.len()];
@@ -58,7 +58,7 @@ fn the_chacha20_keys_are_those_of_rfc_9001_appendix_a_5() {
         (Level::OneRtt, Side::Client)
     );
 
-    // The key of the update is the packet key of the new secret.
+    // The key after the update is the packet key of the new secret.
     let direct = DirectionKeys::from_secret(Version::V1, &secret).packet;
     let [mut one, mut other] = [[0x5a; 32]; 2];
     let [mut tag_one, mut tag_other] = [[0; 16]; 2];

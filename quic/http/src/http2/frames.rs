@@ -139,6 +139,11 @@ impl Frames {
         self.is_in_block.then_some(self.blocks)
     }
 
+    /// Returns what has passed of a frame that is not known yet.
+    pub(crate) fn partial(&self) -> &[u8] {
+        self.bytes.get(..self.have).unwrap_or_default()
+    }
+
     /// Passes over bytes up to the next frame of which all that is needed has passed. `None` if there is none: then
     /// all bytes have passed.
     pub(crate) fn next_in(&mut self, bytes: &mut &[u8]) -> Option<Frame> {

@@ -33,7 +33,7 @@ impl Late {
         }
     }
 
-    fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.before + self.since
     }
 

@@ -81,6 +81,7 @@ struct Readme;
 mod access_log;
 mod body;
 mod client;
+mod http2;
 mod inflow;
 mod limits;
 mod peer;

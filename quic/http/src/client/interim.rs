@@ -4,7 +4,6 @@
 //! followed on their way to it.
 
 use std::{
-    collections::BTreeMap,
     io,
     pin::Pin,
     sync::{
@@ -16,11 +15,14 @@ use std::{
 
 use http::Request;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, ReadBuf},
     sync::Notify,
 };
 
-use crate::usage::Usage;
+use crate::http2::{
+    Followed, Follower, Late, Side, Streams,
+    frames::{DATA, Frame, Frames, HEADER, HEADERS, PRIORITY, RST_STREAM},
+};
 
 /// Largest number of interim responses to a request.
 pub(super) const MOST: usize = 16;
@@ -28,17 +30,9 @@ pub(super) const MOST: usize = 16;
 /// Code of the resets that stand for the end of such a request over HTTP/2. No RFC has given it a meaning.
 const CODE: u32 = u32::from_be_bytes(*b"1xx!");
 
-/// Types of frames (RFC 9113 §6), and the flag for the last one of a stream.
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const END_STREAM: u8 = 1;
-
-/// Length of the header of a frame.
-const HEADER: usize = 9;
-
-/// Streams that are remembered besides two for each request under way.
-const SPARE: usize = 32;
+/// Bytes that h2 sends before a reset that waits, where 100 requests are under way: each stream has its turn, with 1 MiB
+/// of its body at most.
+const ROUND: u64 = 100 << 20;
 
 /// Returns a future that is ready once a request over HTTP/1.1 has got too many interim responses.
 pub(super) fn too_many<B>(request: &mut Request<B>) -> impl Future<Output = ()> + use<B> {
@@ -58,27 +52,25 @@ pub(super) fn is_too_many(error: &h2::Error) -> bool {
     error.is_reset() && error.reason() == Some(CODE.into())
 }
 
+/// Follows the frames of a connection over HTTP/2.
+pub(super) fn follow<S>(stream: S) -> Followed<S, Answers> {
+    Followed::new(stream, Some(Answers::new()), ROUND)
+}
+
 /// The frames of a server of HTTP/2. A stream that gets too many heads in a row is reset towards hyper, as if the
 /// server did that; hyper answers what comes on it later with RST_STREAM.
-pub(super) struct Followed<S> {
-    stream: S,
-    frames: Frames,
-    usage: Arc<Usage>,
+#[derive(Debug)]
+pub(super) struct Answers {
+    received: Frames,
+    sent: Frames,
+    heads: Heads,
     /// Bytes for hyper that come before those of the stream.
     passed: Vec<u8>,
 }
 
-/// Position in the frames of a server, and the heads that came.
-#[derive(Debug, Default)]
-struct Frames {
-    /// Bytes of payload until the next header.
-    rest: usize,
-    header: [u8; HEADER],
-    /// Bytes of the header that came. hyper gets them together with the others.
-    have: usize,
-    /// Number of heads that came in a row, for each stream without data.
-    heads: BTreeMap<u32, usize>,
-}
+/// Open streams, with the number of heads that came in a row.
+#[derive(Debug)]
+struct Heads(Streams<usize>);
 
 /// A place before a frame, and the stream that is reset there.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,90 +79,86 @@ struct Reset {
     id: u32,
 }
 
-impl Frames {
-    /// Follows the next bytes. Returns the streams to reset, with positions that count from the header that was
-    /// not whole before. `live` is the number of requests under way.
-    fn follow(&mut self, bytes: &[u8], live: usize) -> Vec<Reset> {
+impl Heads {
+    /// Notes a frame of the server. Returns true if its stream has too many heads.
+    fn on_received(&mut self, frame: Frame, late: &mut Late) -> bool {
+        let heads = self.0.get(frame.stream);
+        let mut is_too_many = false;
+        match (frame.kind, heads) {
+            (HEADERS, Some(heads)) => {
+                *heads += 1;
+                // The last one may be the final response.
+                is_too_many = *heads > MOST + 1;
+            }
+            (DATA, Some(heads)) => *heads = 0,
+            (HEADERS | DATA, None) => late.add(),
+            (PRIORITY, None) if frame.depends_on_itself() => late.add(),
+            _ => {}
+        }
+        if is_too_many {
+            late.add();
+        }
+        if is_too_many || frame.kind == RST_STREAM {
+            self.0.remove(frame.stream);
+        } else if frame.is_end_stream() {
+            self.0.end(frame.stream, Side::Peer);
+        }
+        is_too_many
+    }
+
+    /// Notes a frame of the client.
+    fn on_sent(&mut self, frame: Frame, late: &mut Late) {
+        if frame.kind == HEADERS && self.0.is_new(frame.stream) {
+            self.0.open(frame.stream, 0);
+        }
+        if frame.kind == RST_STREAM && self.0.remove(frame.stream).is_none() {
+            late.on_reset_sent();
+        }
+        if frame.is_end_stream() {
+            self.0.end(frame.stream, Side::Local);
+        }
+    }
+}
+
+impl Answers {
+    fn new() -> Self {
+        Self {
+            received: Frames::of_server(),
+            sent: Frames::of_client(),
+            heads: Heads(Streams::new()),
+            passed: Vec::new(),
+        }
+    }
+
+    /// Follows the next bytes. Returns the streams to reset, with positions that count from the start of the frame
+    /// that was not known before.
+    fn follow(&mut self, bytes: &[u8], late: &mut Late) -> Vec<Reset> {
         let mut resets = Vec::new();
-        let before = self.have;
-        let mut done = 0;
-        while let Some(next) = bytes.get(done..).filter(|next| !next.is_empty()) {
-            if self.rest > 0 {
-                let len = self.rest.min(next.len());
-                self.rest -= len;
-                done += len;
-                continue;
-            }
-            let missing = self.header.get_mut(self.have..).unwrap_or_default();
-            let len = missing.len().min(next.len());
-            for (to, from) in missing.iter_mut().zip(next) {
-                *to = *from;
-            }
-            self.have += len;
-            done += len;
-            if self.have == HEADER {
-                self.have = 0;
-                if let Some(id) = self.on_frame(live) {
-                    let at = before + done - HEADER;
-                    resets.push(Reset { at, id });
-                }
+        let all = self.received.partial().len() + bytes.len();
+        let mut rest = bytes;
+        while let Some(frame) = self.received.next_in(&mut rest) {
+            if self.heads.on_received(frame, late) {
+                // Of HEADERS, no more is known than the header.
+                let at = all - rest.len() - HEADER;
+                let id = frame.stream;
+                resets.push(Reset { at, id });
             }
         }
         resets
     }
 
-    /// Takes the header of a frame. Returns its stream if that has too many heads.
-    fn on_frame(&mut self, live: usize) -> Option<u32> {
-        let [high, middle, low, kind, flags, id @ ..] = self.header;
-        self.rest = u32::from_be_bytes([0, high, middle, low]) as usize;
-        let id = u32::from_be_bytes(id) & !(1 << 31);
-        if kind == DATA || kind == RST_STREAM {
-            self.heads.remove(&id);
-        }
-        if kind != HEADERS {
-            return None;
-        }
-        let heads = self.heads.entry(id).or_default();
-        *heads += 1;
-        // The last one may be the final response.
-        let too_many = *heads > MOST + 1;
-        if too_many || flags & END_STREAM != 0 {
-            self.heads.remove(&id);
-        }
-        // Streams that were given up may stay. The oldest are forgotten.
-        while self.heads.len() > live.saturating_mul(2).saturating_add(SPARE) {
-            self.heads.pop_first();
-        }
-        too_many.then_some(id)
-    }
-
-    /// Returns the bytes of a header that is not whole.
-    fn partial(&self) -> &[u8] {
-        self.header.get(..self.have).unwrap_or_default()
-    }
-}
-
-impl<S> Followed<S> {
-    pub(super) fn new(stream: S, usage: Arc<Usage>) -> Self {
-        Self {
-            stream,
-            frames: Frames::default(),
-            usage,
-            passed: Vec::new(),
-        }
-    }
-
     /// Follows what came behind `before`. What hyper must not see yet, or not as it came, leaves the buffer.
-    fn pass(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
+    fn pass(&mut self, buffer: &mut ReadBuf<'_>, before: usize, late: &mut Late) {
         let came = buffer.filled().get(before..).unwrap_or_default();
-        let mut whole = self.frames.partial().to_vec();
-        let resets = self.frames.follow(came, self.usage.exchanges());
+        let mut whole = self.received.partial().to_vec();
+        let resets = self.follow(came, late);
+        let kept = self.received.partial().len();
         if whole.is_empty() && resets.is_empty() {
-            buffer.set_filled(buffer.filled().len() - self.frames.have);
+            buffer.set_filled(buffer.filled().len() - kept);
             return;
         }
         whole.extend(came);
-        whole.truncate(whole.len() - self.frames.have);
+        whole.truncate(whole.len() - kept);
         buffer.set_filled(before);
         let mut rest = whole.as_slice();
         let mut start = 0;
@@ -186,60 +174,43 @@ impl<S> Followed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Followed<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
+impl Follower for Answers {
+    fn poll_read<S: AsyncRead>(
+        &mut self,
+        mut stream: Pin<&mut S>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
+        late: &mut Late,
     ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
         let before = buffer.filled().len();
-        while this.passed.is_empty() && buffer.filled().len() == before && buffer.remaining() > 0 {
-            ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
+        while self.passed.is_empty() && buffer.filled().len() == before && buffer.remaining() > 0 {
+            ready!(stream.as_mut().poll_read(cx, buffer))?;
             if buffer.filled().len() > before {
-                this.pass(buffer, before);
-            } else if this.frames.have > 0 {
-                // The end, within a header.
-                this.passed = this.frames.partial().to_vec();
-                this.frames.have = 0;
+                self.pass(buffer, before, late);
             } else {
-                return Poll::Ready(Ok(()));
+                // The end, within a frame perhaps.
+                self.passed = self.received.partial().to_vec();
+                self.received = Frames::of_server();
+                if self.passed.is_empty() {
+                    return Poll::Ready(Ok(()));
+                }
             }
         }
-        let len = this.passed.len().min(buffer.remaining());
-        buffer.put_slice(this.passed.get(..len).unwrap_or_default());
-        this.passed.drain(..len);
+        let len = self.passed.len().min(buffer.remaining());
+        buffer.put_slice(self.passed.get(..len).unwrap_or_default());
+        self.passed.drain(..len);
         Poll::Ready(Ok(()))
     }
-}
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Followed<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, data)
+    fn on_sent(&mut self, mut bytes: &[u8], late: &mut Late) {
+        while let Some(frame) = self.sent.next_in(&mut bytes) {
+            self.heads.on_sent(frame, late);
+        }
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, data)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    /// Returns 0: all are the client's own.
+    fn peer_streams(&self) -> usize {
+        0
     }
 }
 
@@ -258,6 +229,17 @@ mod tests {
         frame(HEADERS, 4, id, 20).repeat(count)
     }
 
+    /// Returns what follows a connection on which these streams were opened.
+    fn opened(streams: impl IntoIterator<Item = u8>) -> Answers {
+        let mut answers = Answers::new();
+        let mut late = Late::default();
+        answers.on_sent(&[b'P'; 24], &mut late);
+        for id in streams {
+            answers.on_sent(&frame(HEADERS, 4, id, 20), &mut late);
+        }
+        answers
+    }
+
     /// In whatever parts the frames come, a stream is reset before the head that is one too many.
     #[test]
     fn too_many_heads_are_found_in_any_parts() {
@@ -265,33 +247,46 @@ mod tests {
         frames.extend(heads(3, MOST + 1));
         // Data, trailers and a reset end the row.
         frames.extend(frame(DATA, 0, 1, 9));
+        frames.extend(frame(PRIORITY, 0, 1, 5));
         frames.extend(heads(1, MOST));
         frames.extend(frame(HEADERS, 5, 1, 0));
         let expected = frames.len();
         frames.extend(heads(3, 1));
         for size in 1..60 {
-            let (mut at, mut followed) = (Vec::new(), Frames::default());
+            let (mut at, mut answers) = (Vec::new(), opened([1, 3]));
             let mut passed = 0;
             for part in frames.chunks(size) {
-                let start = passed - followed.have;
-                for Reset { at: position, id } in followed.follow(part, 2) {
+                let start = passed - answers.received.partial().len();
+                for Reset { at: position, id } in answers.follow(part, &mut Late::default()) {
                     at.push((start + position, id));
                 }
                 passed += part.len();
             }
             assert_eq!(at, [(expected, 3)], "in parts of {size}");
-            assert!(followed.heads.is_empty(), "{followed:?}");
         }
     }
 
-    /// Streams that are given up after their heads are not remembered for ever.
+    /// One is not forgotten over others that begin and end, and nothing else is remembered.
     #[test]
-    fn streams_without_an_end_are_forgotten() {
-        let mut followed = Frames::default();
-        for id in 0..200 {
-            assert_eq!(followed.follow(&heads(id, 1), 4), []);
+    fn streams_are_remembered_while_they_are_open() {
+        let mut late = Late::default();
+        let mut answers = opened([1]);
+        for id in (3..201).step_by(2) {
+            answers.on_sent(&frame(HEADERS, 5, id, 20), &mut late);
+            assert_eq!(answers.follow(&heads(id, 1), &mut late), []);
+            match id % 3 {
+                0 => answers.on_sent(&frame(RST_STREAM, 0, id, 4), &mut late),
+                1 => _ = answers.follow(&frame(RST_STREAM, 0, id, 4), &mut late),
+                _ => _ = answers.follow(&frame(DATA, 1, id, 9), &mut late),
+            }
         }
-        assert_eq!(followed.heads.len(), 2 * 4 + SPARE);
-        assert_eq!(followed.heads.last_key_value(), Some((&199, &1)));
+        assert_eq!(answers.heads.0.len(), 1);
+        // Frames on others may leave resets in h2.
+        let before = late.count();
+        assert_eq!(answers.follow(&heads(3, MOST + 2), &mut late), []);
+        assert_eq!(late.count(), before + MOST + 2);
+        let resets = answers.follow(&heads(1, MOST + 2), &mut late);
+        assert_eq!(resets.len(), 1);
+        assert_eq!(answers.heads.0.len(), 0);
     }
 }

@@ -47,7 +47,8 @@ pub struct Limits {
     pub requests: u64,
     /// Number of requests that a client may cancel in ten seconds before their response began, beyond one for
     /// each that was answered: work for nothing, as in CVE-2023-44487 and CVE-2025-8671. Requests that fail before
-    /// the service gets them, because they are malformed or not whole in time, count too. Beyond it, requests
+    /// the service gets them, because they are malformed or not whole in time, count too, over HTTP/2 also those with
+    /// too many fields, and those beyond the number at once once the client knows it. Beyond it, requests
     /// are refused (H3_REQUEST_REJECTED, REFUSED_STREAM) until the time has passed. A client that has as many
     /// refused is told to connect again (GOAWAY): responses under way are sent to their end, and the connection
     /// closes with H3_EXCESSIVE_LOAD, or ends over TCP. Default: 200.

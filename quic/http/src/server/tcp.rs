@@ -29,7 +29,7 @@ use super::{
     connections::Kind,
     fields,
     handle::{Phase, Shared},
-    http2::Observed,
+    http2::observe,
     lent::lend,
     linger::{Lingering, Place},
     responses::Sending,
@@ -182,7 +182,7 @@ async fn serve<A: App>(
     let builder = builder(limits, version, &activity, shared.features.connect);
     let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
     let observer = activity.is_http2().then(|| activity.clone());
-    let stream = TokioIo::new(Observed::new(stream, observer, ROUND));
+    let stream = TokioIo::new(observe(stream, observer, ROUND));
     let connection = builder.serve_connection_with_upgrades(stream, service);
     let drain =
         |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
@@ -256,7 +256,7 @@ fn builder(
         .max_header_list_size(limits.most_fields() as u32)
         .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
-        // Honest clients have it reset many: frames that were on their way to streams that are over. `Observed`
+        // Honest clients have it reset many: frames that were on their way to streams that are over. `observe`
         // counts those that are the client's fault, and bounds those that wait.
         .max_local_error_reset_streams(None)
         .initial_stream_window_size(STREAM_WINDOW)

@@ -41,8 +41,8 @@ const HTTP2: u64 = 32 << 10;
 /// Bytes of a request over HTTP/2, without its fields.
 const HTTP2_REQUEST: u64 = 8 << 10;
 
-/// Bytes of the resets of HTTP/2 that wait to be sent: of [`RESETS`](super::http2::RESETS), and of as many as fit in
-/// a buffer, in a table that doubles.
+/// Bytes of the resets of HTTP/2 that wait to be sent: of [`RESETS`](crate::http2::pause::RESETS), and of as many as
+/// fit in a buffer, in a table that doubles.
 const HTTP2_RESETS: u64 = 4096 * 704;
 
 /// Bytes of a frame of HTTP/2 that waits to be sent, besides its data.

@@ -1,6 +1,7 @@
-//! Connections whose servers take nothing end even so, once nobody needs them.
+//! Servers that take nothing: what they cause is bounded, and their connections end once nobody needs them.
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     net::SocketAddr,
     pin::Pin,
@@ -14,12 +15,16 @@ use http::{Request, Response, StatusCode, Version};
 use http_body::Frame;
 use hybriq::Endpoint;
 use hybriq_http::{Client, Http3};
-use tokio::sync::mpsc;
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, sync::mpsc, task::yield_now};
+use tokio_rustls::server::TlsStream;
 
 use crate::{
     common::{client, client_with, config, get, uri},
     support::{Certificate, soon},
-    tcp::{HEADERS, PING, frame, http1_head, http2_begin, http2_read, listen, write},
+    tcp::{
+        HEADERS, PING, PRIORITY, SETTINGS, WINDOW_UPDATE, frame, http1_head, http2_begin,
+        http2_read, listen, write,
+    },
 };
 
 /// A body without an end. Tells when it is dropped.
@@ -143,6 +148,62 @@ async fn an_idle_connection_closes_although_its_server_reads_nothing() {
     client.close_idle();
     let ended = tokio::time::timeout(Duration::from_secs(10), told.recv()).await;
     assert_eq!(ended, Ok(Some(())), "the connection is kept");
+}
+
+/// Lets a client of HTTP/2 send a body until nothing more leaves it, and makes it reset streams then. Returns the number
+/// of bytes that it takes, 2 MiB at most.
+async fn flood(mut stream: TlsStream<TcpStream>) -> usize {
+    let socket = stream.get_ref().0;
+    socket.set_nodelay(true).unwrap();
+    let socket = socket2::SockRef::from(socket);
+    socket.set_send_buffer_size(1 << 14).unwrap();
+    http2_begin(&mut stream).await;
+    let window = u32::to_be_bytes(1 << 30);
+    let settings = [&[0, 4][..], &window].concat();
+    write(&mut stream, &frame(SETTINGS, 0, 0, &settings)).await;
+    write(&mut stream, &frame(WINDOW_UPDATE, 0, 0, &window)).await;
+    while http2_read(&mut stream).await.unwrap().kind != HEADERS {}
+    // The client is not far: it runs on this thread.
+    for _ in 0..10_000 {
+        yield_now().await;
+    }
+    let mut unsent = VecDeque::new();
+    let (mut taken, mut waits, mut id) = (0, 0, 0_u32);
+    while waits < 10_000 && taken < 2 << 20 {
+        while unsent.len() < 1 << 14 {
+            id += 2;
+            // A stream that depends on itself (RFC 7540 §5.3.1).
+            let itself = [&id.to_be_bytes()[..], &[15]].concat();
+            unsent.extend(frame(PRIORITY, 0, id, &itself));
+        }
+        tokio::select! {
+            biased;
+            written = stream.write_buf(&mut unsent) => {
+                taken += written.unwrap();
+                waits = 0;
+            }
+            () = yield_now() => waits += 1,
+        }
+        yield_now().await;
+    }
+    taken
+}
+
+#[tokio::test]
+async fn resets_that_no_server_takes_are_bounded() {
+    let (tell, mut taken) = mpsc::unbounded_channel();
+    let address = listen("h2", move |stream| {
+        let tell = tell.clone();
+        async move { tell.send(flood(stream).await).unwrap() }
+    })
+    .await;
+    let (dropped, _gone) = mpsc::unbounded_channel();
+    let request = Request::post(uri(address, "/")).body(Endless(dropped));
+    let request = tokio::spawn(client(Http3::Off).request(request.unwrap()));
+    let taken = soon(taken.recv()).await.unwrap();
+    // The buffers of the system have room for some.
+    assert!(taken < 1 << 20, "{taken}");
+    assert!(soon(request).await.unwrap().is_err());
 }
 
 /// Returns what the system's timer of a client's socket waits for, and how long: `02` is keep-alive.

@@ -17,9 +17,11 @@ pub(crate) struct Frame {
 }
 
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
 
 /// Listens for clients of this protocol, and serves each in its own task.
 pub(crate) async fn listen<F>(

@@ -9,6 +9,7 @@ use axum::{
 };
 use http_body::Frame;
 use http_body_util::channel::Channel;
+use hybriq_http::Limits;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -163,6 +164,80 @@ async fn requests_that_are_malformed_count_as_cancelled() {
             "{version:?}"
         );
         client.ended().await;
+        connections(&server.handle, 0).await;
+    }
+}
+
+/// A limit beyond which a connection has too many requests that fail.
+struct Bound {
+    change: fn(&mut Limits),
+    /// Number of those that fail before it ends.
+    most: usize,
+}
+
+const BOUNDS: [Bound; 2] = [
+    Bound {
+        change: |limits| limits.cancelled = 20,
+        // As many again are refused.
+        most: 2 * 20,
+    },
+    Bound {
+        change: |limits| limits.requests = 60,
+        most: 60 - 1,
+    },
+];
+
+/// h2 answers them itself.
+#[tokio::test]
+async fn over_http2_requests_with_too_many_fields_count_as_cancelled() {
+    for Bound { change, most } in BOUNDS {
+        let server = serve(Router::new(), |limits| {
+            change(limits);
+            limits.header_list = 2048;
+        });
+        let mut client = Client::connect(Version::Http2, server.address()).await;
+        assert_eq!(client.ask("/").await, Outcome::Answered(200));
+        let mut answered = 0;
+        while let Some(asked) = client.send_with("/", 60).await {
+            match client.take(asked).await {
+                // A status that came before is in the table of RFC 7541.
+                Outcome::Answered(431 | 0) => answered += 1,
+                outcome => assert_eq!(outcome, Outcome::Gone),
+            }
+        }
+        // GOAWAY takes a moment.
+        assert!((most..most + 20).contains(&answered), "{answered}");
+        connections(&server.handle, 0).await;
+    }
+}
+
+/// h2 refuses them: there are too many at once.
+#[tokio::test]
+async fn over_http2_requests_that_are_refused_count_as_cancelled() {
+    for Bound { change, most } in BOUNDS {
+        let router = Router::new().route("/held", get(std::future::pending::<()>));
+        let server = serve(router, |limits| {
+            change(limits);
+            limits.requests += 100;
+        });
+        let mut client = Client::connect(Version::Http2, server.address()).await;
+        assert_eq!(client.ask("/").await, Outcome::Answered(200));
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            held.push(client.send("/held").await.unwrap());
+        }
+        for _ in 0..most - 10 {
+            assert_eq!(client.ask("/").await, Outcome::Refused);
+        }
+        // That was not too much yet.
+        client.cancel(held.remove(0)).await;
+        let again = client.ask("/").await;
+        if most == 2 * 20 {
+            assert_eq!(again, Outcome::Refused);
+        } else {
+            assert_eq!(again, Outcome::Answered(200));
+        }
+        soon(async { while client.send("/held").await.is_some() {} }).await;
         connections(&server.handle, 0).await;
     }
 }

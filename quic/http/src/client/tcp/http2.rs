@@ -45,10 +45,10 @@ pub(super) async fn start(
         .keep_alive_interval(settings.keep_alive)
         .keep_alive_timeout(PING_TIME)
         // h2 counts late frames of cancelled streams too, over the life of the connection: a bound would end it
-        // after a thousand. Resets cost a client as little as the frames that they answer.
+        // after a thousand. `interim::follow` bounds the resets that wait.
         .max_local_error_reset_streams(None)
         .max_header_list_size(settings.header_list.try_into().unwrap_or(u32::MAX));
-    let stream = interim::Followed::new(stream, facts.usage.clone());
+    let stream = interim::follow(stream);
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let task = drive(connection, facts.usage.clone(), settings.idle_time);
     let usage = facts.usage.clone();

@@ -1,8 +1,6 @@
-//! The frames of a connection over HTTP/2, in both directions. h2 and hyper do not tell what they do with
-//! requests that fail, so the bytes are followed on their way.
+//! What the frames of a client of HTTP/2 say about its requests.
 
-mod frames;
-mod streams;
+mod requests;
 
 #[cfg(test)]
 mod tests;
@@ -11,26 +9,23 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, ready},
     time::Instant,
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::clock;
-use frames::Frames;
-use streams::Streams;
-
-/// Resets of streams that h2 may hold because the client does not take them, before nothing more is read. Frames
-/// that are in the buffer of h2 by then may add as many.
-pub(super) const RESETS: usize = 1024;
+use crate::http2::{Followed, Follower, Late, frames::Frames};
+use requests::Requests;
 
 /// Who is told what the frames say.
 pub(super) trait Observer {
     /// Returns the number of requests that came, and of those that failed before that.
     fn requests(&self) -> u64;
 
-    /// Notes a request that failed before it came: h2 has reset its stream for an error of the client.
+    /// Notes a request that failed before it came: it was malformed, its fields were too large, or there were too many
+    /// at once.
     fn on_failed(&self);
 
     /// Notes the data of a DATA frame on an open stream.
@@ -40,20 +35,15 @@ pub(super) trait Observer {
     fn on_field_block(&self, since: Option<Instant>);
 }
 
-/// A connection whose frames are followed, if there is an observer: that of HTTP/2.
-pub(super) struct Observed<S, O> {
-    stream: S,
-    connection: Option<Connection<O>>,
-}
-
 /// What the frames of a connection have said.
-struct Connection<O> {
+pub(super) struct Observed<O> {
     observer: Arc<O>,
     received: Frames,
     sent: Frames,
-    streams: Streams,
+    requests: Requests,
     block: Option<Block>,
-    pause: Pause,
+    /// Requests that had come when h2 had handled all that it has read.
+    came: Option<u64>,
 }
 
 /// A field block that has begun and not ended.
@@ -64,74 +54,34 @@ struct Block {
     is_told: bool,
 }
 
-/// Stops reading while h2 may hold too many resets. Their number is not known: h2 ignores some frames that could
-/// make it reset a stream.
-struct Pause {
-    is_on: bool,
-    /// Bytes that leave before a reset, at most.
+/// Follows the frames of a client, if there is an observer: that of HTTP/2. At most `round` bytes of h2 leave before a
+/// reset that it holds.
+pub(super) fn observe<S, O: Observer>(
+    stream: S,
+    observer: Option<Arc<O>>,
     round: u64,
-    /// Bytes that were sent during the pause.
-    sent: u64,
-    /// Nothing waits to be sent.
-    is_flushed: bool,
-    reader: Option<Waker>,
+) -> Followed<S, Observed<O>> {
+    let observed = observer.map(|observer| Observed {
+        observer,
+        received: Frames::of_client(),
+        sent: Frames::of_server(),
+        requests: Requests::new(),
+        block: None,
+        came: None,
+    });
+    Followed::new(stream, observed, round)
 }
 
-impl Pause {
-    const fn new(round: u64) -> Self {
-        Self {
-            is_on: false,
-            round,
-            sent: 0,
-            is_flushed: false,
-            reader: None,
-        }
-    }
-
-    fn begin(&mut self) {
-        self.is_on = true;
-        self.sent = 0;
-        self.is_flushed = false;
-    }
-
-    /// Returns true if all resets have been sent that h2 held when the pause began.
-    fn is_over(&self) -> bool {
-        self.is_flushed || self.sent >= self.round
-    }
-
-    fn wake(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            reader.wake();
-        }
-    }
-}
-
-impl<S, O: Observer> Observed<S, O> {
-    /// Follows the frames on a stream. At most `round` bytes of h2 leave before a reset that it holds.
-    pub(super) fn new(stream: S, observer: Option<Arc<O>>, round: u64) -> Self {
-        let connection = observer.map(|observer| Connection {
-            observer,
-            received: Frames::of_client(),
-            sent: Frames::of_server(),
-            streams: Streams::new(),
-            block: None,
-            pause: Pause::new(round),
-        });
-        Self { stream, connection }
-    }
-}
-
-impl<O: Observer> Connection<O> {
-    fn on_received(&mut self, bytes: &[u8]) {
+impl<O: Observer> Observed<O> {
+    fn on_received(&mut self, mut bytes: &[u8], late: &mut Late) {
         if let Some(Block { is_told: true, .. }) = self.block {
             self.tell_block(false);
         }
-        let (streams, observer) = (&mut self.streams, &self.observer);
-        self.received.follow(bytes, |frame| {
-            if let Some(len) = streams.on_received(frame) {
-                observer.on_data(len);
+        while let Some(frame) = self.received.next_in(&mut bytes) {
+            if let Some(len) = self.requests.on_received(frame, late) {
+                self.observer.on_data(len);
             }
-        });
+        }
         let number = self.received.field_block();
         if number != self.block.map(|block| block.number) {
             self.block = number.map(|number| Block {
@@ -156,119 +106,48 @@ impl<O: Observer> Connection<O> {
             self.observer.on_field_block(since);
         }
     }
-
-    fn on_sent(&mut self, bytes: &[u8]) {
-        let (streams, observer) = (&mut self.streams, &self.observer);
-        self.sent.follow(bytes, |frame| {
-            if streams.on_sent(frame, || observer.requests()) {
-                observer.on_failed();
-            }
-        });
-        self.pause.sent += bytes.len() as u64;
-        self.pause.is_flushed = false;
-        if self.pause.is_over() || !self.is_full() {
-            self.pause.wake();
-        }
-    }
-
-    /// Notes that h2 has sent all that it can send now.
-    fn on_flushed(&mut self) {
-        self.pause.is_flushed = true;
-        self.pause.wake();
-    }
-
-    fn is_full(&self) -> bool {
-        self.streams.unsent_resets() >= RESETS
-    }
-
-    /// Waits while h2 may hold too many resets.
-    fn poll_pause(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.is_full() {
-            self.pause.is_on = false;
-            return Poll::Ready(());
-        }
-        if !self.pause.is_on {
-            self.pause.begin();
-        }
-        if self.pause.is_over() {
-            self.streams.on_resets_sent();
-            self.pause.is_on = false;
-            return Poll::Ready(());
-        }
-        self.pause.reader = Some(cx.waker().clone());
-        Poll::Pending
-    }
 }
 
-impl<S: AsyncRead + Unpin, O: Observer> AsyncRead for Observed<S, O> {
-    fn poll_read(
-        self: Pin<&mut Self>,
+impl<O: Observer> Follower for Observed<O> {
+    /// Finds the requests that have failed. Nothing tells which ones did: some are reset, some are answered by h2 itself,
+    /// and of some nothing is sent. But hyper takes all that h2 has for it, one after another, and lets h2 read again
+    /// after each. If none came since a read that was pending, none will come of those that h2 has read.
+    fn on_turn(&mut self) {
+        if self.came == Some(self.observer.requests()) {
+            let is_in_block = self.received.field_block().is_some();
+            let whole = self.requests.whole(is_in_block);
+            for _ in self.observer.requests()..whole {
+                self.observer.on_failed();
+            }
+        }
+        self.came = Some(self.observer.requests());
+    }
+
+    fn poll_read<S: AsyncRead>(
+        &mut self,
+        stream: Pin<&mut S>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
+        late: &mut Late,
     ) -> Poll<io::Result<()>> {
-        let Self { stream, connection } = self.get_mut();
-        let stream = Pin::new(stream);
-        let Some(connection) = connection else {
-            return stream.poll_read(cx, buffer);
-        };
-        ready!(connection.poll_pause(cx));
         let before = buffer.filled().len();
         let read = stream.poll_read(cx, buffer);
         if read.is_pending() {
-            connection.on_nothing_received();
+            self.on_nothing_received();
         }
         ready!(read)?;
-        connection.on_received(buffer.filled().get(before..).unwrap_or_default());
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin, O: Observer> AsyncWrite for Observed<S, O> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let Self { stream, connection } = self.get_mut();
-        let len = ready!(Pin::new(stream).poll_write(cx, data))?;
-        if let Some(connection) = connection {
-            connection.on_sent(data.get(..len).unwrap_or(data));
-        }
-        Poll::Ready(Ok(len))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        data: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let Self { stream, connection } = self.get_mut();
-        let len = ready!(Pin::new(stream).poll_write_vectored(cx, data))?;
-        if let Some(connection) = connection {
-            let mut rest = len;
-            for part in data {
-                let sent = part.get(..rest).unwrap_or(part);
-                connection.on_sent(sent);
-                rest -= sent.len();
-            }
-        }
-        Poll::Ready(Ok(len))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, connection } = self.get_mut();
-        ready!(Pin::new(stream).poll_flush(cx))?;
-        if let Some(connection) = connection {
-            connection.on_flushed();
-        }
+        self.came = None;
+        self.on_received(buffer.filled().get(before..).unwrap_or_default(), late);
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn on_sent(&mut self, mut bytes: &[u8], late: &mut Late) {
+        while let Some(frame) = self.sent.next_in(&mut bytes) {
+            self.requests.on_sent(frame, late);
+        }
+    }
+
+    fn peer_streams(&self) -> usize {
+        self.requests.open()
     }
 }

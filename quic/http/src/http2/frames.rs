@@ -1,13 +1,15 @@
 //! Frames of one direction of a connection (RFC 9113 §4.1), whose bytes pass in any parts.
 
 /// Types of frames (RFC 9113 §6).
-pub(super) const DATA: u8 = 0;
-pub(super) const HEADERS: u8 = 1;
-pub(super) const PRIORITY: u8 = 2;
-pub(super) const RST_STREAM: u8 = 3;
-pub(super) const GOAWAY: u8 = 7;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
+pub(crate) const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+pub(crate) const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 
+const ACK: u8 = 0x1;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
@@ -16,17 +18,17 @@ const PADDED: u8 = 0x8;
 const PREFACE: u32 = 24;
 
 /// Length of a frame header.
-const HEADER: usize = 9;
+pub(crate) const HEADER: usize = 9;
 
 /// Bytes of a payload that are looked at, at most.
 const START: usize = 4;
 
 /// A frame, of which the start of the payload is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) kind: u8,
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
     flags: u8,
-    pub(super) stream: u32,
+    pub(crate) stream: u32,
     len: u32,
     start: [u8; START],
 }
@@ -48,19 +50,19 @@ impl Frame {
     fn needed(&self) -> usize {
         let needed: u32 = match self.kind {
             DATA if self.flags & PADDED != 0 => 1,
-            RST_STREAM | GOAWAY => START as u32,
+            PRIORITY | RST_STREAM | GOAWAY => START as u32,
             _ => 0,
         };
         needed.min(self.len) as usize
     }
 
     /// Returns true if this is the last frame that its sender sends on the stream.
-    pub(super) fn is_end_stream(&self) -> bool {
+    pub(crate) fn is_end_stream(&self) -> bool {
         matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
     }
 
     /// Returns the length of the data of a DATA frame, without padding.
-    pub(super) fn data_len(&self) -> u64 {
+    pub(crate) fn data_len(&self) -> u64 {
         let [padding, ..] = self.start;
         let less = match self.flags & PADDED {
             0 => 0,
@@ -70,13 +72,25 @@ impl Frame {
     }
 
     /// Returns the error code of a RST_STREAM frame.
-    pub(super) fn error_code(&self) -> u32 {
+    pub(crate) fn error_code(&self) -> u32 {
         u32::from_be_bytes(self.start)
     }
 
     /// Returns the last stream that a GOAWAY frame leaves.
-    pub(super) fn last_stream(&self) -> u32 {
+    pub(crate) fn last_stream(&self) -> u32 {
         u32::from_be_bytes(self.start) & 0x7fff_ffff
+    }
+
+    /// Returns true for a PRIORITY frame that makes a stream depend on itself (RFC 7540 §5.3.1).
+    pub(crate) fn depends_on_itself(&self) -> bool {
+        // The highest bit is another flag.
+        let dependency = u32::from_be_bytes(self.start) & 0x7fff_ffff;
+        self.kind == PRIORITY && dependency == self.stream
+    }
+
+    /// Returns true for the answer to SETTINGS.
+    pub(crate) fn is_settings_ack(&self) -> bool {
+        self.kind == SETTINGS && self.flags & ACK != 0
     }
 
     fn is_of_field_block(&self) -> bool {
@@ -86,7 +100,7 @@ impl Frame {
 
 /// Position in the frames of one direction.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     /// Bytes to pass over until the next frame.
     rest: u32,
     /// Start of the next frame.
@@ -111,27 +125,33 @@ impl Frames {
     }
 
     /// Returns the start of the frames of a client.
-    pub(super) const fn of_client() -> Self {
+    pub(crate) const fn of_client() -> Self {
         Self::new(PREFACE)
     }
 
     /// Returns the start of the frames of a server.
-    pub(super) const fn of_server() -> Self {
+    pub(crate) const fn of_server() -> Self {
         Self::new(0)
     }
 
     /// Returns the number of the field block (RFC 9113 §4.3) that has begun and not ended.
-    pub(super) fn field_block(&self) -> Option<u64> {
+    pub(crate) fn field_block(&self) -> Option<u64> {
         self.is_in_block.then_some(self.blocks)
     }
 
-    /// Follows the next bytes. Calls `on_frame` with each frame once what is needed of it has passed.
-    pub(super) fn follow(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
+    /// Returns what has passed of a frame that is not known yet.
+    pub(crate) fn partial(&self) -> &[u8] {
+        self.bytes.get(..self.have).unwrap_or_default()
+    }
+
+    /// Passes over bytes up to the next frame of which all that is needed has passed. `None` if there is none: then
+    /// all bytes have passed.
+    pub(crate) fn next_in(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
         while !bytes.is_empty() {
             if self.rest > 0 {
                 let len = bytes.len().min(self.rest as usize);
                 self.rest -= len as u32;
-                bytes = bytes.get(len..).unwrap_or_default();
+                *bytes = bytes.get(len..).unwrap_or_default();
                 self.end_block();
                 continue;
             }
@@ -142,12 +162,13 @@ impl Frames {
                 *to = *from;
             }
             self.have += part.len();
-            bytes = behind;
+            *bytes = behind;
             // The header tells how much of the payload is needed.
             if self.have >= HEADER && self.have == self.needed() {
-                on_frame(self.next_frame());
+                return Some(self.next_frame());
             }
         }
+        None
     }
 
     /// Returns the number of bytes of the next frame that must be known.
@@ -198,7 +219,7 @@ mod tests {
     #[test]
     fn frames_are_found_in_any_parts() {
         let mut bytes = vec![b'P'; PREFACE as usize];
-        bytes.extend(frame(4, 0, 0, &[]));
+        bytes.extend(frame(SETTINGS, ACK, 0, &[]));
         bytes.extend(frame(DATA, 0, 1, &[7; 300]));
         bytes.extend(frame(HEADERS, END_HEADERS | END_STREAM, 3, &[0; 7]));
         for (flags, len) in [
@@ -212,16 +233,19 @@ mod tests {
         }
         bytes.extend(frame(RST_STREAM, 0, 0x8000_0005, &[0, 0, 0, 8]));
         bytes.extend(frame(GOAWAY, 0, 0, &[0, 0, 0, 9, 0, 0, 0, 0, 1, 1]));
-        bytes.extend(frame(PRIORITY, 0, 9, &[0; 5]));
+        bytes.extend(frame(PRIORITY, 0, 9, &[0x80, 0, 0, 9, 0]));
+        bytes.extend(frame(PRIORITY, 0, 9, &[0, 0, 0, 7, 0]));
         for size in 1..bytes.len() {
             let (mut frames, mut found) = (Frames::of_client(), Vec::new());
-            for part in bytes.chunks(size) {
-                frames.follow(part, |frame| found.push(frame));
+            for mut part in bytes.chunks(size) {
+                while let Some(frame) = frames.next_in(&mut part) {
+                    found.push(frame);
+                }
             }
             let kinds: Vec<_> = found.iter().map(|frame| frame.kind).collect();
             assert_eq!(
                 kinds,
-                [4, 0, 1, 0, 0, 0, 0, 0, 3, 7, 2],
+                [4, 0, 1, 0, 0, 0, 0, 0, 3, 7, 2, 2],
                 "in parts of {size}"
             );
             let data = found.iter().filter(|frame| frame.kind == DATA);
@@ -230,14 +254,16 @@ mod tests {
             assert!(found[2].is_end_stream() && found[3].is_end_stream());
             assert_eq!((found[8].stream, found[8].error_code()), (5, 8));
             assert_eq!(found[9].last_stream(), 9);
+            assert!(found[10].depends_on_itself() && !found[11].depends_on_itself());
+            assert!(found[0].is_settings_ack());
         }
     }
 
     #[test]
     fn a_field_block_lasts_until_the_end_of_its_last_frame() {
         let mut frames = Frames::of_server();
-        let mut step = |bytes: &[u8]| {
-            frames.follow(bytes, |_| {});
+        let mut step = |mut bytes: &[u8]| {
+            while frames.next_in(&mut bytes).is_some() {}
             frames.field_block()
         };
         let whole = frame(HEADERS, END_HEADERS, 1, &[0; 3]);

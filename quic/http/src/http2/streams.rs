@@ -1,0 +1,98 @@
+//! Streams of a connection, as its frames open and close them (RFC 9113 §5.1).
+
+/// Open streams that the client has begun, with what is known about each.
+#[derive(Debug)]
+pub(crate) struct Streams<T> {
+    /// In the order of their numbers.
+    open: Vec<Stream<T>>,
+    /// The last one that was begun.
+    last: u32,
+}
+
+#[derive(Debug)]
+struct Stream<T> {
+    id: u32,
+    /// The peer has sent its end.
+    is_peer_ended: bool,
+    /// This end has sent its end.
+    is_local_ended: bool,
+    about: T,
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Local,
+    Peer,
+}
+
+impl<T> Streams<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            open: Vec::new(),
+            last: 0,
+        }
+    }
+
+    /// Returns the number of open streams.
+    pub(crate) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Returns true if no HEADERS frame has begun this stream, or a later one.
+    pub(crate) fn is_new(&self, id: u32) -> bool {
+        id > self.last
+    }
+
+    /// Opens a stream that is new.
+    pub(crate) fn open(&mut self, id: u32, about: T) {
+        self.last = id;
+        self.open.push(Stream {
+            id,
+            is_peer_ended: false,
+            is_local_ended: false,
+            about,
+        });
+    }
+
+    /// Returns what is known about a stream, if it is open.
+    pub(crate) fn get(&mut self, id: u32) -> Option<&mut T> {
+        let at = self.position(id)?;
+        self.open.get_mut(at).map(|stream| &mut stream.about)
+    }
+
+    /// Notes the end of what one side sends.
+    pub(crate) fn end(&mut self, id: u32, side: Side) {
+        let Some(at) = self.position(id) else {
+            return;
+        };
+        let Some(stream) = self.open.get_mut(at) else {
+            return;
+        };
+        match side {
+            Side::Local => stream.is_local_ended = true,
+            Side::Peer => stream.is_peer_ended = true,
+        }
+        if stream.is_local_ended && stream.is_peer_ended {
+            self.open.remove(at);
+        }
+    }
+
+    /// Closes a stream. Returns what was known about it, if it was open.
+    pub(crate) fn remove(&mut self, id: u32) -> Option<T> {
+        let at = self.position(id)?;
+        Some(self.open.remove(at).about)
+    }
+
+    /// Closes the streams after `last`. Returns their number.
+    pub(crate) fn truncate(&mut self, last: u32) -> usize {
+        let kept = self.open.partition_point(|stream| stream.id <= last);
+        let closed = self.open.len() - kept;
+        self.open.truncate(kept);
+        closed
+    }
+
+    fn position(&self, id: u32) -> Option<usize> {
+        self.open.binary_search_by_key(&id, |stream| stream.id).ok()
+    }
+}

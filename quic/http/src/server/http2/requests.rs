@@ -1,0 +1,120 @@
+//! Requests of a connection, as its frames show them.
+
+use crate::http2::{
+    Late, Side, Streams,
+    frames::{DATA, Frame, GOAWAY, HEADERS, PRIORITY, RST_STREAM},
+};
+
+/// Error code of streams that were not processed (RFC 9113 §7).
+const REFUSED_STREAM: u32 = 0x7;
+
+/// Requests beyond SETTINGS_MAX_CONCURRENT_STREAMS that are excused, because the client did not know it yet.
+const EXCUSED: u32 = 256;
+
+/// Requests that the client has begun.
+#[derive(Debug)]
+pub(super) struct Requests {
+    streams: Streams<Begun>,
+    /// The last stream that the server takes.
+    most: u32,
+    /// All of them. A frame that makes h2 reset a stream that is none counts as one.
+    count: u64,
+    /// The last field block has begun one.
+    is_last_new: bool,
+    /// The client has seen the settings.
+    has_settings: bool,
+    excused: u32,
+}
+
+/// When a request began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    BeforeSettings,
+    Later,
+}
+
+impl Requests {
+    pub(super) const fn new() -> Self {
+        Self {
+            streams: Streams::new(),
+            most: u32::MAX,
+            count: 0,
+            is_last_new: false,
+            has_settings: false,
+            excused: 0,
+        }
+    }
+
+    /// Returns the number of open streams.
+    pub(super) fn open(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Returns the number of requests whose fields are whole, unless those of the last field block are not.
+    pub(super) fn whole(&self, is_in_block: bool) -> u64 {
+        self.count
+            .saturating_sub((is_in_block && self.is_last_new).into())
+    }
+
+    /// Notes a frame of the client. Returns the length of its data, if it is for an open stream.
+    pub(super) fn on_received(&mut self, frame: Frame, late: &mut Late) -> Option<u64> {
+        let is_open = self.streams.get(frame.stream).is_some();
+        match frame.kind {
+            HEADERS if self.is_request(frame.stream) => {
+                self.count += 1;
+                let begun = if self.has_settings {
+                    Begun::Later
+                } else {
+                    Begun::BeforeSettings
+                };
+                self.streams.open(frame.stream, begun);
+            }
+            HEADERS | DATA if !is_open && frame.stream <= self.most => late.add(),
+            // That resets a stream, which need not exist.
+            PRIORITY if !is_open && frame.depends_on_itself() => {
+                self.count += 1;
+                late.add();
+            }
+            RST_STREAM if is_open => {
+                self.streams.remove(frame.stream);
+                // h2 may keep the stream until it can send something.
+                late.add();
+            }
+            _ => self.has_settings |= frame.is_settings_ack(),
+        }
+        if frame.kind == HEADERS {
+            self.is_last_new = !is_open && self.streams.get(frame.stream).is_some();
+        }
+        if frame.is_end_stream() {
+            self.streams.end(frame.stream, Side::Peer);
+        }
+        (is_open && frame.kind == DATA).then(|| frame.data_len())
+    }
+
+    fn is_request(&self, stream: u32) -> bool {
+        self.streams.is_new(stream) && stream <= self.most
+    }
+
+    /// Notes a frame of the server.
+    pub(super) fn on_sent(&mut self, frame: Frame, late: &mut Late) {
+        match frame.kind {
+            RST_STREAM => match self.streams.remove(frame.stream) {
+                None => late.on_reset_sent(),
+                Some(Begun::BeforeSettings)
+                    if frame.error_code() == REFUSED_STREAM && self.excused < EXCUSED =>
+                {
+                    self.excused += 1;
+                    self.count = self.count.saturating_sub(1);
+                }
+                Some(_) => {}
+            },
+            GOAWAY => {
+                self.most = frame.last_stream();
+                let ignored = self.streams.truncate(self.most);
+                self.count = self.count.saturating_sub(ignored as u64);
+            }
+            _ if frame.is_end_stream() => self.streams.end(frame.stream, Side::Local),
+            _ => {}
+        }
+    }
+}

@@ -22,8 +22,8 @@ use super::{
     lent::Line,
     responses::{Held, Response, Sent},
     watch::{
-        Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, Order,
-        Standing, Watch, Watched,
+        Account, Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION,
+        HTTP2_REQUEST, Order, Standing, Watch, Watched,
     },
 };
 use crate::{
@@ -48,6 +48,7 @@ pub(super) struct Activity {
     version: Over,
     limits: Limits,
     watch: Arc<Watch>,
+    account: Arc<Account>,
     /// Requests that are not answered to their end.
     requests: AtomicU64,
     /// Tasks of HTTP/2 for responses, and streams of other protocols.
@@ -146,8 +147,13 @@ impl Activity {
         limits: &Limits,
         watch: &Arc<Watch>,
     ) -> Arc<Self> {
+        let bytes = match version {
+            Over::Http1 => HTTP1_CONNECTION,
+            Over::Http2 => HTTP2_CONNECTION,
+        };
         Arc::new(Self {
             standing: Standing::new(peer),
+            account: Account::open(&watch.memory, bytes),
             version,
             limits: limits.clone(),
             watch: watch.clone(),
@@ -312,6 +318,10 @@ impl Watched for Activity {
         }
     }
 
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
     fn memory(&self) -> u64 {
         let responses = self.responses();
         let all = responses.all.iter().filter_map(Weak::upgrade);
@@ -319,11 +329,11 @@ impl Watched for Activity {
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         // A request of HTTP/2 becomes a task.
         let requests = count(&self.requests).max(count(&self.tasks));
-        let (connection, request) = match self.version {
-            Over::Http1 => (HTTP1_CONNECTION, HTTP1_REQUEST),
-            Over::Http2 => (HTTP2_CONNECTION, HTTP2_REQUEST),
+        let request = match self.version {
+            Over::Http1 => HTTP1_REQUEST,
+            Over::Http2 => HTTP2_REQUEST,
         };
-        connection + requests * request + held + self.unread()
+        requests * request + held + self.unread()
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {

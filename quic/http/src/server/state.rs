@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use super::{
     Connect, Features,
     handle::Shared,
-    watch::{Admission, HTTP3_REQUEST, QUIC_CONNECTION, Stalls, Standing, Watched},
+    watch::{Account, Admission, HTTP3_REQUEST, QUIC_CONNECTION, Stalls, Standing, Watched},
 };
 use crate::Tls;
 
@@ -53,6 +53,7 @@ pub(super) struct Quic {
     /// Told whenever one of them ends.
     ended: Notify,
     pub(super) standing: Standing,
+    account: Arc<Account>,
     /// Responses that the client does not take.
     stalls: Mutex<Stalls>,
     /// Streams of ordinary requests that were answered, where other streams of clients are not requests.
@@ -165,6 +166,7 @@ impl Quic {
         let replayable = transport.early_requests();
         let requests = transport.requests();
         Arc::new(Self {
+            account: Account::open(&shared.watch.memory, QUIC_CONNECTION),
             shared,
             protocols,
             sessions,
@@ -325,6 +327,10 @@ impl Watched for Quic {
         }
     }
 
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
     fn memory(&self) -> u64 {
         let transport = self.established_now().map_or(0, |established| {
             let held = established.connection.memory_held();
@@ -336,7 +342,7 @@ impl Watched for Quic {
             let holdings = census.holdings().iter();
             holdings.map(|holding| holding.bytes as u64).sum()
         });
-        QUIC_CONNECTION + self.running() * HTTP3_REQUEST + transport + sessions
+        self.running() * HTTP3_REQUEST + transport + sessions
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {

@@ -34,7 +34,7 @@ use super::{
     linger::{Lingering, Place},
     responses::Sending,
     state::GOAWAY_PAUSE,
-    watch::{Admission, Cause, HTTP2_CONNECTION, LATE, Order},
+    watch::{Account, Admission, Cause, HTTP2_CONNECTION, LATE, Order},
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
@@ -91,7 +91,6 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             }
             continue;
         }
-        shared.watch.memory.on_connection(HTTP2_CONNECTION);
         let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
@@ -105,6 +104,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             }
             continue;
         };
+        let arriving = Account::open(&shared.watch.memory, HTTP2_CONNECTION);
         let served = Arc::new(shared.connections.add(Kind::Tcp));
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
@@ -114,7 +114,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 permit,
             };
             tokio::select! {
-                ended = serve(&shared, stream, app, place) => if let Err(error) = ended {
+                ended = serve(&shared, (stream, arriving), app, place) => if let Err(error) = ended {
                     tracing::debug!(%error, "a connection over TCP failed");
                 },
                 // Whatever is under way, and whoever holds the stream.
@@ -130,7 +130,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
 /// Serves a connection.
 async fn serve<A: App>(
     shared: &Arc<Shared>,
-    stream: TcpStream,
+    (stream, arriving): (TcpStream, Arc<Account>),
     app: A,
     place: Place,
 ) -> Result<(), BoxError> {
@@ -143,6 +143,8 @@ async fn serve<A: App>(
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let version = if is_h2 { Over::Http2 } else { Over::Http1 };
     let activity = Activity::new(address, version, limits, &shared.watch);
+    // It has an account of its own now.
+    drop(arriving);
     let watched: Weak<Activity> = Arc::downgrade(&activity);
     let _seat = shared.watch.add(watched);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {

@@ -2,6 +2,7 @@
 
 use axum::Router;
 use hybriq::Endpoint;
+use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
 use crate::{
     client::{Client, Outcome, VERSIONS, Version, connections},
@@ -67,4 +68,20 @@ async fn idle_connections_end_oldest_first() {
         soon(async { while client.ask("/").await != Outcome::Answered(200) {} }).await;
     }
     assert_eq!(server.handle.connections(), ROOM);
+}
+
+/// A flood of connections that have no place takes no memory, so that those which have one are served.
+#[tokio::test]
+async fn connections_that_are_refused_do_not_count() {
+    let server = serve(Router::new(), |limits| {
+        limits.tcp_connections = 1;
+        limits.memory = 1 << 20;
+    });
+    let mut client = Client::connect(Version::Http2, server.address()).await;
+    for _ in 0..50 {
+        let mut refused = TcpStream::connect(server.address()).await.unwrap();
+        let end = soon(refused.read(&mut [0])).await;
+        assert!(!matches!(end, Ok(1..)));
+    }
+    assert_eq!(client.ask("/").await, Outcome::Answered(200));
 }

@@ -63,10 +63,10 @@ pub struct Limits {
     /// Largest number of connections over TCP at once. Those of QUIC have
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
-    /// Bytes that all clients together may take, over TCP and QUIC. They are counted four times a second: the
-    /// transport's own count, the data of responses that is on its way, bodies of HTTP/2 and queues of WebTransport
-    /// that are not read, and estimates for connections, TLS and requests with ordinary fields; what the service
-    /// holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
+    /// Bytes that all clients together may take, over TCP and QUIC. Connections and requests count as they come and
+    /// go, by estimates for their state and TLS, and by the size of the fields until the response has ended. Four
+    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way, and
+    /// bodies of HTTP/2 and queues of WebTransport that are not read. What the service holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
     /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
     /// `retry-after`. Default: no bound.
     pub memory: u64,

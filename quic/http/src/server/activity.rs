@@ -23,7 +23,7 @@ use super::{
     responses::{Held, Response, Sent},
     watch::{
         Account, Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION,
-        HTTP2_REQUEST, Order, Standing, Watch, Watched,
+        HTTP2_REQUEST, Order, Share, Standing, Watch, Watched,
     },
 };
 use crate::{
@@ -89,10 +89,15 @@ struct Responses {
 /// A task that sends a response, or the stream of another protocol, until this is dropped.
 pub(super) struct Working(Arc<Activity>);
 
+/// The stream of another protocol, until this is dropped.
+#[expect(dead_code, reason = "both count until they are dropped")]
+pub(super) struct Tunnel(Working, Share);
+
 /// A request that is answered, until this is dropped.
 pub(super) struct Answering {
     activity: Arc<Activity>,
     stage: Stage,
+    _share: Share,
 }
 
 /// How far a request is.
@@ -211,13 +216,28 @@ impl Activity {
         self.standing.admit(&self.limits, &self.watch)
     }
 
-    /// Notes a request.
-    pub(super) fn on_request(self: &Arc<Self>) -> Answering {
+    /// Notes a request whose fields take so many bytes.
+    pub(super) fn on_request(self: &Arc<Self>, fields: u64) -> Answering {
         self.requests.fetch_add(1, Ordering::Relaxed);
         Answering {
             activity: self.clone(),
             stage: Stage::Asked,
+            _share: self.share(fields),
         }
+    }
+
+    /// Books the bytes of a request with such fields. Its task is among them.
+    fn share(&self, fields: u64) -> Share {
+        let request = match self.version {
+            Over::Http1 => HTTP1_REQUEST,
+            Over::Http2 => HTTP2_REQUEST,
+        };
+        self.account.share(request + fields)
+    }
+
+    /// Notes the stream of another protocol, whose request is over.
+    pub(super) fn on_tunnel(self: &Arc<Self>) -> Tunnel {
+        Tunnel(self.on_task(), self.share(0))
     }
 
     /// Notes a task of the connection.
@@ -229,9 +249,9 @@ impl Activity {
     /// Runs the task of a tunnel. A client that takes nothing of what the service left is told to connect again: a
     /// part may be stuck below the stream.
     pub(super) async fn send_rest(self: &Arc<Self>, rest: Rest, task: impl Future) {
-        let working = self.on_task();
+        let tunnel = self.on_tunnel();
         let outcome = rest.send(task, self.limits.stall_time).await;
-        drop(working);
+        drop(tunnel);
         if outcome == Outcome::NotTaken && self.standing.tell(Order::Finish, Cause::Stalled) {
             let peer = self.standing.peer();
             tracing::debug!(%peer, "the client does not read the end of a tunnel: ending its connection");
@@ -326,14 +346,7 @@ impl Watched for Activity {
         let responses = self.responses();
         let all = responses.all.iter().filter_map(Weak::upgrade);
         let held: u64 = all.map(|response| response.held()).sum();
-        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        // A request of HTTP/2 becomes a task.
-        let requests = count(&self.requests).max(count(&self.tasks));
-        let request = match self.version {
-            Over::Http1 => HTTP1_REQUEST,
-            Over::Http2 => HTTP2_REQUEST,
-        };
-        requests * request + held + self.unread()
+        held + self.unread()
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use super::{
     Connect, Features,
     handle::Shared,
-    watch::{Account, Admission, HTTP3_REQUEST, QUIC_CONNECTION, Stalls, Standing, Watched},
+    watch::{Account, Admission, HTTP3_REQUEST, QUIC_CONNECTION, Share, Stalls, Standing, Watched},
 };
 use crate::Tls;
 
@@ -101,7 +101,10 @@ pub(super) struct Established {
 }
 
 /// A request that is being answered, until it is dropped.
-pub(super) struct Running(pub(super) Arc<Quic>);
+pub(super) struct Running(
+    pub(super) Arc<Quic>,
+    #[expect(dead_code, reason = "counts until it is dropped")] Share,
+);
 
 impl Handshake {
     pub(super) fn complete(self, connection: Connection) {
@@ -180,6 +183,11 @@ impl Quic {
             stalls: Mutex::default(),
             answered: Mutex::default(),
         })
+    }
+
+    /// Books bytes of a request.
+    pub(super) fn share(&self, bytes: u64) -> Share {
+        self.account.share(bytes)
     }
 
     /// Returns true if a request may be a replay.
@@ -342,7 +350,7 @@ impl Watched for Quic {
             let holdings = census.holdings().iter();
             holdings.map(|holding| holding.bytes as u64).sum()
         });
-        self.running() * HTTP3_REQUEST + transport + sessions
+        transport + sessions + self.requests.held() as u64
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {
@@ -394,7 +402,8 @@ impl Drop for Answer<'_> {
 impl Running {
     pub(super) fn new(quic: Arc<Quic>) -> Self {
         quic.running.fetch_add(1, Ordering::AcqRel);
-        Self(quic)
+        let share = quic.share(HTTP3_REQUEST);
+        Self(quic, share)
     }
 }
 

@@ -152,7 +152,7 @@ async fn serve<A: App>(
         let is_short = shared.watch.memory.is_short();
         // Of HTTP/1.1, hyper bounds all fields together by 8 KiB at least.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
-        let answering = activity.on_request();
+        let answering = activity.on_request(fields::memory(&request));
         let peer = Peer {
             address,
             local_address,
@@ -194,7 +194,7 @@ async fn serve<A: App>(
     // After an upgrade of HTTP/1.1, the service has the stream.
     let _tunnel = (
         shared.connections.count_one(Kind::Tunnel),
-        activity.on_task(),
+        activity.on_tunnel(),
     );
     tokio::select! {
         () = lender.returned() => Ok(()),

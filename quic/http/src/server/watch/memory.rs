@@ -16,14 +16,14 @@ pub(crate) const HTTP2_CONNECTION: u64 = 48 << 10;
 /// and the state of HTTP/3.
 pub(crate) const QUIC_CONNECTION: u64 = 25 << 10;
 
-/// Bytes of an ordinary request that is under way, without its body, beyond those of its connection.
+/// Bytes of a request that is under way, without its fields and body, beyond those of its connection.
 pub(crate) const HTTP1_REQUEST: u64 = 1 << 10;
 
-/// The same of HTTP/2: its task and its fields.
-pub(crate) const HTTP2_REQUEST: u64 = 4 << 10;
+/// The same of HTTP/2, with its task.
+pub(crate) const HTTP2_REQUEST: u64 = 15 << 8;
 
 /// The same of HTTP/3, with both halves of its stream.
-pub(crate) const HTTP3_REQUEST: u64 = 15 << 9;
+pub(crate) const HTTP3_REQUEST: u64 = 13 << 9;
 
 /// Counts the memory of clients: what is booked to their accounts, and what the last look over all connections found
 /// besides.
@@ -34,11 +34,18 @@ pub(crate) struct Memory {
     found: AtomicU64,
 }
 
-/// Bytes that a connection takes, from when it comes until this is dropped: a flood between two looks counts.
+/// Bytes that a connection and its requests take, from when it comes until this is dropped: a flood between two looks counts.
 #[derive(Debug)]
 pub(crate) struct Account {
     memory: Arc<Memory>,
     bytes: AtomicU64,
+}
+
+/// Bytes of a request, which count until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    account: Arc<Account>,
+    bytes: u64,
 }
 
 impl Memory {
@@ -84,6 +91,15 @@ impl Account {
         Arc::new(account)
     }
 
+    /// Books bytes of a request.
+    pub(crate) fn share(self: &Arc<Self>, bytes: u64) -> Share {
+        self.add(bytes);
+        Share {
+            account: self.clone(),
+            bytes,
+        }
+    }
+
     /// Returns the bytes that are booked.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -111,6 +127,12 @@ impl Drop for Account {
     }
 }
 
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.account.remove(self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,13 +142,18 @@ mod tests {
         let memory = Arc::new(Memory::new(100));
         let first = Account::open(&memory, 60);
         assert!(!memory.is_short());
-        let second = Account::open(&memory, 50);
+        let second = Account::open(&memory, 20);
+        let share = second.share(30);
+        assert_eq!(second.bytes(), 50);
         assert!(memory.is_short());
         drop(first);
         assert!(!memory.is_short());
         assert_eq!(memory.on_look(70), 20);
         assert!(memory.is_short());
         drop(second);
+        assert!(!memory.is_short(), "a request keeps the account");
+        assert_eq!(memory.on_look(80), 10);
+        drop(share);
         assert!(!memory.is_short());
     }
 }

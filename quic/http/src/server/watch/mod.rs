@@ -23,7 +23,7 @@ use super::clock;
 use crate::Limits;
 pub(super) use memory::{
     Account, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST,
-    Memory, QUIC_CONNECTION,
+    Memory, QUIC_CONNECTION, Share,
 };
 pub(super) use stalls::Stalls;
 pub(super) use standing::{Admission, LATE, Standing};

@@ -216,6 +216,13 @@ impl Activity {
         self.standing.admit(&self.limits, &self.watch)
     }
 
+    /// Counts a request that the client cancelled before its response began.
+    fn on_cancelled(&self) {
+        // Without their tasks: each request is one that is not over.
+        let running = self.requests.load(Ordering::Relaxed);
+        self.standing.on_cancelled(running, &self.limits);
+    }
+
     /// Notes a request whose fields take so many bytes.
     pub(super) fn on_request(self: &Arc<Self>, fields: u64) -> Answering {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -297,7 +304,7 @@ impl Observer for Activity {
 
     fn on_failed(&self) {
         if self.admit() != Admission::Refuse {
-            self.standing.on_cancelled(self.running(), &self.limits);
+            self.on_cancelled();
         }
     }
 
@@ -390,8 +397,7 @@ impl Drop for Answering {
         let activity = &self.activity;
         activity.requests.fetch_sub(1, Ordering::Relaxed);
         if self.stage != Stage::Over {
-            let running = activity.running();
-            activity.standing.on_cancelled(running, &activity.limits);
+            activity.on_cancelled();
         }
     }
 }

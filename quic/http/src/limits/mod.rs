@@ -12,6 +12,8 @@ use std::time::Duration;
 /// sends no packets at all is forgotten after
 /// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive finds it.
 ///
+/// Of times beyond a year, a year is used.
+///
 /// # Examples
 /// ```
 /// use std::time::Duration;
@@ -84,7 +86,23 @@ pub enum EarlyMethods {
     All,
 }
 
+/// Longest time that is used: clocks cannot count much further.
+const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
 impl Limits {
+    /// Returns the limits with the times that are used.
+    pub(crate) fn with_times_used(mut self) -> Self {
+        for time in [
+            &mut self.header_time,
+            &mut self.stall_time,
+            &mut self.idle_time,
+            &mut self.drain_time,
+        ] {
+            *time = (*time).min(MOST_TIME);
+        }
+        self
+    }
+
     /// Returns the largest size of a request's fields that is used.
     pub(crate) fn most_fields(&self) -> u64 {
         self.header_list.min(hybriq_h3::MAX_FIELD_SECTION)

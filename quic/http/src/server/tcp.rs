@@ -45,6 +45,9 @@ use crate::{
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Bounds of the time that systems take for keep-alive: Linux has 15 bits for the seconds.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(0x7fff));
+
 /// Longest time to wait for the answer to a PING, beside [`Limits::stall_time`].
 const PING_TIME: Duration = Duration::from_secs(20);
 
@@ -135,7 +138,9 @@ async fn serve<A: App>(
     place: Place,
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
-    keep_alive(&stream, shared.limits.stall_time)?;
+    if let Err(error) = keep_alive(&stream, shared.limits.stall_time) {
+        tracing::debug!(%error, "cannot set keep-alive of a connection");
+    }
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
     let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
@@ -325,7 +330,7 @@ fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Re
 
 /// Lets the system find clients that are gone while nothing is sent.
 fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    let time = time.max(Duration::from_secs(1));
+    let time = time.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1);
     let keep_alive = socket2::TcpKeepalive::new().with_time(time);
     // Not every system has more than the first wait.
     #[cfg(any(
@@ -334,7 +339,7 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
         target_vendor = "apple",
         windows
     ))]
-    let keep_alive = keep_alive.with_interval((time / 4).max(Duration::from_secs(1)));
+    let keep_alive = keep_alive.with_interval((time / 4).max(KEEP_ALIVE.0));
     socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
 }
 
@@ -393,4 +398,19 @@ fn upgrade(request: &Request<Body>) -> Option<(Upgrade, Option<Rest>)> {
     }
     let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;
     Some((Upgrade::over_http1(protocol, pending), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_takes_any_time_for_keep_alive() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let stream = TcpStream::connect(listener.local_addr()?).await?;
+        for time in [Duration::ZERO, Duration::from_secs(40_000), Duration::MAX] {
+            keep_alive(&stream, time)?;
+        }
+        Ok(())
+    }
 }

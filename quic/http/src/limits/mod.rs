@@ -30,7 +30,8 @@ pub struct Limits {
     /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
     /// §4.2.2). Larger requests get 431. At most [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792
     /// KiB, is used: a map of fields takes no more than 24,576. Over HTTP/1.1, a request has at most 100
-    /// fields. Default: 64 KiB.
+    /// fields. Larger trailers are an error of the body, with H3_EXCESSIVE_LOAD, over HTTP/3. Those over HTTP/1.1 may
+    /// have 16 KiB whatever the limit, and over HTTP/2 the fields beyond the limit are missing. Default: 64 KiB.
     pub header_list: u64,
     /// Longest time from the start of a request to its last field, and from the end of the handshake to the
     /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end. Over HTTP/2 it

@@ -73,9 +73,14 @@ impl Counts {
     pub(crate) fn census(&self, census: &mut Census) {
         let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         census.add("requests without fields", of(&self.requests), 0);
-        census.add("unfinished frames", of(&self.holding), of(&self.held));
+        census.add("unfinished frames", of(&self.holding), self.held());
         census.add("unidirectional streams without type", of(&self.unis), 0);
         census.add("bidirectional streams without type", of(&self.bidis), 0);
+    }
+
+    /// Returns the bytes of frames that are not whole.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// Notes the number of unidirectional streams whose type is not known.

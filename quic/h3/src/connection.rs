@@ -55,8 +55,8 @@ pub struct Connection {
     /// Requests that are refused in this turn.
     budget: Budget,
     max_frame: u64,
-    /// True if `h3` bounds the number of fields.
-    bounded: bool,
+    /// Largest size of a field section that `h3` takes.
+    section_limit: u64,
     settings: Arc<Settings>,
     common: Arc<Common>,
     sessions: Option<Sessions>,
@@ -98,7 +98,7 @@ impl Connection {
             bidis: Bidis::default(),
             budget: Budget::new(),
             max_frame: MAX_FRAME,
-            bounded: false,
+            section_limit: u64::MAX,
             settings: Arc::default(),
             sessions: None,
             goaway: Goaway::default(),
@@ -116,10 +116,10 @@ impl Connection {
     /// States the limit on field sections that `h3` was given (`max_field_section_size`). Up to
     /// [`MAX_FIELD_SECTION`](crate::MAX_FIELD_SECTION), `h3` answers larger requests with 431. With a larger limit, or
     /// none, messages with more fields than a map can hold end their stream with H3_EXCESSIVE_LOAD before they
-    /// reach `h3`, which would panic.
+    /// reach `h3`, which would panic. So do those with trailers beyond the limit, of which `h3` tells the reader alone.
     #[must_use]
     pub fn field_section_limit(mut self, bytes: u64) -> Self {
-        self.bounded = bytes <= crate::MAX_FIELD_SECTION;
+        self.section_limit = bytes;
         self
     }
 
@@ -205,7 +205,8 @@ impl Connection {
     fn bidi<B: Buf>(&self, request: Request) -> BidiStream<B> {
         self.common.counts.on_request();
         let Request { send, recv, head } = request;
-        let frames = Frames::new(kind(&self.transport), self.max_frame).bounded(self.bounded);
+        let frames = Frames::new(kind(&self.transport), self.max_frame);
+        let frames = frames.section_limit(self.section_limit);
         let mut recv = RecvStream::new(recv, frames, self.common.clone());
         if !head.is_empty() {
             recv = recv.with_unread(head, 0);

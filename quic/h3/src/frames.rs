@@ -9,6 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 
 use crate::{
+    MAX_FIELD_SECTION,
     goaway::Goaway,
     message::{self, Fault, Part},
     varint,
@@ -110,8 +111,8 @@ pub(crate) struct Frames {
     stream: Stream,
     at: At,
     limit: u64,
-    /// True if `h3` bounds the number of fields.
-    bounded: bool,
+    /// Largest size of a field section that `h3` takes.
+    section_limit: u64,
     /// First bytes of an integer that is not whole yet.
     integer: [u8; 8],
     have: usize,
@@ -161,7 +162,7 @@ impl Frames {
                 At::Type
             },
             limit,
-            bounded: false,
+            section_limit: u64::MAX,
             integer: [0; 8],
             have: 0,
             part: if stream == Stream::Response {
@@ -185,9 +186,12 @@ impl Frames {
         }
     }
 
-    /// Leaves it to `h3` to bound the number of fields.
-    pub(crate) fn bounded(self, bounded: bool) -> Self {
-        Self { bounded, ..self }
+    /// Sets the largest size of a field section that `h3` takes.
+    pub(crate) fn section_limit(self, section_limit: u64) -> Self {
+        Self {
+            section_limit,
+            ..self
+        }
     }
 
     /// Returns true for the stream of a request or a response.
@@ -416,7 +420,13 @@ impl Frames {
                 Violation::on_connection(code, &error.to_string())
             }
         })?;
-        if findings.count > MOST_FIELDS && !self.bounded {
+        // `h3` answers a head that is too large, but nobody hears of such trailers.
+        if self.part == Part::Trailers && findings.size > self.section_limit {
+            let (size, most) = (findings.size, self.section_limit);
+            let reason = format!("trailers of {size} bytes, where {most} are allowed");
+            return Err(Violation::on_stream(Code::H3_EXCESSIVE_LOAD, &reason));
+        }
+        if findings.count > MOST_FIELDS && self.section_limit > MAX_FIELD_SECTION {
             let count = findings.count;
             let reason = format!("{count} fields; at most {MOST_FIELDS} are allowed");
             return Err(Violation::on_stream(Code::H3_EXCESSIVE_LOAD, &reason));
@@ -508,7 +518,7 @@ mod tests {
                 let more = section(&start, MOST_FIELDS + 1);
                 let error = follow(&mut frames(), &more, size).unwrap_err();
                 assert_eq!((error.scope, error.code), (Scope::Stream, 0x107), "{size}");
-                let mut bounded = frames().bounded(true);
+                let mut bounded = frames().section_limit(MAX_FIELD_SECTION);
                 assert_eq!(follow(&mut bounded, &more, size), Ok(0));
                 // Trailers.
                 let mut frames = frames();

@@ -105,6 +105,11 @@ impl Requests {
         self.0.census(census);
     }
 
+    /// Returns the bytes of incomplete frames, which are part of the [`census`](Self::census).
+    pub fn held(&self) -> usize {
+        self.0.held()
+    }
+
     /// Refuses a request without reading it. Its stream is reset with this code.
     pub fn refuse<C: quic::Connection<B>, B: Buf>(
         &self,

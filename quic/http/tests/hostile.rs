@@ -225,11 +225,13 @@ async fn endless_continuation_frames_are_cut_off() {
 #[tokio::test]
 async fn a_client_whose_requests_fail_is_disconnected() {
     // Nothing; an unknown frame; a frame that is too long; `:method` twice; a length that is no number; a field of
-    // connections; a pseudo-header field in trailers.
+    // connections; a pseudo-header field in trailers; trailers that are larger than allowed.
     let twice = [1, 9, 0, 0, 0xd1, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
     let length = [&[1, 11], &POST[2..], b"\x54\x01x"].concat();
     let upgrade = [&[1, 19], &POST[2..], b"\x27\x00upgrade\x01x"].concat();
     let trailers = [POST, &[1, 3, 0, 0, 0xd1]].concat();
+    // `age: 0` from the static table counts 36 bytes.
+    let large = [POST, &[1, 0x47, 0xd2, 0, 0], &[0xc2; 2000]].concat();
     for bytes in [
         &[][..],
         &[0x21, 0],
@@ -238,6 +240,7 @@ async fn a_client_whose_requests_fail_is_disconnected() {
         &length,
         &upgrade,
         &trailers,
+        &large,
     ] {
         let server = with_limits(|limits| limits.cancelled = 5);
         let client = Http3::connect(server.address()).await;

@@ -55,6 +55,8 @@ pub(crate) enum Part {
 pub(crate) struct Findings {
     /// Number of fields.
     pub(crate) count: usize,
+    /// Size of the section, as RFC 9114 §4.2.2 counts it.
+    pub(crate) size: u64,
     /// Position of the name `:protocol` in the section.
     pub(crate) protocol: Option<usize>,
     /// True for an interim response, after which another head follows.
@@ -107,6 +109,7 @@ pub(crate) fn inspect(section: &[u8], part: Part) -> Result<Findings, Fault> {
 impl Reading {
     fn take(&mut self, section: &[u8], field: Seen<'_>) {
         self.findings.count += 1;
+        self.findings.size += (field.name.len() + field.value.len() + 32) as u64;
         let checked = if field.name.first() == Some(&b':') {
             self.take_pseudo(section, field)
         } else {

@@ -1,11 +1,10 @@
 //! The decoder: it follows the peer's encoder stream, and decodes field sections.
 
-use std::collections::BTreeMap;
-
 use bytes::{Bytes, BytesMut};
 
 use super::{
-    error::Error,
+    Error,
+    blocked::Blocked,
     fixed,
     integer::{Coded, Reader, Stop, put_integer},
     table::{OVERHEAD, Table, size_of},
@@ -36,8 +35,8 @@ pub enum Decoded {
 
 /// Decoder of field sections.
 ///
-/// It holds no more than the capacity of its table, with about as much for the entries, and a part of one
-/// instruction; sections that are blocked stay with the caller.
+/// It holds no more than the capacity of its table, with about as much for the entries, a part of one
+/// instruction, and some words for each blocked stream; sections that are blocked stay with the caller.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table<()>,
@@ -48,8 +47,7 @@ pub struct Decoder {
     most_fields: u64,
     /// The beginning of an instruction of the peer's encoder.
     begun: Vec<u8>,
-    /// Insert counts for which streams wait.
-    blocked: BTreeMap<u64, u64>,
+    blocked: Blocked,
     /// Number of entries of which the peer knows that they came.
     told: u64,
     /// Instructions for the peer's encoder.
@@ -114,7 +112,7 @@ impl Decoder {
             most_blocked: blocked_streams,
             most_fields,
             begun: Vec::new(),
-            blocked: BTreeMap::new(),
+            blocked: Blocked::new(),
             told: 0,
             instructions: Vec::new(),
             scratch: Vec::new(),
@@ -128,19 +126,14 @@ impl Decoder {
 
     /// Returns the number of streams that wait for entries.
     pub fn blocked_streams(&self) -> usize {
-        let inserted = self.table.inserted();
-        let waiting = self.blocked.values();
-        waiting.filter(|required| **required > inserted).count()
+        self.blocked.waiting()
     }
 
     /// Returns the bytes of memory that the decoder holds.
     pub fn memory(&self) -> usize {
         let buffers = [&self.begun, &self.instructions, &self.scratch];
-        self.table.memory()
-            + buffers
-                .iter()
-                .map(|buffer| buffer.capacity())
-                .sum::<usize>()
+        let buffers = buffers.iter().map(|buffer| buffer.capacity());
+        self.table.memory() + self.blocked.memory() + buffers.sum::<usize>()
     }
 
     /// Takes bytes of the peer's encoder stream, behind its type. Afterwards streams may have their entries.
@@ -162,6 +155,7 @@ impl Decoder {
         if self.begun.is_empty() {
             self.begun = Vec::new();
         }
+        self.blocked.on_inserted(self.table.inserted());
         Ok(())
     }
 
@@ -257,11 +251,7 @@ impl Decoder {
 
     /// Returns a stream whose section can be decoded now, once.
     pub fn next_unblocked(&mut self) -> Option<u64> {
-        let inserted = self.table.inserted();
-        let mut blocked = self.blocked.iter();
-        let (&stream, _) = blocked.find(|(_, required)| **required <= inserted)?;
-        self.blocked.remove(&stream);
-        Some(stream)
+        self.blocked.next_ready()
     }
 
     /// Decodes the field section of a stream, which is whole.
@@ -277,7 +267,7 @@ impl Decoder {
         let mut reader = Reader::new(section);
         let prefix = self.prefix(&mut reader).map_err(in_section)?;
         if prefix.required > self.table.inserted() {
-            let is_new = !self.blocked.contains_key(&stream);
+            let is_new = !self.blocked.contains(stream);
             if is_new && self.blocked_streams() >= self.most_blocked {
                 return Err(Error::Section(
                     "more streams are blocked than the settings allow",
@@ -286,7 +276,7 @@ impl Decoder {
             self.blocked.insert(stream, prefix.required);
             return Ok(Decoded::Blocked);
         }
-        self.blocked.remove(&stream);
+        self.blocked.remove(stream);
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut arena = Arena {
             // Huffman code makes some strings longer; those get memory of their own.
@@ -417,7 +407,7 @@ impl Decoder {
 
     /// Gives up the sections of a stream that were not decoded: it was reset, or nobody reads it.
     pub fn cancel(&mut self, stream: u64) {
-        self.blocked.remove(&stream);
+        self.blocked.remove(stream);
         if self.most_capacity > 0 {
             put_integer(&mut self.instructions, 0x40, 6, stream);
         }

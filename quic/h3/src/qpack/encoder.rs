@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use super::{
-    error::Error,
+    Error,
     fixed::{self, Found},
     integer::{Reader, Stop, put_integer, put_string},
     policy::{self, History, Names, Note, Past, Room},

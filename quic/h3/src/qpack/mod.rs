@@ -3,9 +3,9 @@
 //! [`Encoder`] and [`Decoder`] do no I/O: they take the bytes of the peer's QPACK streams, and return the bytes to
 //! send on ours. A connection has one of each.
 
+mod blocked;
 mod decoder;
 mod encoder;
-mod error;
 mod fixed;
 mod huffman;
 mod integer;
@@ -21,5 +21,30 @@ pub(crate) use integer::put_string;
 
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::{Encoder, FieldRef};
-pub use error::Error;
 pub(crate) use stateless::{Seen, each};
+
+/// Error of QPACK, which ends the connection (RFC 9204 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// QPACK_DECOMPRESSION_FAILED: a field section cannot be decoded.
+    #[error("a field section cannot be decoded: {0}")]
+    Section(&'static str),
+    /// QPACK_ENCODER_STREAM_ERROR: the peer's encoder stream cannot be followed.
+    #[error("the encoder stream cannot be followed: {0}")]
+    EncoderStream(&'static str),
+    /// QPACK_DECODER_STREAM_ERROR: the peer's decoder stream cannot be followed.
+    #[error("the decoder stream cannot be followed: {0}")]
+    DecoderStream(&'static str),
+}
+
+impl Error {
+    /// Returns the code of the error (RFC 9204 §6).
+    pub const fn code(self) -> u64 {
+        match self {
+            Self::Section(_) => 0x0200,
+            Self::EncoderStream(_) => 0x0201,
+            Self::DecoderStream(_) => 0x0202,
+        }
+    }
+}

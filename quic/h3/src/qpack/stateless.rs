@@ -1,8 +1,8 @@
 //! Field sections that refer to no dynamic table: that of this end has no capacity.
 
 use super::{
+    Error,
     decoder::{Decoder, Fault, NOT_HUFFMAN, Part, in_section},
-    error::Error,
     integer::{Coded, Reader},
 };
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 /// sends no packets at all is forgotten after
 /// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive finds it.
 ///
+/// Of times beyond a year, a year is used.
+///
 /// # Examples
 /// ```
 /// use std::time::Duration;
@@ -28,7 +30,8 @@ pub struct Limits {
     /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
     /// §4.2.2). Larger requests get 431. At most [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792
     /// KiB, is used: a map of fields takes no more than 24,576. Over HTTP/1.1, a request has at most 100
-    /// fields. Default: 64 KiB.
+    /// fields. Larger trailers are an error of the body, with H3_EXCESSIVE_LOAD, over HTTP/3. Those over HTTP/1.1 may
+    /// have 16 KiB whatever the limit, and over HTTP/2 the fields beyond the limit are missing. Default: 64 KiB.
     pub header_list: u64,
     /// Longest time from the start of a request to its last field, and from the end of the handshake to the
     /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end. Over HTTP/2 it
@@ -64,10 +67,10 @@ pub struct Limits {
     /// Largest number of connections over TCP at once. Those of QUIC have
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
-    /// Bytes that all clients together may take, over TCP and QUIC. They are counted four times a second: the
-    /// transport's own count, the data of responses that is on its way, bodies of HTTP/2 and queues of WebTransport
-    /// that are not read, and estimates for connections, TLS and requests with ordinary fields; what the service
-    /// holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
+    /// Bytes that all clients together may take, over TCP and QUIC. Connections and requests count as they come and
+    /// go, by estimates for their state and TLS, and by the size of the fields until the response has ended. Four
+    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way, and
+    /// bodies of HTTP/2 and queues of WebTransport that are not read. What the service holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
     /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
     /// `retry-after`. Default: no bound.
     pub memory: u64,
@@ -85,7 +88,23 @@ pub enum EarlyMethods {
     All,
 }
 
+/// Longest time that is used: clocks cannot count much further.
+const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
 impl Limits {
+    /// Returns the limits with the times that are used.
+    pub(crate) fn with_times_used(mut self) -> Self {
+        for time in [
+            &mut self.header_time,
+            &mut self.stall_time,
+            &mut self.idle_time,
+            &mut self.drain_time,
+        ] {
+            *time = (*time).min(MOST_TIME);
+        }
+        self
+    }
+
     /// Returns the largest size of a request's fields that is used.
     pub(crate) fn most_fields(&self) -> u64 {
         self.header_list.min(hybriq_h3::MAX_FIELD_SECTION)

@@ -22,8 +22,8 @@ use super::{
     lent::Line,
     responses::{Held, Response, Sent},
     watch::{
-        Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, Order,
-        Standing, Watch, Watched,
+        Account, Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION,
+        HTTP2_REQUEST, Order, Share, Standing, Watch, Watched,
     },
 };
 use crate::{
@@ -48,6 +48,7 @@ pub(super) struct Activity {
     version: Over,
     limits: Limits,
     watch: Arc<Watch>,
+    account: Arc<Account>,
     /// Requests that are not answered to their end.
     requests: AtomicU64,
     /// Tasks of HTTP/2 for responses, and streams of other protocols.
@@ -88,10 +89,15 @@ struct Responses {
 /// A task that sends a response, or the stream of another protocol, until this is dropped.
 pub(super) struct Working(Arc<Activity>);
 
+/// The stream of another protocol, until this is dropped.
+#[expect(dead_code, reason = "both count until they are dropped")]
+pub(super) struct Tunnel(Working, Share);
+
 /// A request that is answered, until this is dropped.
 pub(super) struct Answering {
     activity: Arc<Activity>,
     stage: Stage,
+    _share: Share,
 }
 
 /// How far a request is.
@@ -146,8 +152,13 @@ impl Activity {
         limits: &Limits,
         watch: &Arc<Watch>,
     ) -> Arc<Self> {
+        let bytes = match version {
+            Over::Http1 => HTTP1_CONNECTION,
+            Over::Http2 => HTTP2_CONNECTION,
+        };
         Arc::new(Self {
             standing: Standing::new(peer),
+            account: Account::open(&watch.memory, bytes),
             version,
             limits: limits.clone(),
             watch: watch.clone(),
@@ -205,13 +216,35 @@ impl Activity {
         self.standing.admit(&self.limits, &self.watch)
     }
 
-    /// Notes a request.
-    pub(super) fn on_request(self: &Arc<Self>) -> Answering {
+    /// Counts a request that the client cancelled before its response began.
+    fn on_cancelled(&self) {
+        // Without their tasks: each request is one that is not over.
+        let running = self.requests.load(Ordering::Relaxed);
+        self.standing.on_cancelled(running, &self.limits);
+    }
+
+    /// Notes a request whose fields take so many bytes.
+    pub(super) fn on_request(self: &Arc<Self>, fields: u64) -> Answering {
         self.requests.fetch_add(1, Ordering::Relaxed);
         Answering {
             activity: self.clone(),
             stage: Stage::Asked,
+            _share: self.share(fields),
         }
+    }
+
+    /// Books the bytes of a request with such fields. Its task is among them.
+    fn share(&self, fields: u64) -> Share {
+        let request = match self.version {
+            Over::Http1 => HTTP1_REQUEST,
+            Over::Http2 => HTTP2_REQUEST,
+        };
+        self.account.share(request + fields)
+    }
+
+    /// Notes the stream of another protocol, whose request is over.
+    pub(super) fn on_tunnel(self: &Arc<Self>) -> Tunnel {
+        Tunnel(self.on_task(), self.share(0))
     }
 
     /// Notes a task of the connection.
@@ -223,9 +256,9 @@ impl Activity {
     /// Runs the task of a tunnel. A client that takes nothing of what the service left is told to connect again: a
     /// part may be stuck below the stream.
     pub(super) async fn send_rest(self: &Arc<Self>, rest: Rest, task: impl Future) {
-        let working = self.on_task();
+        let tunnel = self.on_tunnel();
         let outcome = rest.send(task, self.limits.stall_time).await;
-        drop(working);
+        drop(tunnel);
         if outcome == Outcome::NotTaken && self.standing.tell(Order::Finish, Cause::Stalled) {
             let peer = self.standing.peer();
             tracing::debug!(%peer, "the client does not read the end of a tunnel: ending its connection");
@@ -271,7 +304,7 @@ impl Observer for Activity {
 
     fn on_failed(&self) {
         if self.admit() != Admission::Refuse {
-            self.standing.on_cancelled(self.running(), &self.limits);
+            self.on_cancelled();
         }
     }
 
@@ -312,18 +345,15 @@ impl Watched for Activity {
         }
     }
 
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
     fn memory(&self) -> u64 {
         let responses = self.responses();
         let all = responses.all.iter().filter_map(Weak::upgrade);
         let held: u64 = all.map(|response| response.held()).sum();
-        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        // A request of HTTP/2 becomes a task.
-        let requests = count(&self.requests).max(count(&self.tasks));
-        let (connection, request) = match self.version {
-            Over::Http1 => (HTTP1_CONNECTION, HTTP1_REQUEST),
-            Over::Http2 => (HTTP2_CONNECTION, HTTP2_REQUEST),
-        };
-        connection + requests * request + held + self.unread()
+        held + self.unread()
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {
@@ -367,8 +397,7 @@ impl Drop for Answering {
         let activity = &self.activity;
         activity.requests.fetch_sub(1, Ordering::Relaxed);
         if self.stage != Stage::Over {
-            let running = activity.running();
-            activity.standing.on_cancelled(running, &activity.limits);
+            activity.on_cancelled();
         }
     }
 }

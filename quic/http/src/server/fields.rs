@@ -1,7 +1,7 @@
 //! Fields that HTTP/3 has not, or that every response has.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request,
+    HeaderMap, HeaderName, HeaderValue, Request, Version,
     header::{self, DATE},
 };
 
@@ -35,20 +35,53 @@ pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
+/// Bytes of a place in a map of fields: an index, and three quarters of an entry.
+pub(super) const PLACE: u64 = 4 + 3 * 104 / 4;
+
+/// Bytes of a field whose name the map has already.
+pub(super) const REPEATED: u64 = 72;
+
+/// Smallest number of these for which a map has room, once there is one.
+const LEAST_REPEATED: usize = 4;
+
 /// Returns the size of a request's fields over HTTP/1.1, as the other versions count it (RFC 9114 §4.2.2): the
 /// bytes of names and values, and 32 more for each, those of the request line included.
 pub(super) fn size<B>(request: &Request<B>) -> u64 {
-    let path = request.uri().path_and_query();
-    let path = path.map_or(0, |path| path.as_str().len());
     let line = [
         (":method", request.method().as_str().len()),
         (":scheme", "https".len()),
-        (":path", path),
+        (":path", path_len(request)),
     ];
     let line = line.into_iter().map(|(name, value)| name.len() + value);
+    line.chain(lengths(request.headers()))
+        .map(|len| len as u64 + 32)
+        .sum()
+}
+
+/// Returns the bytes of memory that the fields of a request take: their map, names and values, and the target.
+pub(super) fn memory<B>(request: &Request<B>) -> u64 {
     let fields = request.headers();
-    let fields = fields
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len());
-    line.chain(fields).map(|len| len as u64 + 32).sum()
+    // A map fills three quarters of its places.
+    let places = fields.capacity() as u64 * 4 / 3;
+    let repeated = match fields.len() - fields.keys_len() {
+        0 => 0,
+        some => some.max(LEAST_REPEATED).next_power_of_two(),
+    };
+    let strings: usize = lengths(fields).chain([path_len(request)]).sum();
+    // Those of HTTP/1.1 are parts of a buffer that doubles.
+    let strings = match request.version() {
+        Version::HTTP_2 | Version::HTTP_3 => strings,
+        _ => 2 * strings,
+    };
+    places * PLACE + repeated as u64 * REPEATED + strings as u64
+}
+
+fn path_len<B>(request: &Request<B>) -> usize {
+    let path = request.uri().path_and_query();
+    path.map_or(0, |path| path.as_str().len())
+}
+
+fn lengths(fields: &HeaderMap) -> impl Iterator<Item = usize> {
+    let fields = fields.iter();
+    fields.map(|(name, value)| name.as_str().len() + value.len())
 }

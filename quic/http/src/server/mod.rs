@@ -194,7 +194,7 @@ impl ServerBuilder {
     /// Sets the bounds on what a client may cost. Default: [`Limits::default`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.limits = limits.with_times_used();
         self
     }
 

@@ -17,7 +17,7 @@ use super::{
     handle::{Phase, Shared},
     request,
     state::{DELIVERY_LOOK, GOAWAY_PAUSE, Quic, Running},
-    watch::{Admission, Cause, Order, QUIC_CONNECTION, Watched},
+    watch::{Account, Admission, Cause, Order, QUIC_CONNECTION, Watched},
 };
 
 /// Requests that the first GOAWAY still allows: all.
@@ -34,11 +34,11 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
             turn_away(incoming);
             continue;
         }
-        memory.on_connection(QUIC_CONNECTION);
+        let arriving = Account::open(memory, QUIC_CONNECTION);
         let served = shared.connections.add(Kind::Quic);
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            if let Err(error) = start(shared, incoming, app, served).await {
+            if let Err(error) = start(shared, (incoming, arriving), app, served).await {
                 tracing::debug!(%error, "a connection over QUIC failed");
             }
         });
@@ -57,7 +57,7 @@ fn turn_away(incoming: Incoming) {
 /// Does the handshake, and serves the connection beside its worker.
 async fn start<A: App>(
     shared: Arc<Shared>,
-    incoming: Incoming,
+    (incoming, arriving): (Incoming, Arc<Account>),
     app: A,
     served: impl Send + 'static,
 ) -> Result<(), hybriq::ConnectError> {
@@ -69,6 +69,8 @@ async fn start<A: App>(
             Ok(early) => {
                 let mut transport = hybriq_h3::Connection::early(early.clone());
                 let (quic, handshake) = Quic::early(shared, peer, &mut transport, early.clone());
+                // It has an account of its own now.
+                drop(arriving);
                 tokio::spawn(serve(quic, transport, app, served));
                 let (connection, _) = early.complete().await?;
                 handshake.complete(connection);

@@ -60,6 +60,8 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if quic.shared.watch.memory.is_short() {
         return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
+    *request.version_mut() = Version::HTTP_3;
+    let _share = quic.share(fields::memory(&request));
     // `hybriq_h3` has checked the other fields.
     let Ok(length) = body::length(request.headers()) else {
         return refuse_malformed(quic, &mut send);
@@ -88,7 +90,6 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     if let Some(field) = request.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
-    *request.version_mut() = Version::HTTP_3;
     request.extensions_mut().insert(peer);
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use super::{
     Connect, Features,
     handle::Shared,
-    watch::{Admission, HTTP3_REQUEST, QUIC_CONNECTION, Stalls, Standing, Watched},
+    watch::{Account, Admission, HTTP3_REQUEST, QUIC_CONNECTION, Share, Stalls, Standing, Watched},
 };
 use crate::Tls;
 
@@ -53,6 +53,7 @@ pub(super) struct Quic {
     /// Told whenever one of them ends.
     ended: Notify,
     pub(super) standing: Standing,
+    account: Arc<Account>,
     /// Responses that the client does not take.
     stalls: Mutex<Stalls>,
     /// Streams of ordinary requests that were answered, where other streams of clients are not requests.
@@ -100,7 +101,10 @@ pub(super) struct Established {
 }
 
 /// A request that is being answered, until it is dropped.
-pub(super) struct Running(pub(super) Arc<Quic>);
+pub(super) struct Running(
+    pub(super) Arc<Quic>,
+    #[expect(dead_code, reason = "counts until it is dropped")] Share,
+);
 
 impl Handshake {
     pub(super) fn complete(self, connection: Connection) {
@@ -165,6 +169,7 @@ impl Quic {
         let replayable = transport.early_requests();
         let requests = transport.requests();
         Arc::new(Self {
+            account: Account::open(&shared.watch.memory, QUIC_CONNECTION),
             shared,
             protocols,
             sessions,
@@ -178,6 +183,11 @@ impl Quic {
             stalls: Mutex::default(),
             answered: Mutex::default(),
         })
+    }
+
+    /// Books bytes of a request.
+    pub(super) fn share(&self, bytes: u64) -> Share {
+        self.account.share(bytes)
     }
 
     /// Returns true if a request may be a replay.
@@ -325,6 +335,10 @@ impl Watched for Quic {
         }
     }
 
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
     fn memory(&self) -> u64 {
         let transport = self.established_now().map_or(0, |established| {
             let held = established.connection.memory_held();
@@ -336,7 +350,7 @@ impl Watched for Quic {
             let holdings = census.holdings().iter();
             holdings.map(|holding| holding.bytes as u64).sum()
         });
-        QUIC_CONNECTION + self.running() * HTTP3_REQUEST + transport + sessions
+        transport + sessions + self.requests.held() as u64
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {
@@ -388,7 +402,8 @@ impl Drop for Answer<'_> {
 impl Running {
     pub(super) fn new(quic: Arc<Quic>) -> Self {
         quic.running.fetch_add(1, Ordering::AcqRel);
-        Self(quic)
+        let share = quic.share(HTTP3_REQUEST);
+        Self(quic, share)
     }
 }
 

@@ -34,7 +34,7 @@ use super::{
     linger::{Lingering, Place},
     responses::Sending,
     state::GOAWAY_PAUSE,
-    watch::{Admission, Cause, HTTP2_CONNECTION, LATE, Order},
+    watch::{Account, Admission, Cause, HTTP2_CONNECTION, LATE, Order},
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
@@ -44,6 +44,9 @@ use crate::{
 
 /// Time to wait after the system could not accept a connection, usually for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Bounds of the time that systems take for keep-alive: Linux has 15 bits for the seconds.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(0x7fff));
 
 /// Longest time to wait for the answer to a PING, beside [`Limits::stall_time`].
 const PING_TIME: Duration = Duration::from_secs(20);
@@ -91,7 +94,6 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             }
             continue;
         }
-        shared.watch.memory.on_connection(HTTP2_CONNECTION);
         let Ok(permit) = shared.places.clone().try_acquire_owned() else {
             // The system resets it.
             drop(stream);
@@ -105,6 +107,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             }
             continue;
         };
+        let arriving = Account::open(&shared.watch.memory, HTTP2_CONNECTION);
         let served = Arc::new(shared.connections.add(Kind::Tcp));
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
@@ -114,7 +117,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 permit,
             };
             tokio::select! {
-                ended = serve(&shared, stream, app, place) => if let Err(error) = ended {
+                ended = serve(&shared, (stream, arriving), app, place) => if let Err(error) = ended {
                     tracing::debug!(%error, "a connection over TCP failed");
                 },
                 // Whatever is under way, and whoever holds the stream.
@@ -130,12 +133,14 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
 /// Serves a connection.
 async fn serve<A: App>(
     shared: &Arc<Shared>,
-    stream: TcpStream,
+    (stream, arriving): (TcpStream, Arc<Account>),
     app: A,
     place: Place,
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
-    keep_alive(&stream, shared.limits.stall_time)?;
+    if let Err(error) = keep_alive(&stream, shared.limits.stall_time) {
+        tracing::debug!(%error, "cannot set keep-alive of a connection");
+    }
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
     let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
@@ -143,6 +148,8 @@ async fn serve<A: App>(
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let version = if is_h2 { Over::Http2 } else { Over::Http1 };
     let activity = Activity::new(address, version, limits, &shared.watch);
+    // It has an account of its own now.
+    drop(arriving);
     let watched: Weak<Activity> = Arc::downgrade(&activity);
     let _seat = shared.watch.add(watched);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
@@ -150,7 +157,7 @@ async fn serve<A: App>(
         let is_short = shared.watch.memory.is_short();
         // Of HTTP/1.1, hyper bounds all fields together by 8 KiB at least.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
-        let answering = activity.on_request();
+        let answering = activity.on_request(fields::memory(&request));
         let peer = Peer {
             address,
             local_address,
@@ -192,7 +199,7 @@ async fn serve<A: App>(
     // After an upgrade of HTTP/1.1, the service has the stream.
     let _tunnel = (
         shared.connections.count_one(Kind::Tunnel),
-        activity.on_task(),
+        activity.on_tunnel(),
     );
     tokio::select! {
         () = lender.returned() => Ok(()),
@@ -323,7 +330,7 @@ fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Re
 
 /// Lets the system find clients that are gone while nothing is sent.
 fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
-    let time = time.max(Duration::from_secs(1));
+    let time = time.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1);
     let keep_alive = socket2::TcpKeepalive::new().with_time(time);
     // Not every system has more than the first wait.
     #[cfg(any(
@@ -332,7 +339,7 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
         target_vendor = "apple",
         windows
     ))]
-    let keep_alive = keep_alive.with_interval((time / 4).max(Duration::from_secs(1)));
+    let keep_alive = keep_alive.with_interval((time / 4).max(KEEP_ALIVE.0));
     socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
 }
 
@@ -391,4 +398,19 @@ fn upgrade(request: &Request<Body>) -> Option<(Upgrade, Option<Rest>)> {
     }
     let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;
     Some((Upgrade::over_http1(protocol, pending), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_takes_any_time_for_keep_alive() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let stream = TcpStream::connect(listener.local_addr()?).await?;
+        for time in [Duration::ZERO, Duration::from_secs(40_000), Duration::MAX] {
+            keep_alive(&stream, time)?;
+        }
+        Ok(())
+    }
 }

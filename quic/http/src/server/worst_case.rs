@@ -2,7 +2,11 @@
 
 use hybriq::{Direction, ServerConfig};
 
-use super::{Features, tcp};
+use super::{
+    Features,
+    fields::{PLACE, REPEATED},
+    tcp,
+};
 use crate::{Limits, inflow, webtransport};
 
 /// Bytes of a field that cannot be saved: its name, and what each counts for besides (RFC 9114 §4.2.2).
@@ -10,12 +14,6 @@ const LEAST_FIELD: u64 = 33;
 
 /// Largest number of fields that a map takes.
 const MOST_FIELDS: u64 = 24_576;
-
-/// Bytes of a place in a map of fields: an index, and three quarters of an entry.
-const PLACE: u64 = 4 + 3 * 104 / 4;
-
-/// Bytes of a field whose name the map has already.
-const REPEATED: u64 = 72;
 
 /// Bytes of a connection over TCP: its task, and its TLS without buffers.
 const TCP: u64 = 10 << 10;

@@ -1,7 +1,10 @@
 //! The budget of memory.
 
-use axum::Router;
+use std::sync::Arc;
+
+use axum::{Router, routing::get};
 use hybriq::Endpoint;
+use tokio::{io::AsyncReadExt as _, net::TcpStream, sync::Notify};
 
 use crate::{
     client::{Client, Outcome, VERSIONS, Version, connections},
@@ -67,4 +70,73 @@ async fn idle_connections_end_oldest_first() {
         soon(async { while client.ask("/").await != Outcome::Answered(200) {} }).await;
     }
     assert_eq!(server.handle.connections(), ROOM);
+}
+
+/// A flood of connections that have no place takes no memory, so that those which have one are served.
+#[tokio::test]
+async fn connections_that_are_refused_do_not_count() {
+    let server = serve(Router::new(), |limits| {
+        limits.tcp_connections = 1;
+        limits.memory = 1 << 20;
+    });
+    let mut client = Client::connect(Version::Http2, server.address()).await;
+    for _ in 0..50 {
+        let mut refused = TcpStream::connect(server.address()).await.unwrap();
+        let end = soon(refused.read(&mut [0])).await;
+        assert!(!matches!(end, Ok(1..)));
+    }
+    assert_eq!(client.ask("/").await, Outcome::Answered(200));
+}
+
+/// Large fields count from when they come until the response has ended, so that others are not served meanwhile.
+#[tokio::test]
+async fn large_fields_count_until_their_response_ends() {
+    for version in VERSIONS {
+        let fields = match version {
+            Version::Http1 => 90,
+            Version::Http2 | Version::Http3 => 1500,
+        };
+        let mut budget = u64::MAX;
+        for is_bounded in [false, true] {
+            let release = Arc::new(Notify::new());
+            let held = release.clone();
+            let router = Router::new().route("/held", get(async move || held.notified().await));
+            let server = serve(router, |limits| limits.memory = budget);
+            let (handle, address) = (&server.handle, server.address());
+            let mut client = Client::connect(version, address).await;
+            let mut other = Client::connect(version, address).await;
+            for client in [&mut client, &mut other] {
+                assert_eq!(client.ask("/").await, Outcome::Answered(200));
+            }
+            soon(async {
+                while handle.census().entries("requests") > 0 {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+            let before = handle.memory();
+            let asked = client.send_with("/held", fields).await.unwrap();
+            soon(async {
+                while handle.memory() < before + 72 * fields as u64 {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+            if is_bounded {
+                assert_ne!(other.ask("/").await, Outcome::Answered(200), "{version:?}");
+            } else {
+                budget = (before + handle.memory()) / 2;
+                assert_eq!(other.ask("/").await, Outcome::Answered(200), "{version:?}");
+            }
+            release.notify_one();
+            assert_eq!(client.take(asked).await, Outcome::Answered(200));
+            soon(async {
+                while handle.memory() > before {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+            soon(async { while client.ask("/").await != Outcome::Answered(200) {} }).await;
+        }
+    }
 }

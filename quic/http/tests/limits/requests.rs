@@ -115,3 +115,20 @@ async fn a_connection_on_which_no_request_comes_ends() {
         connections(&server.handle, 0).await;
     }
 }
+
+/// Times that no clock can count are as good as none.
+#[tokio::test]
+async fn times_may_be_of_any_length() {
+    for version in VERSIONS {
+        let server = serve(Router::new(), |limits| {
+            limits.header_time = Duration::MAX;
+            limits.stall_time = Duration::MAX;
+            limits.idle_time = Duration::MAX;
+            limits.drain_time = Duration::MAX;
+        });
+        let mut client = Client::connect(version, server.address()).await;
+        for _ in 0..2 {
+            assert_eq!(client.ask("/").await, Outcome::Answered(200), "{version:?}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use axum::{Router, extract::Request, routing::any};
 
 use crate::{
-    Server,
+    Server, fields,
     http2::{self, END_HEADERS, END_STREAM, HEADERS},
     http3,
     raw::Raw,
@@ -32,6 +32,12 @@ fn names() -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
+/// Returns the names of fields of a request that are many, or take the most memory.
+fn many() -> [Vec<String>; 2] {
+    let different = (0..200).map(|index| format!("x-{index}")).collect();
+    [different, fields::names(32 << 10)]
+}
+
 /// Waits until so many requests are under way.
 async fn under_way(server: &Server, requests: u64) {
     let entries = || server.running.handle.census().entries("requests") as u64;
@@ -55,7 +61,7 @@ async fn check(server: &Server, what: &str) {
 async fn connections_and_requests_over_http1_count_for_what_they_hold() {
     let server = Server::start(router()).await;
     let mut clients = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..2 * CONNECTIONS {
         let mut client = Raw::connect(&server, "http/1.1").await;
         client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
         clients.push(client);
@@ -67,11 +73,22 @@ async fn connections_and_requests_over_http1_count_for_what_they_hold() {
         head.push_str(": x\r\n");
     }
     head.push_str("\r\n");
-    for client in &mut clients {
+    let (some, others) = clients.split_at_mut(CONNECTIONS as usize);
+    for client in some {
         client.send(head.as_bytes()).await;
     }
     under_way(&server, CONNECTIONS).await;
     check(&server, "requests of HTTP/1.1").await;
+    // It takes no more than 100.
+    let fields: String = (0..90)
+        .map(|index| format!("x-{index}: {}\r\n", "x".repeat(200)))
+        .collect();
+    let head = format!("GET /silent HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
+    for client in others {
+        client.send(head.as_bytes()).await;
+    }
+    under_way(&server, 2 * CONNECTIONS).await;
+    check(&server, "large requests of HTTP/1.1").await;
 }
 
 #[tokio::test]
@@ -95,6 +112,17 @@ async fn connections_and_requests_over_http2_count_for_what_they_hold() {
     }
     under_way(&server, CONNECTIONS * REQUESTS).await;
     check(&server, "requests of HTTP/2").await;
+    let mut requests = CONNECTIONS * REQUESTS;
+    for (index, names) in (REQUESTS as u32 + 1..).zip(many()) {
+        for client in &mut clients {
+            let head = http2::request("/silent", &names);
+            let frame = http2::frame(HEADERS, flags, 2 * index + 1, &head);
+            client.send(&frame).await;
+        }
+        requests += CONNECTIONS;
+        under_way(&server, requests).await;
+        check(&server, "large requests of HTTP/2").await;
+    }
 }
 
 /// Both parts that keep their buffers, and parts that fill them.
@@ -138,6 +166,25 @@ async fn connections_and_requests_over_http3_count_for_what_they_hold() {
     }
     under_way(&server, CONNECTIONS * REQUESTS).await;
     check(&server, "requests of HTTP/3").await;
+    for (index, names) in many().into_iter().enumerate() {
+        let head = http3::headers("/silent", &names);
+        for client in &clients {
+            let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+            soon(send.write_all(&head)).await.unwrap();
+            send.finish();
+            streams.push((send, recv));
+        }
+        under_way(&server, CONNECTIONS * (REQUESTS + 1 + index as u64)).await;
+        check(&server, "large requests of HTTP/3").await;
+    }
+    let head = http3::headers("/silent", &vec!["a".repeat(30); 2000]);
+    for client in &clients {
+        let (mut send, recv) = soon(client.connection.open_bidi()).await.unwrap();
+        soon(send.write_all(&head[..60_000])).await.unwrap();
+        streams.push((send, recv));
+    }
+    under_way(&server, CONNECTIONS * (REQUESTS + 3)).await;
+    check(&server, "incomplete requests of HTTP/3").await;
 }
 
 #[tokio::test]

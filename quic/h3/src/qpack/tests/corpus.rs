@@ -1,4 +1,5 @@
-//! The corpus of the QPACK working group (`qifs`), in the folder that `HYBRIQ_QIFS` names, or beside the checkout.
+//! The corpus of the QPACK working group: the part of it beside this file, or the whole (<https://github.com/qpackers/qifs>)
+//! in the folder that `HYBRIQ_QIFS` names.
 
 use std::{
     env, fs,
@@ -16,14 +17,9 @@ type Record = (u64, Vec<u8>);
 /// Field sections are of any size here.
 const ANY: u64 = u64::MAX;
 
-fn corpus() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/qpack");
-    let folder = env::var_os("HYBRIQ_QIFS").map_or(beside, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: there is no corpus of qifs; HYBRIQ_QIFS names its folder");
-    None
+fn corpus() -> PathBuf {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/qpack/tests/corpus");
+    env::var_os("HYBRIQ_QIFS").map_or(beside, PathBuf::from)
 }
 
 fn lists(path: &Path) -> Vec<List> {
@@ -86,7 +82,7 @@ fn decode(decoder: &mut Decoder, records: &[Record], piece: usize) -> Vec<List> 
 
 #[test]
 fn what_others_encoded_is_what_they_had() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     let mut count = 0;
     for encoder in ["ls-qpack", "nghttp3"] {
         for file in fs::read_dir(corpus.join(encoder)).unwrap() {
@@ -111,12 +107,13 @@ fn what_others_encoded_is_what_they_had() {
         }
     }
     println!("decoded {count} files");
+    assert!(count >= 16);
 }
 
 /// Two files of the corpus are not wrong by RFC 9204: `err9` and `err10` are fields of the static table.
 #[test]
 fn wrong_encodings_are_errors() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
     for number in 1..=12 {
         let mut decoder = Decoder::new(0, 0, ANY);
         let mut outcome = Ok(());
@@ -169,7 +166,8 @@ fn encoded_size(lists: &[List], capacity: usize) -> usize {
 
 #[test]
 fn the_encoder_needs_no_more_than_the_best_of_others() {
-    let Some(corpus) = corpus() else { return };
+    let corpus = corpus();
+    let mut count = 0;
     for (name, capacity, most) in [
         ("fb-req-hq", 4096, 55_500),
         ("fb-resp-hq", 4096, 59_000),
@@ -177,9 +175,16 @@ fn the_encoder_needs_no_more_than_the_best_of_others() {
         ("fb-req-hq", 0, 150_484),
         ("fb-resp-hq", 0, 211_705),
     ] {
-        let lists = lists(&corpus.join("qifs").join(format!("{name}.qif")));
+        let path = corpus.join("qifs").join(format!("{name}.qif"));
+        // A part of the corpus has not all lists.
+        if !path.is_file() {
+            continue;
+        }
+        let lists = lists(&path);
         let size = encoded_size(&lists, capacity);
         println!("{name} at {capacity}: {size} bytes");
         assert!(size <= most, "{name} at {capacity}: {size} > {most} bytes");
+        count += 1;
     }
+    assert!(count >= 3);
 }

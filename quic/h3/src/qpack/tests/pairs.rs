@@ -21,6 +21,39 @@ fn a_stream_whose_entries_came_makes_room_for_another() {
     assert_eq!(decoder.next_unblocked(), None);
 }
 
+/// Streams are named once their own entry is there, whatever waits beside them, and count as memory until then.
+#[test]
+fn streams_wait_for_their_own_entries() {
+    let mut decoder = Decoder::new(4096, 100, 10_000);
+    let mut alone = Decoder::new(4096, 100, 10_000);
+    for decoder in [&mut decoder, &mut alone] {
+        decoder.on_encoder_stream(b"\x3f\xe1\x1f").unwrap();
+    }
+    // Later streams wait for earlier entries.
+    for (stream, required) in (0..100).zip((1..=100).rev()) {
+        let section = [required + 1, 0, 0x80];
+        let decoded = decoder.decode(stream, &section, |_| ());
+        assert_eq!(decoded, Ok(Decoded::Blocked));
+    }
+    assert!(decoder.memory() >= alone.memory() + 100 * 16);
+    for decoder in [&mut decoder, &mut alone] {
+        decoder.cancel(49);
+    }
+    for stream in (0..100).rev() {
+        for decoder in [&mut decoder, &mut alone] {
+            decoder.on_encoder_stream(b"\x41a\x01b").unwrap();
+        }
+        let next = (stream != 49).then_some(stream);
+        assert_eq!(
+            (decoder.next_unblocked(), decoder.next_unblocked()),
+            (next, None)
+        );
+        let later = stream - u64::from(stream > 49);
+        assert_eq!(decoder.blocked_streams() as u64, later);
+    }
+    assert_eq!(decoder.memory(), alone.memory());
+}
+
 /// RFC 9204 Appendix B.
 #[test]
 fn examples_of_the_rfc() {

@@ -22,8 +22,8 @@ use hybriq::stats::Census;
 use super::clock;
 use crate::Limits;
 pub(super) use memory::{
-    HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST, Memory,
-    QUIC_CONNECTION,
+    Account, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST,
+    Memory, QUIC_CONNECTION, Share,
 };
 pub(super) use stalls::Stalls;
 pub(super) use standing::{Admission, LATE, Standing};
@@ -57,7 +57,10 @@ pub(super) trait Watched: Send + Sync {
     /// Ends the connection if the fields of a request take too long, where no request does that for itself.
     fn end_slow(&self, _now: Instant) {}
 
-    /// Returns the bytes that the connection takes, with its requests.
+    /// Returns the account of the memory that the connection takes.
+    fn account(&self) -> &Account;
+
+    /// Returns the bytes that the connection takes beside its account.
     fn memory(&self) -> u64;
 }
 
@@ -66,7 +69,7 @@ pub(super) struct Watch {
     limits: Limits,
     connections: Mutex<BTreeMap<u64, Weak<dyn Watched>>>,
     next: AtomicU64,
-    pub(super) memory: Memory,
+    pub(super) memory: Arc<Memory>,
     /// Second since the start in which something was logged last, and the number of lines in it.
     lines: Mutex<(u64, u64)>,
     start: Instant,
@@ -81,7 +84,7 @@ pub(super) struct Seat {
 impl Watch {
     pub(super) fn new(limits: Limits) -> Arc<Self> {
         Arc::new(Self {
-            memory: Memory::new(limits.memory),
+            memory: Arc::new(Memory::new(limits.memory)),
             limits,
             connections: Mutex::default(),
             next: AtomicU64::new(0),
@@ -109,7 +112,7 @@ impl Watch {
     /// Returns the bytes that all connections take.
     pub(super) fn memory_of_all(&self) -> u64 {
         let mut all: u64 = 0;
-        self.each(|connection| all = all.saturating_add(connection.memory()));
+        self.each(|connection| all = all.saturating_add(taken(connection)));
         all
     }
 
@@ -135,15 +138,14 @@ impl Watch {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(pause).await;
-                let (mut after, mut memory, mut before) = (None, 0, None);
+                let (mut after, mut memory) = (None, 0);
                 loop {
                     let Some(watch) = watch.upgrade() else {
                         return;
                     };
-                    let before = *before.get_or_insert_with(|| watch.memory.begin_look());
                     after = watch.look(after, &mut memory);
                     if after.is_none() {
-                        let beyond = watch.memory.end_look(memory, before);
+                        let beyond = watch.memory.on_look(memory);
                         watch.shed(beyond);
                         break;
                     }
@@ -162,7 +164,7 @@ impl Watch {
         let mut ended = 0;
         self.each(|connection| {
             if beyond > 0 && connection.running() == 0 {
-                beyond = beyond.saturating_sub(connection.memory());
+                beyond = beyond.saturating_sub(taken(connection));
                 ended += u64::from(connection.standing().tell(Order::Finish, Cause::Memory));
             }
         });
@@ -235,6 +237,12 @@ impl Watch {
         let connections = self.connections.lock();
         connections.unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the bytes that a connection takes, with its requests.
+fn taken(connection: &dyn Watched) -> u64 {
+    let booked = connection.account().bytes();
+    booked.saturating_add(connection.memory())
 }
 
 impl Drop for Seat {

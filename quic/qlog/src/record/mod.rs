@@ -110,7 +110,7 @@ impl Recorder {
             Event::LossTimerUpdated(timer) => recovery::loss_timer(&mut sheet, *timer),
             Event::AckFrequencyUpdated(update) => recovery::ack_frequency(&mut sheet, *update),
             Event::KeyUpdated(count) => {
-                self.keys(&mut sheet, Name::KeyUpdated, KeyLevel::OneRtt, Some(*count))
+                self.keys(&mut sheet, Name::KeyUpdated, KeyLevel::OneRtt, Some(*count));
             }
             Event::KeysInstalled(level) => {
                 let phase = (*level == KeyLevel::OneRtt).then_some(0);

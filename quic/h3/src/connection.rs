@@ -333,7 +333,8 @@ impl<B> Clone for OpenStreams<B> {
 }
 
 fn bidi<B: Buf>(
-    (send, recv): (hybriq::SendStream, hybriq::RecvStream),
+    send: hybriq::SendStream,
+    recv: hybriq::RecvStream,
     common: &Arc<Common>,
     max_frame: u64,
 ) -> BidiStream<B> {
@@ -357,7 +358,7 @@ fn open_bidi<B: Buf>(
     cx: &mut Context<'_>,
 ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
     let opened = transport.poll_open_bidi(cx);
-    let opened = opened.map_ok(|ends| bidi(ends, common, max_frame));
+    let opened = opened.map_ok(|(send, recv)| bidi(send, recv, common, max_frame));
     opened.map_err(error::on_stream)
 }
 

@@ -8,7 +8,7 @@ use super::{
     Error,
     fixed::{self, Found},
     integer::{Reader, Stop, put_integer, put_string},
-    policy::{self, History, Names, Note, Past, Room},
+    policy::{Hashes, History, Names, Note, Past, Room},
     table::{OVERHEAD, Table, size_of},
 };
 
@@ -210,8 +210,8 @@ impl Encoder {
         if !uses_table {
             return by_name;
         }
-        let hashes = policy::hashes(field.name, field.value);
-        let known = self.entry(field, hashes.1).filter(|_| !field.sensitive);
+        let hashes = Hashes::of(field.name, field.value);
+        let known = self.entry(field, hashes.field).filter(|_| !field.sensitive);
         let past = self.past(field, hashes, known);
         let index = match known {
             Some(index) => Some(index),
@@ -224,7 +224,7 @@ impl Encoder {
         if static_name.is_some() {
             return by_name;
         }
-        let index = match self.name_entry(field.name, hashes.0) {
+        let index = match self.name_entry(field.name, hashes.name) {
             Some(index) => Some(index),
             None => self.insert_name(field, past, references, instructions),
         };
@@ -238,14 +238,14 @@ impl Encoder {
     }
 
     /// Records a field, and returns how often it was seen before.
-    fn past(&mut self, field: FieldRef<'_>, (name, whole): (u32, u32), known: Option<u64>) -> Past {
+    fn past(&mut self, field: FieldRef<'_>, hashes: Hashes, known: Option<u64>) -> Past {
         if field.sensitive {
-            return self.names.note(name, 0, false);
+            return self.names.note(hashes.name, 0, false);
         }
         let entry = known.and_then(|index| self.table.get(index));
         let is_used = entry.is_some_and(|entry| entry.note.uses > 0);
-        let before = self.history.note(whole);
-        self.names.note(name, before, is_used)
+        let before = self.history.note(hashes.field);
+        self.names.note(hashes.name, before, is_used)
     }
 
     fn refer(&mut self, index: u64, references: &mut References) {
@@ -261,7 +261,7 @@ impl Encoder {
     fn insert_field(
         &mut self,
         field: FieldRef<'_>,
-        hashes: (u32, u32),
+        hashes: Hashes,
         past: Past,
         references: &References,
         instructions: &mut Vec<u8>,
@@ -286,7 +286,7 @@ impl Encoder {
         if !past.is_name_worth_inserting(room) {
             return None;
         }
-        let note = Note::of_name(policy::hashes(field.name, b""), self.section);
+        let note = Note::of_name(Hashes::of(field.name, b""), self.section);
         let field = FieldRef {
             value: b"",
             ..field

@@ -157,30 +157,41 @@ impl Past {
 
 impl Note {
     /// Makes the note of a field's entry.
-    pub(super) const fn of_field((name, field): (u32, u32), past: Past, section: u64) -> Self {
+    pub(super) const fn of_field(hashes: Hashes, past: Past, section: u64) -> Self {
         Self {
-            name,
-            field,
+            name: hashes.name,
+            field: hashes.field,
             uses: past.before,
             last: section,
         }
     }
 
     /// Makes the note of the entry of a name.
-    pub(super) const fn of_name((name, field): (u32, u32), section: u64) -> Self {
+    pub(super) const fn of_name(hashes: Hashes, section: u64) -> Self {
         Self {
-            name,
-            field,
+            name: hashes.name,
+            field: hashes.field,
             uses: USES_OF_NAME,
             last: section,
         }
     }
 }
 
-/// Returns a hash of a name, and of the name with a value.
-pub(super) fn hashes(name: &[u8], value: &[u8]) -> (u32, u32) {
-    let of_name = hash(0x9e37_79b9_7f4a_7c15, name);
-    ((of_name >> 32) as u32, (hash(of_name, value) >> 32) as u32)
+/// Hashes of a field: of its name, and of the name with the value.
+#[derive(Clone, Copy)]
+pub(super) struct Hashes {
+    pub(super) name: u32,
+    pub(super) field: u32,
+}
+
+impl Hashes {
+    pub(super) fn of(name: &[u8], value: &[u8]) -> Self {
+        let of_name = hash(0x9e37_79b9_7f4a_7c15, name);
+        Self {
+            name: (of_name >> 32) as u32,
+            field: (hash(of_name, value) >> 32) as u32,
+        }
+    }
 }
 
 /// A hash for places where a collision costs a comparison.

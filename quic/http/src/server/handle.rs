@@ -66,11 +66,10 @@ pub(super) enum Phase {
 impl Shared {
     pub(super) fn new(
         endpoint: Endpoint,
-        (tls, early): (TcpServer, bool),
+        settings: Settings,
         limits: Limits,
         alt_svc: Option<String>,
     ) -> Self {
-        let tls = Arc::new(tls);
         let places = limits.tcp_connections.min(Semaphore::MAX_PERMITS);
         Self {
             endpoint,
@@ -80,7 +79,7 @@ impl Shared {
             connections: Connections::default(),
             places: Arc::new(Semaphore::new(places)),
             alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
-            settings: Mutex::new(Settings { tls, early }),
+            settings: Mutex::new(settings),
             phase: watch::Sender::new(Phase::Serving),
             listening: watch::Sender::new(()),
         }

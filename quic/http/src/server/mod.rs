@@ -32,7 +32,10 @@ use http::{Request, Response};
 use hybriq::{EndpointBuilder, EndpointError, ServerConfig, error::ConfigError};
 use tower_service::Service;
 
-use self::{app::Tower, handle::Shared};
+use self::{
+    app::Tower,
+    handle::{Settings, Shared},
+};
 use crate::{Body, Limits, webtransport};
 pub use handle::Handle;
 pub use worst_case::WorstCaseMemory;
@@ -272,7 +275,9 @@ impl ServerBuilder {
         let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
         let port = endpoint.local_address().port();
         let alt_svc = (age > 0).then(|| format!("h3=\":{port}\"; ma={age}"));
-        let mut shared = Shared::new(endpoint, (tls, early), self.limits, alt_svc);
+        let tls = Arc::new(tls);
+        let settings = Settings { tls, early };
+        let mut shared = Shared::new(endpoint, settings, self.limits, alt_svc);
         shared.features = self.features;
         Ok(Server {
             shared: Arc::new(shared),

@@ -38,7 +38,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
         let served = shared.connections.add(Kind::Quic);
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            if let Err(error) = start(shared, (incoming, arriving), app, served).await {
+            if let Err(error) = start(shared, incoming, arriving, app, served).await {
                 tracing::debug!(%error, "a connection over QUIC failed");
             }
         });
@@ -57,7 +57,8 @@ fn turn_away(incoming: Incoming) {
 /// Does the handshake, and serves the connection beside its worker.
 async fn start<A: App>(
     shared: Arc<Shared>,
-    (incoming, arriving): (Incoming, Arc<Account>),
+    incoming: Incoming,
+    arriving: Arc<Account>,
     app: A,
     served: impl Send + 'static,
 ) -> Result<(), hybriq::ConnectError> {

@@ -128,7 +128,7 @@ impl Quic {
         connection: Connection,
     ) -> Arc<Self> {
         let (_, seen) = watch::channel(Some(Established::new(connection)));
-        Self::new(shared, transport, Standing::new(peer), (seen, None))
+        Self::new(shared, transport, Standing::new(peer), seen, None)
     }
 
     /// Makes the state of a connection before its handshake is complete.
@@ -141,7 +141,7 @@ impl Quic {
         let (handshake, seen) = watch::channel(None);
         let tls = Arc::new(Tls::of_early(&connection));
         let early = Some((connection, tls));
-        let quic = Self::new(shared, transport, Standing::new(peer), (seen, early));
+        let quic = Self::new(shared, transport, Standing::new(peer), seen, early);
         (quic, Handshake(handshake))
     }
 
@@ -150,10 +150,8 @@ impl Quic {
         shared: Arc<Shared>,
         transport: &mut hybriq_h3::Connection,
         standing: Standing,
-        (handshake, early): (
-            watch::Receiver<Progress>,
-            Option<(EarlyConnection, Arc<Tls>)>,
-        ),
+        handshake: watch::Receiver<Progress>,
+        early: Option<(EarlyConnection, Arc<Tls>)>,
     ) -> Arc<Self> {
         let Features {
             connect,

@@ -117,7 +117,7 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 permit,
             };
             tokio::select! {
-                ended = serve(&shared, (stream, arriving), app, place) => if let Err(error) = ended {
+                ended = serve(&shared, stream, arriving, app, place) => if let Err(error) = ended {
                     tracing::debug!(%error, "a connection over TCP failed");
                 },
                 // Whatever is under way, and whoever holds the stream.
@@ -133,7 +133,8 @@ pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
 /// Serves a connection.
 async fn serve<A: App>(
     shared: &Arc<Shared>,
-    (stream, arriving): (TcpStream, Arc<Account>),
+    stream: TcpStream,
+    arriving: Arc<Account>,
     app: A,
     place: Place,
 ) -> Result<(), BoxError> {

@@ -126,9 +126,13 @@ impl Offer {
         if !matches!(sent.await, Ok(Ok(()))) {
             return Ok(());
         }
-        let stream = (established.connection.clone(), self.recv.id());
         let id = hybriq::StreamId(self.recv.id().into_inner());
-        let (tunnel, ends) = Tunnel::new(stream, send, self.recv);
+        let (tunnel, ends) = Tunnel::new(
+            established.connection.clone(),
+            self.recv.id(),
+            send,
+            self.recv,
+        );
         if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
             let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
             let used = async {

@@ -86,7 +86,8 @@ impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {
 impl<R: body::Stream, W: Sink> Tunnel<R, W> {
     /// Makes a tunnel on a stream of a connection.
     pub(crate) fn new(
-        (connection, id): (hybriq::Connection, h3::quic::StreamId),
+        connection: hybriq::Connection,
+        id: h3::quic::StreamId,
         send: W,
         recv: R,
     ) -> (Self, Ends) {

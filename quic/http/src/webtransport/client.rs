@@ -107,7 +107,7 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     };
     let id = stream.id();
     let (send, recv) = stream.split();
-    let (tunnel, ends) = Tunnel::new((connection.clone(), id), send, recv);
+    let (tunnel, ends) = Tunnel::new(connection.clone(), id, send, recv);
     let session = Session::start(&sessions, connection.clone(), id, tunnel);
     connection.spawn(async move {
         tokio::select! {

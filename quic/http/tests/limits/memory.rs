@@ -125,7 +125,7 @@ async fn large_fields_count_until_their_response_ends() {
             if is_bounded {
                 assert_ne!(other.ask("/").await, Outcome::Answered(200), "{version:?}");
             } else {
-                budget = (before + handle.memory()) / 2;
+                budget = before.midpoint(handle.memory());
                 assert_eq!(other.ask("/").await, Outcome::Answered(200), "{version:?}");
             }
             release.notify_one();

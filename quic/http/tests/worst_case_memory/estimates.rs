@@ -1,5 +1,7 @@
 //! What is counted for the budget of memory, against what is allocated.
 
+use std::fmt::Write as _;
+
 use axum::{Router, extract::Request, routing::any};
 
 use crate::{
@@ -80,10 +82,13 @@ async fn connections_and_requests_over_http1_count_for_what_they_hold() {
     under_way(&server, CONNECTIONS).await;
     check(&server, "requests of HTTP/1.1").await;
     // It takes no more than 100.
-    let fields: String = (0..90)
-        .map(|index| format!("x-{index}: {}\r\n", "x".repeat(200)))
-        .collect();
-    let head = format!("GET /silent HTTP/1.1\r\nhost: a\r\n{fields}\r\n");
+    let mut head = "GET /silent HTTP/1.1\r\nhost: a\r\n".to_owned();
+    for index in 0..90 {
+        let _ = write!(head, "x-{index}: ");
+        head.push_str(&"x".repeat(200));
+        head.push_str("\r\n");
+    }
+    head.push_str("\r\n");
     for client in others {
         client.send(head.as_bytes()).await;
     }

@@ -92,6 +92,12 @@ pub struct Early {
     pub echo: Result<Receipt, Failure>,
 }
 
+impl std::fmt::Debug for Early {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Early").finish_non_exhaustive()
+    }
+}
+
 /// A feature that not every implementation has or exposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {

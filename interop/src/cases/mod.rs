@@ -37,6 +37,12 @@ pub struct Pair<'a> {
     pub server: &'a dyn Peer,
 }
 
+impl std::fmt::Debug for Pair<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pair").finish_non_exhaustive()
+    }
+}
+
 /// One promise.
 #[derive(Clone, Copy)]
 pub struct Case {
@@ -46,6 +52,14 @@ pub struct Case {
     server: Groups,
     needs: Needs,
     check: for<'a> fn(Pair<'a>, &'a Case) -> Answer<'a, Result<(), Problem>>,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Case")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Features that a case needs.

@@ -30,6 +30,14 @@ pub struct Witness {
     task: JoinHandle<io::Result<()>>,
 }
 
+impl std::fmt::Debug for Witness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Witness")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Record of one handshake on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sighting {

@@ -16,6 +16,12 @@ pub struct BidiStream<B: Buf> {
     recv: RecvStream,
 }
 
+impl<B: Buf> std::fmt::Debug for BidiStream<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BidiStream").finish_non_exhaustive()
+    }
+}
+
 impl<B: Buf> BidiStream<B> {
     pub(crate) fn new(send: SendStream<B>, recv: RecvStream) -> Self {
         Self { send, recv }

@@ -63,12 +63,24 @@ pub struct Connection {
     goaway: Goaway,
 }
 
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
+}
+
 /// Opens streams for `h3`.
 pub struct OpenStreams<B> {
     transport: Transport,
     common: Arc<Common>,
     max_frame: u64,
     body: PhantomData<fn(B)>,
+}
+
+impl<B> std::fmt::Debug for OpenStreams<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenStreams").finish_non_exhaustive()
+    }
 }
 
 impl Connection {

@@ -14,6 +14,12 @@ const MAX_QUARTER: u64 = (1 << 60) - 1;
 #[derive(Clone)]
 pub struct Datagrams(Connection);
 
+impl std::fmt::Debug for Datagrams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Datagrams").finish_non_exhaustive()
+    }
+}
+
 /// Error of receiving an HTTP Datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

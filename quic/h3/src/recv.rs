@@ -25,6 +25,12 @@ use crate::{
 // `h3` moves its streams many times for each request.
 pub struct RecvStream(Box<Reading>);
 
+impl std::fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecvStream").finish_non_exhaustive()
+    }
+}
+
 /// State of a receiving end.
 struct Reading {
     stream: hybriq::RecvStream,

@@ -27,6 +27,12 @@ pub struct SendStream<B: Buf> {
     settings: Option<Arc<Settings>>,
 }
 
+impl<B: Buf> std::fmt::Debug for SendStream<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SendStream").finish_non_exhaustive()
+    }
+}
+
 /// Data that `h3` has handed over and the transport has not taken yet.
 enum Waiting<B: Buf> {
     Nothing,

@@ -45,6 +45,17 @@ pub enum Answer {
     Ignore,
 }
 
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Accept(..) => "Accept",
+            Self::Retry => "Retry",
+            Self::Refuse => "Refuse",
+            Self::Ignore => "Ignore",
+        })
+    }
+}
+
 /// One end of a connection, with its history.
 pub struct Peer {
     /// Side of this end.
@@ -71,6 +82,12 @@ pub struct Peer {
     pub failed_paths: Vec<(Duration, PathChange)>,
     app: Box<dyn App>,
     last_stats: ConnectionStats,
+}
+
+impl std::fmt::Debug for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peer").finish_non_exhaustive()
+    }
 }
 
 impl Peer {
@@ -185,6 +202,14 @@ pub struct Host {
     policy: Policy,
     outgoing: Vec<Datagram>,
     buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Host {

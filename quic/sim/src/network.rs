@@ -26,6 +26,12 @@ pub struct Network {
     out: Vec<(Duration, Datagram)>,
 }
 
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network").finish_non_exhaustive()
+    }
+}
+
 struct Placed {
     node: Box<dyn Node>,
     rng: Rng,

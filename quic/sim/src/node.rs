@@ -162,6 +162,12 @@ impl Node for DelayNth {
 /// Loses the datagrams that a closure selects.
 pub struct DropIf<F>(pub F);
 
+impl<F> std::fmt::Debug for DropIf<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DropIf").finish_non_exhaustive()
+    }
+}
+
 impl<F: FnMut(&Datagram, Side) -> bool + Send> Node for DropIf<F> {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
         if !(self.0)(&datagram, hop.toward) {

@@ -13,6 +13,12 @@ pub struct Recut<F> {
     cut: F,
 }
 
+impl<F> std::fmt::Debug for Recut<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recut").finish_non_exhaustive()
+    }
+}
+
 impl<F> Recut<F>
 where
     F: FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send,

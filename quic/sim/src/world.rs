@@ -48,6 +48,12 @@ pub struct World {
     keeps: Option<&'static str>,
 }
 
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}
+
 impl World {
     /// Default maximum number of turns of one run.
     const TURNS: usize = 1_000_000;

@@ -22,6 +22,12 @@ pub struct SystemRandom {
     used: usize,
 }
 
+impl std::fmt::Debug for SystemRandom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SystemRandom").finish_non_exhaustive()
+    }
+}
+
 impl SystemRandom {
     /// Creates a generator that draws its first block at first use.
     pub const fn new() -> Self {

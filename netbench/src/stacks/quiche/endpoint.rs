@@ -64,6 +64,12 @@ pub struct Endpoint {
     users: Arc<Wakers>,
 }
 
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}
+
 impl Endpoint {
     /// Starts to run connections on a socket, in a `LocalSet`.
     pub fn start(

@@ -61,6 +61,12 @@ pub struct Line {
     accepted: [Cell<u64>; 2],
 }
 
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line").finish_non_exhaustive()
+    }
+}
+
 impl Line {
     pub(super) fn new(quic: quiche::Connection, dirty: Rc<Dirty>, number: Number) -> Self {
         // RFC 9000 §2.1.

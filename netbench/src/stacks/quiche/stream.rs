@@ -26,6 +26,12 @@ pub struct Sender {
     over: bool,
 }
 
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
 impl Sender {
     /// Returns this half of the stream with that id.
     pub fn new(id: u64, line: Rc<Line>) -> Self {
@@ -107,6 +113,14 @@ pub struct Receiver {
     id: u64,
     line: Rc<Line>,
     over: bool,
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receiver")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Receiver {

@@ -26,6 +26,12 @@ const REMEMBERED: usize = 64;
 #[derive(Clone)]
 pub struct Sessions(Arc<Mutex<Table>>);
 
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}
+
 /// The place of a session among those that [`Limits::sessions`] allows, from the arrival of its request.
 ///
 /// Dropping it before the session has started cancels the reservation, and refuses the streams that waited
@@ -34,6 +40,12 @@ pub struct Sessions(Arc<Mutex<Table>>);
 pub struct Reservation {
     sessions: Sessions,
     id: u64,
+}
+
+impl std::fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reservation").finish_non_exhaustive()
+    }
 }
 
 struct Table {

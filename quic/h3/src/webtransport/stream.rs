@@ -29,6 +29,12 @@ pub struct SendStream {
     shared: Arc<Shared>,
 }
 
+impl std::fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SendStream").finish_non_exhaustive()
+    }
+}
+
 /// The receiving end of a stream.
 ///
 /// Dropping it before its end was read stops the stream with code 0.
@@ -37,6 +43,12 @@ pub struct RecvStream {
     /// Data that came with the header.
     head: Bytes,
     shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecvStream").finish_non_exhaustive()
+    }
 }
 
 impl SendStream {

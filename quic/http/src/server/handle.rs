@@ -26,6 +26,12 @@ const CLOSE_TIME: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
 /// State that a server, its connections and its handles share.
 pub(super) struct Shared {
     pub(super) endpoint: Endpoint,

@@ -55,6 +55,12 @@ pub struct Server {
     tcp: Option<tokio::net::TcpListener>,
 }
 
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
 /// Settings of a server. [`Server::builder`] makes one.
 #[derive(Default)]
 pub struct ServerBuilder {
@@ -63,6 +69,12 @@ pub struct ServerBuilder {
     protocols: Protocols,
     alt_svc_age: Option<Duration>,
     features: Features,
+}
+
+impl std::fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerBuilder").finish_non_exhaustive()
+    }
 }
 
 /// Protocols on the streams of requests.

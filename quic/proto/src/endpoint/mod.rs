@@ -136,6 +136,12 @@ pub struct Endpoint {
     newcomers: Newcomers,
 }
 
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}
+
 impl Endpoint {
     /// Creates an endpoint without connections. `worker` is written into the connection ids that it
     /// issues. Without `server` every ClientHello is dropped.

@@ -88,6 +88,12 @@ pub struct FramesIter<'a> {
     payload: &'a [u8],
 }
 
+impl std::fmt::Debug for FramesIter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FramesIter").finish_non_exhaustive()
+    }
+}
+
 /// One frame of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -61,6 +61,12 @@ pub struct Attack {
     buffer: Vec<u8>,
 }
 
+impl std::fmt::Debug for Attack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attack").finish_non_exhaustive()
+    }
+}
+
 impl Attack {
     /// Lets the client do its handshake, and the server's application start to send. If there is no
     /// handshake, because the server refuses the parameters, the attack is over.

@@ -48,6 +48,14 @@ pub struct Alter<F> {
     change: F,
 }
 
+impl<F> std::fmt::Debug for Alter<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Alter")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<F: FnMut(&mut Datagram) + Send> Alter<F> {
     /// Creates a node that changes the datagram at `place`.
     pub const fn new(place: usize, change: F) -> Self {

@@ -110,6 +110,12 @@ pub struct Flows {
     turns: u64,
 }
 
+impl std::fmt::Debug for Flows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flows").finish_non_exhaustive()
+    }
+}
+
 struct Flow {
     address: SocketAddr,
     sender: Sender,

@@ -29,6 +29,12 @@ pub struct TcpServer {
     policies: ByServerName<Vec<(Group, Arc<ServerConfig>)>>,
 }
 
+impl std::fmt::Debug for TcpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TcpServer").finish_non_exhaustive()
+    }
+}
+
 impl TcpServer {
     /// Builds the configurations, for these application protocols, first choice first.
     ///
@@ -115,6 +121,12 @@ impl ProducesTickets for OfOneClient {
 ///
 /// Sessions are separate from those of QUIC, and nothing is sent early.
 pub struct TcpClient(Arc<ClientConfig>);
+
+impl std::fmt::Debug for TcpClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TcpClient").finish_non_exhaustive()
+    }
+}
 
 impl TcpClient {
     /// Builds the configuration, for these application protocols, first choice first.

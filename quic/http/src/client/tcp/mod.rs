@@ -72,7 +72,9 @@ pub(super) async fn connect(
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    keep_alive(&stream, settings.keep_alive)?;
+    if let Err(error) = keep_alive(&stream, settings.keep_alive) {
+        tracing::debug!(%error, "cannot set keep-alive of a connection");
+    }
     let local_address = stream.local_addr()?;
     let stream = settings.tls.connect(name, stream).await?;
     let tls = stream.get_ref().1;

@@ -139,6 +139,15 @@ pub struct ClientStart<'a> {
     pub seed: u64,
 }
 
+impl std::fmt::Debug for ClientStart<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientStart")
+            .field("peer", &self.peer)
+            .field("server_name", &self.server_name)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Input of a server connection: a complete ClientHello, and the state of its assembly.
 pub struct ServerStart<'a> {
     /// Current time.
@@ -171,4 +180,10 @@ pub struct ServerStart<'a> {
     pub preferred: Option<cids::Issued>,
     /// Random secret of this connection.
     pub seed: u64,
+}
+
+impl std::fmt::Debug for ServerStart<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerStart").finish_non_exhaustive()
+    }
 }

@@ -42,6 +42,14 @@ pub struct Facts<'a> {
     pub cids: &'a mut dyn PeerCids,
 }
 
+impl std::fmt::Debug for Facts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Facts")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Timeouts of paths, computed from the probe timeout of the path in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {

@@ -42,6 +42,15 @@ pub struct Client {
     shares: Option<Shares>,
 }
 
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("key_exchange", &self.key_exchange)
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Client {
     /// Builds the configuration, which all sessions share.
     ///

@@ -36,6 +36,12 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
 /// Everything that sessions need before they have seen a ClientHello.
 struct Shared {
     profile: Profile,

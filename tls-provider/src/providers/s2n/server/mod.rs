@@ -39,6 +39,12 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
 struct Shared {
     policies: ByServerName<Named>,
     common: Common,

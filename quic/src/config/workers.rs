@@ -36,6 +36,7 @@ impl From<usize> for Workers {
 
 /// Place where workers run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Placement {
     /// As tasks on the tokio runtime of the caller. The default.
     #[default]

@@ -18,6 +18,7 @@ use crate::ConfigError;
 /// # Security
 /// Whoever reads the log can read the connections.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub enum KeyLog {
     /// No log.
     #[default]

@@ -59,6 +59,7 @@ pub(crate) type Change<T> = Opaque<dyn Fn(&mut T) + Send + Sync>;
 
 /// Which client certificates a server asks for.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum ClientAuth {
     /// The server does not ask.
     #[default]

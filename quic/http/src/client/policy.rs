@@ -2,6 +2,7 @@
 
 /// Use of HTTP/3 by a [`Client`](crate::Client).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Http3 {
     /// HTTP/3 with servers that have offered it by `alt-svc` in an earlier response (RFC 7838), otherwise
     /// HTTP/2 or HTTP/1.1.

@@ -80,6 +80,7 @@ pub struct Limits {
 
 /// Methods of requests that are answered although they came in 0-RTT packets (RFC 8470).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EarlyMethods {
     /// GET, HEAD, OPTIONS and TRACE (RFC 9110 §9.2.1). Others get 425.
     #[default]

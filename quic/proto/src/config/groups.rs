@@ -34,6 +34,7 @@ pub(crate) struct Timeouts {
 /// Requests to a peer to acknowledge more or less often, if it supports them
 /// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AckFrequency {
     /// Requests a few acknowledgements per round trip, and fewer the more data is in flight, which
     /// saves both ends work.

@@ -156,6 +156,7 @@ impl fmt::Debug for Group {
 
 /// Policy for the key-exchange groups that an endpoint offers and accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyExchange {
     /// X25519MLKEM768 first, then the other hybrids, pure ML-KEM, and the classical groups.
     ///

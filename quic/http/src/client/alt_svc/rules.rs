@@ -26,6 +26,7 @@ const OTHER_SERVICES: [u16; 6] = [1900, 3702, 5060, 5353, 5683, 11211];
 /// Up to four offers of a server are remembered, for at most 30 days, also those that say that they persist.
 /// `clear` forgets them, and so does a place that is not responsible (status 421).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OfferedHosts {
     /// The server's own host, at any port that the rules allow.
     #[default]

@@ -4,6 +4,7 @@ use crate::wire::limits;
 
 /// Policy for a datagram that is sent while the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// Drops the oldest waiting datagrams: the newest matter most.
     #[default]

@@ -24,6 +24,7 @@ const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// What a client does if a server that was post-quantum no longer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Continuity {
     /// It does nothing, and remembers nothing for this purpose.
     #[default]

@@ -75,7 +75,6 @@ impl From<ConnectError> for io::Error {
 
 /// Error of an operation on an [`EarlyConnection`](crate::EarlyConnection).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum EarlyError {
     /// The server refused 0-RTT data.
     #[error("the server refused 0-RTT data; await established() and ask again")]
@@ -382,13 +381,13 @@ pub enum EndpointError {
     CidLength(usize),
     /// The system refused to open a socket.
     #[error(
-        "cannot open a UDP socket on {address}: {source}; check the limits and permissions of this process"
+        "cannot open a UDP socket on {address}: {cause}; check the limits and permissions of this process"
     )]
     Socket {
         /// Address to bind to.
         address: SocketAddr,
         /// Error of the operating system.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -400,7 +399,7 @@ impl From<EndpointError> for io::Error {
             EndpointError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
             EndpointError::Address(source)
             | EndpointError::Thread(source)
-            | EndpointError::Socket { source, .. }
+            | EndpointError::Socket { cause: source, .. }
             | EndpointError::Restart(
                 RestartError::NoPredecessor(source)
                 | RestartError::Path(source)

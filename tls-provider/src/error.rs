@@ -126,20 +126,20 @@ pub(crate) const KEY_MISMATCH: &str =
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file could not be read.
-    #[error("cannot read {path}: {source}; check the path and its permissions")]
+    #[error("cannot read {path}: {cause}; check the path and its permissions")]
     Read {
         /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A file could not be opened for writing.
-    #[error("cannot write {path}: {source}; check the directory and its permissions")]
+    #[error("cannot write {path}: {cause}; check the directory and its permissions")]
     Write {
         /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// A PEM file contains no usable certificate or key.
     #[error("{path} holds no {wanted}; expected PEM (-----BEGIN {label}-----)")]

@@ -391,7 +391,7 @@ async fn an_address_that_cannot_be_used_is_named_with_a_remedy() {
     // EAFNOSUPPORT of Linux.
     let without_ipv6 = BindError::Tcp {
         address: "[::]:443".parse().unwrap(),
-        source: std::io::Error::from_raw_os_error(97),
+        cause: std::io::Error::from_raw_os_error(97),
     };
     let text = without_ipv6.to_string();
     assert!(text.contains("0.0.0.0 where there is no IPv6"), "{text}");

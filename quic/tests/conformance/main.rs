@@ -9,6 +9,7 @@
 mod architecture_page;
 mod boundaries;
 mod duo;
+mod error_causes;
 mod flights;
 mod forger;
 mod h3spec;

@@ -78,7 +78,7 @@ impl KeyLogSink {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path).map_err(|source| ConfigError::Write {
             path: path.to_owned(),
-            source,
+            cause: source,
         })?;
         Ok(Self::File(Mutex::new(file)))
     }

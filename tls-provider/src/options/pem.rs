@@ -10,7 +10,7 @@ use crate::{CertificateDer, ConfigError};
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     std::fs::read(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
-        source,
+        cause: source,
     })
 }
 

@@ -56,14 +56,14 @@ pub enum ClientError {
     Reset(h3::error::Code),
     /// The connection ended before the response came, or the response broke a rule of HTTP.
     #[error(
-        "no response from {server}: {source}; the server may have processed the request: repeat it only \
+        "no response from {server}: {cause}; the server may have processed the request: repeat it only \
          if that does no harm"
     )]
     Lost {
         /// Host and port.
         server: String,
         /// The end of the connection, or the broken rule.
-        source: Arc<dyn Error + Send + Sync>,
+        cause: Arc<dyn Error + Send + Sync>,
     },
     /// The server sent more interim responses (1xx) than the client accepts, and no final one.
     #[error(
@@ -90,7 +90,7 @@ pub enum ClientError {
 pub enum QuicError {
     /// The name of the server could not be resolved.
     #[error("cannot resolve the name ({0}); check the name and the network")]
-    Resolve(#[source] io::Error),
+    Resolve(io::Error),
     /// No socket could be opened.
     #[error(transparent)]
     Endpoint(#[from] hybriq::EndpointError),
@@ -99,10 +99,16 @@ pub enum QuicError {
     Connect(#[from] ConnectError),
     /// HTTP/3 could not be started on the connection.
     #[error("HTTP/3 did not begin: {0}")]
-    Http3(#[from] h3::error::ConnectionError),
+    Http3(h3::error::ConnectionError),
     /// The server did not answer in time.
     #[error("nothing within {0:?}; check that UDP gets there, or raise connect_timeout")]
     TimedOut(Duration),
+}
+
+impl From<h3::error::ConnectionError> for QuicError {
+    fn from(cause: h3::error::ConnectionError) -> Self {
+        Self::Http3(cause)
+    }
 }
 
 /// Returns the reasons why there is no connection.

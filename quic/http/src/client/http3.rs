@@ -339,8 +339,8 @@ impl Connection {
                     (StreamError::ConnectionError(_), Stage::Response) => Repeat::Idempotent,
                     _ => Repeat::Never,
                 };
-                let source = Arc::new(error);
-                (ClientError::Lost { server, source }, repeat)
+                let cause = Arc::new(error);
+                (ClientError::Lost { server, cause }, repeat)
             }
         };
         Failure::new(error, repeat)

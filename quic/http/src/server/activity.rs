@@ -136,11 +136,11 @@ enum Given {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("the service failed: {0}")]
-    Service(#[source] BoxError),
+    Service(BoxError),
     #[error("the request was refused without being processed")]
     Refused(#[source] h2::Error),
     #[error("the body of the response failed: {0}")]
-    Body(#[source] BoxError),
+    Body(BoxError),
     #[error("the client does not read the response")]
     NotTaken(#[source] h2::Error),
 }

@@ -109,19 +109,25 @@ pub enum BindError {
     Config(#[from] ConfigError),
     /// The endpoint of QUIC cannot be made.
     #[error("for HTTP/3: {0}")]
-    Quic(#[from] EndpointError),
+    Quic(EndpointError),
     /// The address cannot be used for TCP.
     #[error(
-        "for HTTP/1.1 and HTTP/2: cannot listen on TCP {address}: {source}; {}, or call \
+        "for HTTP/1.1 and HTTP/2: cannot listen on TCP {address}: {cause}; {}, or call \
          ServerBuilder::without_tcp",
-        remedy(source)
+        remedy(cause)
     )]
     Tcp {
         /// The address.
         address: SocketAddr,
         /// Error of the system.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
+}
+
+impl From<EndpointError> for BindError {
+    fn from(cause: EndpointError) -> Self {
+        Self::Quic(cause)
+    }
 }
 
 /// Returns what to do about an address that cannot be used.

@@ -45,9 +45,9 @@ pub(super) fn bind(
             Err(error) => return Err(error),
         }
     };
-    let tcp_error = |source| BindError::Tcp {
+    let tcp_error = |cause| BindError::Tcp {
         address: addresses.first().copied().unwrap_or(UNSPECIFIED),
-        source,
+        cause,
     };
     let address = listener.local_addr().map_err(tcp_error)?;
     let endpoint = endpoint.bind(address)?;
@@ -62,12 +62,12 @@ const UNSPECIFIED: SocketAddr =
 fn listen(addresses: &[SocketAddr]) -> Result<TcpListener, BindError> {
     let mut failed = BindError::Tcp {
         address: UNSPECIFIED,
-        source: io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"),
+        cause: io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"),
     };
     for &address in addresses {
         match listen_on(address) {
             Ok(listener) => return Ok(listener),
-            Err(source) => failed = BindError::Tcp { address, source },
+            Err(cause) => failed = BindError::Tcp { address, cause },
         }
     }
     Err(failed)

@@ -18,28 +18,40 @@ pub enum ConnectError {
     #[error("'{0}' is not the address of a session; write https://host[:port]/path")]
     Address(Uri),
     /// The name has no address.
-    #[error("cannot find '{host}': {source}; check the name")]
+    #[error("cannot find '{host}': {cause}; check the name")]
     Lookup {
         /// Name of the server.
         host: String,
         /// Error of the system.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The server cannot be reached, or the handshake failed.
     #[error(transparent)]
     Quic(#[from] hybriq::ConnectError),
     /// The connection failed.
     #[error("the HTTP/3 connection failed: {0}")]
-    Connection(#[from] h3::error::ConnectionError),
+    Connection(h3::error::ConnectionError),
     /// The request failed.
     #[error("the request failed: {0}")]
-    Request(#[from] h3::error::StreamError),
+    Request(h3::error::StreamError),
     /// The server does not speak WebTransport.
     #[error("the server does not speak WebTransport: its SETTINGS say so")]
     Unsupported,
     /// The server refused the session.
     #[error("the server refused the session with status {0}")]
     Refused(StatusCode),
+}
+
+impl From<h3::error::ConnectionError> for ConnectError {
+    fn from(cause: h3::error::ConnectionError) -> Self {
+        Self::Connection(cause)
+    }
+}
+
+impl From<h3::error::StreamError> for ConnectError {
+    fn from(cause: h3::error::StreamError) -> Self {
+        Self::Request(cause)
+    }
 }
 
 /// Opens a session, on a connection of its own. The request has an address such as
@@ -133,9 +145,9 @@ async fn reach(
     host: &str,
     port: u16,
 ) -> Result<hybriq::Connection, ConnectError> {
-    let lookup = |source| ConnectError::Lookup {
+    let lookup = |cause| ConnectError::Lookup {
         host: host.to_owned(),
-        source,
+        cause,
     };
     let addresses = tokio::net::lookup_host((host, port)).await;
     let mut failed = lookup(std::io::ErrorKind::NotFound.into());

@@ -163,7 +163,13 @@ pub enum FleetKeysError {
     TooShort(usize),
     /// The file of the secret cannot be read.
     #[error("cannot read the secret of the fleet: {0}")]
-    File(#[from] io::Error),
+    File(io::Error),
+}
+
+impl From<io::Error> for FleetKeysError {
+    fn from(cause: io::Error) -> Self {
+        Self::File(cause)
+    }
 }
 
 /// Use of a derived key.

@@ -95,7 +95,7 @@ impl ListenFds {
             let number = fd.as_raw_fd();
             let socket = Socket::from(fd);
             let checked = socket.r#type().and_then(|_| socket.set_cloexec(true));
-            checked.map_err(|source| ListenFdsError::NoSocket { number, source })?;
+            checked.map_err(|cause| ListenFdsError::NoSocket { number, cause })?;
             taken.push(Given {
                 place,
                 name: names.get(place).cloned().unwrap_or_default(),
@@ -176,9 +176,9 @@ impl ListenFds {
             address(&given)?;
             let socket = given.socket;
             let done = socket.set_nonblocking(true);
-            done.map_err(|source| ListenFdsError::NoSocket {
+            done.map_err(|cause| ListenFdsError::NoSocket {
                 number: socket.as_raw_fd(),
-                source,
+                cause,
             })?;
             Ok(socket.into())
         };
@@ -291,12 +291,12 @@ pub enum ListenFdsError {
         open: usize,
     },
     /// A file descriptor is not a socket.
-    #[error("file descriptor {number} cannot be used as a socket: {source}; check the socket unit")]
+    #[error("file descriptor {number} cannot be used as a socket: {cause}; check the socket unit")]
     NoSocket {
         /// The file descriptor.
         number: i32,
         /// Error of the system.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A socket is not bound to an IPv4 or IPv6 address.
     #[error(

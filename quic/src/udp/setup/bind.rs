@@ -97,7 +97,7 @@ pub(in crate::udp) fn explain(address: SocketAddr, error: io::Error) -> Endpoint
         io::ErrorKind::AddrNotAvailable => EndpointError::NotOurs(address),
         _ => EndpointError::Socket {
             address,
-            source: error,
+            cause: error,
         },
     }
 }

@@ -157,15 +157,15 @@ impl Facts {
         } else {
             Repeat::Idempotent
         };
-        let source: Arc<dyn Error + Send + Sync> = Arc::new(error);
-        let error = if source
+        let cause: Arc<dyn Error + Send + Sync> = Arc::new(error);
+        let error = if cause
             .downcast_ref::<hyper::Error>()
             .is_some_and(hyper::Error::is_user)
         {
-            ClientError::Body(source)
+            ClientError::Body(cause)
         } else {
             let server = self.server.to_string();
-            ClientError::Lost { server, source }
+            ClientError::Lost { server, cause }
         };
         Failure::new(error, repeat)
     }

@@ -284,7 +284,6 @@ pub enum ConnectionError {
         /// Address of the server.
         peer: SocketAddr,
         /// Error reported by the system.
-        #[source]
         reason: SystemError,
     },
     /// This machine no longer has the address that the connection used, and the connection could
@@ -294,12 +293,11 @@ pub enum ConnectionError {
         /// The address.
         address: IpAddr,
         /// Error reported by the system.
-        #[source]
         reason: SystemError,
     },
     /// The socket of the endpoint failed permanently, and the endpoint with it.
     #[error("the socket of this endpoint failed: {0}; create a new endpoint")]
-    SocketFailed(#[source] SystemError),
+    SocketFailed(SystemError),
 }
 
 /// End that closed a connection.

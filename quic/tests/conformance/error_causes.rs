@@ -43,7 +43,7 @@ fn shows_its_source(message: &str, fields: &str) -> bool {
         return false;
     };
     let named = fields.split_once(mark).and_then(|(_, field)| {
-        let (name, _) = field.split_once(':')?;
+        let (name, _) = field.split_once(": ")?;
         Some(name.trim())
     });
     let name = match (*mark, named) {

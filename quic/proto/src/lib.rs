@@ -157,8 +157,8 @@
 //! Imports point one way: `wire ← owners ← connection ← endpoint`. The [`owners`] (streams, recovery,
 //! connection ids, …) never import each other nor [`connection`]; they get what they need as
 //! arguments. What connections share and what needs a lock
-//! is a trait that the driver implements: [`config::TokenStore`], [`config::PathMemory`],
-//! [`config::VersionMemory`], [`remembered::token::Keys`].
+//! is a trait that the driver implements: [`remembered::server::ServerStore`],
+//! [`config::PathMemory`], [`remembered::token::Keys`].
 
 #![deny(missing_docs)]
 #![cfg_attr(

@@ -5,20 +5,22 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use hybriq_proto::config::{TokenStore, TransportConfig};
+use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::Setup;
-use hybriq_proto::remembered::origin::{Continuity, OriginStore, Origins, Prediction};
+use hybriq_proto::remembered::origin::{Continuity, Origins, Prediction};
+use hybriq_proto::remembered::server::{ServerStore, Servers};
 use hybriq_tls::{
     Backend, CertificateCompression, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy,
-    Group, Identity, KeyExchange, KeyLog, Profile, Provider, Side, Suite, SupportedGroups, Trust,
+    Group, Identity, KeyExchange, KeyLog, Profile, Provider, SessionMemory, Side, Suite,
+    SupportedGroups, Trust,
 };
 
-use super::{KnownVersions, MemoryOrigins, MemoryTokenStore, check_profile, check_provider};
+use super::{ServerMemory, check_profile, check_provider, memory::servers::sessions::Sessions};
 
 /// Configuration of a client. Start from [`ClientConfig::new`].
 ///
-/// Clones share the TLS provider and its session tickets. The provider is built from the options at
-/// first use.
+/// Clones share the TLS provider and its session tickets, and the memory of servers. The provider is
+/// built from the options at first use.
 ///
 /// # Examples
 /// ```no_run
@@ -39,11 +41,10 @@ pub struct ClientConfig {
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
     early_data: EarlyDataPolicy,
-    tokens: Arc<dyn TokenStore>,
+    servers: Arc<dyn ServerStore>,
     origins: Origins,
     /// Groups of [`ClientConfig::group_hint`], which the provider has to be able to follow.
     hinted: Vec<Group>,
-    versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -63,10 +64,9 @@ impl ClientConfig {
             provider: None,
             transport: TransportConfig::new(),
             early_data: EarlyDataPolicy::Off,
-            tokens: Arc::new(MemoryTokenStore::new()),
-            origins: Origins::new(Arc::new(MemoryOrigins::new())),
+            servers: Arc::new(ServerMemory::new()),
+            origins: Origins::default(),
             hinted: Vec::new(),
-            versions: KnownVersions::default(),
             built: Arc::default(),
         }
     }
@@ -214,24 +214,51 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the store for tokens that let the next connection to the same server do without a Retry
-    /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
-    /// share.
+    /// Sets the memory of servers: tokens that do without a Retry (RFC 9000 §8.1.3), versions, TLS
+    /// sessions where [`session_memory`](Self::session_memory) says so, key-exchange groups, downgrade
+    /// alarms, and what paths carried. Default: one that the clones of this configuration share.
+    ///
+    /// # Examples
+    /// [`ServerMemory`] shows how to keep it in a file.
+    /// ```
+    /// use hybriq::{ClientConfig, memory::ServerMemory};
+    ///
+    /// // For connections that must not be linked with those of the original.
+    /// fn private(config: &ClientConfig) -> ClientConfig {
+    ///     config.clone().server_memory(ServerMemory::new())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn server_memory(self, memory: ServerMemory) -> Self {
+        self.server_store(Arc::new(memory))
+    }
+
+    /// Sets a store of the application for what is remembered of servers. Default: a
+    /// [`ServerMemory`].
+    #[must_use]
+    pub fn server_store(mut self, store: Arc<dyn ServerStore>) -> Self {
+        self.servers = store;
+        self.built = Arc::default();
+        self
+    }
+
+    /// Returns where the TLS sessions of this configuration are: in the memory of servers, so that
+    /// a later process resumes them, or only in this process, and why.
     ///
     /// # Examples
     /// ```
-    /// use std::sync::Arc;
+    /// use hybriq::{Backend, ClientConfig, memory::SessionMemory};
     ///
-    /// use hybriq::{ClientConfig, memory::MemoryTokenStore};
-    ///
-    /// // For connections that must not be linked with earlier ones.
-    /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
+    /// let config = ClientConfig::new();
+    /// assert_eq!(config.session_memory(), SessionMemory::Library); // rustls 0.23
+    /// let config = config.tls(Backend::S2nTls);
+    /// assert_eq!(config.session_memory(), SessionMemory::Stored);
     /// ```
-    #[must_use]
-    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
-        self.tokens = store;
-        self.built = Arc::default();
-        self
+    pub fn session_memory(&self) -> SessionMemory {
+        match self.provider {
+            Some(_) => SessionMemory::Application,
+            None => self.backend.session_memory(&self.tls),
+        }
     }
 
     /// Sets what follows if a server that was post-quantum is not any more, in its key exchange or in
@@ -259,14 +286,6 @@ impl ClientConfig {
     #[must_use]
     pub fn continuity_lifetime(self, lifetime: Duration) -> Self {
         self.with_origins(|origins| origins.set_lifetime(lifetime))
-    }
-
-    /// Sets the store of what is remembered of servers: the group that each chose, and until when it
-    /// has to be post-quantum. Default: a [`MemoryOrigins`] that the clones of this configuration
-    /// share.
-    #[must_use]
-    pub fn origin_store(self, store: Arc<dyn OriginStore>) -> Self {
-        self.with_origins(|origins| origins.set_store(store))
     }
 
     /// Sets the group that a server will choose, so that the first connection begins with its key
@@ -324,17 +343,6 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_prediction(Prediction::Off))
     }
 
-    /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
-    /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
-    ///
-    /// A session is good only in the version of QUIC that it was made in, so the first connection of
-    /// a new process begins in that version (unless [`TransportConfig::first_version`] says
-    /// otherwise).
-    #[must_use]
-    pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
-        self.with_tls(|tls| tls.session_store(store))
-    }
-
     /// Changes TLS options that have no method here, for example `change_rustls` for the
     /// configuration of rustls itself. Default: no change.
     #[must_use]
@@ -369,7 +377,7 @@ impl ClientConfig {
         self
     }
 
-    /// Changes the memory of servers. A provider that was built stays, with its sessions.
+    /// Changes the use of the memory of servers. A provider that was built stays, with its sessions.
     fn with_origins(mut self, change: impl FnOnce(&mut Origins)) -> Self {
         change(&mut self.origins);
         let provider = self.built.get().map(|setup| setup.provider.clone());
@@ -438,10 +446,19 @@ impl ClientConfig {
                 check_profile(self.tls.chosen_profile(), &**provider)?;
                 provider.clone()
             }
-            None => self.allowed()?.backend.client(&self.tls)?,
+            None => self.allowed()?.backend.client(&self.tls_with_sessions())?,
         };
         let setup = self.over(provider)?;
         Ok(self.built.get_or_init(|| setup).clone())
+    }
+
+    /// Returns the options of TLS, with the sessions in the memory of servers where they can be.
+    fn tls_with_sessions(&self) -> ClientOptions {
+        let tls = self.tls.clone();
+        match self.session_memory() {
+            SessionMemory::Stored => tls.session_store(Arc::new(Sessions(self.servers.clone()))),
+            _ => tls,
+        }
     }
 
     /// Returns the configuration over a provider.
@@ -453,13 +470,10 @@ impl ClientConfig {
         if let Some(group) = self.hinted.iter().find(|it| !provider.can_predict(**it)) {
             return Err(cannot_predict(&*provider, *group));
         }
-        let mut origins = self.origins.clone();
-        origins.set_clock(Instant::now(), SystemTime::now());
-        let transport = self.transport.clone().token_store(self.tokens.clone());
-        let transport = transport
-            .early_data(self.early_data)
-            .remember_versions(self.versions.clone())
-            .remember_origins(Arc::new(origins));
+        let clock = (Instant::now(), SystemTime::now());
+        let servers = Servers::new(self.servers.clone(), self.origins.clone(), clock);
+        let transport = self.transport.clone().early_data(self.early_data);
+        let transport = transport.remember_servers(servers);
         Ok(Setup {
             provider,
             transport: Arc::new(transport),

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr, sync::Arc, time::SystemTime};
 
 use crate::{
-    ClientOptions, ConfigError, ConfigErrors, Provider, ServerOptions,
+    ClientOptions, ConfigError, ConfigErrors, Profile, Provider, ServerOptions, SessionMemory,
     admission::algorithms::Problems, options::check_alpn,
 };
 
@@ -29,6 +29,24 @@ impl Backend {
         match self {
             Self::Rustls => "rustls",
             Self::S2nTls => "s2n-tls",
+        }
+    }
+
+    /// Returns where the sessions of a client with these options are, if it is given a
+    /// [`SessionStore`](crate::SessionStore) where it can use one.
+    pub fn session_memory(self, options: &ClientOptions) -> SessionMemory {
+        if options.no_resumption {
+            SessionMemory::Off
+        } else if options.session_store.is_some() {
+            SessionMemory::Application
+        } else if self == Self::Rustls {
+            SessionMemory::Library
+        } else if options.profile != Profile::Default {
+            SessionMemory::Profile
+        } else if options.trust.custom().is_some() {
+            SessionMemory::Verifier
+        } else {
+            SessionMemory::Stored
         }
     }
 

@@ -1,4 +1,4 @@
-//! Memory of what earlier connections measured on their paths.
+//! Use of what earlier connections measured on their paths, and a server's memory of it.
 
 use std::{
     collections::BTreeMap,
@@ -35,10 +35,12 @@ const MOST_PATHS: usize = 16 * 1024;
 /// - A server stores what it measured under a digest of the session ticket that it issued, and uses
 ///   it for the client that comes back with that ticket from the same address. Without tickets it
 ///   remembers nothing. This needs no support of the TLS library.
-/// - A client stores what it measured under the server's name and address, resumed or not.
+/// - A client stores what it measured in its memory of servers
+///   ([`ServerMemory`](crate::memory::ServerMemory)), by the server's name and both addresses, resumed
+///   or not.
 ///
-/// Clones share one memory, so give the configuration of each connection a clone of the same value.
-/// The memory ends with the process, and the servers of a fleet do not share it; an application
+/// Clones share a server's memory, so give the configuration of each connection a clone of the same
+/// value. It ends with the process, and the servers of a fleet do not share it; an application
 /// that stores paths itself gives them back with [`CarefulResume::path`]. An entry is used by one
 /// connection at a time, and returns when that connection is over and has measured something.
 ///
@@ -150,6 +152,10 @@ impl CarefulResume {
 impl PathMemory for CarefulResume {
     fn max_jump(&self) -> u64 {
         self.max_jump
+    }
+
+    fn lifetime(&self) -> Duration {
+        self.lifetime
     }
 
     /// Falls back to the remembered path where the application's is for another peer.

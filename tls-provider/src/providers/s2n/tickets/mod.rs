@@ -7,7 +7,7 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use crate::{KeyExchange, Lineage, SessionStore};
+use crate::{KeyExchange, Lineage, SessionKey, SessionStore};
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,10 @@ const POST_QUANTUM: u8 = 1;
 /// A ticket stays until a newer one replaces it, because a server of s2n-tls issues none on a
 /// resumed connection; with single use every other handshake would be a full one.
 #[derive(Clone)]
-pub(super) struct Tickets(Arc<dyn SessionStore>);
+pub(super) struct Tickets {
+    store: Arc<dyn SessionStore>,
+    policy: [u8; 16],
+}
 
 /// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,15 +39,23 @@ pub(super) struct State {
 }
 
 impl Tickets {
-    pub(super) fn new(store: Arc<dyn SessionStore>) -> Self {
-        Self(store)
+    /// Makes the tickets of clients with a policy.
+    pub(super) fn new(store: Arc<dyn SessionStore>, policy: [u8; 16]) -> Self {
+        Self { store, policy }
+    }
+
+    const fn key<'a>(&self, server_name: &'a str) -> SessionKey<'a> {
+        SessionKey {
+            server_name,
+            policy: self.policy,
+        }
     }
 
     /// Stores a ticket in place of an older one for the same server.
     pub(super) fn insert(&self, name: &str, state: &State, lifetime: Duration, now: SystemTime) {
         let expires = now + lifetime.min(LONGEST_LIFETIME);
         if let Some(session) = encode(state, expires) {
-            self.0.put(name, &session);
+            self.store.put(self.key(name), &session);
         }
     }
 
@@ -61,12 +72,12 @@ impl Tickets {
 
     /// Returns the ticket for a server, of any scope, that is still valid.
     pub(super) fn peek(&self, name: &str, now: SystemTime) -> Option<State> {
-        let session = Zeroizing::new(self.0.take(name)?);
+        let session = Zeroizing::new(self.store.take(self.key(name))?);
         let (state, expires) = decode(&session)?;
         if expires <= now {
             return None;
         }
-        self.0.put(name, &session);
+        self.store.put(self.key(name), &session);
         Some(state)
     }
 }

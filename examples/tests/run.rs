@@ -315,9 +315,9 @@ fn a_server_that_requires_post_quantum_refuses_a_classical_client() {
 
 #[test]
 fn a_server_that_goes_back_is_refused_by_later_runs_of_a_client_that_remembers() {
-    let server = Server::start(PQ_SERVER, "origins", &[]);
-    let known = absent("origins.bin");
-    let remember = ["--origins", known.to_str().unwrap()];
+    let server = Server::start(PQ_SERVER, "servers", &[]);
+    let known = absent("servers.bin");
+    let remember = ["--servers", known.to_str().unwrap()];
     for _ in 0..2 {
         assert!(stdout(&server.client(PQ_CLIENT, &remember)).contains("X25519MLKEM768"));
     }
@@ -334,9 +334,9 @@ fn a_server_that_goes_back_is_refused_by_later_runs_of_a_client_that_remembers()
     assert_eq!(fs::read(&known).unwrap(), before);
     // Who does not remember does not notice.
     assert!(stdout(&server.client(PQ_CLIENT, &[])).contains("group          X25519 "));
-    fs::write(&known, "no origins").unwrap();
+    fs::write(&known, "no servers").unwrap();
     let line = complaint(&server.client(PQ_CLIENT, &remember));
-    assert!(line.contains("origins.bin"), "{line}");
+    assert!(line.contains("servers.bin"), "{line}");
 }
 
 #[test]

@@ -167,7 +167,8 @@
 //! | to | there is |
 //! |---|---|
 //! | choose clients before any public-key work | [`Incoming::client_hello`], [`Incoming::accept_with`], [`Incoming::refuse`] |
-//! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`](fleet::TokenKeys) for a fleet, [`TokenStore`](memory::TokenStore) on clients |
+//! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`](fleet::TokenKeys) for a fleet |
+//! | remember servers longer than the process | [`ServerMemory`](memory::ServerMemory), [`ClientConfig::server_memory`]; elsewhere: [`ServerStore`](memory::ServerStore) |
 //! | share keys with other processes and machines | [`EndpointBuilder::fleet_keys`], [`FleetKeys`](fleet::FleetKeys) |
 //! | resume sessions, send in 0-RTT packets | [`ServerConfig::tickets`], [`EarlyConnection`], [`RecvStream::is_early`] |
 //! | speak version 2, or only version 1 | [`TransportConfig::versions`], [`Connection::version`] |
@@ -190,8 +191,8 @@
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
-//! | notice a server that was post-quantum and no longer is | [`ClientConfig::continuity`], [`MemoryOrigins`](memory::MemoryOrigins), [`ServerConfig::post_quantum_commitment`] |
-//! | do without HelloRetryRequests | it happens automatically; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
+//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`ServerMemory`](memory::ServerMemory), [`ServerConfig::post_quantum_commitment`] |
+//! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
 //! | keep keys elsewhere, check certificates by oneself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
@@ -275,17 +276,13 @@ pub mod fleet {
 }
 /// What a client remembers of servers from one connection to the next.
 pub mod memory {
-    #[doc(hidden)]
-    pub use crate::config::KnownVersions;
-    pub use crate::config::{CarefulResume, InvalidOrigins, MemoryOrigins, MemoryTokenStore};
-    pub use hybriq_proto::{
-        config::TokenStore,
-        remembered::{
-            origin::{Continuity, Downgrade, InvalidOriginRecord, OriginRecord, OriginStore},
-            saved_path::{InvalidSavedPath, SavedPath},
-        },
+    pub use crate::config::{CarefulResume, ServerMemory};
+    pub use hybriq_proto::remembered::{
+        origin::{Continuity, Downgrade, OriginRecord},
+        saved_path::{InvalidSavedPath, SavedPath},
+        server::{InvalidServerMemory, ServerKey, ServerRecord, ServerStore},
     };
-    pub use hybriq_tls::{MemorySessions, SessionStore};
+    pub use hybriq_tls::SessionMemory;
 }
 /// Counters, measurements, and what a connection or an endpoint holds.
 pub mod stats {

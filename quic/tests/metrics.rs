@@ -20,7 +20,7 @@ use endpoint_support::{client_config, server_config, soon};
 use hybriq::{
     ClientConfig, Connection, Endpoint, EndpointBuilder, Group, KeyExchange, ServerConfig,
     fleet::{CidGenerator, RandomCids},
-    memory::{Continuity, MemoryOrigins},
+    memory::{Continuity, ServerMemory},
 };
 use metrics::{
     Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
@@ -232,7 +232,7 @@ async fn downgrades() {
     let client = client.bind("127.0.0.1:0").unwrap();
     let report = client_config()
         .without_resumption()
-        .origin_store(Arc::new(MemoryOrigins::new()))
+        .server_memory(ServerMemory::new())
         .continuity(Continuity::Report);
     visit(&client, &report, &server).await;
     server

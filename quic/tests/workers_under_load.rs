@@ -19,7 +19,7 @@ use hybriq::{
     ClientConfig, Connection, ConnectionError, Endpoint, EndpointBuilder, EndpointError, Group,
     Identity, KeyExchange, ServerConfig, TransportConfig, Trust,
     fleet::{AddressValidation, ResetKey},
-    memory::MemoryTokenStore,
+    memory::ServerMemory,
     tls::{CertificateDer, EarlyData, PrivateKeyDer},
 };
 use tokio::{
@@ -191,8 +191,8 @@ async fn clients_that_all_prove_their_address_are_all_served() {
                 // Another endpoint has no token of the first: it is sent away again.
                 for _ in 0..2 {
                     together.wait().await;
-                    let store = Arc::new(MemoryTokenStore::new());
-                    let client = Endpoint::client(config.clone().token_store(store)).unwrap();
+                    let config = config.clone().server_memory(ServerMemory::new());
+                    let client = Endpoint::client(config).unwrap();
                     let connection = match client.connect(address, "localhost").early().await {
                         Ok(early) => early.established().await.unwrap().0,
                         Err(connecting) => connecting.await.unwrap(),

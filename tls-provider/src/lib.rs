@@ -64,7 +64,7 @@ pub use providers::s2n;
 pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 pub use session::{ClientStart, Flight, Provider, ServerStart, Session, Start, Status};
 pub use tickets::Tickets;
-pub use tickets::store::{MemorySessions, SessionStore};
+pub use tickets::store::{MemorySessions, SessionKey, SessionMemory, SessionStore};
 pub use values::alert::Alert;
 pub use values::compression::{CertificateCompression, CertificateMessage};
 pub use values::exporter::{ExportError, Exporter};

@@ -156,11 +156,11 @@
 //! ```
 //!
 //! # Rules
-//! Imports point one way: `wire ← owners ← connection ← endpoint`. The [`owners`] (streams,
-//! recovery, connection ids, …) never import each other or [`connection`]; they get what they need
-//! as arguments. State that connections share and that needs a lock is behind a trait that the
-//! driver implements: [`config::TokenStore`], [`config::PathMemory`], [`config::VersionMemory`],
-//! [`remembered::token::Keys`].
+//! Imports point one way: `wire ← owners ← connection ← endpoint`. The [`owners`] (streams, recovery,
+//! connection ids, …) never import each other nor [`connection`]; they get what they need as
+//! arguments. What connections share and what needs a lock
+//! is a trait that the driver implements: [`remembered::server::ServerStore`],
+//! [`config::PathMemory`], [`remembered::token::Keys`].
 
 #![deny(missing_docs)]
 #![cfg_attr(

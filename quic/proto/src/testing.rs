@@ -4,21 +4,23 @@ use std::{
     collections::HashMap,
     ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
-
-use aws_lc_rs::rand::SecureRandom as _;
-use bytes::Bytes;
 
 use crate::{
-    config::{TokenStore, VersionMemory},
+    config::TransportConfig,
     random::Random,
-    remembered::token::{Keys, Ring},
+    remembered::{
+        origin::Origins,
+        server::{ServerKey, ServerRecord, ServerStore, Servers},
+        token::{Keys, Ring},
+    },
     wire::{
         frame::{FrameWriter, Owner, Timing},
-        packet::{PacketNumber, Version},
+        packet::PacketNumber,
     },
 };
+use aws_lc_rs::rand::SecureRandom as _;
 
 /// Returns the packet number `number`.
 pub(crate) const fn pn(number: u64) -> PacketNumber {
@@ -51,45 +53,35 @@ impl Random for SystemRandom {
     }
 }
 
-/// Tokens of all servers, the newest last.
-#[derive(Default)]
-pub(crate) struct MemoryTokenStore(Mutex<Vec<(String, u32, Bytes)>>);
+/// Records of all servers.
+#[derive(Clone, Default)]
+pub(crate) struct MemoryServers(Arc<Mutex<HashMap<ServerKey, ServerRecord>>>);
 
-impl MemoryTokenStore {
+impl MemoryServers {
     pub(crate) fn new() -> Self {
         Self::default()
     }
-}
 
-impl TokenStore for MemoryTokenStore {
-    fn put(&self, server_name: &str, version: u32, token: Bytes) {
-        let entry = (server_name.to_owned(), version, token);
-        let mut tokens = lock(&self.0);
-        if !tokens.contains(&entry) {
-            tokens.push(entry);
-        }
+    /// Returns a configuration with this memory.
+    pub(crate) fn of(&self, transport: TransportConfig) -> TransportConfig {
+        let clock = (Instant::now(), SystemTime::now());
+        let origins = Origins::default();
+        transport.remember_servers(Servers::new(Arc::new(self.clone()), origins, clock))
     }
 
-    fn take(&self, server_name: &str, version: u32) -> Option<Bytes> {
-        let mut tokens = lock(&self.0);
-        let place = tokens
-            .iter()
-            .rposition(|(name, of, _)| name == server_name && *of == version)?;
-        Some(tokens.remove(place).2)
+    /// Changes a record at no particular time.
+    pub(crate) fn with<T>(&self, name: &str, change: impl FnOnce(&mut ServerRecord) -> T) -> T {
+        change(lock(&self.0).entry(ServerKey::new(name)).or_default())
     }
 }
 
-/// The last version of each server.
-#[derive(Debug, Default)]
-pub(crate) struct KnownVersions(Mutex<HashMap<String, Version>>);
-
-impl VersionMemory for KnownVersions {
-    fn get(&self, server_name: &str) -> Option<Version> {
-        lock(&self.0).get(server_name).copied()
+impl ServerStore for MemoryServers {
+    fn read(&self, server: &ServerKey, read: &mut dyn FnMut(&ServerRecord)) {
+        self.with(server.as_str(), |record| read(record));
     }
 
-    fn put(&self, server_name: &str, version: Version) {
-        lock(&self.0).insert(server_name.to_owned(), version);
+    fn change(&self, _: SystemTime, server: &ServerKey, change: &mut dyn FnMut(&mut ServerRecord)) {
+        self.with(server.as_str(), change);
     }
 }
 

@@ -5,20 +5,22 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use hybriq_proto::config::{TokenStore, TransportConfig};
+use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::Setup;
-use hybriq_proto::remembered::origin::{Continuity, OriginStore, Origins, Prediction};
+use hybriq_proto::remembered::origin::{Continuity, Origins, Prediction};
+use hybriq_proto::remembered::server::{ServerStore, Servers};
 use hybriq_tls::{
     Backend, CertificateCompression, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy,
-    Group, Identity, KeyExchange, KeyLog, Profile, Provider, Side, Suite, SupportedGroups, Trust,
+    Group, Identity, KeyExchange, KeyLog, Profile, Provider, SessionMemory, Side, Suite,
+    SupportedGroups, Trust,
 };
 
-use super::{KnownVersions, MemoryOrigins, MemoryTokenStore, check_profile, check_provider};
+use super::{ServerMemory, check_profile, check_provider, memory::servers::sessions::Sessions};
 
 /// Configuration of a client. Start from [`ClientConfig::new`].
 ///
-/// Clones share the TLS provider and its session tickets. The provider is built from the options at
-/// first use.
+/// Clones share the TLS provider and its session tickets, and the memory of servers. The provider is
+/// built from the options at first use.
 ///
 /// # Examples
 /// ```no_run
@@ -39,11 +41,10 @@ pub struct ClientConfig {
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
     early_data: EarlyDataPolicy,
-    tokens: Arc<dyn TokenStore>,
+    servers: Arc<dyn ServerStore>,
     origins: Origins,
     /// Groups of [`ClientConfig::group_hint`], which the provider must be able to follow.
     hinted: Vec<Group>,
-    versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -63,10 +64,9 @@ impl ClientConfig {
             provider: None,
             transport: TransportConfig::new(),
             early_data: EarlyDataPolicy::Off,
-            tokens: Arc::new(MemoryTokenStore::new()),
-            origins: Origins::new(Arc::new(MemoryOrigins::new())),
+            servers: Arc::new(ServerMemory::new()),
+            origins: Origins::default(),
             hinted: Vec::new(),
-            versions: KnownVersions::default(),
             built: Arc::default(),
         }
     }
@@ -215,24 +215,51 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the store for tokens that let the next connection to the same server do without a Retry
-    /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
-    /// share.
+    /// Sets the memory of servers: tokens that do without a Retry (RFC 9000 §8.1.3), versions, TLS
+    /// sessions where [`session_memory`](Self::session_memory) says so, key-exchange groups, downgrade
+    /// alarms, and what paths carried. Default: one that the clones of this configuration share.
+    ///
+    /// # Examples
+    /// [`ServerMemory`] shows how to keep it in a file.
+    /// ```
+    /// use hybriq::{ClientConfig, memory::ServerMemory};
+    ///
+    /// // For connections that must not be linked with those of the original.
+    /// fn private(config: &ClientConfig) -> ClientConfig {
+    ///     config.clone().server_memory(ServerMemory::new())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn server_memory(self, memory: ServerMemory) -> Self {
+        self.server_store(Arc::new(memory))
+    }
+
+    /// Sets a store of the application for what is remembered of servers. Default: a
+    /// [`ServerMemory`].
+    #[must_use]
+    pub fn server_store(mut self, store: Arc<dyn ServerStore>) -> Self {
+        self.servers = store;
+        self.built = Arc::default();
+        self
+    }
+
+    /// Returns where the TLS sessions of this configuration are: in the memory of servers, so that
+    /// a later process resumes them, or only in this process, and why.
     ///
     /// # Examples
     /// ```
-    /// use std::sync::Arc;
+    /// use hybriq::{Backend, ClientConfig, memory::SessionMemory};
     ///
-    /// use hybriq::{ClientConfig, memory::MemoryTokenStore};
-    ///
-    /// // For connections that must not be linked with earlier ones.
-    /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
+    /// let config = ClientConfig::new();
+    /// assert_eq!(config.session_memory(), SessionMemory::Library); // rustls 0.23
+    /// let config = config.tls(Backend::S2nTls);
+    /// assert_eq!(config.session_memory(), SessionMemory::Stored);
     /// ```
-    #[must_use]
-    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
-        self.tokens = store;
-        self.built = Arc::default();
-        self
+    pub fn session_memory(&self) -> SessionMemory {
+        match self.provider {
+            Some(_) => SessionMemory::Application,
+            None => self.backend.session_memory(&self.tls),
+        }
     }
 
     /// Sets what happens if a server that was post-quantum no longer is, in its key exchange or in
@@ -262,17 +289,9 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_lifetime(lifetime))
     }
 
-    /// Sets the store of what the client remembers about servers: the group that each server chose,
-    /// and until when it must be post-quantum. Default: a [`MemoryOrigins`] that the clones of this
-    /// configuration share.
-    #[must_use]
-    pub fn origin_store(self, store: Arc<dyn OriginStore>) -> Self {
-        self.with_origins(|origins| origins.set_store(store))
-    }
-
-    /// Sets the group that a server is expected to choose, so that the first connection begins with
-    /// a key share for it and needs no HelloRetryRequest. What the server chose before takes
-    /// precedence. Default: no hint.
+    /// Sets the group that a server will choose, so that the first connection begins with its key
+    /// share and needs no HelloRetryRequest. What a server chose before counts more. Default: no
+    /// hint.
     ///
     /// The offered groups and their order stay those of the policy, and a classical group never
     /// replaces a post-quantum share. [`ClientConfig::check`] names a group that is not in the
@@ -325,17 +344,6 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_prediction(Prediction::Off))
     }
 
-    /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
-    /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
-    ///
-    /// A session is valid only in the version of QUIC that it was made in, so the first connection
-    /// of a new process begins in that version (unless [`TransportConfig::first_version`] says
-    /// otherwise).
-    #[must_use]
-    pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
-        self.with_tls(|tls| tls.session_store(store))
-    }
-
     /// Changes TLS options that have no method here, for example `change_rustls` for the
     /// configuration of rustls itself. Default: no change.
     #[must_use]
@@ -370,7 +378,7 @@ impl ClientConfig {
         self
     }
 
-    /// Changes the memory of servers. A provider that is already built stays, with its sessions.
+    /// Changes the use of the memory of servers. A provider that was built stays, with its sessions.
     fn with_origins(mut self, change: impl FnOnce(&mut Origins)) -> Self {
         change(&mut self.origins);
         let provider = self.built.get().map(|setup| setup.provider.clone());
@@ -439,13 +447,22 @@ impl ClientConfig {
                 check_profile(self.tls.chosen_profile(), &**provider)?;
                 provider.clone()
             }
-            None => self.allowed()?.backend.client(&self.tls)?,
+            None => self.allowed()?.backend.client(&self.tls_with_sessions())?,
         };
         let setup = self.over(provider)?;
         Ok(self.built.get_or_init(|| setup).clone())
     }
 
-    /// Returns the configuration with a provider.
+    /// Returns the options of TLS, with the sessions in the memory of servers where they can be.
+    fn tls_with_sessions(&self) -> ClientOptions {
+        let tls = self.tls.clone();
+        match self.session_memory() {
+            SessionMemory::Stored => tls.session_store(Arc::new(Sessions(self.servers.clone()))),
+            _ => tls,
+        }
+    }
+
+    /// Returns the configuration over a provider.
     #[expect(
         clippy::disallowed_methods,
         reason = "what is remembered of servers ends by the wall clock"
@@ -454,13 +471,10 @@ impl ClientConfig {
         if let Some(group) = self.hinted.iter().find(|it| !provider.can_predict(**it)) {
             return Err(cannot_predict(&*provider, *group));
         }
-        let mut origins = self.origins.clone();
-        origins.set_clock(Instant::now(), SystemTime::now());
-        let transport = self.transport.clone().token_store(self.tokens.clone());
-        let transport = transport
-            .early_data(self.early_data)
-            .remember_versions(self.versions.clone())
-            .remember_origins(Arc::new(origins));
+        let clock = (Instant::now(), SystemTime::now());
+        let servers = Servers::new(self.servers.clone(), self.origins.clone(), clock);
+        let transport = self.transport.clone().early_data(self.early_data);
+        let transport = transport.remember_servers(servers);
         Ok(Setup {
             provider,
             transport: Arc::new(transport),

@@ -25,9 +25,7 @@ pub use fleet_keys::{FleetKeys, FleetKeysError};
 #[cfg(feature = "tokio")]
 pub(crate) use limits::{Limits, NetworkRate, Prefixes};
 pub use memory::careful_resume::CarefulResume;
-pub use memory::known_versions::KnownVersions;
-pub use memory::origins::{InvalidOrigins, MemoryOrigins};
-pub use memory::token_store::MemoryTokenStore;
+pub use memory::servers::ServerMemory;
 pub use server::ServerConfig;
 #[cfg(feature = "tokio")]
 pub use workers::{Placement, Workers};

@@ -1,16 +1,20 @@
 //! A client and a server whose handshake is confirmed, either of which can be made to send what
 //! no sane peer would.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Instant, SystemTime},
+};
 
 use hybriq::{
     Backend, ConnectionError, Identity, TransportConfig, Trust,
     error::By,
-    memory::KnownVersions,
+    memory::ServerMemory,
     tls::{CertificateDer, PrivateKeyDer, Side},
 };
 use hybriq_proto::{
     endpoint::Setup,
+    remembered::{origin::Origins, server::Servers},
     wire::{frame::FrameWriter, packet::Space},
 };
 use hybriq_sim::{Datagram, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
@@ -67,18 +71,24 @@ pub(crate) fn server_of(backend: Backend, transport: TransportConfig) -> Setup {
 }
 
 /// A client that offers 0-RTT data and a server that takes it, with tickets.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the virtual time of a test begins with that of the clock"
+)]
 pub(crate) fn early_pair(
     client_transport: TransportConfig,
     server_transport: TransportConfig,
 ) -> (Setup, Setup) {
     let trust = Trust::roots_der([certificate().1.clone()]);
     let options = ClientOptions::new().alpn(["sim"]).trust(trust);
+    let clock = (Instant::now(), SystemTime::now());
+    let servers = Servers::new(Arc::new(ServerMemory::new()), Origins::default(), clock);
     let client = Setup {
         provider: Backend::Rustls.client(&options).unwrap(),
         transport: Arc::new(
             client_transport
                 .early_data(EarlyDataPolicy::On)
-                .remember_versions(KnownVersions::default()),
+                .remember_servers(servers),
         ),
     };
     (client, early_server(server_transport))

@@ -22,6 +22,7 @@ mod lifecycle;
 mod post_quantum;
 mod profiles;
 mod refused_sends;
+mod restarts;
 mod retry;
 mod seams;
 mod secrets;

@@ -8,18 +8,19 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::SystemTime,
 };
 
 use hybriq::{
-    ClientConfig, Endpoint, Identity, ServerConfig, Trust,
+    Backend, ClientConfig, Endpoint, Identity, Profile, ServerConfig, Trust,
     error::{Alert, TlsError},
-    memory::{MemorySessions, SessionStore},
+    memory::{ServerKey, ServerMemory, ServerRecord, ServerStore, SessionMemory},
     tls::{
         CertificateDer, CertificateRevocationListDer, PeerChain, PrivateKeyDer, SignError,
         SignatureScheme, Signer, Verifier,
     },
 };
-use hybriq_tls::rustls::library;
+use hybriq_tls::{ClientOptions, MemorySessions, rustls::library};
 
 use crate::endpoint_support::{Pair, client_config, server, server_config, soon};
 
@@ -186,42 +187,73 @@ async fn a_revoked_server_is_refused() {
 /// A store that counts, in front of one in memory.
 #[derive(Default)]
 struct Counting {
-    memory: MemorySessions,
-    stored: AtomicUsize,
+    memory: ServerMemory,
+    changes: AtomicUsize,
 }
 
-impl SessionStore for Counting {
-    fn put(&self, server_name: &str, session: &[u8]) {
-        self.stored.fetch_add(1, Ordering::Relaxed);
-        self.memory.put(server_name, session);
+impl ServerStore for Counting {
+    fn read(&self, server: &ServerKey, read: &mut dyn FnMut(&ServerRecord)) {
+        self.memory.read(server, read);
     }
 
-    fn take(&self, server_name: &str) -> Option<Vec<u8>> {
-        self.memory.take(server_name)
+    fn change(
+        &self,
+        now: SystemTime,
+        server: &ServerKey,
+        change: &mut dyn FnMut(&mut ServerRecord),
+    ) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.memory.change(now, server, change);
     }
 }
 
-#[cfg(all(unix, feature = "s2n-tls"))]
 #[tokio::test]
-async fn sessions_outlive_an_endpoint_in_a_store_of_the_application() {
-    let store = Arc::new(Counting::default());
-    let server = server("127.0.0.1:0");
-    for resumed in [false, true] {
-        let config = client_config()
-            .tls(hybriq::Backend::S2nTls)
-            .session_store(store.clone());
-        let pair = Pair::of(server.clone(), Endpoint::client(config).unwrap()).await;
-        // The version is that of the session: a new configuration remembers no server.
-        assert_eq!(pair.client.handshake().resumed, resumed);
-        // The ticket has arrived by then.
-        assert_eq!(pair.echo(b"a round trip").await, b"a round trip");
+async fn what_is_remembered_outlives_an_endpoint_in_a_store_of_the_application() {
+    for backend in Backend::ALL {
+        let store = Arc::new(Counting::default());
+        let server = server("127.0.0.1:0");
+        for is_second in [false, true] {
+            let config = client_config().tls(backend).server_store(store.clone());
+            let stored = config.session_memory() == SessionMemory::Stored;
+            let pair = Pair::of(server.clone(), Endpoint::client(config).unwrap()).await;
+            assert_eq!(pair.client.handshake().resumed, is_second && stored);
+            // The ticket has arrived by then.
+            assert_eq!(pair.echo(b"a round trip").await, b"a round trip");
+        }
+        assert!(store.changes.load(Ordering::Relaxed) > 0);
+        assert_eq!(store.memory.names(), ["localhost"]);
     }
-    assert!(store.stored.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn it_is_told_where_sessions_are() {
+    let config = || client_config().tls(Backend::S2nTls);
+    let memory = |config: ClientConfig| config.session_memory();
+    let trust = || Trust::roots_der([]).also(Pinned(CertificateDer::from(Vec::new())));
+    let provider = ClientOptions::new();
+    let provider = Backend::Rustls.client(&provider).unwrap();
+    let of_the_application =
+        |tls: ClientOptions| tls.session_store(Arc::new(MemorySessions::new()));
+    assert_eq!(memory(config()), SessionMemory::Stored);
+    for (config, place) in [
+        (config().tls(Backend::Rustls), SessionMemory::Library),
+        (config().profile(Profile::Bsi), SessionMemory::Profile),
+        (config().trust(trust()), SessionMemory::Verifier),
+        (config().provider(provider), SessionMemory::Application),
+        (
+            config().tls_options(of_the_application),
+            SessionMemory::Application,
+        ),
+        (config().without_resumption(), SessionMemory::Off),
+    ] {
+        assert_eq!(memory(config), place);
+    }
 }
 
 #[test]
 fn a_store_that_the_library_cannot_fill_is_refused_with_the_remedy() {
-    let config = client_config().session_store(Arc::new(Counting::default()));
+    let config = client_config()
+        .tls_options(|tls: ClientOptions| tls.session_store(Arc::new(MemorySessions::new())));
     let error = config.check().unwrap_err().to_string();
     assert!(error.contains("s2n-tls"), "{error}");
 }

@@ -2,12 +2,13 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use hybriq::{
     Backend, Direction, StreamId, TransportConfig,
-    memory::{CarefulResume, SavedPath},
+    memory::{CarefulResume, SavedPath, ServerMemory},
     transport::Congestion,
 };
 use hybriq_proto::{
@@ -21,7 +22,7 @@ use hybriq_proto::{
 };
 use hybriq_sim::{Answer, App, Network, Peer, Progress, SERVER_ADDRESS, World, ms};
 
-use crate::support::{resumable_pair, transport};
+use crate::support::{remembering, resumable_pair, transport};
 
 const RTT: Duration = ms(300);
 const MBIT: u64 = 1_000_000;
@@ -287,6 +288,39 @@ fn a_client_that_uploads_resumes_too() {
     let second = scene.transfer(4_000_000);
     assert_eq!(second.stages, JUMP);
     assert!(second.took < 6 * RTT, "{:?}", second.took);
+}
+
+#[test]
+fn what_a_client_saw_of_a_path_outlives_its_process() {
+    let config = || with_resume(&CarefulResume::new());
+    let memory = ServerMemory::new();
+    let (mut client, server) = resumable_pair(Backend::Rustls, config(), wide());
+    client.transport = Arc::new(remembering(config(), &memory));
+    let mut scene = Scene::new(link(BDP), (client, server), Way::Up);
+    assert_eq!(scene.transfer(12_000_000).stages, [Stage::Normal]);
+    assert_eq!(memory.get("localhost").unwrap().paths().len(), 1);
+    let read = ServerMemory::from_bytes(&memory.to_bytes()).unwrap();
+    scene.client.transport = Arc::new(remembering(config(), &ServerMemory::new()));
+    let stranger = scene.transfer(4_000_000);
+    assert_eq!(stranger.stages, [Stage::Normal], "another memory");
+    scene.client.transport = Arc::new(remembering(config(), &read));
+    assert_eq!(scene.transfer(12_000_000).stages, JUMP);
+    // Without the option, nothing is taken from the memory.
+    scene.client.transport = Arc::new(remembering(wide(), &read));
+    assert_eq!(read.get("localhost").unwrap().paths().len(), 1);
+    assert_eq!(scene.transfer(4_000_000).stages, [Stage::Normal]);
+    assert_eq!(read.get("localhost").unwrap().paths().len(), 1);
+}
+
+#[test]
+fn a_client_uses_no_path_that_is_too_old() {
+    let config = with_resume(&CarefulResume::new().lifetime(Duration::from_secs(60)));
+    let pair = resumable_pair(Backend::Rustls, config, wide());
+    let mut scene = Scene::new(link(BDP), pair, Way::Up);
+    scene.transfer(12_000_000);
+    assert_eq!(scene.transfer(12_000_000).stages, JUMP);
+    scene.world.run_for(Duration::from_secs(61));
+    assert_eq!(scene.transfer(4_000_000).stages, [Stage::Normal]);
 }
 
 /// An upload of 4 MB over this network by a client that knows a path of 100 Mbit/s, or knows none.

@@ -11,7 +11,7 @@ use hybriq::{
     Backend, ClientConfig, ConnectionError, Group, Identity, KeyExchange, ServerConfig, Trust,
     error::{Alert, By, Code},
     fleet::Tickets,
-    memory::{Continuity, Downgrade, MemoryOrigins, OriginRecord, OriginStore},
+    memory::{Continuity, Downgrade, OriginRecord, ServerMemory},
     tls::PrivateKeyDer,
 };
 use hybriq_proto::endpoint::Setup;
@@ -32,8 +32,10 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// The server in the store.
-const ORIGIN: &str = "localhost:4433";
+/// Returns what is remembered of the server's port.
+fn known(memory: &ServerMemory) -> Option<OriginRecord> {
+    Some(memory.get("localhost")?.port(4433))
+}
 
 /// A certificate of ML-DSA and one of ECDSA, both signed by themselves.
 fn identities() -> &'static [(Identity, hybriq::tls::CertificateDer<'static>); 2] {
@@ -268,16 +270,16 @@ fn a_downgrade_is_reported_although_the_client_could_resume_its_session() {
 #[test]
 fn nothing_is_remembered_and_nothing_is_refused_unless_the_alarm_is_on() {
     let mut net = Net::new(3);
-    let origins = Arc::new(MemoryOrigins::new());
-    let off = client(Backend::Rustls, Continuity::Off).origin_store(origins.clone());
+    let memory = ServerMemory::new();
+    let off = client(Backend::Rustls, Continuity::Off).server_memory(memory.clone());
     let on = off.clone().continuity(Continuity::Refuse);
     net.accept(&off, &post_quantum());
-    assert!(!origins.get(ORIGIN).unwrap().is_pinned(now()));
+    assert!(!known(&memory).unwrap().is_pinned(now()));
     for (_, after) in downgrades() {
         net.accept(&off, &after);
     }
     net.accept(&on, &post_quantum());
-    assert!(origins.get(ORIGIN).unwrap().is_pinned(now()));
+    assert!(known(&memory).unwrap().is_pinned(now()));
     for (name, after) in downgrades() {
         matches(name, net.refuse(&on, &after));
         net.accept(&off, &after);
@@ -500,8 +502,8 @@ fn a_server_cannot_commit_itself_with_classical_certificates() {
 #[test]
 fn a_handshake_that_fails_changes_nothing() {
     let mut net = Net::new(14);
-    let origins = Arc::new(MemoryOrigins::new());
-    let client = client(Backend::Rustls, Continuity::Refuse).origin_store(origins.clone());
+    let memory = ServerMemory::new();
+    let client = client(Backend::Rustls, Continuity::Refuse).server_memory(memory.clone());
     let stranger = client
         .clone()
         .trust(Trust::roots_der([identities()[1].1.clone()]));
@@ -513,29 +515,29 @@ fn a_handshake_that_fails_changes_nothing() {
     let [_, (_, by_retry), ..] = downgrades();
     assert!(!ask(&mut net, &stranger, &by_retry));
     assert!(!ask(&mut net, &stranger, &post_quantum()));
-    assert_eq!(origins.get(ORIGIN), None);
+    assert_eq!(known(&memory), None);
     // An attacker cannot undo what is written either.
     net.accept(&client, &post_quantum());
-    let before = origins.get(ORIGIN);
+    let before = known(&memory);
     assert!(!ask(&mut net, &stranger, &by_retry));
     net.refuse(&client, &by_retry);
-    assert_eq!(origins.get(ORIGIN), before);
+    assert_eq!(known(&memory), before);
 }
 
 #[test]
 fn the_memory_outlives_the_process_in_a_file() {
-    let path = std::env::temp_dir().join(format!("hybriq-origins-{}", std::process::id()));
+    let path = std::env::temp_dir().join(format!("hybriq-servers-{}", std::process::id()));
     for (name, after) in downgrades() {
         let mut net = Net::new(15);
-        let origins = Arc::new(MemoryOrigins::new());
+        let memory = ServerMemory::new();
         let config = client(Backend::Rustls, Continuity::Refuse).without_resumption();
         net.accept(
-            &config.clone().origin_store(origins.clone()),
+            &config.clone().server_memory(memory.clone()),
             &post_quantum(),
         );
-        std::fs::write(&path, origins.to_bytes()).unwrap();
-        let read = MemoryOrigins::from_bytes(&std::fs::read(&path).unwrap()).unwrap();
-        let restarted = config.clone().origin_store(Arc::new(read));
+        std::fs::write(&path, memory.to_bytes()).unwrap();
+        let read = ServerMemory::from_bytes(&std::fs::read(&path).unwrap()).unwrap();
+        let restarted = config.clone().server_memory(read);
         matches(name, net.refuse(&restarted, &after));
         // A process without the file knows nothing.
         net.accept(&config, &after);
@@ -546,18 +548,18 @@ fn the_memory_outlives_the_process_in_a_file() {
 #[test]
 fn a_server_is_let_in_again_when_its_pin_is_removed() {
     let mut net = Net::new(16);
-    let origins = Arc::new(MemoryOrigins::new());
+    let memory = ServerMemory::new();
     let client = client(Backend::Rustls, Continuity::Refuse)
         .without_resumption()
-        .origin_store(origins.clone());
+        .server_memory(memory.clone());
     let [.., (_, after)] = downgrades();
     net.accept(&client, &post_quantum());
     net.refuse(&client, &after);
-    origins.update(now(), ORIGIN, &OriginRecord::unpin);
+    memory.unpin("LOCALHOST.", 4433);
     net.accept(&client, &after);
     net.accept(&client, &post_quantum());
     net.refuse(&client, &after);
-    origins.forget("LOCALHOST.", 4433);
+    memory.forget("LOCALHOST.");
     net.accept(&client, &after);
 }
 

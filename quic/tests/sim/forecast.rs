@@ -8,7 +8,7 @@ use std::{
 use hybriq::{
     Backend, Group, Identity, KeyExchange, Trust,
     fleet::{AddressValidation, TokenKeys},
-    memory::MemoryTokenStore,
+    memory::ServerMemory,
     stats::{AddressProof, FirstFlight, FlightLimit},
     tls::{CertificateCompression, CertificateDer, ChainChoice, ClientAuth, PrivateKeyDer, Side},
 };
@@ -17,7 +17,7 @@ use hybriq_sim::{Answer, Ask, Echo, PacketKind, Progress, Record, World};
 use hybriq_tls::{ClientOptions, Provider, ServerOptions};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, RsaKeySize};
 
-use crate::support::{LIMIT, RTT, check, only, plain, transport};
+use crate::support::{LIMIT, RTT, check, only, plain, remembering, transport};
 
 /// A leaf, an intermediate and a root with one key of a kind.
 struct Chain {
@@ -95,7 +95,7 @@ fn setup(provider: Arc<dyn Provider>) -> Setup {
 
 /// A client that keeps the tokens of servers.
 fn with_tokens(options: &ClientOptions) -> Setup {
-    let transport = transport().token_store(Arc::new(MemoryTokenStore::new()));
+    let transport = remembering(transport(), &ServerMemory::new());
     Setup {
         provider: Backend::Rustls.client(options).unwrap(),
         transport: Arc::new(transport),

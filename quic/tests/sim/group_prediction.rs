@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use Group as G;
 use hybriq::{
     Backend, ClientConfig, Group, Identity, KeyExchange, Profile, ServerConfig, Trust,
-    memory::{MemoryOrigins, OriginStore},
+    memory::ServerMemory,
     tls::{CertificateDer, PrivateKeyDer, SupportedGroups},
 };
 use hybriq_proto::endpoint::Setup;
@@ -230,11 +230,11 @@ fn a_classical_choice_takes_no_post_quantum_share_away() {
 #[test]
 fn a_group_that_the_policy_does_not_have_is_not_predicted() {
     let mut net = Net::new(6, &mixed());
-    let origins = Arc::new(MemoryOrigins::new());
-    let wide = client().origin_store(origins.clone());
+    let memory = ServerMemory::new();
+    let wide = client().server_memory(memory.clone());
     net.visit(&wide, "d.test");
     assert_eq!(
-        origins.get("d.test:4433").unwrap().group,
+        memory.get("d.test").unwrap().port(4433).group,
         Some(G::MLKEM1024)
     );
     let groups = vec![G::SECP256R1MLKEM768, G::X25519];
@@ -314,13 +314,13 @@ fn a_clone_with_a_hint_resumes_the_sessions_of_the_original() {
 #[test]
 fn the_group_of_a_server_outlives_the_process() {
     let mut net = Net::new(10, &mixed());
-    let origins = Arc::new(MemoryOrigins::new());
-    let before = client().origin_store(origins.clone());
+    let memory = ServerMemory::new();
+    let before = client().server_memory(memory.clone());
     for (name, _) in SERVERS {
         net.visit(&before, name);
     }
-    let read = MemoryOrigins::from_bytes(&origins.to_bytes()).unwrap();
-    let after = client().origin_store(Arc::new(read));
+    let read = ServerMemory::from_bytes(&memory.to_bytes()).unwrap();
+    let after = client().server_memory(read);
     for (name, group) in SERVERS {
         assert_eq!(net.visit(&after, name), (group, false));
     }

@@ -1,18 +1,18 @@
 //! What certificates with ML-DSA cost in round trips: only what the limits of the first flight say.
 
-use std::sync::Arc;
-
 use hybriq::{
     Backend, Group, Identity,
     fleet::{AddressValidation, TokenKeys},
-    memory::MemoryTokenStore,
+    memory::ServerMemory,
     tls::{CertificateDer, PrivateKeyDer, Side},
 };
 use hybriq_proto::endpoint::Setup;
 use hybriq_sim::{Ask, PacketKind, Progress, World};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::support::{LIMIT, RTT, client_of_root, plain, server_of_identity, transport};
+use crate::support::{
+    LIMIT, RTT, client_of_root, plain, remembering, server_of_identity, transport,
+};
 
 /// A chain, and the round trips that it costs beyond those of a small certificate.
 struct Case {
@@ -111,8 +111,8 @@ fn a_chain_costs_the_round_trips_that_its_size_says() {
         let (identity, root) = identity(case);
         for backend in Backend::ALL {
             let transport = || transport().datagram_size(case.datagram_size);
-            let store = Arc::new(MemoryTokenStore::new());
-            let client = client_of_root(root.clone(), transport().token_store(store));
+            let client =
+                client_of_root(root.clone(), remembering(transport(), &ServerMemory::new()));
             let server = server_of_identity(backend, identity.clone(), transport());
             let (world, took) = rounds(&client, &server);
             assert_eq!(

@@ -1,11 +1,11 @@
 //! Clients that prove their address before anything is spent on them (RFC 9000 §8.1).
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use hybriq::{
     Backend, KeyExchange,
     fleet::{AddressValidation, TokenKeys},
-    memory::MemoryTokenStore,
+    memory::ServerMemory,
     tls::Side,
 };
 use hybriq_proto::{
@@ -21,7 +21,8 @@ use hybriq_sim::{
 };
 
 use crate::support::{
-    LIMIT, RTT, answered_after, check, client, client_with, pair, plain, server, transport,
+    LIMIT, RTT, answered_after, check, client, client_with, pair, plain, remembering, server,
+    transport,
 };
 
 fn keys() -> TokenKeys {
@@ -143,8 +144,7 @@ fn any_two_of_the_first_datagrams_may_be_lost_around_a_retry() {
 /// Proves: rfc9000 8.1.3 new-token-is-used
 #[test]
 fn a_client_with_a_token_needs_no_retry() {
-    let store = Arc::new(MemoryTokenStore::new());
-    let client = client_with(transport().token_store(store));
+    let client = client_with(remembering(transport(), &ServerMemory::new()));
     let (_, server) = pair();
     let mut world = world(plain(1), &client, &server, AddressValidation::Always);
     world.run(LIMIT);

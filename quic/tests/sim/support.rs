@@ -2,17 +2,23 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, Instant, SystemTime},
 };
 
 use hybriq::{
     Backend, ConnectionError, Group, Identity, KeyExchange, TransportConfig, Trust,
     error::By,
     fleet::Tickets,
-    memory::KnownVersions,
+    memory::ServerMemory,
     tls::{CertificateDer, PrivateKeyDer},
 };
-use hybriq_proto::endpoint::Setup;
+use hybriq_proto::{
+    endpoint::Setup,
+    remembered::{
+        origin::{Origins, Prediction},
+        server::Servers,
+    },
+};
 use hybriq_sim::{App, Ask, Network, Progress, World, ms};
 use hybriq_tls::{ClientOptions, EarlyDataPolicy, ServerOptions};
 
@@ -227,7 +233,7 @@ pub(crate) fn answered_after(world: &World) -> Duration {
     world.client(0).done_at.expect("the client got its answer")
 }
 
-/// A client and a server with tickets; the client remembers versions, as every `ClientConfig` does.
+/// A client and a server with tickets; the client remembers servers, as every `ClientConfig` does.
 pub(crate) fn resumable_pair(
     backend: Backend,
     client: TransportConfig,
@@ -237,8 +243,20 @@ pub(crate) fn resumable_pair(
     let server = setup(backend.server(&options).unwrap(), server);
     let trust = Trust::roots_der([small().root.clone()]);
     let options = ClientOptions::new().alpn(["sim"]).trust(trust);
-    let client = client.remember_versions(KnownVersions::default());
+    let client = remembering(client, &ServerMemory::new());
     (setup(backend.client(&options).unwrap(), client), server)
+}
+
+/// A transport of a client with this memory, which predicts no groups.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the virtual time of a test begins with that of the clock"
+)]
+pub(crate) fn remembering(transport: TransportConfig, memory: &ServerMemory) -> TransportConfig {
+    let mut origins = Origins::default();
+    origins.set_prediction(Prediction::Off);
+    let clock = (Instant::now(), SystemTime::now());
+    transport.remember_servers(Servers::new(Arc::new(memory.clone()), origins, clock))
 }
 
 /// A client that offers 0-RTT data and a server that takes it.
@@ -252,9 +270,7 @@ pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Se
     let options = ClientOptions::new().alpn(protocols).trust(trust);
     setup(
         Backend::Rustls.client(&options).unwrap(),
-        transport
-            .early_data(EarlyDataPolicy::On)
-            .remember_versions(KnownVersions::default()),
+        remembering(transport, &ServerMemory::new()).early_data(EarlyDataPolicy::On),
     )
 }
 

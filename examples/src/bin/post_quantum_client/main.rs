@@ -1,7 +1,7 @@
 //! Prints the negotiated key exchange, writes a key log to inspect the handshake with Wireshark, and
 //! remembers in a file which servers were post-quantum, so that it refuses one that goes back.
 
-mod origins;
+mod servers;
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use clap::Parser;
 use hybriq::{ClientConfig, Connection, Endpoint, memory::Continuity, tls::KeyLog};
 use hybriq_examples::{Failure, policy};
 
-use origins::Origins;
+use servers::Servers;
 
 /// A client that prints its handshake.
 #[derive(Parser)]
@@ -23,9 +23,10 @@ struct Args {
     /// Write the secrets of the connection to this file, for Wireshark.
     #[arg(long)]
     key_log: Option<PathBuf>,
-    /// Remember in this file which servers were post-quantum, and refuse one that no longer is.
+    /// Remember servers in this file: those that were post-quantum, to refuse one that is not any more,
+    /// and tokens, versions and groups, to connect faster.
     #[arg(long)]
-    origins: Option<PathBuf>,
+    servers: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -34,7 +35,7 @@ async fn main() -> Result<(), Failure> {
         client: args,
         groups,
         key_log,
-        origins,
+        servers,
     } = Args::parse();
     let secrets = key_log.clone().map_or(KeyLog::Environment, KeyLog::File);
     let config = ClientConfig::new()
@@ -42,18 +43,15 @@ async fn main() -> Result<(), Failure> {
         .trust(args.trust()?)
         .key_exchange(policy(&groups)?)
         .key_log(secrets);
-    let origins = origins.map(Origins::open).transpose()?;
-    let config = match &origins {
+    let servers = servers.map(Servers::open).transpose()?;
+    let config = match &servers {
         Some(known) => config
-            .origin_store(known.memory())
+            .server_memory(known.memory())
             .continuity(Continuity::Refuse),
         None => config,
     };
     let client = Endpoint::client(config)?;
     let connection = client.connect(args.server, &args.name).await?;
-    if let Some(known) = &origins {
-        known.save()?;
-    }
 
     report(&connection);
     if let Some(path) = key_log {
@@ -66,6 +64,9 @@ async fn main() -> Result<(), Failure> {
     }
     connection.close(0, b"seen");
     client.idle().await;
+    if let Some(known) = &servers {
+        known.save()?;
+    }
     Ok(())
 }
 

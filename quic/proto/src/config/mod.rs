@@ -12,5 +12,5 @@ pub use address_validation::AddressValidation;
 pub use application_codes::ApplicationCodes;
 pub use groups::AckFrequency;
 pub(crate) use groups::PeerMigration;
-pub use memory::{PathMemory, TokenStore, VersionMemory};
+pub use memory::PathMemory;
 pub use transport::TransportConfig;

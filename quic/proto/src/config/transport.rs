@@ -9,7 +9,7 @@ use std::{
 use hybriq_tls::EarlyDataPolicy;
 
 use super::{
-    ApplicationCodes, PathMemory, TokenStore, VersionMemory,
+    ApplicationCodes, PathMemory,
     groups::{
         AckFrequency, Acks, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken, Timeouts,
     },
@@ -20,7 +20,7 @@ use crate::{
     owners::{
         congestion::Congestion, datagrams::DatagramConfig, recovery::Pacing, streams::Limits,
     },
-    remembered::origin::Origins,
+    remembered::server::{Server, Servers},
     wire::{
         packet::{
             Version, Versions,
@@ -152,19 +152,11 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the memory of the versions that servers use; `ClientConfig` has one.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn remember_versions(mut self, memory: impl VersionMemory + 'static) -> Self {
-        self.memory.versions = Some(Arc::new(memory));
-        self
-    }
-
     /// Sets a client's memory of servers; `ClientConfig` has one.
     #[doc(hidden)]
     #[must_use]
-    pub fn remember_origins(mut self, origins: Arc<Origins>) -> Self {
-        self.memory.origins = Some(origins);
+    pub fn remember_servers(mut self, servers: Servers) -> Self {
+        self.memory.servers = Some(Arc::new(servers));
         self
     }
 
@@ -177,10 +169,10 @@ impl TransportConfig {
         self
     }
 
-    /// Returns the version that a server last used.
-    pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
-        let known = self.memory.versions.as_ref()?.get(server_name)?;
-        self.speaks(known).then_some(known)
+    /// Returns a server in a client's memory.
+    pub(crate) fn server(&self, server_name: &str) -> Option<Server> {
+        let servers = self.memory.servers.as_ref()?;
+        Some(Server::new(servers, server_name))
     }
 
     /// Returns true if this is one of the supported versions.
@@ -334,20 +326,12 @@ impl TransportConfig {
         self
     }
 
-    /// Starts from the state that earlier connections saved for the same path. By default every
-    /// connection finds its capacity on its own.
+    /// Starts from the state that earlier connections saved for the same path: a server's are in this
+    /// memory, a client's in its memory of servers. By default every connection finds its capacity by
+    /// itself.
     #[must_use]
     pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
         self.flight.careful_resume = Some(Arc::new(memory));
-        self
-    }
-
-    /// Sets the store of a client's address validation tokens. For drivers of the core: a
-    /// `ClientConfig` always has a store.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
-        self.memory.tokens = Some(store);
         self
     }
 

@@ -34,7 +34,7 @@ use self::{
     close::Close,
     establish::opening::Opening,
     life::{state::State, timers::Timers},
-    memory::{new_token::NewTokens, origins::Remembered, resume::PathKeys},
+    memory::{new_token::NewTokens, resume::PathKeys, server::Remembered},
     transmit::owners::Carried,
     watch::observer::Observer,
 };
@@ -181,9 +181,8 @@ impl Cids {
 struct Memory {
     tokens: NewTokens,
     path_keys: PathKeys,
-    /// Name of the server whose version a client remembers.
-    server_name: Option<Box<str>>,
-    origin: Option<Remembered>,
+    /// A client's server, if it has a memory of servers.
+    server: Option<Remembered>,
 }
 
 /// Acknowledgements of both ends.

@@ -46,7 +46,7 @@ impl Endpoint {
             setup,
             peer,
             server_name,
-            attempt: Attempt::first(setup, server_name),
+            attempt: Attempt::first(now, setup, server_name),
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),

@@ -1,4 +1,4 @@
-//! State of a path saved by an earlier connection, and the key under which it is stored.
+//! State of a path saved by an earlier connection, and the key under which a server stores it.
 
 use std::net::IpAddr;
 
@@ -28,7 +28,8 @@ impl KnownPath {
     }
 }
 
-/// Key under which a path is stored: a digest, from which its inputs cannot be recovered.
+/// Key under which a server stores the path to a client: a digest, from which its input cannot be
+/// recovered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathKey([u8; 16]);
 
@@ -36,23 +37,9 @@ impl PathKey {
     /// Returns the key of a server's path to the client that presents this session ticket, which
     /// only that client knows.
     pub fn of_ticket(ticket: &[u8]) -> Self {
-        Self::digest(&[b"ticket", ticket])
-    }
-
-    /// Returns the key of a client's path to a server.
-    pub fn of_server(name: &str, address: IpAddr) -> Self {
-        let address = match address.to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped(),
-            IpAddr::V6(address) => address,
-        };
-        Self::digest(&[b"server", &address.octets(), name.as_bytes()])
-    }
-
-    fn digest(parts: &[&[u8]]) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
-        for part in parts {
-            context.update(part);
-        }
+        context.update(b"ticket");
+        context.update(ticket);
         let digest = context.finish();
         let first = digest.as_ref().first_chunk().copied();
         Self(first.unwrap_or_default())

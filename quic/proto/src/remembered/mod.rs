@@ -3,4 +3,5 @@
 pub mod known_path;
 pub mod origin;
 pub mod saved_path;
+pub mod server;
 pub mod token;

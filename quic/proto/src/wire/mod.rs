@@ -1,7 +1,7 @@
 //! What crosses the network: bytes and integers (RFC 9000 §16), frames (§19), packets (§17), transport
 //! parameters (§18), errors (§20), and the datagrams that carry them.
 
-mod codec;
+pub(crate) mod codec;
 pub mod error;
 pub mod frame;
 pub mod limits;

@@ -1,6 +1,4 @@
-//! What a client remembers about servers.
+//! What a client remembers of servers, and a server of its clients.
 
 pub(super) mod careful_resume;
-pub(super) mod known_versions;
-pub(super) mod origins;
-pub(super) mod token_store;
+pub(super) mod servers;

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr, sync::Arc, time::SystemTime};
 
 use crate::{
-    ClientOptions, ConfigError, ConfigErrors, Provider, ServerOptions,
+    ClientOptions, ConfigError, ConfigErrors, Profile, Provider, ServerOptions, SessionMemory,
     admission::algorithms::Problems, options::check_alpn,
 };
 
@@ -32,7 +32,25 @@ impl Backend {
         }
     }
 
-    /// Creates a client's provider.
+    /// Returns where the sessions of a client with these options are, if it is given a
+    /// [`SessionStore`](crate::SessionStore) where it can use one.
+    pub fn session_memory(self, options: &ClientOptions) -> SessionMemory {
+        if options.no_resumption {
+            SessionMemory::Off
+        } else if options.session_store.is_some() {
+            SessionMemory::Application
+        } else if self == Self::Rustls {
+            SessionMemory::Library
+        } else if options.profile != Profile::Default {
+            SessionMemory::Profile
+        } else if options.trust.custom().is_some() {
+            SessionMemory::Verifier
+        } else {
+            SessionMemory::Stored
+        }
+    }
+
+    /// Makes a client's provider.
     ///
     /// # Errors
     /// The error names the option that cannot be used and says how to fix it.

@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::SystemTime};
 
+use aws_lc_rs::digest;
 use rustls_pki_types::ServerName;
 use s2n_tls::callbacks::VerifyHostNameCallback;
 use s2n_tls::config::Config;
@@ -59,7 +60,8 @@ impl Client {
             options.suites.as_deref(),
         )?;
         let mut builder = config::builder(policy, &options.alpn)?;
-        Roots::new(&options.trust)?.apply(&mut builder)?;
+        let roots = Roots::new(&options.trust)?;
+        roots.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
             let chain = if options.leaves_out_intermediates {
                 config::chain(&identity.without_intermediates())?
@@ -92,7 +94,9 @@ impl Client {
                     .as_ref()
                     .and_then(|identity| identity.certificates().first().cloned()),
             },
-            tickets: (!options.no_resumption).then(|| Tickets::new(store(options))),
+            tickets: (!options.no_resumption).then(|| {
+                Tickets::new(store(options), session_policy(options, policy.name, &roots))
+            }),
         })
     }
 
@@ -186,6 +190,34 @@ fn store(options: &ClientOptions) -> Arc<dyn SessionStore> {
         Some(store) => store.0.clone(),
         None => Arc::new(MemorySessions::new()),
     }
+}
+
+/// Returns a digest of all that decides which sessions a client may begin: each part behind its length.
+fn session_policy(options: &ClientOptions, policy: &str, roots: &Roots) -> [u8; 16] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut add = |part: &[u8]| {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    };
+    add(options.profile.name().as_bytes());
+    add(policy.as_bytes());
+    add(&options.alpn.join(&0));
+    add(&[
+        u8::from(options.trust.custom().is_some()),
+        u8::from(options.key_exchange.requires_post_quantum()),
+    ]);
+    let groups = options.key_exchange.groups();
+    let groups: Vec<u8> = groups.iter().flat_map(|it| it.0.to_be_bytes()).collect();
+    add(&groups);
+    let identity = options.identity.as_ref();
+    let leaf = identity.and_then(|identity| identity.certificates().first());
+    add(leaf.map_or(&[][..], |leaf| leaf));
+    match roots {
+        Roots::Anyone => add(&[]),
+        Roots::Pem(roots) => roots.iter().for_each(|root| add(root.as_bytes())),
+    }
+    let digest = context.finish();
+    digest.as_ref().first_chunk().copied().unwrap_or_default()
 }
 
 /// Verifier that accepts a certificate for an address.

@@ -11,41 +11,77 @@ use zeroize::Zeroizing;
 #[cfg(test)]
 mod tests;
 
-/// Store of a client's sessions, so that later connections can resume, even in another process.
-/// Only s2n-tls uses one: rustls cannot turn its sessions into bytes, and refuses a store.
+/// Key of a session in a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SessionKey<'a> {
+    /// Name of the server.
+    pub server_name: &'a str,
+    /// Digest of the roots that the client trusts, of its certificate and its policy: a resumed session
+    /// shows no certificate, so that it is of no use to clients with others.
+    pub policy: [u8; 16],
+}
+
+/// Store of a client's sessions, so that later connections resume, even in another process. Only
+/// s2n-tls uses one: rustls has no bytes for its sessions, and refuses a store.
 ///
 /// Pass it to [`ClientOptions::session_store`]. It stores opaque bytes; those of another version of
 /// this library, or of another provider, are ignored.
 ///
 /// # Security
 /// Whoever has the bytes can resume the session and read its 0-RTT data: protect them like a
-/// password. A resumed session presents no certificate, so that only clients with the same [`Trust`]
-/// should share a store.
+/// password. The policy of the key does not tell one [`Trust::also`] from another: clients with
+/// different ones should not share a store.
 ///
 /// [`ClientOptions::session_store`]: crate::ClientOptions::session_store
-/// [`Trust`]: crate::Trust
+/// [`Trust::also`]: crate::Trust::also
 pub trait SessionStore: Send + Sync {
-    /// Stores the newest session of a server, replacing an older one.
-    fn put(&self, server_name: &str, session: &[u8]);
+    /// Stores the newest session of a key, in place of an older one.
+    fn put(&self, key: SessionKey<'_>, session: &[u8]);
 
-    /// Takes the session of a server out of the store.
+    /// Takes the session of a key out of the store.
     ///
     /// A provider that may use it again puts it back at once.
-    fn take(&self, server_name: &str) -> Option<Vec<u8>>;
+    fn take(&self, key: SessionKey<'_>) -> Option<Vec<u8>>;
 }
 
-/// Number of servers that [`MemorySessions`] remembers.
+/// Place of a client's sessions, for programs that keep them beyond the process:
+/// [`Backend::session_memory`](crate::Backend::session_memory).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SessionMemory {
+    /// They are bytes in a store, and resume in another process too.
+    Stored,
+    /// They end with the process: the TLS library cannot turn a session into bytes (rustls 0.23).
+    Library,
+    /// They end with the process: a stored session may have begun without the rules of the profile.
+    Profile,
+    /// They end with the process: a stored session may have begun without the checks of the
+    /// application's [`Verifier`](crate::Verifier).
+    Verifier,
+    /// The application keeps them itself, in a provider or a store of its own.
+    Application,
+    /// There are none, because resumption is off.
+    Off,
+}
+
+/// Number of keys that [`MemorySessions`] remembers.
 const SERVERS: usize = 256;
 
-/// Sessions in memory: the default. Stores one session for each of 256 servers.
+/// Sessions in memory: the default. Holds one session for each of 256 keys.
 #[derive(Default)]
 pub struct MemorySessions(Mutex<ByServer>);
 
 #[derive(Default)]
 struct ByServer {
-    sessions: HashMap<String, (u64, Zeroizing<Vec<u8>>)>,
+    /// Sessions by policy and name.
+    sessions: HashMap<([u8; 16], String), Stored>,
     /// Counter of insertions, to find the oldest.
     clock: u64,
+}
+
+struct Stored {
+    put_at: u64,
+    bytes: Zeroizing<Vec<u8>>,
 }
 
 impl MemorySessions {
@@ -56,25 +92,28 @@ impl MemorySessions {
 }
 
 impl SessionStore for MemorySessions {
-    fn put(&self, server_name: &str, session: &[u8]) {
+    fn put(&self, key: SessionKey<'_>, session: &[u8]) {
+        let key = (key.policy, key.server_name.to_owned());
         let mut by_server = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         by_server.clock = by_server.clock.wrapping_add(1);
         let clock = by_server.clock;
         let sessions = &mut by_server.sessions;
-        if sessions.len() >= SERVERS && !sessions.contains_key(server_name) {
-            let oldest = sessions.iter().min_by_key(|(_, (put_at, _))| *put_at);
-            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+        if sessions.len() >= SERVERS && !sessions.contains_key(&key) {
+            let oldest = sessions.iter().min_by_key(|(_, stored)| stored.put_at);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 sessions.remove(&oldest);
             }
         }
-        let session = Zeroizing::new(session.to_vec());
-        sessions.insert(server_name.to_owned(), (clock, session));
+        let bytes = Zeroizing::new(session.to_vec());
+        let put_at = clock;
+        sessions.insert(key, Stored { put_at, bytes });
     }
 
-    fn take(&self, server_name: &str) -> Option<Vec<u8>> {
+    fn take(&self, key: SessionKey<'_>) -> Option<Vec<u8>> {
+        let key = (key.policy, key.server_name.to_owned());
         let mut by_server = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, mut session) = by_server.sessions.remove(server_name)?;
-        Some(std::mem::take(&mut *session))
+        let mut stored = by_server.sessions.remove(&key)?;
+        Some(std::mem::take(&mut *stored.bytes))
     }
 }
 

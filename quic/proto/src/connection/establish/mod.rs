@@ -11,7 +11,7 @@ use super::{
     Acks, Agreed, Cids, Connection, Event, Memory,
     close::Close,
     life::{state::State, timers::Timers},
-    memory::{new_token::NewTokens, origins, resume::PathKeys},
+    memory::{new_token::NewTokens, resume::PathKeys, server},
     receive::{retry::Retried, zero_rtt},
     start::{
         ClientStart, ServerStart, Setup, forecast,
@@ -69,15 +69,15 @@ impl Connection {
         let version = attempt.version();
         let told = local_params(&setup.transport, version, local_cid, None);
         told.encode(Side::Client, &mut params);
-        let remembered = origins::recall(start);
-        let (hint, lineage) = origins::wishes(remembered.as_ref());
+        let remembered = server::recall(start);
+        let (hint, lineage) = server::wishes(remembered.as_ref());
         let session = setup.provider.session(
             hybriq_tls::ClientStart {
                 params: &params,
                 server_name,
                 resume: true,
                 early_data: zero_rtt::offer(start),
-                resumption_context: &origins::context(version, remembered.as_ref()),
+                resumption_context: &server::context(version, remembered.as_ref()),
                 group_hint: hint,
                 lineage,
             }
@@ -106,14 +106,9 @@ impl Connection {
             seed,
         });
         connection.observer.on_params(By::Local, &told);
-        connection.memory.path_keys = PathKeys::of_client(start);
-        connection.memory.origin = remembered;
-        if let Some(store) = &start.setup.transport.memory.tokens {
-            let spent = start.attempt.token();
-            connection.memory.tokens = NewTokens::of_client(store, start.server_name, spent);
-        }
+        connection.memory.server = remembered;
+        connection.memory.tokens = NewTokens::of_client(start.attempt.token());
         connection.advance_handshake(now);
-        connection.memory.server_name = zero_rtt::remembered_name(start);
         connection.offer_early_data();
         Ok(connection)
     }
@@ -360,7 +355,7 @@ impl Connection {
         if let Err(error) = self.end_early_data() {
             return self.close_by_transport(now, error);
         }
-        self.remember_origin(now);
+        self.remember_server(now);
         self.resume_path(now);
         self.state.on_complete();
         self.timers.on_complete();

@@ -1,27 +1,23 @@
 //! Tokens for the next connection: a server's NEW_TOKEN frames, and their use by clients (RFC 9000
 //! §8.1.3, §19.7).
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, time::Instant};
 
 use bytes::Bytes;
 
 use crate::{
-    config::TokenStore,
     connection::Connection,
     remembered::token::Token,
     stats::census::Census,
     wire::{
         frame::{FrameWriter, NewToken, Owner, Timing},
-        limits,
-        packet::{Space, Version},
+        packet::Space,
     },
 };
 
 /// Tokens of one connection.
 #[derive(Default)]
 pub(in crate::connection) struct NewTokens {
-    /// Store for a client's tokens, and the server's name in it.
-    store: Option<(Arc<dyn TokenStore>, Box<str>)>,
     /// Token in a client's Initial packets, unless a Retry supplies another.
     spent: Bytes,
     /// Address of the client that the last token was issued for.
@@ -45,16 +41,10 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Creates the tokens of a client that stores them, with the token of its attempt in the first
-    /// Initial packets.
-    pub(in crate::connection) fn of_client(
-        store: &Arc<dyn TokenStore>,
-        server_name: &str,
-        spent: Bytes,
-    ) -> Self {
+    /// Makes the tokens of a client with the token of its attempt in the first Initial packets.
+    pub(in crate::connection) fn of_client(spent: Bytes) -> Self {
         Self {
             spent,
-            store: Some((Arc::clone(store), server_name.into())),
             ..Self::default()
         }
     }
@@ -64,21 +54,9 @@ impl NewTokens {
         &self.spent
     }
 
-    /// Stores a token from the server, which is valid for the version in use (RFC 9369 §5). A token
-    /// so large that it would crowd out the ClientHello is dropped.
-    pub(in crate::connection) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
-        if let Some((store, name)) = &self.store {
-            if frame.token.len() <= limits::TOKEN_LEN {
-                let token = Bytes::copy_from_slice(frame.token);
-                store.put(name, version.number(), token);
-            }
-        }
-    }
-
-    /// Counts every table. A new field does not compile until somebody decides what it holds.
+    /// Counts every table. A new field does not compile until somebody says what it holds.
     pub(in crate::connection) fn census(&self, census: &mut Census) {
         let Self {
-            store: _,
             spent,
             issued_for: _,
             issued,
@@ -143,6 +121,16 @@ impl Owner for NewTokens {
 }
 
 impl Connection {
+    /// Stores a token from the server, which is for the version in use (RFC 9369 §5).
+    pub(in crate::connection) fn keep_token(&self, now: Instant, frame: &NewToken<'_>) {
+        if let Some(known) = &self.memory.server {
+            let (version, token) = (self.version(), Bytes::copy_from_slice(frame.token));
+            known
+                .server
+                .change(now, |record| record.put_token(version, token.clone()));
+        }
+    }
+
     /// Returns the address for which the peer should get a token.
     pub(in crate::connection) fn needs_token(&self) -> Option<IpAddr> {
         let ip = self.paths.active().peer().ip();

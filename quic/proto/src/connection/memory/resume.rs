@@ -4,15 +4,15 @@
 use std::time::Instant;
 
 use crate::{
-    connection::{
-        Connection,
-        start::{ClientStart, ServerStart},
-    },
+    connection::{Connection, start::ServerStart},
     owners::congestion::careful_resume::Stage,
-    remembered::known_path::{KnownPath, PathKey},
+    remembered::{
+        known_path::{KnownPath, PathKey},
+        saved_path::SavedPath,
+    },
 };
 
-/// Keys under which the path is remembered.
+/// Keys under which a server remembers the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::connection) struct PathKeys {
     /// Key of the peer's last connection.
@@ -22,17 +22,6 @@ pub(in crate::connection) struct PathKeys {
 }
 
 impl PathKeys {
-    pub(in crate::connection) fn of_client(start: &ClientStart<'_>) -> Self {
-        if start.setup.transport.flight.careful_resume.is_none() {
-            return Self::default();
-        }
-        let key = PathKey::of_server(start.server_name, start.peer.ip());
-        Self {
-            before: Some(key),
-            after: Some(key),
-        }
-    }
-
     pub(in crate::connection) fn of_server(start: &ServerStart<'_>) -> Self {
         let enabled = &start.setup.transport.flight.careful_resume;
         let ticket = enabled.as_ref().and_then(|_| start.client_hello.ticket());
@@ -64,7 +53,15 @@ impl Connection {
             self.paths.active().peer().ip(),
         );
         let is_here = |known: &KnownPath| known.is_between(local, peer);
-        if let Some(known) = config.take(now, keys.before.as_ref(), &is_here) {
+        let of_server = || {
+            let known = self.memory.server.as_ref()?;
+            let (time, lifetime) = (known.server.memory().time(now), config.lifetime());
+            known
+                .server
+                .change(now, |record| record.take_path(time, lifetime, &is_here))
+        };
+        let given = config.take(now, keys.before.as_ref(), &is_here);
+        if let Some(known) = given.or_else(of_server) {
             self.recovery.resume(known.observed);
         }
     }
@@ -85,10 +82,18 @@ impl Connection {
 
     /// Stores the measurements for the next connection.
     pub(in crate::connection) fn remember_path(&self, now: Instant) {
-        if let Some(config) = &self.config.flight.careful_resume {
-            if let (Some(key), Some(path)) = (self.memory.path_keys.after, self.known_path()) {
-                config.put(now, key, path);
-            }
+        let Some(config) = &self.config.flight.careful_resume else {
+            return;
+        };
+        let Some(path) = self.known_path() else {
+            return;
+        };
+        if let Some(key) = self.memory.path_keys.after {
+            config.put(now, key, path);
+        }
+        if let Some(known) = &self.memory.server {
+            let path = SavedPath::new(path, known.server.memory().time(now));
+            known.server.change(now, |record| record.put_path(&path));
         }
     }
 }

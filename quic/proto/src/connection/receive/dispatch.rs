@@ -68,7 +68,7 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
                 only_from_server(self.side, FrameType::NEW_TOKEN)?;
-                self.memory.tokens.on_frame(self.version(), &new);
+                self.keep_token(now, &new);
                 Ok(())
             }
             Frame::HandshakeDone => {

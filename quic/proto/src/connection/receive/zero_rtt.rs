@@ -24,12 +24,6 @@ use crate::{
     },
 };
 
-/// Returns the name under which a client remembers its server's version, if it does.
-pub(in crate::connection) fn remembered_name(start: &ClientStart<'_>) -> Option<Box<str>> {
-    let remembers = start.setup.transport.memory.versions.is_some();
-    remembers.then(|| start.server_name.into())
-}
-
 impl Connection {
     /// Lets 0-RTT data follow a client's first flight if TLS offers it; otherwise drops its keys.
     pub(in crate::connection) fn offer_early_data(&mut self) {
@@ -94,10 +88,6 @@ impl Connection {
             }
         }
         self.handshake.discard_zero_rtt();
-        if let (Some(name), Some(known)) = (&self.memory.server_name, &self.config.memory.versions)
-        {
-            known.put(name, self.version());
-        }
         Ok(())
     }
 

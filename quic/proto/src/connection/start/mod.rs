@@ -12,8 +12,9 @@ use hybriq_tls::{ClientHello, Provider};
 use crate::{
     config::TransportConfig,
     owners::{acks::Received, cids},
+    remembered::server::ServerRecord,
     wire::{
-        ResetToken, limits,
+        ResetToken,
         packet::{Cid, Version},
         udp::Local,
     },
@@ -29,24 +30,11 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Returns the version that a server last used, or that of a session of an earlier process.
-    fn known_version(&self, server_name: &str) -> Option<Version> {
-        let of_session = || {
-            let context = self.provider.session_context(server_name)?;
-            let version = Version::of_resumption_context(&context)?;
-            self.transport.speaks(version).then_some(version)
-        };
-        self.transport
-            .known_version(server_name)
-            .or_else(of_session)
-    }
-
-    /// Takes a token that an earlier connection of this version to the same server left, if there
-    /// is one.
-    fn take_token(&self, server_name: &str, version: Version) -> Option<Bytes> {
-        let store = self.transport.memory.tokens.as_ref()?;
-        let token = store.take(server_name, version.number())?;
-        (token.len() <= limits::TOKEN_LEN).then_some(token)
+    /// Returns the version of a session of an earlier process.
+    fn session_version(&self, server_name: &str) -> Option<Version> {
+        let context = self.provider.session_context(server_name)?;
+        let version = Version::of_resumption_context(&context)?;
+        self.transport.speaks(version).then_some(version)
     }
 }
 
@@ -70,21 +58,31 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns the first attempt of a client. Unless configured, its version is that of the
-    /// server's session tickets or of a token from it, because a server intends to keep supporting
-    /// that version (RFC 9369 §6).
-    pub fn first(setup: &Setup, server_name: &str) -> Self {
+    /// Returns the first attempt of a client. Unless configured, its version is that of the last
+    /// connection, of the server's session tickets or of a token from it, because the server means to
+    /// keep speaking that version (RFC 9369 §6).
+    pub fn first(now: Instant, setup: &Setup, server_name: &str) -> Self {
         let transport = &setup.transport;
+        let server = transport.server(server_name);
+        let look = |record: &ServerRecord| (record.version(), record.tokens() > 0);
+        let (known, has_tokens) = server.as_ref().map(|it| it.read(look)).unwrap_or_default();
         let given = match transport.spoken.first_version {
             Some(_) => Some(transport.first_flight_version()),
-            None => setup.known_version(server_name),
+            None => known
+                .filter(|version| transport.speaks(*version))
+                .or_else(|| setup.session_version(server_name)),
         };
-        let of_token = transport
-            .spoken
-            .versions
-            .iter()
-            .filter(|version| given.is_none_or(|given| given == *version))
-            .find_map(|version| Some((version, setup.take_token(server_name, version)?)));
+        let take = |record: &mut ServerRecord| {
+            let mut versions = transport
+                .spoken
+                .versions
+                .iter()
+                .filter(|version| given.is_none_or(|given| given == *version));
+            versions.find_map(|version| Some((version, record.take_token(version)?)))
+        };
+        let of_token = server
+            .filter(|_| has_tokens)
+            .and_then(|server| server.change(now, take));
         let usual = || given.unwrap_or_else(|| transport.first_flight_version());
         let (version, token) = of_token.unwrap_or_else(|| (usual(), Bytes::new()));
         Self {
@@ -94,11 +92,13 @@ impl Attempt {
         }
     }
 
-    /// Returns the attempt that follows a Version Negotiation packet, in the version that resulted.
-    pub(super) fn again(setup: &Setup, server_name: &str, version: Version) -> Self {
+    /// Returns the attempt that follows a Version Negotiation packet, in the version it led to.
+    pub(super) fn again(now: Instant, setup: &Setup, server_name: &str, version: Version) -> Self {
+        let server = setup.transport.server(server_name);
+        let token = server.and_then(|it| it.change(now, |record| record.take_token(version)));
         Self {
             version,
-            token: setup.take_token(server_name, version).unwrap_or_default(),
+            token: token.unwrap_or_default(),
             reacts: true,
         }
     }

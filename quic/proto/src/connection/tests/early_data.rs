@@ -15,7 +15,7 @@ use crate::{
         datagrams::{DatagramEvent, SendError},
         streams::{Direction, ReadError, StreamEvent, StreamId},
     },
-    testing::{KnownVersions, pn, pns},
+    testing::{MemoryServers, pn, pns},
     wire::{
         error::{By, Code, ConnectionError},
         frame::{Encode, FrameType, FrameWriter, NewToken, PathResponse, RetireConnectionId},
@@ -35,11 +35,8 @@ fn server() -> Setup {
 /// Connects a client with a ticket of the first server to the second.
 fn come_again(first: &Setup, second: &Setup) -> Pair {
     let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
-    client.transport = Arc::new(
-        TransportConfig::new()
-            .early_data(EarlyDataPolicy::On)
-            .remember_versions(KnownVersions::default()),
-    );
+    let transport = TransportConfig::new().early_data(EarlyDataPolicy::On);
+    client.transport = Arc::new(MemoryServers::new().of(transport));
     let mut pair = Pair::between(&client, first.clone());
     pair.run();
     let mut pair = Pair::between(&client, second.clone());

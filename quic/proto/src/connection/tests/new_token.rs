@@ -6,10 +6,10 @@ use hybriq_tls::{Backend, KeyExchange};
 
 use super::{Pair, client_address, client_setup, forged::pair, server_address};
 use crate::{
-    config::{AddressValidation, TokenStore as _, TransportConfig},
+    config::{AddressValidation, TransportConfig},
     endpoint::Setup,
     remembered::token::Kind,
-    testing::{MemoryTokenStore, TokenKeys, write_frames},
+    testing::{MemoryServers, TokenKeys, write_frames},
     wire::{
         frame::{NewToken, Owner as _},
         limits,
@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// Returns a client that stores tokens, and a server that issues some.
-fn keeping() -> (Pair, Arc<MemoryTokenStore>) {
-    let store = Arc::new(MemoryTokenStore::new());
+fn keeping() -> (Pair, MemoryServers) {
+    let store = MemoryServers::new();
     let mut pair = pair();
     pair.server
         .endpoint
@@ -28,9 +28,9 @@ fn keeping() -> (Pair, Arc<MemoryTokenStore>) {
     (pair, store)
 }
 
-fn connect(pair: &mut Pair, store: &Arc<MemoryTokenStore>) {
+fn connect(pair: &mut Pair, store: &MemoryServers) {
     let setup = Setup {
-        transport: Arc::new(TransportConfig::new().token_store(store.clone())),
+        transport: Arc::new(store.of(TransportConfig::new())),
         ..client_setup(KeyExchange::default(), Backend::Rustls)
     };
     let endpoint = &mut pair.client.endpoint;
@@ -38,10 +38,11 @@ fn connect(pair: &mut Pair, store: &Arc<MemoryTokenStore>) {
     pair.client.connection = Some(started.unwrap());
 }
 
-fn tokens(store: &MemoryTokenStore) -> Vec<Vec<u8>> {
-    let numbers = Version::ALL.map(Version::number).into_iter();
-    let taken =
-        numbers.flat_map(|version| std::iter::from_fn(move || store.take("server.test", version)));
+fn tokens(store: &MemoryServers) -> Vec<Vec<u8>> {
+    let take = |version| store.with("server.test", |record| record.take_token(version));
+    let taken = Version::ALL
+        .into_iter()
+        .flat_map(|version| std::iter::from_fn(move || take(version)));
     taken.map(|token| token.to_vec()).collect()
 }
 
@@ -67,7 +68,7 @@ fn a_server_gives_every_client_one_token() {
 #[test]
 fn a_server_that_was_not_asked_to_gives_none() {
     let mut pair = pair();
-    let store = Arc::new(MemoryTokenStore::new());
+    let store = MemoryServers::new();
     connect(&mut pair, &store);
     pair.run();
     assert!(tokens(&store).is_empty());
@@ -163,7 +164,7 @@ fn a_token_is_spent_in_the_version_that_its_connection_spoke() {
     assert_eq!(client.version(), Version::V2, "the server preferred it");
     pair.server.connection = None;
     let setup = |transport: TransportConfig| Setup {
-        transport: Arc::new(transport.token_store(store.clone())),
+        transport: Arc::new(store.of(transport)),
         ..client_setup(KeyExchange::default(), Backend::Rustls)
     };
     let mut start = |setup: &Setup| {
@@ -189,11 +190,9 @@ fn a_token_is_spent_in_the_version_that_its_connection_spoke() {
 fn a_token_is_for_the_server_that_gave_it() {
     let (mut pair, store) = keeping();
     pair.run();
-    for version in Version::ALL {
-        assert_eq!(store.take("other.test", version.number()), None);
-    }
+    assert_eq!(store.with("other.test", |record| record.tokens()), 0);
     let setup = Setup {
-        transport: Arc::new(TransportConfig::new().token_store(store.clone())),
+        transport: Arc::new(store.of(TransportConfig::new())),
         ..client_setup(KeyExchange::default(), Backend::Rustls)
     };
     let endpoint = &mut pair.client.endpoint;
@@ -206,17 +205,16 @@ fn a_token_is_for_the_server_that_gave_it() {
 #[test]
 fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let (mut pair, store) = keeping();
-    let tokens_of = &pair.client.connection().memory.tokens;
+    let now = pair.now;
+    let client = pair.client.connection();
     let longest = vec![1; limits::TOKEN_LEN];
     let longer = vec![1; limits::TOKEN_LEN + 1];
-    tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
-    tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
+    client.keep_token(now, &NewToken { token: &longer });
+    client.keep_token(now, &NewToken { token: &longest });
     assert_eq!(tokens(&store), std::slice::from_ref(&longest));
-    // It is not used either if another store has it.
-    store.put("server.test", Version::V1.number(), longer.into());
-    connect(&mut pair, &store);
-    assert!(initial_token(&mut pair).is_empty());
-    store.put("server.test", Version::V1.number(), longest.into());
+    store.with("server.test", |record| {
+        record.put_token(Version::V1, longest.into());
+    });
     connect(&mut pair, &store);
     assert_eq!(initial_token(&mut pair).len(), limits::TOKEN_LEN);
     pair.run();

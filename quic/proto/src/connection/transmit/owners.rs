@@ -356,8 +356,7 @@ impl Connection {
                 Memory {
                     tokens,
                     path_keys: _,
-                    server_name: _,
-                    origin: _,
+                    server: _,
                 },
             cids:
                 Cids {

@@ -2,7 +2,7 @@
 
 use crate::{
     connection::{
-        Acks, Agreed, Agreement, Cids, Connection, Event, KeptPacket, Memory, Params,
+        Acks, Agreed, Agreement, Cids, Connection, Event, KeptPacket, Memory, Params, Remembered,
         transmit::owners::Carried,
     },
     owners::recovery::Settled,
@@ -107,16 +107,14 @@ impl Memory {
         let Self {
             tokens,
             path_keys: _,
-            server_name,
-            origin,
+            server,
         } = self;
         tokens.census(census);
-        let bytes = server_name.as_ref().map_or(0, |name| name.len());
+        let bytes = server.as_ref().map_or(0, Remembered::name_len);
         census.add(
-            "names of the server",
-            usize::from(server_name.is_some()),
+            "records of the server",
+            usize::from(server.is_some()),
             bytes,
         );
-        census.add("records of the server", usize::from(origin.is_some()), 0);
     }
 }

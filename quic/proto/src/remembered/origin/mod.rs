@@ -1,11 +1,7 @@
 //! What a client remembers about a server: the group that it chose, and until when it must stay
 //! post-quantum.
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use hybriq_tls::{Group, KeyExchange, Lineage};
 
@@ -13,7 +9,7 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use self::record::{InvalidOriginRecord, OriginRecord};
+pub use self::record::OriginRecord;
 pub use crate::wire::error::Downgrade;
 
 /// Longest time for which a server can commit itself, and for which a client remembers on its own.
@@ -35,29 +31,6 @@ pub enum Continuity {
     Report,
     /// It refuses the server, with `ConnectionError::Downgraded`.
     Refuse,
-}
-
-/// A store of what a client remembers about servers.
-///
-/// The default, `MemoryOrigins`, can be written to a file. Implement this trait to keep the records
-/// elsewhere. The methods are called while connections are driven: they must not block.
-///
-/// An origin is a server name in lower case and a port: `example.com:443`. Only handshakes that were
-/// completed, with a verified server, change a record.
-///
-/// # Security
-/// Whoever can write to the store can disable the alarm. Whoever can read it knows which servers
-/// were visited.
-pub trait OriginStore: Send + Sync {
-    /// Returns the record of an origin.
-    fn get(&self, origin: &str) -> Option<OriginRecord>;
-
-    /// Changes the record of an origin, or creates one. No other change may happen in between, so
-    /// that two connections that end their handshakes at the same time both count.
-    ///
-    /// A full store must not drop a record that is [pinned](OriginRecord::is_pinned) at this time
-    /// for one that is not stored yet.
-    fn update(&self, now: SystemTime, origin: &str, change: &dyn Fn(&mut OriginRecord));
 }
 
 /// Certificates of a handshake.
@@ -93,38 +66,30 @@ pub enum Prediction {
     Off,
 }
 
-/// A client's memory of servers, and how it is used. `ClientConfig` fills it in.
+/// Use of what a client remembers of its servers' ports. `ClientConfig` fills it in.
 #[doc(hidden)]
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Origins {
-    store: Arc<dyn OriginStore>,
     continuity: Continuity,
     lifetime: Duration,
     prediction: Prediction,
     hints: Vec<(Box<str>, Vec<Group>)>,
-    /// The same moment on both clocks.
-    clock: Option<(Instant, SystemTime)>,
 }
 
-impl Origins {
-    /// Creates a memory that predicts groups and does nothing else.
-    pub fn new(store: Arc<dyn OriginStore>) -> Self {
+impl Default for Origins {
+    /// Predicts groups and does nothing else.
+    fn default() -> Self {
         Self {
-            store,
             continuity: Continuity::Off,
             lifetime: LIFETIME,
             prediction: Prediction::On,
             hints: Vec::new(),
-            clock: None,
         }
     }
+}
 
-    /// Sets the store.
-    pub fn set_store(&mut self, store: Arc<dyn OriginStore>) {
-        self.store = store;
-    }
-
-    /// Sets what happens if a server is no longer post-quantum.
+impl Origins {
+    /// Sets what follows if a server is not post-quantum any more.
     pub fn set_continuity(&mut self, continuity: Continuity) {
         self.continuity = continuity;
     }
@@ -151,27 +116,12 @@ impl Origins {
         self.hints.iter().map(|(name, groups)| (&**name, &**groups))
     }
 
-    /// Sets the time of day that corresponds to an instant.
-    pub fn set_clock(&mut self, now: Instant, time: SystemTime) {
-        self.clock = Some((now, time));
-    }
-
     pub(crate) const fn continuity(&self) -> Continuity {
         self.continuity
     }
 
-    /// Returns the time of day; `None` without a clock.
-    pub(crate) fn time(&self, now: Instant) -> Option<SystemTime> {
-        let (then, time) = self.clock?;
-        time.checked_add(now.saturating_duration_since(then))
-    }
-
-    pub(crate) fn recall(&self, origin: &str) -> OriginRecord {
-        self.store.get(origin).unwrap_or_default()
-    }
-
-    /// Returns the group that a server will probably choose: that of the last handshake; otherwise
-    /// the first of the application's hint that is in the policy.
+    /// Returns the group that a server will probably choose: the one of the last handshake, or else
+    /// the first of the application's hint that the policy has.
     pub(crate) fn predict(
         &self,
         record: &OriginRecord,
@@ -193,17 +143,15 @@ impl Origins {
         })
     }
 
-    /// Stores the facts of a handshake, unless that changes next to nothing.
-    pub(crate) fn learn(&self, now: SystemTime, origin: &str, before: &OriginRecord, seen: &Seen) {
-        let learn = |record: &mut OriginRecord| self.apply(now, record, seen);
+    /// Returns true if the facts of a handshake change more than next to nothing.
+    pub(crate) fn would_change(&self, now: SystemTime, before: &OriginRecord, seen: &Seen) -> bool {
         let mut after = *before;
-        learn(&mut after);
-        if after.differs(before, now) {
-            self.store.update(now, origin, &learn);
-        }
+        self.learn(now, &mut after, seen);
+        after.differs(before, now)
     }
 
-    fn apply(&self, now: SystemTime, record: &mut OriginRecord, seen: &Seen) {
+    /// Adds the facts of a handshake to a record.
+    pub(crate) fn learn(&self, now: SystemTime, record: &mut OriginRecord, seen: &Seen) {
         if self.prediction == Prediction::On {
             record.group = Some(seen.group);
         }
@@ -213,27 +161,8 @@ impl Origins {
     }
 }
 
-impl fmt::Debug for Origins {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Origins")
-            .field("continuity", &self.continuity)
-            .field("lifetime", &self.lifetime)
-            .field("prediction", &self.prediction)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Returns the key of a server in the store: its name in lower case, without the trailing dot, and
-/// its port.
-#[must_use]
-pub fn origin(server_name: &str, port: u16) -> String {
-    let mut origin = canonical(server_name);
-    origin.push(':');
-    origin.push_str(&port.to_string());
-    origin
-}
-
-fn canonical(server_name: &str) -> String {
+/// Returns a server name in lower case, without the dot of the root.
+pub(super) fn canonical(server_name: &str) -> String {
     let name = server_name.strip_suffix('.').unwrap_or(server_name);
     name.to_ascii_lowercase()
 }

@@ -1,15 +1,12 @@
 //! The record of one server.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hybriq_tls::{Group, Lineage};
 
 use super::{Certificates, Downgrade, LONGEST_LIFETIME, Seen};
 
-/// What a client remembers about a server.
+/// What a client remembers of one port of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OriginRecord {
@@ -21,21 +18,6 @@ pub struct OriginRecord {
     pub certificates_until: Option<SystemTime>,
 }
 
-/// Error for bytes that are not a record: they were truncated, or belong to another version of this
-/// library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidOriginRecord;
-
-impl fmt::Display for InvalidOriginRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "not a record of a server: it was truncated, or written by another version; drop it",
-        )
-    }
-}
-
-impl std::error::Error for InvalidOriginRecord {}
-
 const VERSION: u8 = 1;
 
 /// Shorter extensions are not stored (draft-sheffer-tls-pqc-continuity §5.2).
@@ -43,7 +25,7 @@ const LEAST_EXTENSION: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl OriginRecord {
     /// Number of bytes of a record.
-    pub const LEN: usize = 19;
+    pub(in crate::remembered) const LEN: usize = 19;
 
     /// Returns true if the server must be post-quantum at this time.
     pub fn is_pinned(&self, now: SystemTime) -> bool {
@@ -70,7 +52,7 @@ impl OriginRecord {
     }
 
     /// Writes the record. Times are in whole seconds.
-    pub fn to_bytes(&self) -> [u8; Self::LEN] {
+    pub(in crate::remembered) fn to_bytes(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         let group = self.group.map_or(0, |group| group.0).to_be_bytes();
         let times = [self.key_exchange_until, self.certificates_until].map(seconds);
@@ -82,23 +64,17 @@ impl OriginRecord {
         bytes
     }
 
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// The bytes are not a record of this version.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidOriginRecord> {
-        let read = || {
-            let (version, rest) = bytes.split_first()?;
-            let (group, rest) = rest.split_first_chunk()?;
-            let (key_exchange, rest) = rest.split_first_chunk()?;
-            let certificates = rest.try_into().ok().filter(|_| *version == VERSION)?;
-            Some(Self {
-                group: Some(Group(u16::from_be_bytes(*group))).filter(|group| group.0 != 0),
-                key_exchange_until: time(u64::from_be_bytes(*key_exchange)).ok()?,
-                certificates_until: time(u64::from_be_bytes(certificates)).ok()?,
-            })
-        };
-        read().ok_or(InvalidOriginRecord)
+    /// Reads a record of this version.
+    pub(in crate::remembered) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (version, rest) = bytes.split_first()?;
+        let (group, rest) = rest.split_first_chunk()?;
+        let (key_exchange, rest) = rest.split_first_chunk()?;
+        let certificates = rest.try_into().ok().filter(|_| *version == VERSION)?;
+        Some(Self {
+            group: Some(Group(u16::from_be_bytes(*group))).filter(|group| group.0 != 0),
+            key_exchange_until: time(u64::from_be_bytes(*key_exchange))?,
+            certificates_until: time(u64::from_be_bytes(certificates))?,
+        })
     }
 
     /// Returns the required properties that the server lacks.
@@ -170,12 +146,14 @@ fn seconds(time: Option<SystemTime>) -> u64 {
     })
 }
 
-/// Returns the time for a number of seconds; `None` for 0.
-fn time(seconds: u64) -> Result<Option<SystemTime>, InvalidOriginRecord> {
+/// Returns the time of a number of seconds, none for 0. What the system cannot tell was not written by
+/// it.
+#[expect(clippy::option_option, reason = "the outer one is the error")]
+fn time(seconds: u64) -> Option<Option<SystemTime>> {
     if seconds == 0 {
-        return Ok(None);
+        return Some(None);
     }
-    let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
-    // A time that the system cannot represent was not written by it.
-    time.map(Some).ok_or(InvalidOriginRecord)
+    UNIX_EPOCH
+        .checked_add(Duration::from_secs(seconds))
+        .map(Some)
 }

@@ -1,4 +1,4 @@
-//! Memory of what earlier connections measured on their paths.
+//! Use of what earlier connections measured on their paths, and a server's memory of it.
 
 use std::{
     collections::BTreeMap,
@@ -35,13 +35,14 @@ const MOST_PATHS: usize = 16 * 1024;
 /// - A server stores what it measured under a digest of the session ticket that it issued, and uses
 ///   it for the client that comes back with that ticket from the same address. Without tickets it
 ///   remembers nothing. This needs no support of the TLS library.
-/// - A client stores what it measured under the server's name and address, whether or not the
-///   session resumes.
+/// - A client stores what it measured in its memory of servers
+///   ([`ServerMemory`](crate::memory::ServerMemory)), by the server's name and both addresses, resumed
+///   or not.
 ///
-/// Clones share one memory, so give the configuration of each connection a clone of the same value.
-/// The memory ends with the process, and the servers of a fleet do not share it. An application
-/// that stores paths itself supplies them with [`CarefulResume::path`]. One connection at a time
-/// uses an entry; the entry returns when that connection is over and has measured something.
+/// Clones share a server's memory, so give the configuration of each connection a clone of the same
+/// value. It ends with the process, and the servers of a fleet do not share it; an application
+/// that stores paths itself gives them back with [`CarefulResume::path`]. An entry is used by one
+/// connection at a time, and returns when that connection is over and has measured something.
 ///
 /// Every controller can resume. BBR starts from the saved rate and then believes its own
 /// measurements.
@@ -153,7 +154,11 @@ impl PathMemory for CarefulResume {
         self.max_jump
     }
 
-    /// Falls back to the remembered path if the application's path is for another peer.
+    fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// Falls back to the remembered path where the application's is for another peer.
     fn take(
         &self,
         now: Instant,

@@ -7,7 +7,7 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use crate::{KeyExchange, Lineage, SessionStore};
+use crate::{KeyExchange, Lineage, SessionKey, SessionStore};
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,10 @@ const POST_QUANTUM: u8 = 1;
 /// A ticket stays until a newer one replaces it, because an s2n-tls server issues none on a resumed
 /// connection; if tickets were used only once, every other handshake would be a full one.
 #[derive(Clone)]
-pub(super) struct Tickets(Arc<dyn SessionStore>);
+pub(super) struct Tickets {
+    store: Arc<dyn SessionStore>,
+    policy: [u8; 16],
+}
 
 /// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +40,23 @@ pub(super) struct State {
 }
 
 impl Tickets {
-    pub(super) fn new(store: Arc<dyn SessionStore>) -> Self {
-        Self(store)
+    /// Makes the tickets of clients with a policy.
+    pub(super) fn new(store: Arc<dyn SessionStore>, policy: [u8; 16]) -> Self {
+        Self { store, policy }
+    }
+
+    const fn key<'a>(&self, server_name: &'a str) -> SessionKey<'a> {
+        SessionKey {
+            server_name,
+            policy: self.policy,
+        }
     }
 
     /// Stores a ticket, replacing an older one for the same server.
     pub(super) fn insert(&self, name: &str, state: &State, lifetime: Duration, now: SystemTime) {
         let expires = now + lifetime.min(LONGEST_LIFETIME);
         if let Some(session) = encode(state, expires) {
-            self.0.put(name, &session);
+            self.store.put(self.key(name), &session);
         }
     }
 
@@ -62,12 +73,12 @@ impl Tickets {
 
     /// Returns the ticket for a server, of any scope, that is still valid.
     pub(super) fn peek(&self, name: &str, now: SystemTime) -> Option<State> {
-        let session = Zeroizing::new(self.0.take(name)?);
+        let session = Zeroizing::new(self.store.take(self.key(name))?);
         let (state, expires) = decode(&session)?;
         if expires <= now {
             return None;
         }
-        self.0.put(name, &session);
+        self.store.put(self.key(name), &session);
         Some(state)
     }
 }

@@ -19,7 +19,7 @@ fn state(byte: u8) -> State {
 /// Tickets in memory, and a time of whole seconds.
 fn tickets() -> (Tickets, SystemTime) {
     let now = UNIX_EPOCH + Duration::from_secs(1_795_305_600);
-    (Tickets::new(Arc::new(MemorySessions::new())), now)
+    (Tickets::new(Arc::new(MemorySessions::new()), [1; 16]), now)
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn a_ticket_is_used_only_in_its_scope() {
 struct Liar(Mutex<Vec<u8>>);
 
 impl SessionStore for Liar {
-    fn put(&self, _: &str, _: &[u8]) {}
+    fn put(&self, _: SessionKey<'_>, _: &[u8]) {}
 
-    fn take(&self, _: &str) -> Option<Vec<u8>> {
+    fn take(&self, _: SessionKey<'_>) -> Option<Vec<u8>> {
         Some(self.0.lock().expect("bytes").clone())
     }
 }
@@ -106,7 +106,7 @@ proptest! {
     ) {
         let bytes = if with_magic { [MAGIC, &bytes].concat() } else { bytes };
         let (_, now) = tickets();
-        let liar = Tickets::new(Arc::new(Liar(Mutex::new(bytes))));
+        let liar = Tickets::new(Arc::new(Liar(Mutex::new(bytes))), [1; 16]);
         let found = liar.get("a", PREFER, now);
         prop_assert!(with_magic || found.is_none());
     }

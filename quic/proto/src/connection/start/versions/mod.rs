@@ -307,7 +307,7 @@ impl Connection {
             setup: &again.setup,
             peer: self.paths.active().peer(),
             server_name: &again.server_name,
-            attempt: Attempt::again(&again.setup, &again.server_name, version),
+            attempt: Attempt::again(now, &again.setup, &again.server_name, version),
             local_cid,
             initial_dcid,
             seed,

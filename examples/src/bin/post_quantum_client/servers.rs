@@ -1,17 +1,17 @@
-//! A file that remembers which servers were post-quantum.
+//! A file that remembers servers.
 
-use std::{fs, io, path::PathBuf, sync::Arc};
+use std::{fs, io, path::PathBuf};
 
-use hybriq::memory::MemoryOrigins;
+use hybriq::memory::ServerMemory;
 use hybriq_examples::Failure;
 
 /// What is known about servers, kept in a file from run to run.
-pub(crate) struct Origins {
+pub(crate) struct Servers {
     file: PathBuf,
-    memory: Arc<MemoryOrigins>,
+    memory: ServerMemory,
 }
 
-impl Origins {
+impl Servers {
     /// Reads the file. Without one nothing is known yet; a damaged one is an error.
     pub(crate) fn open(file: PathBuf) -> Result<Self, Failure> {
         let fail = |error: &dyn std::error::Error| {
@@ -21,16 +21,15 @@ impl Origins {
             )
         };
         let memory = match fs::read(&file) {
-            Ok(bytes) => MemoryOrigins::from_bytes(&bytes).map_err(|error| fail(&error))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => MemoryOrigins::new(),
+            Ok(bytes) => ServerMemory::from_bytes(&bytes).map_err(|error| fail(&error))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => ServerMemory::new(),
             Err(error) => return Err(fail(&error).into()),
         };
-        let memory = Arc::new(memory);
         Ok(Self { file, memory })
     }
 
     /// Returns the memory, for a client's configuration.
-    pub(crate) fn memory(&self) -> Arc<MemoryOrigins> {
+    pub(crate) fn memory(&self) -> ServerMemory {
         self.memory.clone()
     }
 

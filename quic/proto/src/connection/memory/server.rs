@@ -1,10 +1,7 @@
-//! A client's memory of its server: the key share to begin with, and the alarm if the server is no
-//! longer post-quantum.
+//! A client's memory of its server: the version and the share to begin with, and the alarm if the
+//! server is not post-quantum any more.
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::time::Instant;
 
 use arrayvec::ArrayVec;
 use hybriq_tls::{CertificateAlgorithms, Group, Lineage};
@@ -12,8 +9,9 @@ use hybriq_tls::{CertificateAlgorithms, Group, Lineage};
 use crate::{
     connection::{Connection, start::ClientStart},
     events::agreement::Handshake as Agreement,
-    remembered::origin::{
-        Certificates, Continuity, Downgrade, OriginRecord, Origins, Seen, origin,
+    remembered::{
+        origin::{Certificates, Continuity, Downgrade, OriginRecord, Seen},
+        server::Server,
     },
     wire::packet::Version,
 };
@@ -21,11 +19,12 @@ use crate::{
 /// Last byte of the context of sessions that began with post-quantum certificates.
 const CERTIFIED: u8 = 1;
 
-/// Record of a client's server, as it was when the connection began.
+/// A client's server, and what was remembered of it when the connection began.
 pub(in crate::connection) struct Remembered {
-    origins: Arc<Origins>,
-    origin: String,
+    pub(super) server: Server,
+    port: u16,
     record: OriginRecord,
+    version: Option<Version>,
     hint: Option<Group>,
     /// Lineage of the sessions that may be resumed.
     lineage: Option<Lineage>,
@@ -35,25 +34,51 @@ pub(in crate::connection) struct Remembered {
 
 /// Looks up what a client knows about its server.
 pub(in crate::connection) fn recall(start: &ClientStart<'_>) -> Option<Remembered> {
-    let origins = start.setup.transport.memory.origins.as_ref()?;
-    let origin = origin(start.server_name, start.peer.port());
-    let record = origins.recall(&origin);
+    let server = start.setup.transport.server(start.server_name)?;
+    let port = start.peer.port();
+    let (record, version) = server.read(|known| (known.port(port), known.version()));
+    let origins = server.memory().origins();
     let policy = start.setup.provider.key_exchange();
     let hint = origins.predict(&record, start.server_name, policy);
-    let pinned_at = origins
-        .time(start.now)
-        .filter(|_| origins.continuity() != Continuity::Off);
-    let pins = |is_pinned: fn(&OriginRecord, SystemTime) -> bool| {
-        pinned_at.is_some_and(|now| is_pinned(&record, now))
-    };
+    let is_on = origins.continuity() != Continuity::Off;
+    let time = server.memory().time(start.now);
     Some(Remembered {
-        origins: origins.clone(),
-        origin,
-        record,
         hint,
-        lineage: pins(OriginRecord::pins_key_exchange).then_some(Lineage::PostQuantum),
-        certified: pins(OriginRecord::pins_certificates),
+        lineage: (is_on && record.pins_key_exchange(time)).then_some(Lineage::PostQuantum),
+        certified: is_on && record.pins_certificates(time),
+        server,
+        port,
+        record,
+        version,
     })
+}
+
+impl Remembered {
+    /// Returns the bytes of the server's name.
+    pub(in crate::connection) fn name_len(&self) -> usize {
+        self.server.key().as_str().len()
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.server.memory().origins().continuity()
+    }
+
+    /// Stores the version of a connection and the facts of its handshake, unless that changes next to
+    /// nothing.
+    fn learn(&self, now: Instant, version: Version, seen: &Seen) {
+        let memory = self.server.memory();
+        let (origins, time) = (memory.origins(), memory.time(now));
+        let is_news = origins.would_change(time, &self.record, seen);
+        if is_news || self.version != Some(version) {
+            self.server.change(now, |record| {
+                record.set_version(version);
+                if is_news {
+                    let learn = |record: &mut OriginRecord| origins.learn(time, record, seen);
+                    record.change_port(time, self.port, learn);
+                }
+            });
+        }
+    }
 }
 
 /// Returns the group that the server will probably choose, and the lineage of the sessions that may
@@ -79,7 +104,7 @@ pub(in crate::connection) fn context(
 impl Connection {
     /// Binds tickets that arrive from now on to a version, and to the server's certificates.
     pub(in crate::connection) fn bind_tickets(&mut self, version: Version) {
-        let context = context(version, self.memory.origin.as_ref());
+        let context = context(version, self.memory.server.as_ref());
         self.handshake.set_resumption_context(&context);
     }
 
@@ -93,50 +118,44 @@ impl Connection {
         now: Instant,
         outcome: &mut Agreement,
     ) -> Result<(), Downgrade> {
-        let Some(Remembered {
-            origins, origin, ..
-        }) = &self.memory.origin
-        else {
+        let Some(known) = &self.memory.server else {
             return Ok(());
         };
-        let (Continuity::Report | Continuity::Refuse, Some(time)) =
-            (origins.continuity(), origins.time(now))
-        else {
+        let continuity = known.continuity();
+        if continuity == Continuity::Off {
             return Ok(());
-        };
+        }
+        let time = known.server.memory().time(now);
         let seen = self.seen(outcome);
-        let Some(downgrade) = origins.recall(origin).downgrade(time, &seen) else {
+        let record = known.server.read(|record| record.port(known.port));
+        let Some(downgrade) = record.downgrade(time, &seen) else {
             return Ok(());
         };
-        if origins.continuity() == Continuity::Refuse {
+        if continuity == Continuity::Refuse {
             return Err(downgrade);
         }
         outcome.downgrade = Some(downgrade);
         Ok(())
     }
 
-    /// Stores what a handshake revealed about the server, once it is complete.
-    pub(in crate::connection) fn remember_origin(&mut self, now: Instant) {
-        let (Some(outcome), Some(known)) = (self.agreed.outcome.clone(), &self.memory.origin)
+    /// Stores what a handshake showed of the server, once it is complete.
+    pub(in crate::connection) fn remember_server(&mut self, now: Instant) {
+        let (Some(outcome), Some(known)) = (self.agreed.outcome.clone(), &self.memory.server)
         else {
             return;
         };
         let seen = self.seen(&outcome);
-        if let Some(time) = known.origins.time(now) {
-            known
-                .origins
-                .learn(time, &known.origin, &known.record, &seen);
-        }
-        // If a server was reported, its session began with what it shows now, whatever it showed
+        known.learn(now, self.version(), &seen);
+        // The session of a server that was reported began with what it shows now, whatever it was
         // before.
-        let certified = known.origins.continuity() != Continuity::Off
+        let certified = known.continuity() != Continuity::Off
             && match seen.certificates {
                 Certificates::PostQuantum | Certificates::ResumedPostQuantum => true,
                 Certificates::Classical | Certificates::Resumed => false,
             };
         if let Some(known) = self
             .memory
-            .origin
+            .server
             .as_mut()
             .filter(|it| it.certified != certified)
         {
@@ -146,7 +165,7 @@ impl Connection {
     }
 
     fn seen(&self, outcome: &Agreement) -> Seen {
-        let certified = self.memory.origin.as_ref().is_some_and(|it| it.certified);
+        let certified = self.memory.server.as_ref().is_some_and(|it| it.certified);
         let shown = self.handshake.peer_certificates().len();
         let readable = &outcome.peer_certificates;
         let all_are = shown > 0

@@ -58,7 +58,7 @@ pub(crate) fn undefined(error: impl Error + Send + Sync + 'static) -> Connection
 pub(crate) fn early(error: EarlyError) -> ConnectionErrorIncoming {
     match error {
         EarlyError::Connection(error) => connection(error),
-        error => undefined(error),
+        error @ EarlyError::ZeroRttRejected => undefined(error),
     }
 }
 

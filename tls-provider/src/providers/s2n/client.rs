@@ -15,7 +15,7 @@ use super::{
     config::{self, Roots},
     keys_elsewhere, policy, reason,
     session::{self, Common, Peer, Running},
-    tickets::Tickets,
+    tickets::{Tickets, Wanted},
     unsupported,
 };
 use crate::{
@@ -157,7 +157,10 @@ impl Provider for Client {
         };
         let mut connection = connect()?;
         let tickets = self.tickets.as_ref().filter(|_| start.resume);
-        let wanted = (&self.key_exchange, start.resumption_context);
+        let wanted = Wanted {
+            policy: &self.key_exchange,
+            scope: start.resumption_context,
+        };
         let ticket = tickets
             .and_then(|tickets| tickets.get(name, wanted, SystemTime::now()))
             .filter(|ticket| start.lineage.is_none_or(|wanted| wanted == ticket.lineage));

@@ -39,6 +39,13 @@ pub(super) struct State {
     pub(super) scope: Arc<[u8]>,
 }
 
+/// What a ticket must be good for.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) policy: &'a KeyExchange,
+    pub(super) scope: &'a [u8],
+}
+
 impl Tickets {
     /// Makes the tickets of clients with a policy.
     pub(super) fn new(store: Arc<dyn SessionStore>, policy: [u8; 16]) -> Self {
@@ -61,14 +68,10 @@ impl Tickets {
     }
 
     /// Returns a ticket of this scope that is still valid and that a policy allows to resume.
-    pub(super) fn get(
-        &self,
-        name: &str,
-        (policy, scope): (&KeyExchange, &[u8]),
-        now: SystemTime,
-    ) -> Option<State> {
+    pub(super) fn get(&self, name: &str, wanted: Wanted<'_>, now: SystemTime) -> Option<State> {
         let state = self.peek(name, now)?;
-        (*state.scope == *scope && state.lineage.may_resume(policy)).then_some(state)
+        let matches = *state.scope == *wanted.scope && state.lineage.may_resume(wanted.policy);
+        matches.then_some(state)
     }
 
     /// Returns the ticket for a server, of any scope, that is still valid.

@@ -6,7 +6,11 @@ use super::*;
 use crate::MemorySessions;
 
 const HOUR: Duration = Duration::from_secs(3600);
-const PREFER: (&KeyExchange, &[u8]) = (&KeyExchange::PreferPostQuantum, &[]);
+const PREFER: Wanted<'_> = of(&KeyExchange::PreferPostQuantum, &[]);
+
+const fn of<'a>(policy: &'a KeyExchange, scope: &'a [u8]) -> Wanted<'a> {
+    Wanted { policy, scope }
+}
 
 fn state(byte: u8) -> State {
     State {
@@ -51,7 +55,7 @@ fn a_ticket_of_classical_lineage_stays_where_the_policy_refuses_it() {
     let (tickets, now) = tickets();
     tickets.insert("a", &state(1), HOUR, now);
     assert_eq!(
-        tickets.get("a", (&KeyExchange::RequirePostQuantum, &[]), now),
+        tickets.get("a", of(&KeyExchange::RequirePostQuantum, &[]), now),
         None
     );
     assert_eq!(tickets.get("a", PREFER, now), Some(state(1)));
@@ -66,8 +70,8 @@ fn a_ticket_is_used_only_in_its_scope() {
     };
     tickets.insert("a", &bound, HOUR, now);
     assert_eq!(tickets.get("a", PREFER, now), None);
-    assert_eq!(tickets.get("a", (PREFER.0, b"b"), now), None);
-    assert_eq!(tickets.get("a", (PREFER.0, b"a"), now), Some(bound));
+    assert_eq!(tickets.get("a", of(PREFER.policy, b"b"), now), None);
+    assert_eq!(tickets.get("a", of(PREFER.policy, b"a"), now), Some(bound));
 }
 
 /// A store that returns whatever it was told to.

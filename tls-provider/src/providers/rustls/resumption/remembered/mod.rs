@@ -72,7 +72,8 @@ impl<T> Memory<T> {
         &self,
         name: &ServerName<'static>,
         policy: &KeyExchange,
-        (scope, lineage): (&[u8], Option<Lineage>),
+        scope: &[u8],
+        lineage: Option<Lineage>,
     ) -> Option<Ticket<T>> {
         self.with(|servers| {
             let tickets = &mut servers.by_name.get_mut(name)?.tickets;
@@ -170,7 +171,7 @@ impl ClientSessionStore for Remembered {
         let wanted = chain::issue();
         let ticket = self
             .memory
-            .take(name, &self.policy, (&wanted.scope, wanted.resumes))?;
+            .take(name, &self.policy, &wanted.scope, wanted.resumes)?;
         chain::found(Found {
             lineage: ticket.lineage,
             params: ticket.value.quic_params(),

@@ -15,7 +15,6 @@ fn ticket(value: usize, lineage: Lineage) -> Ticket<usize> {
 }
 
 const PREFER: KeyExchange = KeyExchange::PreferPostQuantum;
-const ANY: (&[u8], Option<Lineage>) = (&[], None);
 
 #[test]
 fn tickets_are_used_once_and_the_newest_first() {
@@ -23,7 +22,7 @@ fn tickets_are_used_once_and_the_newest_first() {
     for value in 0..10 {
         memory.insert(name(1), ticket(value, Lineage::PostQuantum));
     }
-    let taken: Vec<_> = std::iter::from_fn(|| memory.take(&name(1), &PREFER, ANY))
+    let taken: Vec<_> = std::iter::from_fn(|| memory.take(&name(1), &PREFER, &[], None))
         .map(|ticket| ticket.value)
         .collect();
     assert_eq!(taken, [9, 8, 7, 6, 5, 4, 3, 2]);
@@ -35,11 +34,16 @@ fn a_policy_that_requires_post_quantum_takes_no_ticket_of_classical_lineage() {
     memory.insert(name(1), ticket(1, Lineage::PostQuantum));
     memory.insert(name(1), ticket(2, Lineage::Classical));
     let require = KeyExchange::RequirePostQuantum;
-    let taken = memory.take(&name(1), &require, ANY).expect("a ticket");
+    let taken = memory
+        .take(&name(1), &require, &[], None)
+        .expect("a ticket");
     assert_eq!(taken.value, 1);
-    assert!(memory.take(&name(1), &require, ANY).is_none());
+    assert!(memory.take(&name(1), &require, &[], None).is_none());
     assert_eq!(
-        memory.take(&name(1), &PREFER, ANY).expect("a ticket").value,
+        memory
+            .take(&name(1), &PREFER, &[], None)
+            .expect("a ticket")
+            .value,
         2
     );
 }
@@ -53,8 +57,8 @@ fn servers_are_bounded_and_the_one_heard_of_longest_ago_goes() {
     memory.insert(name(0), ticket(0, Lineage::PostQuantum));
     memory.insert(name(SERVERS), ticket(0, Lineage::PostQuantum));
     assert_eq!(memory.with(|servers| servers.by_name.len()), SERVERS);
-    assert!(memory.take(&name(0), &PREFER, ANY).is_some());
-    assert!(memory.take(&name(1), &PREFER, ANY).is_none());
+    assert!(memory.take(&name(0), &PREFER, &[], None).is_some());
+    assert!(memory.take(&name(1), &PREFER, &[], None).is_none());
 }
 
 #[test]
@@ -69,7 +73,7 @@ fn a_ticket_is_taken_only_in_its_scope() {
     }
     let take = |scope: &[u8]| {
         memory
-            .take(&name(1), &PREFER, (scope, None))
+            .take(&name(1), &PREFER, scope, None)
             .map(|it| it.value)
     };
     assert_eq!(take(b"c"), None);
@@ -85,7 +89,7 @@ fn a_ticket_is_taken_only_with_the_lineage_that_was_asked_for() {
     memory.insert(name(1), ticket(2, Lineage::Classical));
     let take = |lineage| {
         memory
-            .take(&name(1), &PREFER, (&[], lineage))
+            .take(&name(1), &PREFER, &[], lineage)
             .map(|it| it.value)
     };
     assert_eq!(take(Some(Lineage::PostQuantum)), Some(1));

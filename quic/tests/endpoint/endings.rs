@@ -123,7 +123,7 @@ const ROWS: &[(&str, &str, &str)] = &[
         "a_server_whose_address_is_gone_ends_with_a_reason_unless_it_comes_back",
     ),
     (
-        "the socket of the endpoint fails for good",
+        "the socket of the endpoint fails permanently",
         "src/tests/broken_socket.rs",
         "a_socket_that_lasts_in_error_ends_its_endpoint_with_a_reason",
     ),

@@ -488,13 +488,13 @@ async fn sockets_that_cannot_work_are_refused_with_the_reason() {
     let alone = UdpSocket::bind("127.0.0.1:0").unwrap();
     let clone = alone.try_clone().unwrap();
     for (builder, sockets, number, reason) in [
-        (single(), vec![tcp], 0, "no socket for UDP"),
+        (single(), vec![tcp], 0, "is not a UDP socket"),
         (single(), vec![connected], 0, "is connected"),
         (pair(), vec![alone, clone], 1, "is a clone of another one"),
         (pair(), bound(&[false, false]), 0, "without SO_REUSEPORT"),
     ] {
         let error = builder.bind_sockets(sockets).unwrap_err().to_string();
-        let place = format!("socket {number} of those given");
+        let place = format!("socket {number} in the list");
         assert!(error.contains(&place) && error.contains(reason), "{error}");
     }
     let shared = Endpoint::builder().client(client_config()).workers(2);

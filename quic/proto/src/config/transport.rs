@@ -193,7 +193,7 @@ impl TransportConfig {
     }
 
     /// Keeps the connection from going idle: after this time without a packet, the peer is asked
-    /// for a sign of life (RFC 9000 §10.1.2). By default it is not: an idle connection ends, and
+    /// for a sign of life (RFC 9000 §10.1.2). Default: none: an idle connection ends, and
     /// NATs may forget it earlier. In any case, a client that waits for an answer on a stream that
     /// it opened sends a PING after 1, 2, 4, 8 and more seconds of silence, so that a server finds
     /// it again behind a NAT that forgot it. A client that waits only on streams of the server

@@ -320,9 +320,10 @@ fn status_alone<B: http_body::Body>(
     response
 }
 
-/// Tells a client of HTTP/1.1 that this was the last response of its connection.
+/// Tells a client of HTTP/1.1 that this was the last response of its connection, unless another protocol follows.
 fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Response<B> {
-    if admission == Admission::ServeLast && version == Over::Http1 {
+    let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if admission == Admission::ServeLast && version == Over::Http1 && !is_upgrade {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }

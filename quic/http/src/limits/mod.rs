@@ -70,9 +70,12 @@ pub struct Limits {
     /// Bytes that all clients together may take, over TCP and QUIC. Connections and requests count as they come and
     /// go, by estimates for their state and TLS, and by the size of the fields until the response has ended. Four
     /// times a second the rest is counted: the transport's own count, the data of responses that is on its way, and
-    /// bodies of HTTP/2 and queues of WebTransport that are not read. What the service holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
-    /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
-    /// `retry-after`. Default: no bound.
+    /// bodies of HTTP/2 and queues of WebTransport that are not read. What the service holds is not in it.
+    /// [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
+    /// oldest first, until an eighth of it is free: within a second, whether or not the client heeds GOAWAY, unless it
+    /// has yet to take a response. New connections are refused, those of QUIC by Retry first; and requests get 503
+    /// with `retry-after`. Handshakes over QUIC whose client did not prove its address take half of what is free at
+    /// most, get a Retry beyond that, and end nobody's connection. Default: no bound.
     pub memory: u64,
     /// Methods of requests that are answered although they may be replays. Default: safe ones.
     pub early_methods: EarlyMethods,

@@ -174,7 +174,7 @@ impl Handle {
     }
 
     /// Returns the bytes that clients take now, as they are counted for
-    /// [`Limits::memory`](crate::Limits::memory).
+    /// [`Limits::memory`](crate::Limits::memory): handshakes, connections and requests.
     ///
     /// The call looks at every connection.
     pub fn memory(&self) -> u64 {

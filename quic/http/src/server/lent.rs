@@ -90,6 +90,21 @@ impl<S: Buffered + Send + 'static> Lender<S> {
 }
 
 impl<S: Buffered> Lender<S> {
+    /// Returns true if data that was written waits for room in the socket.
+    pub(super) fn has_unsent(&self) -> bool {
+        let state = self.0.lock();
+        state.stream.as_ref().is_some_and(S::has_unsent)
+    }
+
+    /// Sends the end of the stream, if there is room for it.
+    pub(super) fn finish(&self) {
+        if let Some(stream) = &mut self.0.lock().stream {
+            let mut cx = Context::from_waker(Waker::noop());
+            // Whoever has lent the stream drops it next.
+            let _ = Pin::new(stream).poll_shutdown(&mut cx);
+        }
+    }
+
     /// Waits until the stream is given back. Until then, sends what the service has written, so that it
     /// leaves although the service does not flush, or write again.
     pub(super) async fn returned(&self) {

@@ -17,7 +17,7 @@ use super::{
     handle::{Phase, Shared},
     request,
     state::{DELIVERY_LOOK, GOAWAY_PAUSE, Quic, Running},
-    watch::{Account, Admission, Cause, Order, QUIC_CONNECTION, Watched},
+    watch::{Account, Admission, Cause, Memory, Order, QUIC_CONNECTION, Watched},
 };
 
 /// Requests that the first GOAWAY still allows: all.
@@ -29,19 +29,26 @@ type H3 = h3::server::Connection<hybriq_h3::Connection, Payload>;
 /// Accepts connections until the server shuts down.
 pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
     while let Some(incoming) = shared.endpoint.accept().await {
-        let memory = &shared.watch.memory;
-        if memory.is_short() {
+        let Some(account) = account(&shared.watch.memory, &incoming) else {
             turn_away(incoming);
             continue;
-        }
-        let arriving = Account::open(memory, QUIC_CONNECTION);
+        };
         let served = shared.connections.add(Kind::Quic);
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
-            if let Err(error) = start(shared, incoming, arriving, app, served).await {
+            if let Err(error) = start(shared, incoming, account, app, served).await {
                 tracing::debug!(%error, "a connection over QUIC failed");
             }
         });
+    }
+}
+
+/// Opens the account of a client, if there is room for it.
+fn account(memory: &Arc<Memory>, incoming: &Incoming) -> Option<Arc<Account>> {
+    if incoming.is_validated() {
+        (!memory.is_short()).then(|| Account::open(memory, QUIC_CONNECTION))
+    } else {
+        Account::open_unproven(memory, QUIC_CONNECTION)
     }
 }
 
@@ -50,7 +57,8 @@ fn turn_away(incoming: Incoming) {
     if incoming.is_validated() {
         incoming.refuse();
     } else if let Err(incoming) = incoming.retry() {
-        incoming.refuse();
+        // It tries again for a while.
+        incoming.ignore();
     }
 }
 
@@ -58,7 +66,7 @@ fn turn_away(incoming: Incoming) {
 async fn start<A: App>(
     shared: Arc<Shared>,
     incoming: Incoming,
-    arriving: Arc<Account>,
+    account: Arc<Account>,
     app: A,
     served: impl Send + 'static,
 ) -> Result<(), hybriq::ConnectError> {
@@ -69,9 +77,8 @@ async fn start<A: App>(
         match connecting.early().await {
             Ok(early) => {
                 let mut transport = hybriq_h3::Connection::early(early.clone());
-                let (quic, handshake) = Quic::early(shared, peer, &mut transport, early.clone());
-                // It has an account of its own now.
-                drop(arriving);
+                let (quic, handshake) =
+                    Quic::early(shared, account, peer, &mut transport, early.clone());
                 tokio::spawn(serve(quic, transport, app, served));
                 let (connection, _) = early.complete().await?;
                 handshake.complete(connection);
@@ -83,8 +90,9 @@ async fn start<A: App>(
         connecting
     };
     let connection = connecting.await?;
+    account.prove();
     let mut transport = hybriq_h3::Connection::new(connection.clone());
-    let quic = Quic::established_at_once(shared, peer, &mut transport, connection.clone());
+    let quic = Quic::established_at_once(shared, account, peer, &mut transport, connection.clone());
     connection.spawn(serve(quic, transport, app, served));
     Ok(())
 }

@@ -19,7 +19,7 @@ use tokio::sync::{Notify, watch};
 use super::{
     Connect, Features,
     handle::Shared,
-    watch::{Account, Admission, HTTP3_REQUEST, QUIC_CONNECTION, Share, Stalls, Standing, Watched},
+    watch::{Account, Admission, HTTP3_REQUEST, Share, Stalls, Standing, Watched},
 };
 use crate::Tls;
 
@@ -78,7 +78,10 @@ type Progress = Option<Arc<Established>>;
 
 /// The end of a handshake that somebody waits for. Dropping it before the handshake is complete says that
 /// it failed.
-pub(super) struct Handshake(watch::Sender<Progress>);
+pub(super) struct Handshake {
+    progress: watch::Sender<Progress>,
+    account: Arc<Account>,
+}
 
 /// Reason why nobody waits for a response any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,7 +111,9 @@ pub(super) struct Running(
 
 impl Handshake {
     pub(super) fn complete(self, connection: Connection) {
-        self.0.send_replace(Some(Established::new(connection)));
+        self.account.prove();
+        self.progress
+            .send_replace(Some(Established::new(connection)));
     }
 }
 
@@ -123,31 +128,35 @@ impl Quic {
     /// Makes the state of a connection whose handshake is complete.
     pub(super) fn established_at_once(
         shared: Arc<Shared>,
+        account: Arc<Account>,
         peer: SocketAddr,
         transport: &mut hybriq_h3::Connection,
         connection: Connection,
     ) -> Arc<Self> {
         let (_, seen) = watch::channel(Some(Established::new(connection)));
-        Self::new(shared, transport, Standing::new(peer), seen, None)
+        Self::new(shared, account, transport, Standing::new(peer), seen, None)
     }
 
     /// Makes the state of a connection before its handshake is complete.
     pub(super) fn early(
         shared: Arc<Shared>,
+        account: Arc<Account>,
         peer: SocketAddr,
         transport: &mut hybriq_h3::Connection,
         connection: EarlyConnection,
     ) -> (Arc<Self>, Handshake) {
-        let (handshake, seen) = watch::channel(None);
+        let (progress, seen) = watch::channel(None);
         let tls = Arc::new(Tls::of_early(&connection));
         let early = Some((connection, tls));
-        let quic = Self::new(shared, transport, Standing::new(peer), seen, early);
-        (quic, Handshake(handshake))
+        let standing = Standing::new(peer);
+        let quic = Self::new(shared, account.clone(), transport, standing, seen, early);
+        (quic, Handshake { progress, account })
     }
 
     /// Turns on what the server allows.
     fn new(
         shared: Arc<Shared>,
+        account: Arc<Account>,
         transport: &mut hybriq_h3::Connection,
         standing: Standing,
         handshake: watch::Receiver<Progress>,
@@ -167,7 +176,7 @@ impl Quic {
         let replayable = transport.early_requests();
         let requests = transport.requests();
         Arc::new(Self {
-            account: Account::open(&shared.watch.memory, QUIC_CONNECTION),
+            account,
             shared,
             protocols,
             sessions,

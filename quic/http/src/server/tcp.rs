@@ -30,7 +30,7 @@ use super::{
     fields,
     handle::{Phase, Shared},
     http2::observe,
-    lent::lend,
+    lent::{Lender, lend},
     linger::{Lingering, Place},
     responses::Sending,
     state::GOAWAY_PAUSE,
@@ -195,7 +195,7 @@ async fn serve<A: App>(
     let drain =
         |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
     activity.watch_line(lender.line());
-    run(shared, connection, drain, &activity).await?;
+    run(shared, connection, drain, &activity, &lender).await?;
     activity.leave_line();
     // After an upgrade of HTTP/1.1, the service has the stream.
     let _tunnel = (
@@ -214,6 +214,7 @@ async fn run<C: Future<Output = Result<(), BoxError>>>(
     connection: C,
     drain: impl Fn(Pin<&mut C>),
     activity: &Activity,
+    lender: &Lender<Lingering>,
 ) -> Result<(), BoxError> {
     let limits = &shared.limits;
     let mut connection = pin!(connection);
@@ -229,13 +230,19 @@ async fn run<C: Future<Output = Result<(), BoxError>>>(
     drain(connection.as_mut());
     let over = async {
         activity.drained(GOAWAY_PAUSE).await;
+        if standing.cause() == Cause::Memory && !lender.has_unsent() {
+            // What it holds is needed, and it loses nothing.
+            lender.finish();
+            return;
+        }
         // A client that is gone does not answer.
         tokio::time::sleep(limits.header_time).await;
     };
+    let is_bounded = activity.is_http2() || standing.cause() == Cause::Memory;
     tokio::select! {
         ended = connection => ended,
         _ = standing.told(Order::Close) => Err(standing.cause().into()),
-        () = over, if activity.is_http2() => Ok(()),
+        () = over, if is_bounded => Ok(()),
         () = tokio::time::sleep(limits.drain_time) => Ok(()),
     }
 }
@@ -320,9 +327,10 @@ fn status_alone<B: http_body::Body>(
     response
 }
 
-/// Tells a client of HTTP/1.1 that this was the last response of its connection.
+/// Tells a client of HTTP/1.1 that this was the last response of its connection, unless another protocol follows.
 fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Response<B> {
-    if admission == Admission::ServeLast && version == Over::Http1 {
+    let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if admission == Admission::ServeLast && version == Over::Http1 && !is_upgrade {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
     }

@@ -15,6 +15,7 @@ mod late;
 mod memory;
 mod places;
 mod requests;
+mod shedding;
 mod stalls;
 mod tunnels;
 

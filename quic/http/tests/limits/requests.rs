@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use axum::{Router, routing::get};
+use axum::{
+    Extension, Router,
+    routing::{any, get},
+};
+use hybriq_http::Upgrade;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::{
     client::{Client, Outcome, VERSIONS, Version, connections},
     serve,
-    support::soon,
+    support::{agreed, connect_tls, soon},
 };
 
 /// A client that goes on after its last request is not served, and its connection ends.
@@ -34,6 +39,38 @@ async fn a_connection_has_as_many_requests_as_the_limit_says() {
         assert_eq!(answered, 5, "{version:?}");
         connections(&server.handle, 0).await;
     }
+}
+
+/// The last request of a connection of HTTP/1.1 may ask for another protocol, which then has the connection.
+#[tokio::test]
+async fn the_last_request_may_be_an_upgrade() {
+    let echo = any(async |Extension(upgrade): Extension<Upgrade>| {
+        tokio::spawn(async move {
+            let mut stream = upgrade.upgraded().await.unwrap();
+            let byte = stream.read_u8().await.unwrap();
+            stream.write_u8(byte).await.unwrap();
+            stream.flush().await.unwrap();
+        });
+        agreed(http::Version::HTTP_11)
+    });
+    let router = Router::new().route("/upgrade", echo);
+    let server = serve(router, |limits| limits.requests = 1);
+    let mut stream = connect_tls(server.address(), "http/1.1").await.unwrap();
+    let asked =
+        b"GET /upgrade HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    stream.write_all(asked).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(soon(stream.read_u8()).await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    assert!(head.starts_with("http/1.1 101 "), "{head}");
+    assert!(head.contains("\r\nconnection: upgrade\r\n"), "{head}");
+    assert!(!head.contains("close"), "{head}");
+    stream.write_u8(7).await.unwrap();
+    stream.flush().await.unwrap();
+    assert_eq!(soon(stream.read_u8()).await.unwrap(), 7);
 }
 
 /// A client that goes on while its last response is under way is cut off after a number of requests, long before

@@ -1,7 +1,7 @@
 //! The memory that clients take, against the budget of the server.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -31,6 +31,8 @@ pub(crate) const HTTP3_REQUEST: u64 = 13 << 9;
 pub(crate) struct Memory {
     budget: u64,
     booked: AtomicU64,
+    /// Those of them that clients have whose address may be forged.
+    unproven: AtomicU64,
     found: AtomicU64,
 }
 
@@ -38,7 +40,15 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Account {
     memory: Arc<Memory>,
-    bytes: AtomicU64,
+    held: Mutex<Held>,
+}
+
+/// What is booked to an account.
+#[derive(Debug)]
+struct Held {
+    bytes: u64,
+    /// True if the client proved its address.
+    is_proven: bool,
 }
 
 /// Bytes of a request, which count until this is dropped.
@@ -53,6 +63,7 @@ impl Memory {
         Self {
             budget,
             booked: AtomicU64::new(0),
+            unproven: AtomicU64::new(0),
             found: AtomicU64::new(0),
         }
     }
@@ -64,31 +75,73 @@ impl Memory {
 
     /// Returns true if new work must wait.
     pub(crate) fn is_short(&self) -> bool {
-        self.is_bounded() && self.beyond() > 0
+        self.counted() > self.budget
     }
 
-    /// Takes the bytes that a look found beside the accounts. Returns those beyond the budget.
+    /// Takes the bytes that a look found beside the accounts. Returns those to be freed, if clients with a proven
+    /// address exceed the budget: with an eighth of it to spare, so that many newcomers have room.
     pub(crate) fn on_look(&self, found: u64) -> u64 {
         self.found.store(found, Ordering::Relaxed);
-        self.beyond()
+        let proven = self.proven();
+        if proven > self.budget {
+            proven - (self.budget - self.budget / 8)
+        } else {
+            0
+        }
     }
 
-    fn beyond(&self) -> u64 {
-        let booked = self.booked.load(Ordering::Relaxed);
-        let counted = booked.saturating_add(self.found.load(Ordering::Relaxed));
-        counted.saturating_sub(self.budget)
+    /// Returns the bytes that are booked to accounts.
+    pub(crate) fn booked(&self) -> u64 {
+        self.booked.load(Ordering::Relaxed)
+    }
+
+    fn counted(&self) -> u64 {
+        self.booked()
+            .saturating_add(self.found.load(Ordering::Relaxed))
+    }
+
+    fn proven(&self) -> u64 {
+        let unproven = self.unproven.load(Ordering::Relaxed);
+        self.counted().saturating_sub(unproven)
     }
 }
 
 impl Account {
-    /// Opens the account of a connection that takes so many bytes.
+    /// Opens the account of a connection that takes so many bytes, whose client proved its address.
     pub(crate) fn open(memory: &Arc<Memory>, bytes: u64) -> Arc<Self> {
+        Self::new(memory, bytes, true)
+    }
+
+    /// Opens the account of a connection whose client may have forged its address. Such clients take at most half of
+    /// what the others leave: `None` beyond that.
+    pub(crate) fn open_unproven(memory: &Arc<Memory>, bytes: u64) -> Option<Arc<Self>> {
+        let unproven = memory.unproven.load(Ordering::Relaxed);
+        let most = memory.budget.saturating_sub(memory.proven()) / 2;
+        let has_room = unproven.saturating_add(bytes) <= most;
+        has_room.then(|| Self::new(memory, bytes, false))
+    }
+
+    fn new(memory: &Arc<Memory>, bytes: u64, is_proven: bool) -> Arc<Self> {
         let account = Self {
             memory: memory.clone(),
-            bytes: AtomicU64::new(0),
+            held: Mutex::new(Held {
+                bytes: 0,
+                is_proven,
+            }),
         };
         account.add(bytes);
         Arc::new(account)
+    }
+
+    /// Notes that the client proved its address.
+    pub(crate) fn prove(&self) {
+        let mut held = self.held();
+        if !held.is_proven {
+            held.is_proven = true;
+            self.memory
+                .unproven
+                .fetch_sub(held.bytes, Ordering::Relaxed);
+        }
     }
 
     /// Books bytes of a request.
@@ -102,21 +155,28 @@ impl Account {
 
     /// Returns the bytes that are booked.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.held().bytes
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        // All threads share this one.
-        if self.memory.is_bounded() {
-            self.memory.booked.fetch_add(bytes, Ordering::Relaxed);
+        let mut held = self.held();
+        held.bytes += bytes;
+        self.memory.booked.fetch_add(bytes, Ordering::Relaxed);
+        if !held.is_proven {
+            self.memory.unproven.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
     fn remove(&self, bytes: u64) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        if self.memory.is_bounded() {
-            self.memory.booked.fetch_sub(bytes, Ordering::Relaxed);
+        let mut held = self.held();
+        held.bytes -= bytes;
+        self.memory.booked.fetch_sub(bytes, Ordering::Relaxed);
+        if !held.is_proven {
+            self.memory.unproven.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 }
@@ -148,11 +208,33 @@ mod tests {
         assert!(memory.is_short());
         drop(first);
         assert!(!memory.is_short());
-        assert_eq!(memory.on_look(70), 20);
+        assert_eq!(memory.on_look(70), 32, "an eighth is to spare");
         assert!(memory.is_short());
         drop(second);
         assert!(memory.is_short(), "a request keeps the account");
         drop(share);
         assert!(!memory.is_short());
+    }
+
+    #[test]
+    fn forged_addresses_take_half_of_what_is_free() {
+        let memory = Arc::new(Memory::new(100));
+        let first = Account::open_unproven(&memory, 20).unwrap();
+        let share = first.share(20);
+        let other = Account::open_unproven(&memory, 10).unwrap();
+        assert!(Account::open_unproven(&memory, 1).is_none());
+        assert_eq!(memory.booked(), 50);
+        // One that is proven frees their share, and takes from what they may share.
+        first.prove();
+        assert!(Account::open_unproven(&memory, 21).is_none());
+        let last = Account::open_unproven(&memory, 20).unwrap();
+        drop((share, first, other));
+        assert_eq!(memory.on_look(100), 0, "nobody ends for them");
+        assert!(memory.is_short());
+        assert_eq!(memory.on_look(101), 13);
+        drop(last);
+        assert_eq!(memory.booked(), 0);
+        memory.on_look(0);
+        assert!(Account::open_unproven(&memory, 50).is_some());
     }
 }

@@ -111,8 +111,8 @@ impl Watch {
 
     /// Returns the bytes that all connections take.
     pub(super) fn memory_of_all(&self) -> u64 {
-        let mut all: u64 = 0;
-        self.each(|connection| all = all.saturating_add(taken(connection)));
+        let mut all = self.memory.booked();
+        self.each(|connection| all = all.saturating_add(connection.memory()));
         all
     }
 
@@ -145,8 +145,8 @@ impl Watch {
                     };
                     after = watch.look(after, &mut memory);
                     if after.is_none() {
-                        let beyond = watch.memory.on_look(memory);
-                        watch.shed(beyond);
+                        let bytes = watch.memory.on_look(memory);
+                        watch.shed(bytes);
                         break;
                     }
                     drop(watch);
@@ -156,16 +156,24 @@ impl Watch {
         });
     }
 
-    /// Ends connections without requests, the oldest first, until `beyond` bytes are free.
-    fn shed(&self, mut beyond: u64) {
-        if beyond == 0 {
+    /// Ends connections without requests, the oldest first, until so many bytes will be free.
+    fn shed(&self, mut bytes: u64) {
+        if bytes == 0 {
             return;
         }
         let mut ended = 0;
         self.each(|connection| {
-            if beyond > 0 && connection.running() == 0 {
-                beyond = beyond.saturating_sub(taken(connection));
-                ended += u64::from(connection.standing().tell(Order::Finish, Cause::Memory));
+            if bytes == 0 || connection.running() > 0 {
+                return;
+            }
+            let standing = connection.standing();
+            let is_new = standing.tell(Order::Finish, Cause::Memory);
+            ended += u64::from(is_new);
+            // One that ends for another reason takes its time.
+            if is_new || standing.cause() == Cause::Memory {
+                let booked = connection.account().bytes();
+                let taken = booked.saturating_add(connection.memory());
+                bytes = bytes.saturating_sub(taken);
             }
         });
         if self.may_log() {
@@ -237,12 +245,6 @@ impl Watch {
         let connections = self.connections.lock();
         connections.unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the bytes that a connection takes, with its requests.
-fn taken(connection: &dyn Watched) -> u64 {
-    let booked = connection.account().bytes();
-    booked.saturating_add(connection.memory())
 }
 
 impl Drop for Seat {

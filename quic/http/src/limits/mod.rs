@@ -69,8 +69,10 @@ pub struct Limits {
     pub tcp_connections: usize,
     /// Bytes that all clients together may take, over TCP and QUIC. Connections and requests count as they come and
     /// go, by estimates for their state and TLS, and by the size of the fields until the response has ended. Four
-    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way, and
-    /// bodies of HTTP/2 and queues of WebTransport that are not read. What the service holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
+    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way, heads
+    /// that are not whole, and bodies, trailers and tunnels of HTTP/2 and queues of WebTransport that are not read.
+    /// Data of HTTP/2 for a body that the service has dropped counts while another one of its connection is not read;
+    /// the start of a head of HTTP/1.1 that came while a request ran does not count. What the service holds is not in it. [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
     /// oldest first; new connections are refused, those of QUIC by Retry first; and requests get 503 with
     /// `retry-after`. Default: no bound.
     pub memory: u64,

@@ -1,9 +1,10 @@
-//! Bodies over HTTP/2 that came and were not read. hyper does not tell how much that is.
+//! What came over TCP and was not read: bodies and trailers over HTTP/2, and heads that are not whole. hyper does not
+//! tell how much that is.
 
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -32,37 +33,135 @@ pub(crate) const MOST: u64 = {
     frames * (BUFFER + FRAME)
 };
 
-/// Counts what the bodies of a connection take that came and were not read: for each DATA frame its length, or the
-/// buffer that it may keep.
+/// Counts what a connection over TCP holds that came and was not read. Of HTTP/2, those are bodies and the data of
+/// tunnels: for each DATA frame its length, or the buffer that it may keep.
+///
+/// What came for no reader is not told apart. It is forgotten with the last one, since h2 holds no data for streams
+/// that have none.
 #[derive(Debug, Default)]
 pub(crate) struct Inflow {
-    arrived: AtomicU64,
-    /// The same of frames that were read, or dropped with their body.
-    taken: AtomicU64,
+    /// Bytes of frames that came, and were neither read nor dropped with their body.
+    data: AtomicU64,
+    readers: AtomicU64,
+    trailers: Mutex<Trailers>,
+    /// Bytes of fields that are not whole.
+    fields: AtomicU64,
 }
 
+/// Trailers that came and were not read. h2 holds them until their stream is closed and its reader is gone.
+#[derive(Debug, Default)]
+struct Trailers {
+    /// How many of them wait for a reader.
+    waiting: u64,
+    bytes: u64,
+    /// Bytes of the largest.
+    largest: u64,
+    /// Bytes of those on open streams, read or not.
+    open: u64,
+}
+
+/// Reads the body of a request, or a tunnel, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reader(Arc<Inflow>);
+
 impl Inflow {
-    /// Returns the bytes that are not read: no more than the window allows, since data that comes after its body
-    /// was dropped is not held, and is never read.
+    /// Returns the bytes that are not read: of data, no more than the window allows.
     pub(crate) fn unread(&self) -> u64 {
-        let taken = self.taken.load(Ordering::Relaxed);
-        let arrived = self.arrived.load(Ordering::Relaxed);
-        arrived.saturating_sub(taken).min(MOST)
+        if !self.has_readers() {
+            self.forget();
+        }
+        let data = self.data.load(Ordering::Relaxed).min(MOST);
+        data + self.trailers().bytes + self.fields.load(Ordering::Relaxed)
     }
 
-    /// Forgets frames that came for no body, when there is none.
-    pub(crate) fn forget(&self) {
-        let arrived = self.arrived.load(Ordering::Relaxed);
-        self.taken.fetch_max(arrived, Ordering::Relaxed);
+    /// Notes a reader that has not read to its end.
+    pub(crate) fn reader(self: &Arc<Self>) -> Reader {
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        Reader(self.clone())
+    }
+
+    fn has_readers(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Forgets what came for no reader, when there is none.
+    fn forget(&self) {
+        self.data.store(0, Ordering::Relaxed);
+        self.trailers().forget();
+    }
+
+    fn trailers(&self) -> MutexGuard<'_, Trailers> {
+        let trailers = self.trailers.lock();
+        trailers.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes the data of a frame that came.
     pub(crate) fn on_arrived(&self, len: u64) {
-        self.arrived.fetch_add(cost(len), Ordering::Relaxed);
+        self.data.fetch_add(cost(len), Ordering::Relaxed);
     }
 
     fn on_taken(&self, len: u64) {
-        self.taken.fetch_add(cost(len), Ordering::Relaxed);
+        let less = |data: u64| Some(data.saturating_sub(cost(len)));
+        let _ = self
+            .data
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// Notes trailers that take so many bytes.
+    pub(crate) fn on_trailers(&self, bytes: u64) {
+        let mut trailers = self.trailers();
+        trailers.waiting += 1;
+        trailers.bytes += bytes;
+        trailers.largest = trailers.largest.max(bytes);
+        trailers.open += bytes;
+    }
+
+    /// Notes the end of streams whose trailers take so many bytes.
+    pub(crate) fn on_closed(&self, bytes: u64) {
+        let mut trailers = self.trailers();
+        trailers.open = trailers.open.saturating_sub(bytes);
+        if !self.has_readers() {
+            trailers.forget();
+        }
+    }
+
+    /// Notes how many bytes the fields take that are not whole.
+    pub(crate) fn set_fields(&self, bytes: u64) {
+        self.fields.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Trailers {
+    /// Notes that a reader has taken those of its stream, whichever they are.
+    fn on_taken(&mut self) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.bytes = self.bytes.min(self.waiting * self.largest);
+        if self.waiting == 0 {
+            self.largest = 0;
+        }
+    }
+
+    /// Forgets those of streams that are closed, when there is no reader.
+    fn forget(&mut self) {
+        self.bytes = self.bytes.min(self.open);
+        if self.open == 0 {
+            *self = Self::default();
+        }
+    }
+}
+
+impl Reader {
+    /// Notes the data of a frame that was read.
+    pub(crate) fn on_taken(&self, len: u64) {
+        self.0.on_taken(len);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if self.0.readers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.forget();
+        }
     }
 }
 
@@ -74,12 +173,14 @@ fn cost(len: u64) -> u64 {
 /// A body over TCP, whose frames are counted when they are read if it is one of HTTP/2.
 pub(crate) struct Incoming {
     body: hyper::body::Incoming,
-    inflow: Option<Arc<Inflow>>,
+    /// Dropped at the end of the body.
+    reader: Option<Reader>,
 }
 
 impl Incoming {
-    pub(crate) fn new(body: hyper::body::Incoming, inflow: Option<Arc<Inflow>>) -> Self {
-        Self { body, inflow }
+    pub(crate) fn new(body: hyper::body::Incoming, inflow: Option<&Arc<Inflow>>) -> Self {
+        let reader = inflow.filter(|_| !body.is_end_stream()).map(Inflow::reader);
+        Self { body, reader }
     }
 
     pub(crate) fn poll_frame(
@@ -87,9 +188,18 @@ impl Incoming {
         cx: &mut Context<'_>,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let (Poll::Ready(Some(Ok(frame))), Some(inflow)) = (&polled, &self.inflow) {
-            let data = frame.data_ref();
-            inflow.on_taken(data.map_or(0, |data| data.len() as u64));
+        let (Poll::Ready(frame), Some(reader)) = (&polled, &self.reader) else {
+            return polled;
+        };
+        match frame {
+            Some(Ok(frame)) => match frame.data_ref() {
+                Some(data) => reader.on_taken(data.len() as u64),
+                None => reader.0.trailers().on_taken(),
+            },
+            Some(Err(_)) | None => self.reader = None,
+        }
+        if self.body.is_end_stream() {
+            self.reader = None;
         }
         polled
     }
@@ -106,7 +216,7 @@ impl Incoming {
 impl Drop for Incoming {
     /// Counts what goes with the body.
     fn drop(&mut self) {
-        if self.inflow.is_some() {
+        if self.reader.is_some() {
             let mut cx = Context::from_waker(Waker::noop());
             while let Poll::Ready(Some(Ok(_))) = self.poll_frame(&mut cx) {}
         }
@@ -119,26 +229,48 @@ mod tests {
 
     #[test]
     fn frames_count_for_their_buffers_until_they_are_taken() {
-        let inflow = Inflow::default();
+        let inflow = Arc::new(Inflow::default());
+        let reader = inflow.reader();
         for len in [0, 1, 16 << 10] {
             inflow.on_arrived(len);
         }
         assert_eq!(inflow.unread(), BUFFER + (16 << 10));
-        inflow.on_taken(1);
+        reader.on_taken(1);
         assert_eq!(inflow.unread(), 16 << 10);
-        inflow.forget();
+        drop(reader);
         assert_eq!(inflow.unread(), 0);
         inflow.on_arrived(1);
-        assert_eq!(inflow.unread(), BUFFER);
+        assert_eq!(inflow.unread(), 0);
     }
 
     /// Data reaches no body that was dropped, however much comes.
     #[test]
     fn no_more_counts_than_the_windows_allow() {
-        let inflow = Inflow::default();
+        let inflow = Arc::new(Inflow::default());
+        let _reader = inflow.reader();
         for _ in 0..=MOST / BUFFER {
             inflow.on_arrived(1);
         }
         assert_eq!(inflow.unread(), MOST);
+    }
+
+    #[test]
+    fn trailers_count_until_they_are_taken_or_their_stream_and_its_reader_are_gone() {
+        let inflow = Arc::new(Inflow::default());
+        let readers = [inflow.reader(), inflow.reader()];
+        for bytes in [700, 100] {
+            inflow.on_trailers(bytes);
+        }
+        assert_eq!(inflow.unread(), 800);
+        readers[0].0.trailers().on_taken();
+        assert_eq!(inflow.unread(), 700, "it may be the smaller");
+        readers[1].0.trailers().on_taken();
+        assert_eq!(inflow.unread(), 0);
+        inflow.on_trailers(50);
+        inflow.on_closed(800);
+        drop(readers);
+        assert_eq!(inflow.unread(), 50, "the stream holds them");
+        inflow.on_closed(50);
+        assert_eq!(inflow.unread(), 0);
     }
 }

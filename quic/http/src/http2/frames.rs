@@ -7,7 +7,7 @@ pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 pub(crate) const GOAWAY: u8 = 7;
-const CONTINUATION: u8 = 9;
+pub(crate) const CONTINUATION: u8 = 9;
 
 const ACK: u8 = 0x1;
 const END_STREAM: u8 = 0x1;
@@ -59,6 +59,11 @@ impl Frame {
     /// Returns true if this is the last frame that its sender sends on the stream.
     pub(crate) fn is_end_stream(&self) -> bool {
         matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
+    }
+
+    /// Returns the length of the payload.
+    pub(crate) fn len(&self) -> u64 {
+        self.len.into()
     }
 
     /// Returns the length of the data of a DATA frame, without padding.
@@ -137,6 +142,11 @@ impl Frames {
     /// Returns the number of the field block (RFC 9113 §4.3) that has begun and not ended.
     pub(crate) fn field_block(&self) -> Option<u64> {
         self.is_in_block.then_some(self.blocks)
+    }
+
+    /// Returns the bytes of the last frame that have not passed.
+    pub(crate) fn missing(&self) -> u64 {
+        self.rest.into()
     }
 
     /// Returns what has passed of a frame that is not known yet.

@@ -61,21 +61,16 @@ impl<T> Streams<T> {
         self.open.get_mut(at).map(|stream| &mut stream.about)
     }
 
-    /// Notes the end of what one side sends.
-    pub(crate) fn end(&mut self, id: u32, side: Side) {
-        let Some(at) = self.position(id) else {
-            return;
-        };
-        let Some(stream) = self.open.get_mut(at) else {
-            return;
-        };
+    /// Notes the end of what one side sends. Returns what was known about the stream, if that closes it.
+    pub(crate) fn end(&mut self, id: u32, side: Side) -> Option<T> {
+        let at = self.position(id)?;
+        let stream = self.open.get_mut(at)?;
         match side {
             Side::Local => stream.is_local_ended = true,
             Side::Peer => stream.is_peer_ended = true,
         }
-        if stream.is_local_ended && stream.is_peer_ended {
-            self.open.remove(at);
-        }
+        let is_closed = stream.is_local_ended && stream.is_peer_ended;
+        is_closed.then(|| self.open.remove(at).about)
     }
 
     /// Closes a stream. Returns what was known about it, if it was open.

@@ -69,13 +69,15 @@ pub struct Limits {
     pub tcp_connections: usize,
     /// Bytes that all clients together may take, over TCP and QUIC. Connections and requests count as they come and
     /// go, by estimates for their state and TLS, and by the size of the fields until the response has ended. Four
-    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way, and
-    /// bodies of HTTP/2 and queues of WebTransport that are not read. What the service holds is not in it.
+    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way,
+    /// incomplete heads, and unread bodies, trailers and tunnels of HTTP/2 and queues of WebTransport. Data of HTTP/2
+    /// for a body that the service has dropped counts while another body of its connection is unread; the start of a
+    /// head of HTTP/1.1 that arrived during a request does not count. What the service holds does not count either.
     /// [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
     /// oldest first, until an eighth of it is free: within a second, whether or not the client heeds GOAWAY, unless it
-    /// has yet to take a response. New connections are refused, those of QUIC by Retry first; and requests get 503
-    /// with `retry-after`. Handshakes over QUIC whose client did not prove its address take half of what is free at
-    /// most, get a Retry beyond that, and end nobody's connection. Default: no bound.
+    /// has yet to read a response. New connections are refused, those of QUIC by Retry first; and requests get 503
+    /// with `retry-after`. Handshakes over QUIC whose client did not prove its address take at most half of what is
+    /// free, get a Retry beyond that, and end no other connection. Default: no limit.
     pub memory: u64,
     /// Methods of requests that are answered although they may be replays. Default: safe ones.
     pub early_methods: EarlyMethods,

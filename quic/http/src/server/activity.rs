@@ -18,6 +18,8 @@ use pin_project_lite::pin_project;
 
 use super::{
     app::BoxError,
+    fields,
+    heads::Head,
     http2::Observer,
     lent::Line,
     responses::{Held, Response, Sent},
@@ -28,13 +30,16 @@ use super::{
 };
 use crate::{
     Limits,
-    inflow::Inflow,
+    inflow::{Inflow, Reader},
     upgrade::{Outcome, Rest},
 };
 
 /// Longest part of a body behind which HTTP/2 gets the next part, or the end, before it has left. As long as the
 /// body is waited for, its stream can be reset alone.
 const SHORT: usize = 16 << 10;
+
+/// Smallest size of the buffers of HTTP/1.1.
+pub(super) const LEAST_BUFFER: usize = 8 << 10;
 
 /// Number of responses from which on the list is cleaned.
 const FEW: usize = 16;
@@ -54,8 +59,10 @@ pub(super) struct Activity {
     /// Tasks of HTTP/2 for responses, and streams of other protocols.
     tasks: AtomicU64,
     responses: Mutex<Responses>,
-    /// Bodies of requests that are not read, of HTTP/2.
+    /// What came of requests of HTTP/2 and is not read.
     inflow: Option<Arc<Inflow>>,
+    /// The head that is not whole, of HTTP/1.1.
+    head: Arc<Head>,
     /// Since when the server waits for the rest of a field block, of HTTP/2.
     field_block: Mutex<Option<Instant>>,
     /// The connection itself, while HTTP uses it.
@@ -166,6 +173,7 @@ impl Activity {
             tasks: AtomicU64::new(0),
             responses: Mutex::default(),
             inflow: (version == Over::Http2).then(Arc::default),
+            head: Arc::default(),
             field_block: Mutex::default(),
             line: Mutex::new(Weak::<NoLine>::new()),
         })
@@ -180,15 +188,23 @@ impl Activity {
         self.inflow.as_ref()
     }
 
-    /// Returns the bytes of bodies of HTTP/2 that are not read.
+    /// Returns the counter of the head that is not whole, of HTTP/1.1.
+    pub(super) fn head(&self) -> &Arc<Head> {
+        &self.head
+    }
+
+    /// Returns the bytes that came and are not read.
     fn unread(&self) -> u64 {
-        let Some(inflow) = &self.inflow else {
-            return 0;
-        };
-        if self.running() == 0 {
-            inflow.forget();
+        if let Some(inflow) = &self.inflow {
+            return inflow.unread();
         }
-        inflow.unread()
+        if self.running() > 0 {
+            return 0;
+        }
+        let buffer = LEAST_BUFFER as u64;
+        // The connection counts for its first buffer.
+        let most = self.limits.most_fields().saturating_sub(buffer);
+        self.head.len().saturating_sub(buffer).min(most)
     }
 
     /// Looks from now on whether the client has closed the connection while requests are under way. HTTP/1.1
@@ -211,6 +227,10 @@ impl Activity {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn memory_of_block(&self, len: u64) -> u64 {
+        fields::most_memory(len, self.limits.most_fields())
+    }
+
     /// Decides about a request.
     pub(super) fn admit(&self) -> Admission {
         self.standing.admit(&self.limits, &self.watch)
@@ -226,6 +246,7 @@ impl Activity {
     /// Notes a request whose fields take so many bytes.
     pub(super) fn on_request(self: &Arc<Self>, fields: u64) -> Answering {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        self.head.begin();
         Answering {
             activity: self.clone(),
             stage: Stage::Asked,
@@ -314,6 +335,26 @@ impl Observer for Activity {
         }
     }
 
+    fn on_trailers(&self, len: u64) -> u64 {
+        let bytes = self.memory_of_block(len);
+        if let Some(inflow) = &self.inflow {
+            inflow.on_trailers(bytes);
+        }
+        bytes
+    }
+
+    fn on_closed(&self, bytes: u64) {
+        if let Some(inflow) = &self.inflow {
+            inflow.on_closed(bytes);
+        }
+    }
+
+    fn on_partial_block(&self, len: u64) {
+        if let Some(inflow) = &self.inflow {
+            inflow.set_fields(self.memory_of_block(len));
+        }
+    }
+
     fn on_field_block(&self, since: Option<Instant>) {
         *self.field_block() = since;
     }
@@ -386,6 +427,11 @@ impl Watched for Activity {
 }
 
 impl Answering {
+    /// Notes a reader of what comes on the stream of the request behind its body.
+    pub(super) fn reader(&self) -> Option<Reader> {
+        self.activity.inflow.as_ref().map(Inflow::reader)
+    }
+
     /// Notes that the service has failed.
     pub(super) fn on_failed(&mut self) {
         self.stage = Stage::Over;
@@ -396,6 +442,7 @@ impl Drop for Answering {
     fn drop(&mut self) {
         let activity = &self.activity;
         activity.requests.fetch_sub(1, Ordering::Relaxed);
+        activity.head.begin();
         if self.stage != Stage::Over {
             activity.on_cancelled();
         }

@@ -35,11 +35,17 @@ pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
+/// Bytes of a field that cannot be saved: its name, and what each counts for besides (RFC 9114 §4.2.2).
+const LEAST_FIELD: u64 = 33;
+
+/// Largest number of fields that a map takes.
+const MOST_FIELDS: u64 = 24_576;
+
 /// Bytes of a place in a map of fields: an index, and three quarters of an entry.
 pub(super) const PLACE: u64 = 4 + 3 * 104 / 4;
 
 /// Bytes of a field whose name the map has already.
-pub(super) const REPEATED: u64 = 72;
+const REPEATED: u64 = 72;
 
 /// Smallest number of these for which a map has room, once there is one.
 const LEAST_REPEATED: usize = 4;
@@ -74,6 +80,23 @@ pub(super) fn memory<B>(request: &Request<B>) -> u64 {
         _ => 2 * strings,
     };
     places * PLACE + repeated as u64 * REPEATED + strings as u64
+}
+
+/// Returns the bytes of the largest map of fields within a limit. A map doubles its places, so the worst has one
+/// field more than fit in the half, and the same field again and again for the rest.
+pub(super) fn map_of_fields(list: u64) -> u64 {
+    let most = (list / LEAST_FIELD).min(MOST_FIELDS);
+    let places = (most + most / 3).next_power_of_two().max(8);
+    let different = places / 8 * 3 + 1;
+    let rest = list.saturating_sub(LEAST_FIELD * different);
+    let repeated = (rest / LEAST_FIELD).min(MOST_FIELDS).next_power_of_two();
+    places * PLACE + repeated * REPEATED + 3 * different
+}
+
+/// Returns the most bytes of memory that the fields of a block of HTTP/2 take: each takes a byte there at least.
+pub(super) fn most_memory(block: u64, list: u64) -> u64 {
+    let each = PLACE * 8 / 3;
+    map_of_fields(list).min(block.saturating_mul(each))
 }
 
 fn path_len<B>(request: &Request<B>) -> usize {

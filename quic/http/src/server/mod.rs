@@ -7,6 +7,7 @@ mod clock;
 mod connections;
 mod fields;
 mod handle;
+mod heads;
 mod http2;
 mod lent;
 mod linger;

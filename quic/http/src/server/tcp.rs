@@ -24,11 +24,12 @@ use tokio_rustls::{
 
 use super::{
     Connect,
-    activity::{Activity, Answering, Counted, Fault, Over},
+    activity::{Activity, Answering, Counted, Fault, LEAST_BUFFER, Over},
     app::{App, BoxError},
     connections::Kind,
     fields,
     handle::{Phase, Shared},
+    heads::Heads,
     http2::observe,
     lent::{Lender, lend},
     linger::{Lingering, Place},
@@ -62,9 +63,6 @@ pub(super) const SEND_BUFFER: usize = 400 << 10;
 
 /// Bytes of responses that HTTP/2 sends before a reset that waits, at most: each stream has its turn.
 const ROUND: u64 = STREAMS as u64 * SEND_BUFFER as u64;
-
-/// Smallest size of the buffers of HTTP/1.1.
-pub(super) const LEAST_BUFFER: usize = 8 << 10;
 
 /// Bytes of TLS records that wait for room in the socket.
 pub(super) const TLS_BUFFER: usize = 64 << 10;
@@ -168,7 +166,7 @@ async fn serve<A: App>(
         };
         let alt_svc = shared.alt_svc.clone();
         let request = request.map(|body| {
-            let body = Incoming::new(body, activity.inflow().cloned());
+            let body = Incoming::new(body, activity.inflow());
             Body::of_tcp_request(body, limits.stall_time)
         });
         let app = app.clone();
@@ -190,7 +188,9 @@ async fn serve<A: App>(
     let builder = builder(limits, version, &activity, shared.features.connect);
     let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
     let observer = activity.is_http2().then(|| activity.clone());
-    let stream = TokioIo::new(observe(stream, observer, ROUND));
+    let head = (!activity.is_http2()).then(|| activity.head().clone());
+    let stream = Heads::new(observe(stream, observer, ROUND), head);
+    let stream = TokioIo::new(stream);
     let connection = builder.serve_connection_with_upgrades(stream, service);
     let drain =
         |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
@@ -379,7 +379,7 @@ async fn answer<A: App>(
 ) -> Result<Response<Counted<A::Body>>, BoxError> {
     request.extensions_mut().insert(peer);
     let mut rest = None;
-    if let Some((upgrade, rest_of_it)) = upgrade(&request) {
+    if let Some((upgrade, rest_of_it)) = upgrade(&request, &answering) {
         request.extensions_mut().insert(upgrade);
         rest = rest_of_it;
     }
@@ -398,11 +398,11 @@ async fn answer<A: App>(
 }
 
 /// Returns what a request asks to upgrade to, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
-fn upgrade(request: &Request<Body>) -> Option<(Upgrade, Option<Rest>)> {
+fn upgrade(request: &Request<Body>, answering: &Answering) -> Option<(Upgrade, Option<Rest>)> {
     let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
     let pending = pending.clone();
     if let Some(protocol) = request.extensions().get::<hyper::ext::Protocol>() {
-        let (upgrade, rest) = Upgrade::over_http2(protocol.as_str(), pending);
+        let (upgrade, rest) = Upgrade::over_http2(protocol.as_str(), pending, answering.reader());
         return Some((upgrade, Some(rest)));
     }
     let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;

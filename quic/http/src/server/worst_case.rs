@@ -4,16 +4,11 @@ use hybriq::{Direction, ServerConfig};
 
 use super::{
     Features,
-    fields::{PLACE, REPEATED},
+    activity::LEAST_BUFFER,
+    fields::{PLACE, map_of_fields},
     tcp,
 };
 use crate::{Limits, inflow, webtransport};
-
-/// Bytes of a field that cannot be saved: its name, and what each counts for besides (RFC 9114 §4.2.2).
-const LEAST_FIELD: u64 = 33;
-
-/// Largest number of fields that a map takes.
-const MOST_FIELDS: u64 = 24_576;
 
 /// Bytes of a connection over TCP: its task, and its TLS without buffers.
 const TCP: u64 = 10 << 10;
@@ -117,7 +112,7 @@ impl WorstCaseMemory {
         let request = HTTP3_REQUEST + fields + 2 * list;
         let streams = config.most_peer_streams(Direction::Uni);
         let sessions = features.webtransport;
-        let buffer = list.max(tcp::LEAST_BUFFER as u64);
+        let buffer = list.max(LEAST_BUFFER as u64);
         let parts = tcp::SEND_BUFFER as u64 / PART + 1;
         let at_once = u64::from(tcp::STREAMS);
         Self {
@@ -166,17 +161,6 @@ impl WorstCaseMemory {
         let endpoint = self.transport.per_endpoint(workers);
         endpoint.saturating_add(quic).saturating_add(tcp)
     }
-}
-
-/// Returns the bytes of the largest map of fields within a limit. A map doubles its places, so the worst has one
-/// field more than fit in the half, and the same field again and again for the rest.
-fn map_of_fields(list: u64) -> u64 {
-    let most = (list / LEAST_FIELD).min(MOST_FIELDS);
-    let places = (most + most / 3).next_power_of_two().max(8);
-    let different = places / 8 * 3 + 1;
-    let rest = list.saturating_sub(LEAST_FIELD * different);
-    let repeated = (rest / LEAST_FIELD).min(MOST_FIELDS).next_power_of_two();
-    places * PLACE + repeated * REPEATED + 3 * different
 }
 
 /// Returns the bytes of the sessions of a connection, whose client may open so many unidirectional streams.

@@ -1,5 +1,6 @@
 //! Requests whose streams go on as those of another protocol.
 
+mod frames;
 mod rest;
 mod tunnel;
 
@@ -20,6 +21,8 @@ pub(crate) use self::{
     rest::{Outcome, Rest, Use, tunnel},
     tunnel::Tunnel,
 };
+use crate::inflow::Reader;
+use frames::Frames;
 
 /// A request that asks for another protocol on its stream: an extension of the request.
 ///
@@ -54,7 +57,8 @@ pub struct Upgrade {
 }
 
 enum Pending {
-    Tcp(hyper::upgrade::OnUpgrade, Option<Use>),
+    Http1(hyper::upgrade::OnUpgrade),
+    Http2(hyper::upgrade::OnUpgrade, Use, Option<Reader>),
     Quic(oneshot::Receiver<Upgraded>),
 }
 
@@ -65,8 +69,9 @@ enum Pending {
 pub struct Upgraded(Stream);
 
 enum Stream {
-    /// Over HTTP/2, with the service's end of it.
-    Tcp(TokioIo<hyper::upgrade::Upgraded>, Option<Use>),
+    Http1(TokioIo<hyper::upgrade::Upgraded>),
+    /// With the service's end of it.
+    Http2(Frames, Use),
     Quic(Box<dyn Duplex>),
 }
 
@@ -81,16 +86,18 @@ pub(crate) type Give = oneshot::Sender<Upgraded>;
 impl Upgrade {
     /// Returns an upgrade over HTTP/1.1.
     pub(crate) fn over_http1(protocol: &str, pending: hyper::upgrade::OnUpgrade) -> Self {
-        Self::new(protocol, Pending::Tcp(pending, None))
+        Self::new(protocol, Pending::Http1(pending))
     }
 
-    /// Returns an upgrade over HTTP/2, and the sending of what the service leaves.
-    pub(crate) fn over_http2(protocol: &str, pending: hyper::upgrade::OnUpgrade) -> (Self, Rest) {
+    /// Returns an upgrade over HTTP/2 whose frames `reader` counts, and the sending of what the service leaves.
+    pub(crate) fn over_http2(
+        protocol: &str,
+        pending: hyper::upgrade::OnUpgrade,
+        reader: Option<Reader>,
+    ) -> (Self, Rest) {
         let (using, rest) = tunnel();
-        (
-            Self::new(protocol, Pending::Tcp(pending, Some(using))),
-            rest,
-        )
+        let pending = Pending::Http2(pending, using, reader);
+        (Self::new(protocol, pending), rest)
     }
 
     /// Returns an upgrade over HTTP/3, and the end that gets its stream.
@@ -126,9 +133,16 @@ impl Upgrade {
             .take();
         let taken = || io::Error::other("the stream of the request was taken already");
         match pending.ok_or_else(taken)? {
-            Pending::Tcp(pending, using) => {
+            Pending::Http1(pending) => {
                 let upgraded = pending.await.map_err(io::Error::other)?;
-                Ok(Upgraded(Stream::Tcp(TokioIo::new(upgraded), using)))
+                Ok(Upgraded(Stream::Http1(TokioIo::new(upgraded))))
+            }
+            Pending::Http2(pending, using, reader) => {
+                let upgraded = pending.await.map_err(io::Error::other)?;
+                Ok(Upgraded(Stream::Http2(
+                    Frames::new(upgraded, reader),
+                    using,
+                )))
             }
             Pending::Quic(pending) => pending.await.map_err(|_| {
                 let reason = "the request was not answered with status 200";
@@ -163,7 +177,8 @@ impl AsyncRead for Upgraded {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Http1(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Stream::Http2(frames, _) => Pin::new(frames).poll_read(cx, buffer),
             Stream::Quic(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
     }
@@ -176,8 +191,8 @@ impl AsyncWrite for Upgraded {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream, None) => Pin::new(stream).poll_write(cx, data),
-            Stream::Tcp(stream, Some(using)) => {
+            Stream::Http1(stream) => Pin::new(stream).poll_write(cx, data),
+            Stream::Http2(Frames { stream, .. }, using) => {
                 let part = data.get(..rest::PART).unwrap_or(data);
                 let written = ready!(Pin::new(stream).poll_write(cx, part));
                 Poll::Ready(using.check().and(written))
@@ -188,15 +203,17 @@ impl AsyncWrite for Upgraded {
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream, _) => Pin::new(stream).poll_flush(cx),
+            Stream::Http1(stream) | Stream::Http2(Frames { stream, .. }, _) => {
+                Pin::new(stream).poll_flush(cx)
+            }
             Stream::Quic(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Stream::Tcp(stream, None) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tcp(stream, Some(using)) => {
+            Stream::Http1(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Http2(Frames { stream, .. }, using) => {
                 using.end();
                 let shut = ready!(Pin::new(stream).poll_shutdown(cx));
                 Poll::Ready(using.check().and(shut))

@@ -2,14 +2,24 @@
 
 use std::sync::Arc;
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    extract::Request,
+    routing::{any, get},
+};
+use http::Version as Protocol;
 use hybriq::Endpoint;
-use tokio::{io::AsyncReadExt as _, net::TcpStream, sync::Notify};
+use hybriq_http::{Server, Upgrade};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Notify,
+};
 
 use crate::{
     client::{Client, Outcome, VERSIONS, Version, connections},
     serve,
-    support::{Certificate, client_config, connect_tls, soon},
+    support::{Certificate, agreed, client_config, connect_tls, run_with, soon, upgrade},
 };
 
 /// Beyond the budget nothing new is begun: requests are not served, new connections are refused, and idle ones
@@ -140,4 +150,76 @@ async fn large_fields_count_until_their_response_ends() {
             soon(async { while client.ask("/").await != Outcome::Answered(200) {} }).await;
         }
     }
+}
+
+/// What comes on a tunnel over HTTP/2 counts until it is read, in whatever parts, or dropped with the tunnel.
+#[tokio::test]
+async fn a_tunnel_counts_for_what_is_not_read() {
+    /// Frames that come before they are read.
+    const FRAMES: usize = 64;
+    /// Bytes that a frame counts for at least.
+    const LEAST: u64 = 8 << 10;
+    const LEN: usize = 256;
+
+    let (read, ready) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (turn, done) = (read.clone(), ready.clone());
+    let router = any(async move |mut request: Request| {
+        let upgrade = request.extensions_mut().remove::<Upgrade>().unwrap();
+        tokio::spawn(async move {
+            let mut stream = upgrade.upgraded().await.unwrap();
+            turn.notified().await;
+            let mut parts = [[0; LEN / 4]; 3 * FRAMES];
+            for part in &mut parts {
+                stream.read_exact(part).await.unwrap();
+            }
+            done.notify_one();
+            turn.notified().await;
+            stream.read_exact(&mut [0; FRAMES * LEN / 4]).await.unwrap();
+            done.notify_one();
+            turn.notified().await;
+        });
+        agreed(Protocol::HTTP_2)
+    });
+    let builder = Server::builder().extended_connect();
+    let config = Certificate::shared().config();
+    let server = run_with(builder, config, Router::new().route("/", router));
+    let mut stream = upgrade(Protocol::HTTP_2, server.address(), "/").await;
+    let counted = async |least: u64, most: u64| {
+        let is_counted = |bytes| least <= bytes && bytes <= most;
+        soon(async {
+            while !is_counted(server.handle.memory()) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    };
+    let mut send = async || {
+        for _ in 0..FRAMES {
+            stream.write_all(&[0; LEN]).await.unwrap();
+            stream.flush().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let entries = |what| server.handle.census().entries(what);
+    soon(async {
+        while entries("requests") > 0 || entries("tasks of requests") != 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let before = server.handle.memory();
+    send().await;
+    let all = before + FRAMES as u64 * LEAST;
+    counted(all, all).await;
+    read.notify_one();
+    soon(ready.notified()).await;
+    let quarter = before + FRAMES as u64 / 4 * LEAST;
+    counted(quarter, quarter).await;
+    read.notify_one();
+    soon(ready.notified()).await;
+    counted(before, before).await;
+    send().await;
+    counted(all, all).await;
+    read.notify_one();
+    counted(0, before).await;
 }

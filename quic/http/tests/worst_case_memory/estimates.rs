@@ -2,7 +2,13 @@
 
 use std::fmt::Write as _;
 
-use axum::{Router, extract::Request, routing::any};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::Request,
+    routing::any,
+};
+use http_body_util::BodyExt as _;
 
 use crate::{
     Server, fields,
@@ -24,8 +30,22 @@ async fn silent(request: Request) {
     drop(request);
 }
 
+/// Answers without an end, and does not read the request.
+async fn lasting() -> Body {
+    Body::from_stream(futures_util::stream::pending::<Result<Bytes, axum::Error>>())
+}
+
+/// Reads the request with its trailers, and answers nothing.
+async fn reading(request: Request) {
+    let mut body = request.into_body();
+    while let Some(Ok(_)) = body.frame().await {}
+    std::future::pending::<()>().await;
+}
+
 fn router() -> Router {
-    Router::new().route("/silent", any(silent))
+    let router = Router::new().route("/silent", any(silent));
+    let router = router.route("/lasting", any(lasting));
+    router.route("/reading", any(reading))
 }
 
 /// Returns the names of fields of an ordinary request.
@@ -45,6 +65,16 @@ async fn under_way(server: &Server, requests: u64) {
     let entries = || server.running.handle.census().entries("requests") as u64;
     soon(async {
         while entries() != requests {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// Waits until so many bytes are counted.
+async fn counted(server: &Server, bytes: u64) {
+    soon(async {
+        while server.running.handle.memory() != bytes {
             tokio::task::yield_now().await;
         }
     })
@@ -146,6 +176,100 @@ async fn bodies_over_http2_count_for_what_they_hold() {
             client.send(&[&data[..], &rest].concat()).await;
         }
         check(&server, "bodies of HTTP/2").await;
+    }
+}
+
+/// The service has dropped the body of a request whose response lasts.
+#[tokio::test]
+async fn data_for_no_reader_does_not_count() {
+    let server = Server::start(router()).await;
+    let mut client = http2::connect(&server, 1 << 16).await;
+    let head = http2::request("/lasting", &[]);
+    let head = http2::frame(HEADERS, END_HEADERS, 1, &head);
+    client.send(&head).await;
+    under_way(&server, 1).await;
+    server.quiet().await;
+    let before = server.running.handle.memory();
+    for _ in 0..1000 {
+        let data = http2::frame(http2::DATA, 0, 1, &[0; 256]);
+        client.send(&data).await;
+    }
+    server.quiet().await;
+    assert_eq!(server.running.handle.memory(), before);
+}
+
+/// Those that the service does not read, also if it has dropped the body before they came.
+#[tokio::test]
+async fn trailers_over_http2_count_for_what_they_hold() {
+    let server = Server::start(router()).await;
+    let mut client = http2::connect(&server, 1 << 16).await;
+    let trailers = http2::section(&fields::names(64 << 10));
+    let mut id = 1;
+    for path in ["/silent", "/lasting", "/reading"] {
+        let before = server.running.handle.memory();
+        let first = id;
+        for _ in 0..REQUESTS {
+            let head = http2::request(path, &[]);
+            let head = http2::frame(HEADERS, END_HEADERS, id, &head);
+            client.send(&head).await;
+            id += 2;
+        }
+        under_way(&server, REQUESTS).await;
+        server.quiet().await;
+        let without = server.running.handle.memory();
+        let flags = END_HEADERS | END_STREAM;
+        for id in (first..id).step_by(2) {
+            let frame = http2::frame(HEADERS, flags, id, &trailers);
+            client.send(&frame).await;
+        }
+        if path == "/reading" {
+            server.quiet().await;
+            assert_eq!(server.running.handle.memory(), without);
+        } else {
+            check(&server, "trailers of HTTP/2").await;
+        }
+        for id in (first..id).step_by(2) {
+            let code = 8_u32.to_be_bytes();
+            client
+                .send(&http2::frame(http2::RST_STREAM, 0, id, &code))
+                .await;
+        }
+        counted(&server, before).await;
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_not_whole_count_for_what_they_hold() {
+    for alpn in ["http/1.1", "h2"] {
+        let server = Server::start(router()).await;
+        let (start, end) = if alpn == "h2" {
+            let head = http2::request("/", &fields::names(60 << 10));
+            let flags = END_HEADERS;
+            let start = http2::frame(HEADERS, END_STREAM, 1, &head);
+            (start, http2::frame(http2::CONTINUATION, flags, 1, &[]))
+        } else {
+            let start = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}", "x".repeat(60_000));
+            (start.into_bytes(), b"\r\n\r\n".to_vec())
+        };
+        let mut clients = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let client = if alpn == "h2" {
+                http2::connect(&server, 1 << 16).await
+            } else {
+                Raw::connect(&server, alpn).await
+            };
+            clients.push(client);
+        }
+        server.quiet().await;
+        let before = server.running.handle.memory();
+        for client in &mut clients {
+            client.send(&start).await;
+        }
+        check(&server, alpn).await;
+        for client in &mut clients {
+            client.send(&end).await;
+        }
+        counted(&server, before).await;
     }
 }
 

@@ -20,8 +20,10 @@ const FIELDS: usize = 64 << 10;
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
+pub(crate) const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const UNKNOWN: u8 = 0x21;
 
 pub(crate) const END_STREAM: u8 = 1;
@@ -56,7 +58,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 /// Returns fields, each with a literal name (RFC 7541 §6.2.2) and an empty value.
-fn section(names: &[String]) -> Vec<u8> {
+pub(crate) fn section(names: &[String]) -> Vec<u8> {
     let mut out = Vec::new();
     for name in names {
         out.extend([0, name.len() as u8]);

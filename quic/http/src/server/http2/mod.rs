@@ -16,7 +16,10 @@ use std::{
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::clock;
-use crate::http2::{Followed, Follower, Late, frames::Frames};
+use crate::http2::{
+    Followed, Follower, Late,
+    frames::{CONTINUATION, Frames},
+};
 use requests::Requests;
 
 /// Who is told what the frames say.
@@ -30,6 +33,15 @@ pub(super) trait Observer {
 
     /// Notes the data of a DATA frame on an open stream.
     fn on_data(&self, len: u64);
+
+    /// Notes a field block of trailers of this length. Returns the bytes of memory that they take.
+    fn on_trailers(&self, len: u64) -> u64;
+
+    /// Notes the end of streams whose trailers take so many bytes of memory.
+    fn on_closed(&self, bytes: u64);
+
+    /// Notes how much has come of a field block that is not whole.
+    fn on_partial_block(&self, len: u64);
 
     /// Notes since when a field block is not whole for which the server waits.
     fn on_field_block(&self, since: Option<Instant>);
@@ -78,17 +90,44 @@ impl<O: Observer> Observed<O> {
             self.tell_block(false);
         }
         while let Some(frame) = self.received.next_in(&mut bytes) {
+            if frame.kind != CONTINUATION {
+                self.on_whole_block();
+            }
             if let Some(len) = self.requests.on_received(frame, late) {
                 self.observer.on_data(len);
             }
         }
         let number = self.received.field_block();
+        let came = self
+            .requests
+            .block()
+            .saturating_sub(self.received.missing());
+        let came = number.map_or(0, |_| came);
+        if came > 0 || self.block.is_some() {
+            self.observer.on_partial_block(came);
+        }
+        if number.is_none() {
+            self.on_whole_block();
+        }
+        self.tell_closed();
         if number != self.block.map(|block| block.number) {
             self.block = number.map(|number| Block {
                 number,
                 since: clock::now(),
                 is_told: false,
             });
+        }
+    }
+
+    fn on_whole_block(&mut self) {
+        let count = |len| self.observer.on_trailers(len);
+        self.requests.on_whole_block(count);
+    }
+
+    fn tell_closed(&mut self) {
+        let bytes = self.requests.take_closed();
+        if bytes > 0 {
+            self.observer.on_closed(bytes);
         }
     }
 
@@ -145,6 +184,7 @@ impl<O: Observer> Follower for Observed<O> {
         while let Some(frame) = self.sent.next_in(&mut bytes) {
             self.requests.on_sent(frame, late);
         }
+        self.tell_closed();
     }
 
     fn peer_streams(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use crate::http2::{
     Late, Side, Streams,
-    frames::{DATA, Frame, GOAWAY, HEADERS, PRIORITY, RST_STREAM},
+    frames::{CONTINUATION, DATA, Frame, GOAWAY, HEADERS, PRIORITY, RST_STREAM},
 };
 
 /// Error code of streams that were not processed (RFC 9113 §7).
@@ -14,16 +14,30 @@ const EXCUSED: u32 = 256;
 /// Requests that the client has begun.
 #[derive(Debug)]
 pub(super) struct Requests {
-    streams: Streams<Begun>,
+    streams: Streams<Request>,
     /// The last stream that the server takes.
     most: u32,
     /// All of them. A frame that makes h2 reset a stream that is none counts as one.
     count: u64,
     /// The last field block has begun one.
     is_last_new: bool,
+    /// Length of that field block, as far as its frames have announced it.
+    block: u64,
+    /// The open stream whose trailers it has, until they are counted.
+    trailers: Option<u32>,
+    /// Bytes of the trailers of streams that were closed, until they are told.
+    closed: u64,
     /// The client has seen the settings.
     has_settings: bool,
     excused: u32,
+}
+
+/// An open stream.
+#[derive(Debug)]
+struct Request {
+    begun: Begun,
+    /// Bytes that its trailers take.
+    trailers: u64,
 }
 
 /// When a request began.
@@ -40,6 +54,9 @@ impl Requests {
             most: u32::MAX,
             count: 0,
             is_last_new: false,
+            block: 0,
+            trailers: None,
+            closed: 0,
             has_settings: false,
             excused: 0,
         }
@@ -67,7 +84,8 @@ impl Requests {
                 } else {
                     Begun::BeforeSettings
                 };
-                self.streams.open(frame.stream, begun);
+                let trailers = 0;
+                self.streams.open(frame.stream, Request { begun, trailers });
             }
             HEADERS | DATA if !is_open && frame.stream <= self.most => late.add(),
             // That resets a stream, which need not exist.
@@ -76,19 +94,53 @@ impl Requests {
                 late.add();
             }
             RST_STREAM if is_open => {
-                self.streams.remove(frame.stream);
+                let request = self.streams.remove(frame.stream);
+                self.on_closed(request);
                 // h2 may keep the stream until it can send something.
                 late.add();
             }
             _ => self.has_settings |= frame.is_settings_ack(),
         }
-        if frame.kind == HEADERS {
-            self.is_last_new = !is_open && self.streams.get(frame.stream).is_some();
+        match frame.kind {
+            HEADERS => {
+                self.is_last_new = !is_open && self.streams.get(frame.stream).is_some();
+                self.block = frame.len();
+                self.trailers = is_open.then_some(frame.stream);
+            }
+            CONTINUATION => self.block += frame.len(),
+            _ => {}
         }
         if frame.is_end_stream() {
-            self.streams.end(frame.stream, Side::Peer);
+            let request = self.streams.end(frame.stream, Side::Peer);
+            self.on_closed(request);
         }
         (is_open && frame.kind == DATA).then(|| frame.data_len())
+    }
+
+    /// Returns the length of the field block that came last, as far as its frames have announced it.
+    pub(super) fn block(&self) -> u64 {
+        self.block
+    }
+
+    /// Counts the field block that is whole now, if it has trailers. `count` returns the bytes that they take.
+    pub(super) fn on_whole_block(&mut self, count: impl FnOnce(u64) -> u64) {
+        let Some(stream) = self.trailers.take() else {
+            return;
+        };
+        let bytes = count(self.block);
+        match self.streams.get(stream) {
+            Some(request) => request.trailers += bytes,
+            None => self.closed += bytes,
+        }
+    }
+
+    /// Returns the bytes of trailers of streams that were closed since this was asked.
+    pub(super) fn take_closed(&mut self) -> u64 {
+        std::mem::take(&mut self.closed)
+    }
+
+    fn on_closed(&mut self, request: Option<Request>) {
+        self.closed += request.map_or(0, |request| request.trailers);
     }
 
     fn is_request(&self, stream: u32) -> bool {
@@ -98,22 +150,29 @@ impl Requests {
     /// Notes a frame of the server.
     pub(super) fn on_sent(&mut self, frame: Frame, late: &mut Late) {
         match frame.kind {
-            RST_STREAM => match self.streams.remove(frame.stream) {
-                None => late.on_reset_sent(),
-                Some(Begun::BeforeSettings)
-                    if frame.error_code() == REFUSED_STREAM && self.excused < EXCUSED =>
-                {
-                    self.excused += 1;
-                    self.count = self.count.saturating_sub(1);
+            RST_STREAM => {
+                let request = self.streams.remove(frame.stream);
+                match request.as_ref().map(|request| request.begun) {
+                    None => late.on_reset_sent(),
+                    Some(Begun::BeforeSettings)
+                        if frame.error_code() == REFUSED_STREAM && self.excused < EXCUSED =>
+                    {
+                        self.excused += 1;
+                        self.count = self.count.saturating_sub(1);
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
-            },
+                self.on_closed(request);
+            }
             GOAWAY => {
                 self.most = frame.last_stream();
                 let ignored = self.streams.truncate(self.most);
                 self.count = self.count.saturating_sub(ignored as u64);
             }
-            _ if frame.is_end_stream() => self.streams.end(frame.stream, Side::Local),
+            _ if frame.is_end_stream() => {
+                let request = self.streams.end(frame.stream, Side::Local);
+                self.on_closed(request);
+            }
             _ => {}
         }
     }

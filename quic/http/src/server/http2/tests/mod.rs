@@ -42,6 +42,8 @@ struct Seen {
     requests: AtomicU64,
     failed: AtomicU64,
     data: AtomicU64,
+    trailers: AtomicU64,
+    partial: AtomicU64,
     block: Mutex<Option<Instant>>,
     woken: AtomicU64,
 }
@@ -65,6 +67,19 @@ impl Observer for Seen {
 
     fn on_data(&self, len: u64) {
         self.data.fetch_add(len, Ordering::Relaxed);
+    }
+
+    fn on_trailers(&self, len: u64) -> u64 {
+        self.trailers.fetch_add(len, Ordering::Relaxed);
+        len
+    }
+
+    fn on_closed(&self, bytes: u64) {
+        self.trailers.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn on_partial_block(&self, len: u64) {
+        self.partial.store(len, Ordering::Relaxed);
     }
 
     fn on_field_block(&self, since: Option<Instant>) {

@@ -223,8 +223,7 @@ async fn trailers_over_http2_count_for_what_they_hold() {
             client.send(&frame).await;
         }
         if path == "/reading" {
-            server.quiet().await;
-            assert_eq!(server.running.handle.memory(), without);
+            counted(&server, without).await;
         } else {
             check(&server, "trailers of HTTP/2").await;
         }

@@ -375,6 +375,8 @@ impl Watched for Activity {
         census.add("tasks of requests", count(&self.tasks), 0);
         let responses = self.responses().all.len();
         census.add_of::<Weak<Response>>("responses", responses);
+        let unread = self.unread() as usize;
+        census.add("unread input", usize::from(unread > 0), unread);
     }
 
     fn end_slow(&self, now: Instant) {

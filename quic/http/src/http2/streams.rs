@@ -79,12 +79,10 @@ impl<T> Streams<T> {
         Some(self.open.remove(at).about)
     }
 
-    /// Closes the streams after `last`. Returns their number.
-    pub(crate) fn truncate(&mut self, last: u32) -> usize {
+    /// Closes the streams after `last`. Returns what was known about each.
+    pub(crate) fn truncate(&mut self, last: u32) -> impl Iterator<Item = T> {
         let kept = self.open.partition_point(|stream| stream.id <= last);
-        let closed = self.open.len() - kept;
-        self.open.truncate(kept);
-        closed
+        self.open.drain(kept..).map(|stream| stream.about)
     }
 
     fn position(&self, id: u32) -> Option<usize> {

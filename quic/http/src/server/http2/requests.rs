@@ -166,8 +166,10 @@ impl Requests {
             }
             GOAWAY => {
                 self.most = frame.last_stream();
-                let ignored = self.streams.truncate(self.most);
-                self.count = self.count.saturating_sub(ignored as u64);
+                for request in self.streams.truncate(self.most) {
+                    self.count = self.count.saturating_sub(1);
+                    self.closed += request.trailers;
+                }
             }
             _ if frame.is_end_stream() => {
                 let request = self.streams.end(frame.stream, Side::Local);

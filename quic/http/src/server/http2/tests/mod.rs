@@ -1,3 +1,4 @@
+mod trailers;
 mod whole;
 
 use std::{

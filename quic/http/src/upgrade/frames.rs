@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    mem::MaybeUninit,
     pin::Pin,
     task::{Context, Poll, Waker, ready},
 };
@@ -66,11 +67,10 @@ impl AsyncRead for Frames {
             return Poll::Ready(Ok(()));
         }
         if self.frame.is_empty() {
-            let mut frame = vec![0; PART];
-            let len = ready!(self.poll_frame(cx, &mut ReadBuf::new(&mut frame)))?;
-            frame.truncate(len);
-            frame.shrink_to_fit();
-            (self.frame, self.read) = (frame, 0);
+            let mut room = [MaybeUninit::uninit(); PART];
+            let mut frame = ReadBuf::uninit(&mut room);
+            ready!(self.poll_frame(cx, &mut frame))?;
+            (self.frame, self.read) = (frame.filled().to_vec(), 0);
         }
         let rest = self.frame.get(self.read..).unwrap_or_default();
         let len = rest.len().min(buffer.remaining());
@@ -89,9 +89,9 @@ impl Drop for Frames {
     fn drop(&mut self) {
         self.on_taken(self.frame.len());
         let mut cx = Context::from_waker(Waker::noop());
-        let mut frame = vec![0; PART];
+        let mut room = [MaybeUninit::uninit(); PART];
         while self.reader.is_some() {
-            let polled = self.poll_frame(&mut cx, &mut ReadBuf::new(&mut frame));
+            let polled = self.poll_frame(&mut cx, &mut ReadBuf::uninit(&mut room));
             let Poll::Ready(Ok(len)) = polled else {
                 return;
             };

@@ -321,6 +321,12 @@ fn a_server_that_goes_back_is_refused_by_later_runs_of_a_client_that_remembers()
     for _ in 0..2 {
         assert!(stdout(&server.client(PQ_CLIENT, &remember)).contains("X25519MLKEM768"));
     }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(&known).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "nobody else may read it");
+    }
     // A server is known by its name and port.
     let (address, ca) = (server.address.clone(), server.ca.clone());
     drop(server);

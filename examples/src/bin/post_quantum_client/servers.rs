@@ -1,6 +1,10 @@
 //! A file that remembers servers.
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
 use hybriq::memory::ServerMemory;
 use hybriq_examples::Failure;
@@ -33,10 +37,15 @@ impl Servers {
         self.memory.clone()
     }
 
-    /// Replaces the file, so that it is never half written.
+    /// Replaces the file, so that it is never half written. Nobody else may read it.
     pub(crate) fn save(&self) -> Result<(), Failure> {
         let new = self.file.with_added_extension("new");
-        fs::write(&new, self.memory.to_bytes())?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        // It has tokens and sessions, and whoever changes it can silence the alarm.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&new)?.write_all(&self.memory.to_bytes())?;
         Ok(fs::rename(new, &self.file)?)
     }
 }

@@ -1,5 +1,4 @@
-//! What came over TCP and was not read: bodies and trailers over HTTP/2, and heads that are not whole. hyper does not
-//! tell how much that is.
+//! Unread data over TCP: bodies and trailers over HTTP/2, and incomplete heads. hyper does not tell how much that is.
 
 use std::{
     pin::Pin,
@@ -33,22 +32,22 @@ pub(crate) const MOST: u64 = {
     frames * (BUFFER + FRAME)
 };
 
-/// Counts what a connection over TCP holds that came and was not read. Of HTTP/2, those are bodies and the data of
-/// tunnels: for each DATA frame its length, or the buffer that it may keep.
+/// Counts the unread data that a connection over TCP holds. Over HTTP/2 these are bodies and the data of tunnels: each
+/// DATA frame counts for its length, or for the buffer that it may keep.
 ///
-/// What came for no reader is not told apart. It is forgotten with the last one, since h2 holds no data for streams
+/// Data without a reader cannot be told apart. It is forgotten with the last reader, since h2 holds no data for streams
 /// that have none.
 #[derive(Debug, Default)]
 pub(crate) struct Inflow {
-    /// Bytes of frames that came, and were neither read nor dropped with their body.
+    /// Bytes of frames that arrived, and were neither read nor dropped with their body.
     data: AtomicU64,
     readers: AtomicU64,
     trailers: Mutex<Trailers>,
-    /// Bytes of fields that are not whole.
+    /// Bytes of incomplete field blocks.
     fields: AtomicU64,
 }
 
-/// Trailers that came and were not read. h2 holds them until their stream is closed and its reader is gone.
+/// Unread trailers. h2 holds them until their stream is closed and its reader is gone.
 #[derive(Debug, Default)]
 struct Trailers {
     /// How many of them wait for a reader.
@@ -84,7 +83,7 @@ impl Inflow {
         self.readers.load(Ordering::Relaxed) > 0
     }
 
-    /// Forgets what came for no reader, when there is none.
+    /// Forgets data without a reader, when there is no reader.
     fn forget(&self) {
         self.data.store(0, Ordering::Relaxed);
         self.trailers().forget();
@@ -107,7 +106,7 @@ impl Inflow {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Notes trailers that take so many bytes.
+    /// Notes trailers that take this many bytes.
     pub(crate) fn on_trailers(&self, bytes: u64) {
         let mut trailers = self.trailers();
         trailers.waiting += 1;
@@ -116,7 +115,7 @@ impl Inflow {
         trailers.open += bytes;
     }
 
-    /// Notes the end of streams whose trailers take so many bytes.
+    /// Notes the end of streams whose trailers take this many bytes.
     pub(crate) fn on_closed(&self, bytes: u64) {
         let mut trailers = self.trailers();
         trailers.open = trailers.open.saturating_sub(bytes);
@@ -125,7 +124,7 @@ impl Inflow {
         }
     }
 
-    /// Notes how many bytes the fields take that are not whole.
+    /// Notes the bytes that incomplete field blocks take.
     pub(crate) fn set_fields(&self, bytes: u64) {
         self.fields.store(bytes, Ordering::Relaxed);
     }

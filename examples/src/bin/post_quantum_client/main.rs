@@ -23,8 +23,8 @@ struct Args {
     /// Write the secrets of the connection to this file, for Wireshark.
     #[arg(long)]
     key_log: Option<PathBuf>,
-    /// Remember servers in this file: those that were post-quantum, to refuse one that is not any more,
-    /// and tokens, versions and groups, to connect faster.
+    /// Remember servers in this file: tokens, versions and groups, to connect faster, and which servers
+    /// were post-quantum, to refuse one that no longer is.
     #[arg(long)]
     servers: Option<PathBuf>,
 }

@@ -98,7 +98,7 @@ impl Pause {
         }
     }
 
-    /// Waits while h2 may hold too much, beside a reset of each of so many streams.
+    /// Waits while h2 may hold too much. A reset of each of `streams` is added to what was counted.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, streams: usize) -> Poll<()> {
         if self.turn == Turn::Sent || self.is_on && self.sent >= self.round {
             self.late = Late::default();

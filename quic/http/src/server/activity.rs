@@ -61,7 +61,7 @@ pub(super) struct Activity {
     responses: Mutex<Responses>,
     /// What came of requests of HTTP/2 and is not read.
     inflow: Option<Arc<Inflow>>,
-    /// The head that is not whole, of HTTP/1.1.
+    /// The incomplete head of HTTP/1.1.
     head: Arc<Head>,
     /// Since when the server waits for the rest of a field block, of HTTP/2.
     field_block: Mutex<Option<Instant>>,
@@ -188,12 +188,12 @@ impl Activity {
         self.inflow.as_ref()
     }
 
-    /// Returns the counter of the head that is not whole, of HTTP/1.1.
+    /// Returns the counter of the incomplete head of HTTP/1.1.
     pub(super) fn head(&self) -> &Arc<Head> {
         &self.head
     }
 
-    /// Returns the bytes that came and are not read.
+    /// Returns the number of unread bytes.
     fn unread(&self) -> u64 {
         if let Some(inflow) = &self.inflow {
             return inflow.unread();
@@ -243,7 +243,7 @@ impl Activity {
         self.standing.on_cancelled(running, &self.limits);
     }
 
-    /// Notes a request whose fields take so many bytes.
+    /// Notes a request whose fields take this many bytes.
     pub(super) fn on_request(self: &Arc<Self>, fields: u64) -> Answering {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.head.begin();

@@ -1,4 +1,4 @@
-//! Heads over HTTP/1.1 that are not whole. hyper does not tell how much of one it has.
+//! Incomplete heads over HTTP/1.1. hyper does not tell how much of one it has.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that came since the last request.
+/// Bytes that arrived since the last request.
 #[derive(Debug, Default)]
 pub(super) struct Head(AtomicU64);
 

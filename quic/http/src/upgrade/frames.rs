@@ -1,4 +1,4 @@
-//! What comes on a tunnel over HTTP/2. hyper gives any parts of frames, but frames are counted whole.
+//! Data received on a tunnel over HTTP/2. hyper returns any part of a frame, but whole frames are counted.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use crate::inflow::Reader;
 /// A tunnel over HTTP/2 whose frames are counted when they are read.
 pub(super) struct Frames {
     pub(super) stream: TokioIo<hyper::upgrade::Upgraded>,
-    /// Dropped at the end of what comes.
+    /// Dropped at the end of the data.
     reader: Option<Reader>,
     /// The frame of which only a part was read.
     frame: Vec<u8>,

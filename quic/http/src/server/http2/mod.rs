@@ -37,10 +37,10 @@ pub(super) trait Observer {
     /// Notes a field block of trailers of this length. Returns the bytes of memory that they take.
     fn on_trailers(&self, len: u64) -> u64;
 
-    /// Notes the end of streams whose trailers take so many bytes of memory.
+    /// Notes the end of streams whose trailers take this many bytes of memory.
     fn on_closed(&self, bytes: u64);
 
-    /// Notes how much has come of a field block that is not whole.
+    /// Notes how much of an incomplete field block has arrived.
     fn on_partial_block(&self, len: u64);
 
     /// Notes since when a field block is not whole for which the server waits.

@@ -107,7 +107,7 @@ impl Memory {
 }
 
 impl Account {
-    /// Opens the account of a connection that takes so many bytes, whose client proved its address.
+    /// Opens the account of a connection that takes this many bytes, whose client proved its address.
     pub(crate) fn open(memory: &Arc<Memory>, bytes: u64) -> Arc<Self> {
         Self::new(memory, bytes, true)
     }

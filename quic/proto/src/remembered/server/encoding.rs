@@ -99,7 +99,7 @@ fn read(bytes: &[u8]) -> Option<ServerRecord> {
     (ends && unlike).then_some(record)
 }
 
-/// Reads a list of at most so many members.
+/// Reads a list of at most `most` members.
 fn list<T>(
     from: &mut Reader<'_>,
     most: usize,
@@ -135,7 +135,7 @@ fn session(from: &mut Reader<'_>) -> Option<Session> {
     Some(Session { policy, bytes })
 }
 
-/// Reads bytes behind their length, at least one and at most so many.
+/// Reads bytes after their length, at least one and at most `most`.
 fn sized<'a>(from: &mut Reader<'a>, most: usize) -> Option<&'a [u8]> {
     let len = usize::from(from.u16().ok()?);
     let bytes = from.bytes(len).ok()?;

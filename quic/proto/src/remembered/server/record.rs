@@ -128,7 +128,7 @@ impl ServerRecord {
             .retain(|(_, record)| *record != OriginRecord::default());
     }
 
-    /// Stores the newest TLS session for clients of a policy, in place of an older one. A session of
+    /// Stores the newest TLS session for clients of a policy, replacing an older one. A session of
     /// more than [`SESSION_LEN`](Self::SESSION_LEN) bytes is dropped.
     pub fn put_session(&mut self, policy: [u8; 16], bytes: &[u8]) {
         self.sessions.retain(|session| session.policy != policy);
@@ -194,8 +194,8 @@ impl ServerRecord {
         self.origins.push((port, record));
     }
 
-    /// Stores what a path carried, in place of what was measured between the same addresses. What cannot
-    /// be is dropped, so that it never spoils the bytes of the memory.
+    /// Stores what a path carried, replacing what was measured between the same addresses. An impossible
+    /// path is dropped, so that it never spoils the bytes of the memory.
     pub(crate) fn put_path(&mut self, path: &SavedPath) {
         let Ok(path) = SavedPath::from_bytes(&path.to_bytes()) else {
             return;
@@ -221,7 +221,7 @@ impl ServerRecord {
     }
 }
 
-/// Appends a value to a list that holds so many; the first one makes room.
+/// Appends a value to a list of at most `most`; the first one makes room.
 fn push<T>(list: &mut Vec<T>, most: usize, value: T) {
     if list.len() >= most {
         list.remove(0);

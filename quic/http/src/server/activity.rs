@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     Limits,
-    inflow::{Inflow, Reader},
+    http2::inflow::{Inflow, Reader},
     upgrade::{Outcome, Rest},
 };
 

@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
-    inflow::{self, Incoming},
+    http2::inflow::{self, Incoming},
     upgrade::Rest,
 };
 

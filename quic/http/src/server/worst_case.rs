@@ -8,7 +8,7 @@ use super::{
     fields::{PLACE, map_of_fields},
     tcp,
 };
-use crate::{Limits, inflow, webtransport};
+use crate::{Limits, http2::inflow, webtransport};
 
 /// Bytes of a connection over TCP: its task, and its TLS without buffers.
 const TCP: u64 = 10 << 10;

@@ -13,7 +13,7 @@ use super::{
     super::clock,
     Watch,
     cancels::{Cancels, Verdict},
-    told::{Cause, Order, Told},
+    orders::{Cause, Order, Told},
 };
 use crate::Limits;
 

@@ -15,10 +15,12 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::clock;
-use crate::http2::{
-    Followed, Follower, Late,
-    frames::{CONTINUATION, Frames},
+use crate::{
+    http2::{
+        Followed, Follower, Late,
+        frames::{CONTINUATION, Frames},
+    },
+    server::clock,
 };
 use requests::Requests;
 

@@ -17,10 +17,10 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-use super::{
+use super::lent::Buffered;
+use crate::server::{
     connections::{Kind, Served},
-    handle::{Phase, Shared},
-    lent::Buffered,
+    state::{Phase, Shared},
 };
 
 /// Longest time to wait for the client's end.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::clock;
+use crate::server::clock;
 
 /// Time that one answer may take on the task of its connection.
 const QUICK: Duration = Duration::from_micros(200);

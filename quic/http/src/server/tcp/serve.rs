@@ -1,4 +1,4 @@
-//! HTTP/1.1 and HTTP/2 over TCP.
+//! Accepts and serves connections over TCP.
 
 use std::{
     io,
@@ -23,23 +23,23 @@ use tokio_rustls::{
 };
 
 use super::{
-    Connect,
-    activity::{Activity, Answering, Counted, Fault, LEAST_BUFFER, Over},
-    app::{App, BoxError},
-    connections::Kind,
-    fields,
-    handle::{Phase, Shared},
+    activity::{Activity, Answering, LEAST_BUFFER, Over},
+    body::{Counted, Fault},
     heads::Heads,
     http2::observe,
     lent::{Lender, lend},
     linger::{Lingering, Place},
     responses::Sending,
-    state::GOAWAY_PAUSE,
-    watch::{Account, Admission, Cause, HTTP2_CONNECTION, LATE, Order},
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
     http2::inflow::{self, Incoming},
+    server::{
+        App, BoxError,
+        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Kind, LATE, Order},
+        fields,
+        state::{Connect, GOAWAY_PAUSE, Phase, Shared},
+    },
     upgrade::Rest,
 };
 
@@ -53,25 +53,25 @@ const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from
 const PING_TIME: Duration = Duration::from_secs(20);
 
 /// Largest number of requests at once on a connection of HTTP/2.
-pub(super) const STREAMS: u32 = 100;
+pub(crate) const STREAMS: u32 = 100;
 
 /// Bytes that a client of HTTP/2 may send on a stream before they are read: all that it may on the connection.
 const STREAM_WINDOW: u32 = inflow::WINDOW;
 
 /// Bytes of a response that HTTP/2 takes beyond the client's credit.
-pub(super) const SEND_BUFFER: usize = 400 << 10;
+pub(crate) const SEND_BUFFER: usize = 400 << 10;
 
 /// Bytes of responses that HTTP/2 sends before a reset that waits, at most: each stream has its turn.
 const ROUND: u64 = STREAMS as u64 * SEND_BUFFER as u64;
 
 /// Bytes of TLS records that wait for room in the socket.
-pub(super) const TLS_BUFFER: usize = 64 << 10;
+pub(crate) const TLS_BUFFER: usize = 64 << 10;
 
 /// Largest frame of HTTP/2 that clients may send.
 const FRAME: u32 = 16 << 10;
 
 /// Accepts connections until the server shuts down.
-pub(super) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
+pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
     loop {
         let stream = tokio::select! {
             () = shared.phase(Phase::Draining) => return,
@@ -309,7 +309,7 @@ where
 
 /// Returns the error of a request that is refused unseen, for which the client may try elsewhere.
 fn refused(mut answering: Answering) -> Fault {
-    answering.on_failed();
+    answering.on_over();
     Fault::Refused(h2::Reason::REFUSED_STREAM.into())
 }
 
@@ -385,7 +385,7 @@ async fn answer<A: App>(
     }
     let answered = app.answer(request).await;
     if answered.is_err() {
-        answering.on_failed();
+        answering.on_over();
     }
     let mut response = answered?;
     if let Some(alt_svc) = alt_svc {

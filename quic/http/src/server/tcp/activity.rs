@@ -2,44 +2,31 @@
 
 use std::{
     net::SocketAddr,
-    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 
-use bytes::Buf as _;
-use http_body::{Body, Frame, SizeHint};
 use hybriq::stats::Census;
-use pin_project_lite::pin_project;
 
-use super::{
-    app::BoxError,
-    fields,
-    heads::Head,
-    http2::Observer,
-    lent::Line,
-    responses::{Held, Response, Sent},
-    watch::{
-        Account, Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION,
-        HTTP2_REQUEST, Order, Share, Standing, Watch, Watched,
-    },
-};
+use super::{heads::Head, http2::Observer, lent::Line, responses::Response};
 use crate::{
     Limits,
     http2::inflow::{Inflow, Reader},
+    server::{
+        connections::{
+            Account, Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION,
+            HTTP2_REQUEST, Order, Share, Standing, Watch, Watched,
+        },
+        fields,
+    },
     upgrade::{Outcome, Rest},
 };
 
-/// Longest part of a body behind which HTTP/2 gets the next part, or the end, before it has left. As long as the
-/// body is waited for, its stream can be reset alone.
-const SHORT: usize = 16 << 10;
-
 /// Smallest size of the buffers of HTTP/1.1.
-pub(super) const LEAST_BUFFER: usize = 8 << 10;
+pub(crate) const LEAST_BUFFER: usize = 8 << 10;
 
 /// Number of responses from which on the list is cleaned.
 const FEW: usize = 16;
@@ -116,40 +103,6 @@ enum Stage {
     Answered,
     /// The response has begun, or there will be none.
     Over,
-}
-
-pin_project! {
-    /// The body of a response, which counts as a request until it is dropped.
-    pub(super) struct Counted<B> {
-        #[pin]
-        body: Option<B>,
-        response: Arc<Response>,
-        answering: Answering,
-        given: Given,
-    }
-}
-
-/// The part of a body that was given last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Given {
-    Short,
-    /// The next one must wait for it.
-    Long,
-    /// The same, and there is no other.
-    LongAndLast,
-}
-
-/// Error of a response, or of its body.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("the service failed: {0}")]
-    Service(BoxError),
-    #[error("the request was refused without being processed")]
-    Refused(#[source] h2::Error),
-    #[error("the body of the response failed: {0}")]
-    Body(BoxError),
-    #[error("the client does not read the response")]
-    NotTaken(#[source] h2::Error),
 }
 
 impl Activity {
@@ -434,8 +387,17 @@ impl Answering {
         self.activity.inflow.as_ref().map(Inflow::reader)
     }
 
-    /// Notes that the service has failed.
-    pub(super) fn on_failed(&mut self) {
+    /// Notes a response with a body.
+    pub(super) fn on_response(&mut self, response: &Arc<Response>) {
+        self.activity.add(response);
+        if self.activity.version == Over::Http2 {
+            Response::tell_task(response);
+        }
+        self.stage = Stage::Answered;
+    }
+
+    /// Notes that the response has begun, or that there will be none.
+    pub(super) fn on_over(&mut self) {
         self.stage = Stage::Over;
     }
 }
@@ -454,84 +416,5 @@ impl Drop for Answering {
 impl Drop for Working {
     fn drop(&mut self) {
         self.0.tasks.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl<B: Body> Counted<B> {
-    pub(super) fn new(body: B, mut answering: Answering) -> Self {
-        let response = Arc::new(Response::default());
-        answering.stage = if body.is_end_stream() {
-            Stage::Over
-        } else {
-            answering.activity.add(&response);
-            if answering.activity.version == Over::Http2 {
-                Response::tell_task(&response);
-            }
-            Stage::Answered
-        };
-        Self {
-            body: Some(body),
-            response,
-            answering,
-            given: Given::Short,
-        }
-    }
-
-    /// Makes the body of a response of the server itself.
-    pub(super) fn none(mut answering: Answering) -> Self {
-        answering.stage = Stage::Over;
-        Self {
-            body: None,
-            response: Arc::default(),
-            answering,
-            given: Given::Short,
-        }
-    }
-}
-
-impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
-    type Data = Held<B::Data>;
-    type Error = Fault;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Fault>>> {
-        let mut this = self.project();
-        this.answering.stage = Stage::Over;
-        if *this.given != Given::Short {
-            if ready!(this.response.poll_sent(cx)) == Sent::Ended {
-                let reason = h2::Error::from(h2::Reason::CANCEL);
-                return Poll::Ready(Some(Err(Fault::NotTaken(reason))));
-            }
-            if *this.given == Given::LongAndLast {
-                return Poll::Ready(None);
-            }
-        }
-        let Some(mut body) = this.body.as_mut().as_pin_mut() else {
-            return Poll::Ready(None);
-        };
-        let frame = ready!(body.as_mut().poll_frame(cx));
-        let data = frame
-            .as_ref()
-            .and_then(|frame| frame.as_ref().ok()?.data_ref());
-        let is_long = data.is_some_and(|data| data.remaining() > SHORT);
-        *this.given = match (is_long && this.response.has_task(), body.is_end_stream()) {
-            (false, _) => Given::Short,
-            (true, false) => Given::Long,
-            (true, true) => Given::LongAndLast,
-        };
-        let held = |data| Held::new(data, this.response);
-        let frame = frame.map(|frame| frame.map(|frame| frame.map_data(held)));
-        Poll::Ready(frame.map(|frame| frame.map_err(|error| Fault::Body(error.into()))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.given != Given::LongAndLast && self.body.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let hint = self.body.as_ref().map(Body::size_hint);
-        hint.unwrap_or_else(|| SizeHint::with_exact(0))
     }
 }

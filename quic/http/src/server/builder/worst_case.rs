@@ -2,13 +2,16 @@
 
 use hybriq::{Direction, ServerConfig};
 
-use super::{
-    Features,
-    activity::LEAST_BUFFER,
-    fields::{PLACE, map_of_fields},
-    tcp,
+use crate::{
+    Limits,
+    http2::inflow,
+    server::{
+        fields::{PLACE, map_of_fields},
+        state::Features,
+        tcp::{self, LEAST_BUFFER},
+    },
+    webtransport,
 };
-use crate::{Limits, http2::inflow, webtransport};
 
 /// Bytes of a connection over TCP: its task, and its TLS without buffers.
 const TCP: u64 = 10 << 10;

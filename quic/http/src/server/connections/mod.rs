@@ -2,10 +2,10 @@
 //! needs a timer of its own.
 
 mod cancels;
+mod count;
 mod memory;
-mod stalls;
+mod orders;
 mod standing;
-mod told;
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ use hybriq::stats::Census;
 
 use super::clock;
 use crate::Limits;
+pub(super) use count::{Connections, Kind, Served};
 pub(super) use memory::{
     Account, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST,
     Memory, QUIC_CONNECTION, Share,
 };
-pub(super) use stalls::Stalls;
+pub(super) use orders::{Cause, Order};
 pub(super) use standing::{Admission, LATE, Standing};
-pub(super) use told::{Cause, Order};
 
 /// Connections that are looked at before other tasks get a turn.
 const TOGETHER: usize = 64;

@@ -4,22 +4,22 @@ use http::{
     HeaderValue, Method, Request, Response, StatusCode,
     header::{CONTENT_LENGTH, DATE},
 };
-use hybriq_h3::{Payload, RecvStream, SendStream, webtransport::Reservation};
+use hybriq_h3::{Payload, RecvStream, webtransport::Reservation};
 
 use super::{
-    Connect,
-    connections::Kind,
-    fields,
-    handle::Phase,
-    state::{Established, Quic},
+    connection::{Established, Quic},
+    response::{Send, date, strip},
 };
 use crate::{
     Body, Upgraded,
+    server::{
+        connections::Kind,
+        state::{Connect, Phase},
+    },
     upgrade::{Give, Tunnel, Upgrade},
     webtransport::{self, Start, WebTransport},
 };
 
-type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
 type Recv = h3::server::RequestStream<RecvStream, Payload>;
 
 /// A request that waits for the service to agree.
@@ -118,8 +118,8 @@ impl Offer {
             let value = HeaderValue::from_static("draft02");
             headers.insert(webtransport::DRAFT, value);
         }
-        fields::strip(headers);
-        let date = fields::date(headers);
+        strip(headers);
+        let date = date(headers);
         headers.extend(date.map(|date| (DATE, date)));
         let head = response.map(drop);
         let sent = tokio::time::timeout(quic.shared.limits.stall_time, send.send_response(head));

@@ -1,4 +1,4 @@
-//! HTTP/3 over QUIC.
+//! Accepts and serves connections over QUIC.
 
 use std::{
     future::poll_fn,
@@ -12,12 +12,13 @@ use hybriq_h3::Payload;
 
 use super::{
     answers::Answers,
-    app::App,
-    connections::Kind,
-    handle::{Phase, Shared},
+    connection::{DELIVERY_LOOK, Quic, Running},
     request,
-    state::{DELIVERY_LOOK, GOAWAY_PAUSE, Quic, Running},
-    watch::{Account, Admission, Cause, Memory, Order, QUIC_CONNECTION, Watched},
+};
+use crate::server::{
+    App,
+    connections::{Account, Admission, Cause, Kind, Memory, Order, QUIC_CONNECTION, Watched},
+    state::{GOAWAY_PAUSE, Phase, Shared},
 };
 
 /// Requests that the first GOAWAY still allows: all.
@@ -27,7 +28,7 @@ type Request = h3::server::RequestResolver<hybriq_h3::Connection, Payload>;
 type H3 = h3::server::Connection<hybriq_h3::Connection, Payload>;
 
 /// Accepts connections until the server shuts down.
-pub(super) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
+pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
     while let Some(incoming) = shared.endpoint.accept().await {
         let Some(account) = account(&shared.watch.memory, &incoming) else {
             turn_away(incoming);

@@ -5,16 +5,65 @@ use std::{
     net::{SocketAddr, TcpListener, ToSocketAddrs},
 };
 
-use hybriq::{Endpoint, EndpointBuilder};
+use hybriq::{Endpoint, EndpointBuilder, EndpointError, error::ConfigError};
 use socket2::{Domain, Protocol, Socket, Type};
-
-use super::{BindError, Protocols};
 
 /// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 
 /// Number of ports that are tried when any will do.
 const ATTEMPTS: usize = 32;
+
+/// Protocols that a server speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Protocols {
+    #[default]
+    All,
+    Http3Only,
+}
+
+/// Error of making a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The endpoint of QUIC cannot be made.
+    #[error("for HTTP/3: {0}")]
+    Quic(EndpointError),
+    /// The address cannot be used for TCP.
+    #[error(
+        "for HTTP/1.1 and HTTP/2: cannot listen on TCP {address}: {cause}; {}, or call \
+         ServerBuilder::without_tcp",
+        remedy(cause)
+    )]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// Error of the system.
+        cause: std::io::Error,
+    },
+}
+
+impl From<EndpointError> for BindError {
+    fn from(cause: EndpointError) -> Self {
+        Self::Quic(cause)
+    }
+}
+
+/// Returns what to do about an address that cannot be used.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop the program that has the port",
+        io::ErrorKind::PermissionDenied => {
+            "take a port above 1023, or give the program the capability CAP_NET_BIND_SERVICE"
+        }
+        io::ErrorKind::AddrNotAvailable => "take an address that this machine has",
+        // A system without IPv6 does not know its sockets.
+        _ => "take another address, 0.0.0.0 where there is no IPv6",
+    }
+}
 
 /// Makes the endpoint and the listener on the same port.
 pub(super) fn bind(

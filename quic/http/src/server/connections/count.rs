@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// Counts connections that are served, and what belongs to them. Clones count the same ones.
 #[derive(Clone, Default)]
-pub(super) struct Connections(Arc<Counts>);
+pub(crate) struct Connections(Arc<Counts>);
 
 #[derive(Default)]
 struct Counts {
@@ -21,7 +21,7 @@ struct Counts {
 
 /// Kind of what is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Tcp,
     Quic,
     /// A handshake of either.
@@ -41,17 +41,17 @@ const KINDS: [(Kind, &str); 5] = [
 ];
 
 /// A connection that is served, until it is dropped.
-pub(super) struct Served {
+pub(crate) struct Served {
     counts: Arc<Counts>,
     _kind: Counted,
 }
 
 /// Something that is counted, until it is dropped.
-pub(super) struct Counted(Arc<Counts>, Kind);
+pub(crate) struct Counted(Arc<Counts>, Kind);
 
 impl Connections {
     /// Counts a connection.
-    pub(super) fn add(&self, kind: Kind) -> Served {
+    pub(crate) fn add(&self, kind: Kind) -> Served {
         let counts = self.0.clone();
         counts.served.send_modify(|count| *count += 1);
         Served {
@@ -61,25 +61,25 @@ impl Connections {
     }
 
     /// Counts something else.
-    pub(super) fn count_one(&self, kind: Kind) -> Counted {
+    pub(crate) fn count_one(&self, kind: Kind) -> Counted {
         self.0.of(kind).fetch_add(1, Ordering::Relaxed);
         Counted(self.0.clone(), kind)
     }
 
     /// Returns the number of connections.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         *self.0.served.borrow()
     }
 
     /// Adds everything that is counted.
-    pub(super) fn census(&self, census: &mut Census) {
+    pub(crate) fn census(&self, census: &mut Census) {
         for (kind, name) in KINDS {
             census.add(name, self.0.of(kind).load(Ordering::Relaxed), 0);
         }
     }
 
     /// Waits until there are none.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         // The sender is alive, so this cannot fail.
         let _ = self
             .0

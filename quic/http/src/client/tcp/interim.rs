@@ -19,13 +19,13 @@ use tokio::{
     sync::Notify,
 };
 
-use crate::http2::{
-    Followed, Follower, Late, Side, Streams,
-    frames::{DATA, Frame, Frames, HEADER, HEADERS, PRIORITY, RST_STREAM},
+use crate::{
+    client::error::MOST_INTERIM as MOST,
+    http2::{
+        Followed, Follower, Late, Side, Streams,
+        frames::{DATA, Frame, Frames, HEADER, HEADERS, PRIORITY, RST_STREAM},
+    },
 };
-
-/// Largest number of interim responses to a request.
-pub(super) const MOST: usize = 16;
 
 /// Code of the resets that stand for the end of such a request over HTTP/2. No RFC has given it a meaning.
 const CODE: u32 = u32::from_be_bytes(*b"1xx!");

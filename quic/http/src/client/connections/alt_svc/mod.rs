@@ -14,7 +14,7 @@ use tokio::time::Instant;
 pub use self::rules::OfferedHosts;
 pub(super) use self::rules::Reach;
 use self::{parse::Advice, rules::allow};
-use super::origin::Origin;
+use crate::client::origin::Origin;
 
 /// Longest time for which an alternative is good, whatever it says.
 const LONGEST_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);

@@ -18,40 +18,43 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     addresses::{Lookup, first},
-    error::{ClientError, QuicError},
-    http3::{self, Established, Handshake},
-    origin::Origin,
-    policy::Http3,
-    pool::{Pool, Progress},
-    tcp,
+    pool::{Http3, Pool, Progress},
 };
-use crate::usage::Usage;
+use crate::{
+    client::{
+        error::{ClientError, QuicError},
+        http3::{self, Established, Handshake},
+        origin::Origin,
+        tcp,
+    },
+    usage::Usage,
+};
 
 /// Parts of a client that its requests share.
-pub(super) struct Shared {
-    pub(super) pool: Pool,
-    pub(super) quic: Quic,
-    pub(super) tcp: tcp::Settings,
-    pub(super) lookup: Lookup,
-    pub(super) times: Times,
-    pub(super) http3: Http3,
+pub(in crate::client) struct Shared {
+    pub(in crate::client) pool: Pool,
+    pub(in crate::client) quic: Quic,
+    pub(in crate::client) tcp: tcp::Settings,
+    pub(in crate::client) lookup: Lookup,
+    pub(in crate::client) times: Times,
+    pub(in crate::client) http3: Http3,
     /// Exceptions from `http3`.
-    pub(super) http3_for: Vec<(Origin, Http3)>,
+    pub(in crate::client) http3_for: Vec<(Origin, Http3)>,
 }
 
 /// Times of connecting.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(in crate::client) struct Times {
     /// Longest time to connect.
-    pub(super) connect: Duration,
+    pub(in crate::client) connect: Duration,
     /// Time after which the next address is tried, and TCP beside QUIC.
-    pub(super) delay: Duration,
+    pub(in crate::client) delay: Duration,
 }
 
 /// Connections over QUIC.
-pub(super) struct Quic {
-    pub(super) config: ClientConfig,
-    pub(super) endpoint: Mutex<Option<Endpoint>>,
+pub(in crate::client) struct Quic {
+    pub(in crate::client) config: ClientConfig,
+    pub(in crate::client) endpoint: Mutex<Option<Endpoint>>,
 }
 
 impl Quic {
@@ -77,7 +80,7 @@ impl Quic {
     }
 
     /// Moves to another socket.
-    pub(super) fn rebind(&self) -> Result<(), EndpointError> {
+    pub(in crate::client) fn rebind(&self) -> Result<(), EndpointError> {
         let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(endpoint) = &*endpoint {
             let rebound = endpoint.rebind((Ipv6Addr::UNSPECIFIED, 0));
@@ -89,14 +92,14 @@ impl Quic {
 
 impl Shared {
     /// Returns the use of HTTP/3 with a server.
-    pub(super) fn http3_for(&self, origin: &Origin) -> Http3 {
+    pub(in crate::client) fn http3_for(&self, origin: &Origin) -> Http3 {
         let mut exceptions = self.http3_for.iter().rev();
         let exception = exceptions.find(|(server, _)| server == origin);
         exception.map_or(self.http3, |(_, http3)| *http3)
     }
 
     /// Connects in a task of its own, which goes on if nobody waits any more.
-    pub(super) fn connect(
+    pub(in crate::client) fn connect(
         self: &Arc<Self>,
         origin: Origin,
         place: Option<Origin>,
@@ -126,7 +129,7 @@ impl Shared {
     }
 
     /// Tries a connection over QUIC beside one over TCP that is used.
-    pub(super) fn upgrade(self: &Arc<Self>, origin: Origin, place: Origin) {
+    pub(in crate::client) fn upgrade(self: &Arc<Self>, origin: Origin, place: Origin) {
         let shared = self.clone();
         tokio::spawn(async move {
             let (progress, _) = watch::channel(Progress::Connecting);
@@ -194,7 +197,10 @@ impl Shared {
     }
 
     /// Connects over TCP.
-    pub(super) async fn dial(self: &Arc<Self>, origin: &Origin) -> io::Result<tcp::Connection> {
+    pub(in crate::client) async fn dial(
+        self: &Arc<Self>,
+        origin: &Origin,
+    ) -> io::Result<tcp::Connection> {
         let connected = async {
             let addresses = self.lookup.find(origin).await?;
             let connect = |address| tcp::connect(&self.tcp, origin, address);

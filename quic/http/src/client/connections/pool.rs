@@ -13,30 +13,31 @@ use tokio::{
     time::Instant,
 };
 
-use super::{
-    alt_svc::{AltSvc, OfferedHosts, Reach},
-    error::ClientError,
-    http3,
-    origin::Origin,
-    policy::Http3,
-    tcp::{Connection, Http1, Http2},
+use super::alt_svc::{AltSvc, OfferedHosts, Reach};
+use crate::{
+    client::{
+        error::ClientError,
+        http3,
+        origin::Origin,
+        tcp::{Connection, Http1, Http2},
+    },
+    usage::Exchange,
 };
-use crate::usage::Exchange;
 
 /// Connections to servers.
-pub(super) struct Pool {
+pub(in crate::client) struct Pool {
     state: Mutex<State>,
     limits: Limits,
 }
 
 /// Bounds of a pool.
-pub(super) struct Limits {
+pub(in crate::client) struct Limits {
     /// Servers whose connections and alternatives are remembered.
-    pub(super) servers: usize,
+    pub(in crate::client) servers: usize,
     /// Connections of HTTP/1.1 to a server.
-    pub(super) http1: usize,
+    pub(in crate::client) http1: usize,
     /// Hosts that servers may offer.
-    pub(super) offered: OfferedHosts,
+    pub(in crate::client) offered: OfferedHosts,
 }
 
 struct State {
@@ -62,23 +63,39 @@ struct Server {
 
 /// Progress of an attempt to connect.
 #[derive(Clone)]
-pub(super) enum Progress {
+pub(in crate::client) enum Progress {
     Connecting,
     /// Requests in 0-RTT packets may go.
     Early(Arc<http3::Connection>),
     Done(Result<(), ClientError>),
 }
 
+/// Use of HTTP/3 by a [`Client`](crate::Client).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Http3 {
+    /// HTTP/3 with servers that have offered it by `alt-svc` in an earlier response (RFC 7838), otherwise
+    /// HTTP/2 or HTTP/1.1.
+    #[default]
+    Discover,
+    /// HTTP/3 first, without an offer. Where UDP does not get through, HTTP/2 or HTTP/1.1.
+    First,
+    /// HTTP/3 and nothing else.
+    Only,
+    /// HTTP/2 or HTTP/1.1 and nothing else.
+    Off,
+}
+
 /// Connections that a request may use.
 #[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    pub(super) http3: Http3,
+pub(in crate::client) struct Wanted {
+    pub(in crate::client) http3: Http3,
     /// Time of the request.
-    pub(super) now: Instant,
+    pub(in crate::client) now: Instant,
 }
 
 /// Way for a request to a connection.
-pub(super) enum Choice {
+pub(in crate::client) enum Choice {
     Http3(Arc<http3::Connection>, Exchange),
     /// The connection, and the alternative to try beside it.
     Http2(Http2, Exchange, Option<Origin>),
@@ -178,7 +195,7 @@ impl Server {
 }
 
 impl Pool {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(in crate::client) fn new(limits: Limits) -> Self {
         Self {
             state: Mutex::new(State {
                 servers: HashMap::new(),
@@ -189,7 +206,7 @@ impl Pool {
     }
 
     /// Adds what the pool holds.
-    pub(super) fn census(&self, census: &mut Census) {
+    pub(in crate::client) fn census(&self, census: &mut Census) {
         let state = self.lock();
         let (known, broken) = state.alt_svc.entries();
         census.add("servers", state.servers.len(), 0);
@@ -212,7 +229,7 @@ impl Pool {
     }
 
     /// Chooses a connection for a request. `permit` is for one of HTTP/1.1.
-    pub(super) fn choose(
+    pub(in crate::client) fn choose(
         &self,
         origin: &Origin,
         wanted: Wanted,
@@ -291,7 +308,7 @@ impl Pool {
     }
 
     /// Adds a connection of HTTP/3.
-    pub(super) fn add_http3(&self, origin: &Origin, http3: Arc<http3::Connection>) {
+    pub(in crate::client) fn add_http3(&self, origin: &Origin, http3: Arc<http3::Connection>) {
         let mut state = self.lock();
         state.alt_svc.on_success(origin, &http3.place);
         if let Some(server) = state.servers.get_mut(origin) {
@@ -305,7 +322,7 @@ impl Pool {
     }
 
     /// Adds a new connection over TCP.
-    pub(super) fn add_tcp(&self, origin: &Origin, connection: Connection) {
+    pub(in crate::client) fn add_tcp(&self, origin: &Origin, connection: Connection) {
         let mut state = self.lock();
         match (state.servers.get_mut(origin), connection) {
             (Some(server), Connection::Http2(http2)) => {
@@ -323,7 +340,7 @@ impl Pool {
     }
 
     /// Takes a connection of HTTP/1.1 back.
-    pub(super) fn put_back(&self, origin: &Origin, http1: Http1) {
+    pub(in crate::client) fn put_back(&self, origin: &Origin, http1: Http1) {
         match self.lock().servers.get_mut(origin) {
             Some(server) if !http1.usage().is_over() => server.http1.push(http1),
             _ => http1.usage().end(),
@@ -331,31 +348,37 @@ impl Pool {
     }
 
     /// Notes that a connection over QUIC is no longer tried.
-    pub(super) fn on_quic_tried(&self, origin: &Origin) {
+    pub(in crate::client) fn on_quic_tried(&self, origin: &Origin) {
         if let Some(server) = self.lock().servers.get_mut(origin) {
             server.tries_quic = false;
         }
     }
 
     /// Learns alternatives from a response that came from this address.
-    pub(super) fn learn(&self, origin: &Origin, fields: &HeaderMap, from: IpAddr, now: Instant) {
+    pub(in crate::client) fn learn(
+        &self,
+        origin: &Origin,
+        fields: &HeaderMap,
+        from: IpAddr,
+        now: Instant,
+    ) {
         if fields.contains_key(ALT_SVC) {
             self.lock().alt_svc.learn(origin, fields, from, now);
         }
     }
 
     /// Returns who must at least be able to reach an address of a place, so that the server may send us there.
-    pub(super) fn reach(&self, origin: &Origin, place: &Origin) -> Reach {
+    pub(in crate::client) fn reach(&self, origin: &Origin, place: &Origin) -> Reach {
         self.lock().alt_svc.reach(origin, place)
     }
 
     /// Notes that HTTP/3 with a server fails in a place although TCP works.
-    pub(super) fn on_broken(&self, origin: &Origin, place: &Origin, now: Instant) {
+    pub(in crate::client) fn on_broken(&self, origin: &Origin, place: &Origin, now: Instant) {
         self.lock().alt_svc.on_failure(origin, place, now);
     }
 
     /// Notes that an alternative of a server is not responsible for it.
-    pub(super) fn on_misdirected(&self, origin: &Origin, place: &Origin, now: Instant) {
+    pub(in crate::client) fn on_misdirected(&self, origin: &Origin, place: &Origin, now: Instant) {
         let mut state = self.lock();
         state.alt_svc.forget(origin);
         // The server may go on offering it.
@@ -368,14 +391,14 @@ impl Pool {
     }
 
     /// Forgets connections of a server that have ended.
-    pub(super) fn prune(&self, origin: &Origin) {
+    pub(in crate::client) fn prune(&self, origin: &Origin) {
         if let Some(server) = self.lock().servers.get_mut(origin) {
             server.prune();
         }
     }
 
     /// Ends connections without requests.
-    pub(super) fn end_idle(&self) {
+    pub(in crate::client) fn end_idle(&self) {
         let mut state = self.lock();
         for server in state.servers.values_mut() {
             server.end_idle();
@@ -383,7 +406,7 @@ impl Pool {
     }
 
     /// Forgets what holds for the network so far only.
-    pub(super) fn on_network_change(&self) {
+    pub(in crate::client) fn on_network_change(&self) {
         let mut state = self.lock();
         state.alt_svc.on_network_change();
         for server in state.servers.values_mut() {

@@ -1,33 +1,27 @@
-//! Requests over HTTP/3.
+//! One request over HTTP/3.
 
 use std::{
-    future::poll_fn,
     pin::{Pin, pin},
     sync::Arc,
-    time::Duration,
 };
 
-use h3::error::{Code, ConnectionError, StreamError};
+use h3::error::{Code, StreamError};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{BidiStream, Goaway, OpenStreams, Payload, RecvStream, SendStream};
+use hybriq_h3::{BidiStream, Payload, RecvStream, SendStream};
 use tokio::sync::watch;
 
-use super::{
-    error::{BoxError, ClientError},
-    failure::{Failure, Repeat},
-    interim,
-    origin::Origin,
-    outgoing::Sending,
-};
+use super::connection::{Connection, Early, Handshake, established};
 use crate::{
-    Body, Peer, Tls, body,
-    usage::{Ending, Exchange, Usage},
+    Body, body,
+    client::{
+        error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
+        outgoing::Sending,
+    },
+    usage::Exchange,
 };
 
-type Requests = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
-type Driver = h3::client::Connection<hybriq_h3::Connection, Payload>;
 type Stream = h3::client::RequestStream<BidiStream<Payload>, Payload>;
 type Upload = h3::client::RequestStream<SendStream<Payload>, Payload>;
 type Download = h3::client::RequestStream<RecvStream, Payload>;
@@ -41,136 +35,9 @@ const CONNECTION_FIELDS: [&str; 5] = [
     "upgrade",
 ];
 
-/// A connection of HTTP/3.
-pub(super) struct Connection {
-    requests: Requests,
-    usage: Arc<Usage>,
-    handshake: watch::Receiver<Handshake>,
-    /// Place of the server, which may be an alternative one.
-    pub(super) place: Origin,
-    goaway: Goaway,
-}
-
-/// Progress of a handshake, for requests in 0-RTT packets. If its sender is gone before it is complete, the
-/// server refused the early data, or there is no connection.
-#[derive(Clone)]
-pub(super) enum Handshake {
-    /// The server has not answered.
-    Pending,
-    /// The same, and another connection is there: requests go over that.
-    Slow,
-    Complete(Established),
-}
-
-/// A connection whose handshake is complete.
-#[derive(Clone)]
-pub(super) struct Established {
-    connection: hybriq::Connection,
-    tls: Arc<Tls>,
-}
-
-impl Established {
-    pub(super) fn new(connection: hybriq::Connection) -> Self {
-        let tls = Arc::new(Tls::of_quic(&connection));
-        Self { connection, tls }
-    }
-
-    fn peer(&self, early: Early) -> Peer {
-        Peer {
-            address: self.connection.peer_address(),
-            local_address: self.connection.local_address(),
-            version: Version::HTTP_3,
-            tls: self.tls.clone(),
-            early: early == Early::Yes,
-        }
-    }
-}
-
-/// Tells if a request was sent before the handshake was complete.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Early {
-    Yes,
-    No,
-}
-
-/// Facts about a connection that is new.
-pub(super) struct New {
-    pub(super) usage: Arc<Usage>,
-    pub(super) handshake: watch::Receiver<Handshake>,
-    pub(super) place: Origin,
-    pub(super) header_list: u64,
-}
-
-/// Begins HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
-pub(super) async fn start(
-    transport: hybriq_h3::Connection,
-    new: New,
-    idle: Duration,
-) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), ConnectionError> {
-    let transport = transport.max_frame(new.header_list);
-    let goaway = transport.goaway();
-    let mut builder = h3::client::builder();
-    // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
-    builder.send_grease(false);
-    let builder = builder.max_field_section_size(new.header_list);
-    let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
-    let usage = new.usage.clone();
-    let connection = Arc::new(Connection {
-        // `h3` closes the connection with the last of these.
-        requests: requests.clone(),
-        usage: new.usage,
-        handshake: new.handshake,
-        place: new.place,
-        goaway,
-    });
-    Ok((connection, drive(driver, requests, usage, idle)))
-}
-
-/// Runs a connection until it ends, or is not used any more.
-async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
-    let usage = Ending(usage);
-    tokio::select! {
-        error = poll_fn(|cx| driver.poll_close(cx)) => {
-            if !error.is_h3_no_error() {
-                tracing::debug!(%error, "an HTTP/3 connection failed");
-            }
-        }
-        () = usage.0.over(idle) => {}
-    }
-    drop(usage);
-    // Closes the connection with H3_NO_ERROR.
-    drop(driver);
-    drop(requests);
-}
-
 impl Connection {
-    /// Begins a request. Returns `None` if the connection takes no more.
-    pub(super) fn begin(&self) -> Option<Exchange> {
-        if self.goaway.is_announced() {
-            self.usage.end();
-        }
-        self.usage.begin()
-    }
-
-    pub(super) fn usage(&self) -> &Usage {
-        &self.usage
-    }
-
-    /// Returns the reason why the connection of the transport is over.
-    pub(super) fn close_reason(&self) -> Option<hybriq::ConnectionError> {
-        match &*self.handshake.borrow() {
-            Handshake::Complete(established) => established.connection.close_reason(),
-            Handshake::Pending | Handshake::Slow => None,
-        }
-    }
-
-    /// Returns true if the handshake is complete.
-    pub(super) fn is_established(&self) -> bool {
-        matches!(&*self.handshake.borrow(), Handshake::Complete(_))
-    }
-
     /// Sends a request and returns the response.
-    pub(super) async fn send(
+    pub(in crate::client) async fn send(
         &self,
         exchange: Exchange,
         request: &Parts,
@@ -221,20 +88,12 @@ impl Connection {
         }
     }
 
-    /// Waits until the handshake is complete.
-    async fn established(&self) -> Option<Established> {
-        established(&self.handshake).await
-    }
-
     /// Returns the failure of a request that the server did not process.
     fn refused(&self) -> Failure {
         let server = self.place.to_string();
         Failure::new(ClientError::Refused { server }, Repeat::Any)
     }
-}
 
-/// The sending and the receiving of one request.
-impl Connection {
     async fn ask(
         &self,
         mut exchange: Exchange,
@@ -291,7 +150,7 @@ impl Connection {
 
     /// Waits for the final response.
     async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
-        for _ in 0..=interim::MOST {
+        for _ in 0..=MOST_INTERIM {
             let response = recv.recv_response().await;
             let response = response.map_err(|error| {
                 let refused = self.goaway.refuses(recv.id());
@@ -367,16 +226,6 @@ async fn unneeded(handshake: &watch::Receiver<Handshake>, stream: hybriq::Stream
     if let Some(established) = established(handshake).await {
         // Either outcome is an end.
         let _ = established.connection.stream_stopped(stream).await;
-    }
-}
-
-/// Waits until the handshake is complete.
-async fn established(handshake: &watch::Receiver<Handshake>) -> Option<Established> {
-    let mut handshake = handshake.clone();
-    let is_complete = |handshake: &Handshake| matches!(handshake, Handshake::Complete(_));
-    match &*handshake.wait_for(is_complete).await.ok()? {
-        Handshake::Complete(established) => Some(established.clone()),
-        Handshake::Pending | Handshake::Slow => None,
     }
 }
 

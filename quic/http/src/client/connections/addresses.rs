@@ -4,7 +4,7 @@ use std::{collections::HashMap, io, net::SocketAddr, pin::Pin, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 
-use super::origin::Origin;
+use crate::client::origin::Origin;
 
 /// Largest number of addresses of a server that are tried.
 const MOST: usize = 16;
@@ -12,21 +12,21 @@ const MOST: usize = 16;
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
 /// Finds the addresses of hosts.
-pub(super) struct Lookup {
+pub(in crate::client) struct Lookup {
     /// Addresses that need no lookup.
-    pub(super) fixed: HashMap<String, Vec<SocketAddr>>,
-    pub(super) resolver: Option<Resolver>,
+    pub(in crate::client) fixed: HashMap<String, Vec<SocketAddr>>,
+    pub(in crate::client) resolver: Option<Resolver>,
 }
 
 /// Resolver of the application.
-pub(super) type Resolver = Box<dyn Fn(String, u16) -> Found + Send + Sync>;
+pub(in crate::client) type Resolver = Box<dyn Fn(String, u16) -> Found + Send + Sync>;
 
 impl Lookup {
     /// Returns the addresses of a host in the order in which they are tried.
     ///
     /// # Errors
     /// The host has no address, or the lookup failed.
-    pub(super) async fn find(&self, origin: &Origin) -> io::Result<Vec<SocketAddr>> {
+    pub(in crate::client) async fn find(&self, origin: &Origin) -> io::Result<Vec<SocketAddr>> {
         let (host, port) = (origin.host(), origin.port());
         let found = if let Some(fixed) = self.fixed.get(host) {
             let with_port = |address: &SocketAddr| match address.port() {

@@ -217,12 +217,11 @@ impl Follower for Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http2::frames;
 
-    fn frame(kind: u8, flags: u8, id: u8, len: u8) -> Vec<u8> {
-        let mut frame = vec![0, 0, len, kind, flags, 0, 0, 0, id];
-        // The payload looks like headers.
-        frame.extend(vec![1; usize::from(len)]);
-        frame
+    /// Returns a frame whose payload looks like headers.
+    fn frame(kind: u8, flags: u8, id: u8, len: usize) -> Vec<u8> {
+        frames::frame(kind, flags, id.into(), &vec![1; len])
     }
 
     fn heads(id: u8, count: usize) -> Vec<u8> {

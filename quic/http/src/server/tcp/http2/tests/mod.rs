@@ -13,25 +13,12 @@ use std::{
 use tokio::io::AsyncWrite;
 
 use super::*;
-use crate::http2::pause::RESETS;
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let [_, high, middle, low] = (payload.len() as u32).to_be_bytes();
-    let mut out = vec![high, middle, low, kind, flags];
-    out.extend(stream.to_be_bytes());
-    out.extend(payload);
-    out
-}
+use crate::http2::{
+    frames::{
+        ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PRIORITY, RST_STREAM, SETTINGS, frame,
+    },
+    pause::RESETS,
+};
 
 fn reset(stream: u32, code: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &code.to_be_bytes())
@@ -368,7 +355,7 @@ fn data_counts_while_its_stream_is_open() {
 fn requests_that_fail_before_they_come_count_once() {
     let mut server = Server::new();
     let seen = server.seen.clone();
-    server.receive(&frame(SETTINGS, 1, 0, &[]));
+    server.receive(&frame(SETTINGS, ACK, 0, &[]));
     // Malformed.
     server.open(1);
     server.send(&reset(1, 1));
@@ -412,7 +399,7 @@ fn requests_that_fail_before_they_come_count_once() {
 fn requests_that_are_on_their_way_have_not_failed() {
     let mut server = Server::new();
     let seen = server.seen.clone();
-    server.receive(&frame(SETTINGS, 1, 0, &[]));
+    server.receive(&frame(SETTINGS, ACK, 0, &[]));
     for stream in [1, 3, 5] {
         server.open(stream);
         // hyper takes one after another, and lets h2 read after each.
@@ -430,7 +417,7 @@ fn requests_that_are_on_their_way_have_not_failed() {
     // The fields of one are not whole.
     server.receive(&frame(HEADERS, 0, 13, &[0x82]));
     assert_eq!((server.failed(), server.failed()), (0, 0));
-    server.receive(&frame(9, END_HEADERS, 13, &[]));
+    server.receive(&frame(CONTINUATION, END_HEADERS, 13, &[]));
     assert_eq!((server.failed(), server.failed()), (1, 1));
 }
 
@@ -450,7 +437,7 @@ fn requests_before_the_settings_are_refused_without_harm() {
         }
         server.failed()
     };
-    let ack = frame(SETTINGS, 1, 0, &[]);
+    let ack = frame(SETTINGS, ACK, 0, &[]);
     assert_eq!(refuse(&mut server, 0..100, &ack), 0);
     assert_eq!(refuse(&mut server, 100..110, &[]), 10);
     // One that never says so is not excused for ever.
@@ -485,10 +472,10 @@ fn a_field_block_is_told_while_the_server_waits() {
     server.receive(&frame(HEADERS, 0, 3, &[0x82]));
     let since = told();
     assert!(since.is_some());
-    server.receive(&frame(9, 0, 3, &[0x87])[..5]);
+    server.receive(&frame(CONTINUATION, 0, 3, &[0x87])[..5]);
     assert_eq!(told(), since, "it goes on");
-    server.receive(&frame(9, 0, 3, &[0x87])[5..]);
-    server.receive(&frame(9, 4, 3, &[]));
+    server.receive(&frame(CONTINUATION, 0, 3, &[0x87])[5..]);
+    server.receive(&frame(CONTINUATION, END_HEADERS, 3, &[]));
     assert_eq!(told(), None);
     server.receive(&frame(HEADERS, 0, 5, &[0x82]));
     assert!(told() > since, "another begins");

@@ -232,8 +232,6 @@ mod endpoint;
 mod errors;
 #[cfg(all(feature = "tokio", feature = "rustls"))]
 pub mod guide;
-#[cfg(feature = "qlog")]
-pub use hybriq_qlog as qlog;
 #[cfg(feature = "tokio")]
 mod restart;
 #[cfg(feature = "tokio")]
@@ -284,6 +282,11 @@ pub mod memory {
         server::{InvalidServerMemory, ServerKey, ServerRecord, ServerStore},
     };
     pub use hybriq_tls::SessionMemory;
+}
+/// Logs of connections for tools such as qvis.
+#[cfg(feature = "qlog")]
+pub mod qlog {
+    pub use hybriq_qlog::{Candidate, Qlog, QlogBuilder, QlogStats, Schema};
 }
 /// Counters, measurements, and what a connection or an endpoint holds.
 pub mod stats {

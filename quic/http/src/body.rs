@@ -134,11 +134,11 @@ enum Part {
 #[non_exhaustive]
 pub enum BodyError {
     /// The peer reset the stream or closed the connection, or the body was malformed.
-    #[error(transparent)]
-    Quic(#[from] h3::error::StreamError),
+    #[error("the body ended early over HTTP/3, or it is malformed")]
+    Quic(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The same over TCP.
-    #[error(transparent)]
-    Tcp(#[from] hyper::Error),
+    #[error("the body ended early over TCP, or it is malformed")]
+    Tcp(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The client sent nothing for [`Limits::stall_time`](crate::Limits::stall_time).
     #[error("the client sent nothing of the body for {0:?}")]
     Stalled(Duration),
@@ -364,7 +364,7 @@ impl Tcp {
             (Some(Err(_)), exchange) => *exchange = None,
             (Some(Ok(_)), _) => {}
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError::Tcp(error.into()))))
     }
 }
 
@@ -408,7 +408,7 @@ impl<S: Stream> Quic<S> {
                 Ok(None) => self.part = Part::Trailers,
                 Err(error) => {
                     self.part = Part::Nothing;
-                    return Poll::Ready(Some(Err(error.into())));
+                    return Poll::Ready(Some(Err(BodyError::Quic(error.into()))));
                 }
             }
         }
@@ -416,7 +416,8 @@ impl<S: Stream> Quic<S> {
             let trailers = ready!(self.stream.poll_trailers(cx));
             self.part = Part::Nothing;
             let frame = trailers.map(|trailers| trailers.map(Frame::trailers));
-            return Poll::Ready(frame.map_err(BodyError::from).transpose());
+            let frame = frame.map_err(|error| BodyError::Quic(error.into()));
+            return Poll::Ready(frame.transpose());
         }
         Poll::Ready(None)
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use h3::error::{Code, ConnectionError, StreamError};
+use h3::error::{Code, StreamError};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
@@ -15,7 +15,7 @@ use hybriq_h3::{BidiStream, Goaway, OpenStreams, Payload, RecvStream, SendStream
 use tokio::sync::watch;
 
 use super::{
-    error::{BoxError, ClientError},
+    error::{BoxError, ClientError, ErrorCode, QuicError},
     failure::{Failure, Repeat},
     interim,
     origin::Origin,
@@ -106,14 +106,16 @@ pub(super) async fn start(
     transport: hybriq_h3::Connection,
     new: New,
     idle: Duration,
-) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), ConnectionError> {
+) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), QuicError> {
     let transport = transport.max_frame(new.header_list);
     let goaway = transport.goaway();
     let mut builder = h3::client::builder();
     // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
     builder.send_grease(false);
     let builder = builder.max_field_section_size(new.header_list);
-    let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
+    let built = builder.build(transport).await;
+    let (driver, requests): (Driver, Requests) =
+        built.map_err(|cause| QuicError::Http3(cause.into()))?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {
         // `h3` closes the connection with the last of these.
@@ -320,7 +322,7 @@ impl Connection {
                     (ClientError::Refused { server }, Repeat::Any)
                 }
                 Code::H3_VERSION_FALLBACK => (ClientError::Refused { server }, Repeat::OverTcp),
-                code => (ClientError::Reset(code), Repeat::Never),
+                code => (ClientError::Reset(ErrorCode(code)), Repeat::Never),
             },
             (StreamError::HeaderTooBig { max_size, .. }, Stage::Response) => {
                 (ClientError::ResponseFields(max_size), Repeat::Never)

@@ -31,7 +31,7 @@ use tower_service::Service;
 pub use self::{
     alt_svc::OfferedHosts,
     builder::ClientBuilder,
-    error::{ClientError, QuicError},
+    error::{ClientError, ErrorCode, QuicError},
     policy::Http3,
 };
 use self::{connect::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};

@@ -194,7 +194,7 @@
 //! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`ServerMemory`](memory::ServerMemory), [`ServerConfig::post_quantum_commitment`] |
 //! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
 //! | keep keys elsewhere, check certificates by oneself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
-//! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
+//! | set options of rustls itself | [`ServerConfig::tls_options`], with the feature `unstable-rustls` |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
 //! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`Connection::span`], [`guide::metrics`], [`events`] |
 //!
@@ -212,6 +212,7 @@
 //! |---|---|---|
 //! | `tokio` | on | the async endpoint; without it there are only the configuration and the core |
 //! | `rustls` | on | the rustls provider |
+//! | `unstable-rustls` | off | types of rustls 0.23 in signatures, and the crate itself as `tls::rustls::library`; they may change in any release |
 //! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |
 //! | `metrics` | off | [metrics](guide::metrics) by the facade of the crate `metrics`, for Prometheus and others |
 #![deny(missing_docs)]
@@ -231,8 +232,6 @@ mod endpoint;
 mod errors;
 #[cfg(all(feature = "tokio", feature = "rustls"))]
 pub mod guide;
-#[cfg(feature = "qlog")]
-pub use hybriq_qlog as qlog;
 #[cfg(feature = "tokio")]
 mod restart;
 #[cfg(feature = "tokio")]
@@ -283,6 +282,11 @@ pub mod memory {
         server::{InvalidServerMemory, ServerKey, ServerRecord, ServerStore},
     };
     pub use hybriq_tls::SessionMemory;
+}
+/// Logs of connections for tools such as qvis.
+#[cfg(feature = "qlog")]
+pub mod qlog {
+    pub use hybriq_qlog::{Candidate, Qlog, QlogBuilder, QlogStats, Schema};
 }
 /// Counters, measurements, and what a connection or an endpoint holds.
 pub mod stats {

@@ -92,7 +92,7 @@ pub mod webtransport;
 pub use access_log::{AccessEntry, AccessLog, Logged, LoggedFuture};
 pub use body::{Body, BodyError};
 pub use client::{
-    Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
+    Client, ClientBuilder, ClientError, ErrorCode, Http3, OfferedHosts, QuicError, ResponseFuture,
 };
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};

@@ -345,7 +345,7 @@ impl ClientConfig {
     }
 
     /// Changes TLS options that have no method here, for example `change_rustls` for the
-    /// configuration of rustls itself. Default: no change.
+    /// configuration of rustls itself (feature `unstable-rustls`). Default: no change.
     #[must_use]
     pub fn tls_options(self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         self.with_tls(change)

@@ -263,7 +263,7 @@ impl ServerConfig {
     }
 
     /// Changes TLS options that have no method here, for example `change_rustls` for the
-    /// configuration of rustls itself. Default: no change.
+    /// configuration of rustls itself (feature `unstable-rustls`). Default: no change.
     #[must_use]
     pub fn tls_options(self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
         self.with_tls(change)

@@ -203,7 +203,7 @@ impl ClientOptions {
     }
 
     /// Changes the rustls configuration that results from these options. s2n-tls refuses this
-    /// option.
+    /// option. Needs the feature `unstable-rustls`: the types of rustls may change in any release.
     ///
     /// The function runs last, when the provider is built. Afterwards the provider sets again what
     /// the other options promise: application protocols, key log, session store, 0-RTT and the
@@ -215,7 +215,7 @@ impl ClientOptions {
     /// any server.
     ///
     /// [`Negotiated::signature_scheme`]: crate::Negotiated::signature_scheme
-    #[cfg(feature = "rustls")]
+    #[cfg(feature = "unstable-rustls")]
     #[must_use]
     pub fn change_rustls(
         mut self,
@@ -406,7 +406,8 @@ impl ServerOptions {
     }
 
     /// Changes the rustls configurations that result from these options, one for each group.
-    /// s2n-tls refuses this option.
+    /// s2n-tls refuses this option. Needs the feature `unstable-rustls`: the types of rustls may
+    /// change in any release.
     ///
     /// The function runs last, when the provider is built. Afterwards the provider sets again what
     /// the other options promise: application protocols, key log, tickets and 0-RTT. If the
@@ -416,7 +417,7 @@ impl ServerOptions {
     /// Nothing checks the rest: the function can accept groups that the policy excludes.
     ///
     /// [`Negotiated::signature_scheme`]: crate::Negotiated::signature_scheme
-    #[cfg(feature = "rustls")]
+    #[cfg(feature = "unstable-rustls")]
     #[must_use]
     pub fn change_rustls(
         mut self,

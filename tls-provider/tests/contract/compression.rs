@@ -82,12 +82,10 @@ mod built {
     use std::sync::Arc;
 
     use bytes::BytesMut;
-    use hybriq_tls::rustls::library::compress::{
-        BROTLI_COMPRESSOR, CertCompressor, CompressionLevel, ZLIB_COMPRESSOR,
-    };
     use hybriq_tls::{
         Backend, CertificateCompression as Algorithm, CertificateDer, Provider, Side,
     };
+    use rustls::compress::{BROTLI_COMPRESSOR, CertCompressor, CompressionLevel, ZLIB_COMPRESSOR};
 
     use super::compressing;
     use crate::support::{Failure, Pair, Slices, client_hello};

@@ -1,7 +1,7 @@
 //! Exported keying material.
 
 use hybriq_tls::Exporter;
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 use hybriq_tls::Suite;
 
 use crate::support::{End, Pair, options, pairings};
@@ -38,7 +38,7 @@ fn both_ends_export_the_same_and_nothing_else_does() {
 }
 
 /// A server of rustls as it is, without this crate.
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 fn export_of_plain_rustls(
     client: &mut End,
     suite: Suite,
@@ -107,7 +107,7 @@ fn export_of_plain_rustls(
         .expect("keying material")
 }
 
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 #[test]
 fn plain_rustls_exports_the_same() {
     use hybriq_tls::ClientOptions;

@@ -243,7 +243,7 @@ fn the_transport_may_choose_the_certificate() {
     }
 }
 
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 #[test]
 fn post_quantum_certificates_come_first_where_they_are_wanted_and_accepted() {
     use hybriq_tls::{Backend, ChainChoice, rustls};
@@ -278,10 +278,8 @@ fn post_quantum_certificates_come_first_where_they_are_wanted_and_accepted() {
 }
 
 /// The algorithms of a client from before ML-DSA.
-#[cfg(feature = "rustls")]
-fn classical(
-    crypto: &hybriq_tls::rustls::CryptoProvider,
-) -> hybriq_tls::rustls::library::crypto::WebPkiSupportedAlgorithms {
+#[cfg(feature = "unstable-rustls")]
+fn classical(crypto: &rustls::crypto::CryptoProvider) -> rustls::crypto::WebPkiSupportedAlgorithms {
     let mut algorithms = crypto.signature_verification_algorithms;
     let is_old = |scheme: u16| !(0x0904..=0x0906).contains(&scheme);
     let old = algorithms.mapping.iter().copied();

@@ -4,11 +4,11 @@
 #[cfg(feature = "rustls")]
 mod ahead;
 mod bytes;
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 mod change_rustls;
 mod check;
 mod compression;
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 mod crypto;
 mod early_data;
 mod exporter;

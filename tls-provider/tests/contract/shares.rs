@@ -406,7 +406,7 @@ fn a_client_refuses_a_group_that_it_did_not_offer_or_has_no_share_of() {
 
 /// ML-KEM answers a wrong ciphertext with a wrong secret (FIPS 203 §6.3): the client notices where the
 /// server proves that it knows the secret, and not before.
-#[cfg(feature = "rustls")]
+#[cfg(feature = "unstable-rustls")]
 mod implicit_rejection {
     use hybriq_tls::rustls::Server;
     use rustls::crypto::{

@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64ct::{Base64Unpadded, Encoding as _};
-use hybriq::tls::rustls::library::server::ParsedCertificate;
 use hybriq::tls::{CertificateAlgorithms, CertificateDer, KeyAlgorithm};
+use webpki::EndEntityCert;
 
 /// SHA-256 of an ML-DSA-65 public key, written as SSH writes the fingerprints of its keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Fingerprint {
         if algorithms.key != KeyAlgorithm::MlDsa65 {
             return Err(NotMlDsa65);
         }
-        let parsed = ParsedCertificate::try_from(certificate).map_err(|_| NotMlDsa65)?;
+        let parsed = EndEntityCert::try_from(certificate).map_err(|_| NotMlDsa65)?;
         let hash = digest(&SHA256, &parsed.subject_public_key_info());
         hash.as_ref().try_into().map(Self).map_err(|_| NotMlDsa65)
     }

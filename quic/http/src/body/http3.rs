@@ -156,7 +156,7 @@ impl<S: Stream> Quic<S> {
                 Ok(None) => self.part = Part::Trailers,
                 Err(error) => {
                     self.part = Part::Nothing;
-                    return Poll::Ready(Some(Err(error.into())));
+                    return Poll::Ready(Some(Err(BodyError::Quic(error.into()))));
                 }
             }
         }
@@ -164,7 +164,8 @@ impl<S: Stream> Quic<S> {
             let trailers = ready!(self.stream.poll_trailers(cx));
             self.part = Part::Nothing;
             let frame = trailers.map(|trailers| trailers.map(Frame::trailers));
-            return Poll::Ready(frame.map_err(BodyError::from).transpose());
+            let frame = frame.map_err(|error| BodyError::Quic(error.into()));
+            return Poll::Ready(frame.transpose());
         }
         Poll::Ready(None)
     }

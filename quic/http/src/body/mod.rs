@@ -11,7 +11,6 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use h3::error::StreamError;
 use http::{HeaderMap, header::CONTENT_LENGTH};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -36,11 +35,11 @@ enum Kind {
 #[non_exhaustive]
 pub enum BodyError {
     /// The peer reset the stream or closed the connection, or the body was malformed.
-    #[error(transparent)]
-    Quic(#[from] StreamError),
+    #[error("the body ended early over HTTP/3, or it is malformed")]
+    Quic(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The same over TCP.
-    #[error(transparent)]
-    Tcp(#[from] hyper::Error),
+    #[error("the body ended early over TCP, or it is malformed")]
+    Tcp(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The client sent nothing for [`Limits::stall_time`](crate::Limits::stall_time).
     #[error("the client sent nothing of the body for {0:?}")]
     Stalled(Duration),

@@ -86,7 +86,7 @@ impl Tcp {
             (Some(Err(_)), exchange) => *exchange = None,
             (Some(Ok(_)), _) => {}
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Tcp)))
+        Poll::Ready(frame.map(|frame| frame.map_err(|error| BodyError::Tcp(error.into()))))
     }
 
     pub(super) fn is_end_stream(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Errors of the client, and the failures of requests that may be sent again.
 
-use std::{error::Error, io, sync::Arc, time::Duration};
+use std::{error::Error, fmt, io, sync::Arc, time::Duration};
 
 use http::{Method, Uri};
 use hybriq::ConnectError;
@@ -56,7 +56,7 @@ pub enum ClientError {
     ResponseFields(u64),
     /// The server ended the request without a response.
     #[error("the server ended the request with {0}; it may have processed a part")]
-    Reset(h3::error::Code),
+    Reset(ErrorCode),
     /// The connection ended before the response came, or the response broke a rule of HTTP.
     #[error(
         "no response from {server}: {cause}; the server may have processed the request: repeat it only \
@@ -101,25 +101,42 @@ pub enum QuicError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// HTTP/3 could not be started on the connection.
-    #[error("HTTP/3 did not begin: {0}")]
-    Http3(h3::error::ConnectionError),
+    #[error("HTTP/3 did not begin")]
+    Http3(#[source] Box<dyn Error + Send + Sync>),
     /// The server did not answer in time.
     #[error("nothing within {0:?}; check that UDP gets there, or raise connect_timeout")]
     TimedOut(Duration),
 }
 
-impl From<h3::error::ConnectionError> for QuicError {
-    fn from(cause: h3::error::ConnectionError) -> Self {
-        Self::Http3(cause)
+/// Error code of HTTP/3 (RFC 9114 §8.1). Its text is the name of the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ErrorCode(pub(in crate::client) h3::error::Code);
+
+impl ErrorCode {
+    /// Returns the number of the code.
+    pub fn value(self) -> u64 {
+        self.0.value()
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
 /// Returns the reasons why there is no connection.
 fn causes(quic: Option<&QuicError>, tcp: Option<&io::Error>) -> String {
-    let quic = quic.map(|cause| format!("over QUIC: {cause}"));
+    let quic = quic.map(|cause| format!("over QUIC: {}", with_causes(cause)));
     let tcp = tcp.map(|cause| format!("over TCP: {cause}"));
     let causes: Vec<_> = quic.into_iter().chain(tcp).collect();
     causes.join("; ")
+}
+
+/// Returns the text of an error, with those of its causes.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// A request without a response.

@@ -29,29 +29,17 @@ pub enum ConnectError {
     #[error(transparent)]
     Quic(#[from] hybriq::ConnectError),
     /// The connection failed.
-    #[error("the HTTP/3 connection failed: {0}")]
-    Connection(h3::error::ConnectionError),
+    #[error("the HTTP/3 connection failed")]
+    Connection(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The request failed.
-    #[error("the request failed: {0}")]
-    Request(h3::error::StreamError),
+    #[error("the request failed")]
+    Request(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server does not speak WebTransport.
     #[error("the server does not speak WebTransport: its SETTINGS say so")]
     Unsupported,
     /// The server refused the session.
     #[error("the server refused the session with status {0}")]
     Refused(StatusCode),
-}
-
-impl From<h3::error::ConnectionError> for ConnectError {
-    fn from(cause: h3::error::ConnectionError) -> Self {
-        Self::Connection(cause)
-    }
-}
-
-impl From<h3::error::StreamError> for ConnectError {
-    fn from(cause: h3::error::StreamError) -> Self {
-        Self::Request(cause)
-    }
 }
 
 /// Opens a session, on a connection of its own. The request has an address such as
@@ -98,7 +86,9 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     let mut settings = transport.peer_settings();
     let mut builder = h3::client::builder();
     let builder = builder.enable_datagram(true).enable_extended_connect(true);
-    let (mut driver, mut requests) = Box::pin(builder.build::<_, _, Payload>(transport)).await?;
+    let (mut driver, mut requests) = Box::pin(builder.build::<_, _, Payload>(transport))
+        .await
+        .map_err(lost)?;
     let open = async {
         // A client must not ask before it has the settings (draft-ietf-webtrans-http3 §3.1).
         let enabled = settings.get(wire::ENABLE).await;
@@ -106,8 +96,9 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
         if enabled.unwrap_or(0) == 0 && sessions.unwrap_or(0) == 0 {
             return Err(ConnectError::Unsupported);
         }
-        let mut stream = Box::pin(requests.send_request(connect_request(request))).await?;
-        let response = Box::pin(stream.recv_response()).await?;
+        let sent = Box::pin(requests.send_request(connect_request(request))).await;
+        let mut stream = sent.map_err(failed)?;
+        let response = Box::pin(stream.recv_response()).await.map_err(failed)?;
         if !response.status().is_success() {
             return Err(ConnectError::Refused(response.status()));
         }
@@ -115,7 +106,7 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     };
     let stream = tokio::select! {
         opened = open => opened?,
-        error = poll_fn(|cx| driver.poll_close(cx)) => return Err(error.into()),
+        error = poll_fn(|cx| driver.poll_close(cx)) => return Err(lost(error)),
     };
     let id = stream.id();
     let (send, recv) = stream.split();
@@ -129,6 +120,14 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
         drop(requests);
     });
     Ok(session)
+}
+
+fn lost(cause: h3::error::ConnectionError) -> ConnectError {
+    ConnectError::Connection(cause.into())
+}
+
+fn failed(cause: h3::error::StreamError) -> ConnectError {
+    ConnectError::Request(cause.into())
 }
 
 fn connect_request(mut request: Request<()>) -> Request<()> {

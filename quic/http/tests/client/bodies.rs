@@ -1,6 +1,6 @@
 //! Bodies in both directions.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, error::Error as _};
 
 use axum::{Router, response::Response, routing::any};
 use bytes::Bytes;
@@ -83,6 +83,35 @@ async fn a_body_beyond_the_limit_is_an_error() {
             .await
             .unwrap();
         assert_eq!(soon(response.into_body().bytes(5)).await.unwrap(), "hello");
+    }
+}
+
+/// The error of the implementation underneath is the source.
+#[tokio::test]
+async fn a_body_that_ends_early_has_its_cause() {
+    let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let app = any(async move || {
+        let (send, body) = Channel::<Bytes, std::io::Error>::new(1);
+        begin.send(send).unwrap();
+        Response::new(axum::body::Body::new(body))
+    });
+    let server = run(Router::new().route("/", app));
+    for http3 in ALL {
+        let response = get(&client(http3), server.address()).await;
+        let send = soon(begun.recv()).await.unwrap();
+        send.abort(std::io::Error::other("the disk is gone"));
+        let failed = soon(response.into_body().bytes(5)).await.unwrap_err();
+        let cause = failed.source().expect("a cause");
+        match http3 {
+            Http3::Only => {
+                let cause = cause.downcast_ref();
+                assert!(
+                    matches!(cause, Some(h3::error::StreamError::RemoteTerminate { .. })),
+                    "{failed:?}"
+                );
+            }
+            _ => assert!(cause.is::<hyper::Error>(), "{failed:?}"),
+        }
     }
 }
 

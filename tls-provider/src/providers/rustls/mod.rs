@@ -8,12 +8,10 @@
 //! starts rustls with the single group that the policy asks for, so that rustls sends the
 //! HelloRetryRequest that the policy needs.
 //!
-//! The crypto operations can be wrapped ([`Client::with_crypto`], [`Server::with_crypto`]) and the
-//! configurations of rustls changed ([`ClientOptions::change_rustls`],
-//! [`ServerOptions::change_rustls`]).
-//!
-//! [`ClientOptions::change_rustls`]: crate::ClientOptions::change_rustls
-//! [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
+//! With the feature `unstable-rustls`, the crypto operations can be wrapped (`Client::with_crypto`,
+//! `Server::with_crypto`) and the configurations of rustls changed (`ClientOptions::change_rustls`,
+//! `ServerOptions::change_rustls`). The types of rustls that this needs are in `library`, the crate
+//! itself. They may change in any release.
 
 mod certificates;
 pub(crate) mod check;
@@ -26,13 +24,14 @@ mod tcp;
 /// The crate `rustls` itself, in the version that this provider uses.
 ///
 /// Its traits and types are needed for [`ServerOptions::change_rustls`] and
-/// [`ClientOptions::change_rustls`].
+/// [`ClientOptions::change_rustls`]. Needs the feature `unstable-rustls`.
 ///
 /// [`ClientOptions::change_rustls`]: crate::ClientOptions::change_rustls
 /// [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
+#[cfg(feature = "unstable-rustls")]
 pub use ::rustls as library;
-pub use ::rustls::crypto::CryptoProvider;
-pub use ::rustls::{ClientConfig, ServerConfig};
+#[cfg(feature = "unstable-rustls")]
+pub use ::rustls::{ClientConfig, ServerConfig, crypto::CryptoProvider};
 pub use quic::client::Client;
 pub use quic::server::Server;
 pub use tcp::{TcpClient, TcpServer};

@@ -61,12 +61,15 @@ impl TcpServer {
 
     /// Returns the configuration for one connection of a client. Its only group is the first group
     /// of the policy that the client supports. If they have none in common, the handshake with this
-    /// configuration fails with the right alert. `None` if the policy has no groups.
+    /// configuration fails with the right alert. `None` if the policy has no groups. A part of the
+    /// feature `unstable-rustls`: the types of rustls may change in any release.
     ///
     /// # Security
     /// Do not use it for another connection: it looks at no more than four tickets. Clients offer
     /// one or two; a ClientHello has room for hundreds, each of which costs a decryption before
     /// anything is known about the client.
+    // hybriq-http needs it without the feature.
+    #[cfg_attr(not(feature = "unstable-rustls"), doc(hidden))]
     pub fn config(&self, hello: &OfferedHello<'_>) -> Option<Arc<ServerConfig>> {
         let configs = self.policies.get(hello.server_name());
         let offered = hello.named_groups().unwrap_or_default();
@@ -150,7 +153,10 @@ impl TcpClient {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration. A part of the feature `unstable-rustls`: the types of rustls may
+    /// change in any release.
+    // hybriq-http needs it without the feature.
+    #[cfg_attr(not(feature = "unstable-rustls"), doc(hidden))]
     pub fn config(&self) -> Arc<ClientConfig> {
         self.0.clone()
     }

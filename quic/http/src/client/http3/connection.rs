@@ -2,14 +2,13 @@
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
-use h3::error::ConnectionError;
 use http::Version;
 use hybriq_h3::{Goaway, OpenStreams, Payload};
 use tokio::sync::watch;
 
 use crate::{
     Peer, Tls,
-    client::origin::Origin,
+    client::{error::QuicError, origin::Origin},
     usage::{Ending, Exchange, Usage},
 };
 
@@ -81,14 +80,16 @@ pub(in crate::client) async fn start(
     transport: hybriq_h3::Connection,
     new: New,
     idle: Duration,
-) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), ConnectionError> {
+) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), QuicError> {
     let transport = transport.max_frame(new.header_list);
     let goaway = transport.goaway();
     let mut builder = h3::client::builder();
     // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
     builder.send_grease(false);
     let builder = builder.max_field_section_size(new.header_list);
-    let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
+    let built = builder.build(transport).await;
+    let (driver, requests): (Driver, Requests) =
+        built.map_err(|cause| QuicError::Http3(cause.into()))?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {
         // `h3` closes the connection with the last of these.

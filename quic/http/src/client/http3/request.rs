@@ -16,7 +16,7 @@ use super::connection::{Connection, Early, Handshake, established};
 use crate::{
     Body, body,
     client::{
-        error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
+        error::{BoxError, ClientError, ErrorCode, Failure, MOST_INTERIM, Repeat},
         outgoing::Sending,
     },
     usage::Exchange,
@@ -179,7 +179,7 @@ impl Connection {
                     (ClientError::Refused { server }, Repeat::Any)
                 }
                 Code::H3_VERSION_FALLBACK => (ClientError::Refused { server }, Repeat::OverTcp),
-                code => (ClientError::Reset(code), Repeat::Never),
+                code => (ClientError::Reset(ErrorCode(code)), Repeat::Never),
             },
             (StreamError::HeaderTooBig { max_size, .. }, Stage::Response) => {
                 (ClientError::ResponseFields(max_size), Repeat::Never)

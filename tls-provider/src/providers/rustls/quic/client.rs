@@ -57,11 +57,11 @@ impl Client {
     /// # Errors
     /// The error names the option that cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
-        Self::with_crypto(options, |crypto| crypto)
+        Self::over(options, |crypto| crypto)
     }
 
     /// Builds the configuration over crypto that `wrap` returns, for example to time or to count its
-    /// operations.
+    /// operations. Needs the feature `unstable-rustls`: the types of rustls may change in any release.
     ///
     /// `wrap` receives the crypto that the options ask for. The client offers the groups that
     /// `wrap` leaves, in its order.
@@ -72,7 +72,15 @@ impl Client {
     /// # Security
     /// Nothing checks what `wrap` returns: it can offer groups that the policy excludes. A transport
     /// that enforces the policy still refuses them once they are negotiated.
+    #[cfg(feature = "unstable-rustls")]
     pub fn with_crypto(
+        options: &ClientOptions,
+        wrap: impl Fn(CryptoProvider) -> CryptoProvider,
+    ) -> Result<Self, ConfigError> {
+        Self::over(options, wrap)
+    }
+
+    fn over(
         options: &ClientOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {

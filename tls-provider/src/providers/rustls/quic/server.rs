@@ -70,11 +70,12 @@ impl Server {
     /// # Errors
     /// The error names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
-        Self::with_crypto(options, |crypto| crypto)
+        Self::over(options, |crypto| crypto)
     }
 
     /// Builds the configurations over crypto that `wrap` returns, for example to time or to count
-    /// its operations.
+    /// its operations. Needs the feature `unstable-rustls`: the types of rustls may change in any
+    /// release.
     ///
     /// `wrap` receives the crypto that the options ask for: once for the certificates, and once for
     /// each group of each policy, which is then the only group in it.
@@ -85,7 +86,15 @@ impl Server {
     /// # Security
     /// Nothing checks what `wrap` returns: it can accept groups that the policy excludes. A
     /// transport that enforces the policy still refuses them once they are negotiated.
+    #[cfg(feature = "unstable-rustls")]
     pub fn with_crypto(
+        options: &ServerOptions,
+        wrap: impl Fn(CryptoProvider) -> CryptoProvider,
+    ) -> Result<Self, ConfigError> {
+        Self::over(options, wrap)
+    }
+
+    fn over(
         options: &ServerOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {

@@ -82,6 +82,7 @@ mod access_log;
 mod body;
 mod client;
 mod http2;
+mod http3;
 mod limits;
 mod peer;
 mod server;
@@ -92,8 +93,10 @@ pub mod webtransport;
 pub use access_log::{AccessEntry, AccessLog, Logged, LoggedFuture};
 pub use body::{Body, BodyError};
 pub use client::{
-    Client, ClientBuilder, ClientError, ErrorCode, Http3, OfferedHosts, QuicError, ResponseFuture,
+    Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
 };
+pub use http3::StreamError;
+pub use hybriq_h3::core::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Server, ServerBuilder, WorstCaseMemory};

@@ -217,6 +217,13 @@ impl Connection {
         self.output.iter().any(|output| !output.is_empty()) || self.decoder.has_instructions()
     }
 
+    /// Returns the bytes that wait to be sent on our critical streams. A peer that gives no credit for them, while it
+    /// sends what must be answered there, makes them more without bound: close its connection beyond some.
+    pub fn unsent(&self) -> usize {
+        let output = self.output.iter().map(Vec::len).sum::<usize>();
+        output + self.decoder.unsent()
+    }
+
     /// Takes what is to be sent on one of our critical streams; the first bytes are the type of the stream.
     pub fn take_output(&mut self, stream: Critical) -> Bytes {
         let [control, encoder, decoder] = &mut self.output;

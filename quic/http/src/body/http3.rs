@@ -6,25 +6,41 @@ use std::{
 };
 
 use bytes::{Buf, Bytes};
-use h3::error::{Code, StreamError};
-use http::HeaderMap;
+use h3::error::StreamError;
+use http::{HeaderMap, Response};
 use http_body::{Frame, SizeHint};
-use hybriq_h3::{Payload, RecvStream};
+use hybriq_h3::{
+    Payload, RecvStream,
+    core::{Code, Violation},
+};
 
 use super::{Body, BodyError, Kind, stall::Stall};
-use crate::usage::Exchange;
+use crate::{
+    http3::{self, Recv},
+    usage::Exchange,
+};
 
 /// The receiving half of a stream of HTTP/3, at either end.
 pub(crate) trait Stream {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Self::Error>>;
     fn poll_trailers(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, StreamError>>;
+    ) -> Poll<Result<Option<HeaderMap>, Self::Error>>;
+
+    /// Returns true if it is known that nothing more comes.
+    fn is_end(&self) -> bool {
+        false
+    }
+
     fn stop(&mut self, code: Code);
 }
 
 impl Stream for h3::server::RequestStream<RecvStream, Payload> {
+    type Error = StreamError;
+
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
     }
@@ -37,11 +53,13 @@ impl Stream for h3::server::RequestStream<RecvStream, Payload> {
     }
 
     fn stop(&mut self, code: Code) {
-        self.stop_sending(code);
+        self.stop_sending(code.0.into());
     }
 }
 
 impl Stream for h3::client::RequestStream<RecvStream, Payload> {
+    type Error = StreamError;
+
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
     }
@@ -54,7 +72,7 @@ impl Stream for h3::client::RequestStream<RecvStream, Payload> {
     }
 
     fn stop(&mut self, code: Code) {
-        self.stop_sending(code);
+        self.stop_sending(code.0.into());
     }
 }
 
@@ -98,16 +116,23 @@ impl Body {
 
     /// Returns the body of a response over HTTP/3.
     pub(crate) fn of_response(
-        stream: h3::client::RequestStream<RecvStream, Payload>,
+        stream: Recv<Response<()>>,
         length: Option<u64>,
         exchange: Exchange,
     ) -> Self {
+        let is_end = stream.is_end();
+        let (part, exchange) = if is_end {
+            exchange.complete();
+            (Part::Nothing, None)
+        } else {
+            (Part::Data, Some(exchange))
+        };
         Self(Kind::Response(Box::new(Quic {
             stream,
-            part: Part::Data,
-            left: length,
+            part,
+            left: if is_end { Some(0) } else { length },
             stall: None,
-            exchange: Some(exchange),
+            exchange,
         })))
     }
 }
@@ -138,7 +163,7 @@ impl<S: Stream> Quic<S> {
     }
 
     pub(super) fn is_end_stream(&self) -> bool {
-        self.part == Part::Nothing
+        self.part == Part::Nothing || self.stream.is_end()
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
@@ -156,7 +181,7 @@ impl<S: Stream> Quic<S> {
                 Ok(None) => self.part = Part::Trailers,
                 Err(error) => {
                     self.part = Part::Nothing;
-                    return Poll::Ready(Some(Err(BodyError::Quic(error.into()))));
+                    return Poll::Ready(Some(Err(failed(error))));
                 }
             }
         }
@@ -164,7 +189,7 @@ impl<S: Stream> Quic<S> {
             let trailers = ready!(self.stream.poll_trailers(cx));
             self.part = Part::Nothing;
             let frame = trailers.map(|trailers| trailers.map(Frame::trailers));
-            let frame = frame.map_err(|error| BodyError::Quic(error.into()));
+            let frame = frame.map_err(failed);
             return Poll::Ready(frame.transpose());
         }
         Poll::Ready(None)
@@ -187,6 +212,17 @@ impl<S: Stream> Quic<S> {
         self.part = Part::Nothing;
         self.left = None;
         self.stream.stop(code);
+    }
+}
+
+/// Returns the error of a body whose stream failed.
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> BodyError {
+    let any: &dyn std::error::Error = &error;
+    match any.downcast_ref() {
+        Some(http3::StreamError::Violation(
+            Violation::ContentLengthDiffers | Violation::ContentNotAllowed,
+        )) => BodyError::Length,
+        _ => BodyError::Quic(error.into()),
     }
 }
 

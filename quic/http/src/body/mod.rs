@@ -18,6 +18,7 @@ use hybriq_h3::{Payload, RecvStream};
 
 pub(crate) use self::http3::Stream;
 use self::{http3::Quic, tcp::Tcp};
+use crate::http3::Recv;
 
 /// The body of a request that a server received, or of a response that a client received, over any version
 /// of HTTP.
@@ -27,7 +28,7 @@ enum Kind {
     Empty,
     Tcp(Tcp),
     Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
-    Response(Box<Quic<h3::client::RequestStream<RecvStream, Payload>>>),
+    Response(Box<Quic<Recv<http::Response<()>>>>),
 }
 
 /// Error of reading a [`Body`].

@@ -1,9 +1,12 @@
 //! Errors of the client, and the failures of requests that may be sent again.
 
-use std::{error::Error, fmt, io, sync::Arc, time::Duration};
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use http::{Method, Uri};
 use hybriq::ConnectError;
+use hybriq_h3::core::Code;
+
+use crate::StreamError;
 
 /// An error of any type.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
@@ -56,7 +59,7 @@ pub enum ClientError {
     ResponseFields(u64),
     /// The server ended the request without a response.
     #[error("the server ended the request with {0}; it may have processed a part")]
-    Reset(ErrorCode),
+    Reset(Code),
     /// The connection ended before the response came, or the response broke a rule of HTTP.
     #[error(
         "no response from {server}: {cause}; the server may have processed the request: repeat it only \
@@ -102,27 +105,10 @@ pub enum QuicError {
     Connect(#[from] ConnectError),
     /// HTTP/3 could not be started on the connection.
     #[error("HTTP/3 did not begin")]
-    Http3(#[source] Box<dyn Error + Send + Sync>),
+    Http3(#[from] StreamError),
     /// The server did not answer in time.
     #[error("nothing within {0:?}; check that UDP gets there, or raise connect_timeout")]
     TimedOut(Duration),
-}
-
-/// Error code of HTTP/3 (RFC 9114 §8.1). Its text is the name of the code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ErrorCode(pub(in crate::client) h3::error::Code);
-
-impl ErrorCode {
-    /// Returns the number of the code.
-    pub fn value(self) -> u64 {
-        self.0.value()
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 /// Returns the reasons why there is no connection.

@@ -25,7 +25,7 @@ use tower_service::Service;
 pub use self::{
     builder::ClientBuilder,
     connections::{Http3, OfferedHosts},
-    error::{ClientError, ErrorCode, QuicError},
+    error::{ClientError, QuicError},
 };
 use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
 use crate::Body;

@@ -202,6 +202,6 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
     }
 }
 
-fn broken(error: StreamError) -> io::Error {
+fn broken(error: impl std::error::Error + std::marker::Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }

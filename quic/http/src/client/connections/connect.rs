@@ -27,6 +27,7 @@ use crate::{
         origin::Origin,
         tcp,
     },
+    http3::Transport,
     usage::Usage,
 };
 
@@ -327,7 +328,7 @@ impl Attempt<'_> {
         let connection = connecting.await?;
         let established = Handshake::Complete(Established::new(connection.clone()));
         let (_, handshake) = watch::channel(established);
-        let transport = hybriq_h3::Connection::new(connection.clone());
+        let transport = Transport::Established(connection.clone());
         let idle_time = self.shared.tcp.idle_time;
         let started = http3::start(transport, self.new_connection(handshake), idle_time);
         let (http3, task) = started.await?;
@@ -342,7 +343,7 @@ impl Attempt<'_> {
         early: EarlyConnection,
     ) -> Result<Option<Arc<http3::Connection>>, QuicError> {
         let (handshake, seen) = watch::channel(Handshake::Pending);
-        let transport = hybriq_h3::Connection::early(early.clone());
+        let transport = Transport::Early(early.clone());
         let idle_time = self.shared.tcp.idle_time;
         let started = http3::start(transport, self.new_connection(seen), idle_time);
         let (http3, task) = started.await?;

@@ -5,35 +5,24 @@ use std::{
     sync::Arc,
 };
 
-use h3::error::{Code, StreamError};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{BidiStream, Payload, RecvStream, SendStream};
+use hybriq_h3::core::Code;
 use tokio::sync::watch;
 
 use super::connection::{Connection, Early, Handshake, established};
 use crate::{
     Body, body,
     client::{
-        error::{BoxError, ClientError, ErrorCode, Failure, MOST_INTERIM, Repeat},
+        error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
         outgoing::Sending,
     },
+    http3::{Recv, Send, StreamError},
     usage::Exchange,
 };
 
-type Stream = h3::client::RequestStream<BidiStream<Payload>, Payload>;
-type Upload = h3::client::RequestStream<SendStream<Payload>, Payload>;
-type Download = h3::client::RequestStream<RecvStream, Payload>;
-
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-const CONNECTION_FIELDS: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
-];
+type Download = Recv<Response<()>>;
 
 impl Connection {
     /// Sends a request and returns the response.
@@ -100,17 +89,19 @@ impl Connection {
         head: Request<()>,
         body: Sending,
     ) -> Result<(Response<()>, Download, Exchange), Failure> {
-        let stream = self.requests.clone().send_request(head).await;
-        let stream: Stream = stream.map_err(|error| self.failure(error, Stage::Fields))?;
-        let (mut send, mut recv) = stream.split();
+        if self.link.is_going_away() {
+            self.usage.end();
+            return Err(self.refused());
+        }
+        let stream = self.link.request(&head).await;
+        let (mut send, mut recv) = stream.map_err(|error| self.failure(error, Stage::Fields))?;
         if body.is_end_stream() {
             // An error is told with the response.
             let _ = send.finish().await;
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
         }
-        let stream = hybriq::StreamId(recv.id().into_inner());
-        let mut upload = Box::pin(upload(self.handshake.clone(), stream, send, body));
+        let mut upload = Box::pin(upload(self.handshake.clone(), send, body));
         let (response, sent) = self.send_and_wait(upload.as_mut(), &mut recv).await?;
         if let Sent::Part = sent {
             // The rest is sent beside the response.
@@ -151,9 +142,9 @@ impl Connection {
     /// Waits for the final response.
     async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
         for _ in 0..=MOST_INTERIM {
-            let response = recv.recv_response().await;
+            let response = recv.head().await;
             let response = response.map_err(|error| {
-                let refused = self.goaway.refuses(recv.id());
+                let refused = self.link.is_refused(recv.id());
                 let failure = self.failure(error, Stage::Response);
                 if refused { failure.anyway() } else { failure }
             })?;
@@ -168,34 +159,27 @@ impl Connection {
     fn failure(&self, error: StreamError, stage: Stage) -> Failure {
         let server = self.place.to_string();
         let (error, repeat) = match (error, stage) {
-            (StreamError::RemoteClosing, _) => {
-                self.usage.end();
-                (ClientError::Refused { server }, Repeat::Any)
-            }
-            (StreamError::RemoteTerminate { code }, _) => match code {
+            (StreamError::Ended(code), _) => match code {
                 Code::H3_REQUEST_REJECTED => {
                     // The server takes no more here.
                     self.usage.end();
                     (ClientError::Refused { server }, Repeat::Any)
                 }
                 Code::H3_VERSION_FALLBACK => (ClientError::Refused { server }, Repeat::OverTcp),
-                code => (ClientError::Reset(ErrorCode(code)), Repeat::Never),
+                code => (ClientError::Reset(code), Repeat::Never),
             },
-            (StreamError::HeaderTooBig { max_size, .. }, Stage::Response) => {
-                (ClientError::ResponseFields(max_size), Repeat::Never)
+            (StreamError::HeadTooLarge(most), _) => {
+                (ClientError::ResponseFields(most), Repeat::Never)
             }
-            (
-                StreamError::HeaderTooBig {
-                    actual_size: size,
-                    max_size: most,
-                },
-                Stage::Fields,
-            ) => (ClientError::Fields { size, most }, Repeat::Never),
+            (StreamError::TooLarge(error), _) => {
+                let (size, most) = (error.size, error.most);
+                (ClientError::Fields { size, most }, Repeat::Never)
+            }
             (error, stage) => {
-                let repeat = match (&error, stage) {
+                let repeat = match stage {
                     // The server processes no fields that are not whole.
-                    (StreamError::ConnectionError(_), Stage::Fields) => Repeat::Any,
-                    (StreamError::ConnectionError(_), Stage::Response) => Repeat::Idempotent,
+                    Stage::Fields if error.is_of_connection() => Repeat::Any,
+                    Stage::Response if error.is_of_connection() => Repeat::Idempotent,
                     _ => Repeat::Never,
                 };
                 let cause = Arc::new(error);
@@ -235,15 +219,20 @@ async fn unneeded(handshake: &watch::Receiver<Handshake>, stream: hybriq::Stream
 /// The body failed. An end that the server caused is no error: the response says more.
 async fn upload(
     handshake: watch::Receiver<Handshake>,
-    stream: hybriq::StreamId,
-    mut send: Upload,
+    mut send: Send,
     body: Sending,
 ) -> Result<(), BoxError> {
+    let stream = send.id();
     let mut body = pin!(body);
     loop {
         let frame = tokio::select! {
             biased;
             frame = body.frame() => frame,
+            // The head leaves alone if no content is there.
+            flushed = send.flush(), if send.is_holding() => match flushed {
+                Ok(()) => continue,
+                Err(_) => return Ok(()),
+            },
             () = unneeded(&handshake, stream) => return Ok(()),
         };
         let Some(frame) = frame else {
@@ -252,15 +241,14 @@ async fn upload(
         let frame = match frame {
             Ok(frame) => frame,
             Err(error) => {
-                send.stop_stream(Code::H3_REQUEST_CANCELLED);
+                send.reset(Code::H3_REQUEST_CANCELLED);
                 return Err(error);
             }
         };
         let sent = match frame.into_data() {
-            Ok(data) if data.is_empty() => Ok(()),
-            Ok(data) => send.send_data(Payload::from(data)).await,
+            Ok(data) => send.data(data).await,
             Err(frame) => match frame.into_trailers() {
-                Ok(trailers) => send.send_trailers(trailers).await,
+                Ok(trailers) => send.trailers(&trailers),
                 Err(_) => Ok(()),
             },
         };
@@ -281,15 +269,6 @@ fn head(request: &Parts, body: &Sending) -> Request<()> {
     *head.version_mut() = Version::HTTP_3;
     let fields = head.headers_mut();
     fields.clone_from(&request.headers);
-    // The authority says it.
-    fields.remove(header::HOST);
-    for field in CONNECTION_FIELDS {
-        fields.remove(field);
-    }
-    let is_trailers = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"trailers");
-    if !fields.get_all(header::TE).iter().all(is_trailers) {
-        fields.remove(header::TE);
-    }
     set_length(fields, &request.method, body);
     head
 }

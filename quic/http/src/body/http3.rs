@@ -14,7 +14,7 @@ use hybriq_h3::{Payload, RecvStream};
 use super::{Body, BodyError, Kind, stall::Stall};
 use crate::usage::Exchange;
 
-/// The receiving half of a stream of HTTP/3, at either end.
+/// The receiving half of an HTTP/3 stream, at a server or a client.
 pub(crate) trait Stream {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
     fn poll_trailers(
@@ -66,14 +66,14 @@ fn bytes(mut data: impl Buf) -> Bytes {
 pub(super) struct Quic<S: Stream> {
     stream: S,
     part: Part,
-    /// Bytes that are left according to `content-length`.
+    /// Bytes that are still to come according to `content-length`.
     left: Option<u64>,
     stall: Option<Stall>,
-    /// Use of the client's connection, until the end of the body.
+    /// The client's use of the connection, until the body ends.
     exchange: Option<Exchange>,
 }
 
-/// Part of a body that comes next.
+/// The part of the body that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Data,
@@ -181,7 +181,7 @@ impl<S: Stream> Quic<S> {
         Ok(Frame::data(data))
     }
 
-    /// Reads no more of the body, and tells the client why.
+    /// Stops reading the body, and tells the peer why.
     fn fail(&mut self, code: Code) {
         self.part = Part::Nothing;
         self.left = None;
@@ -190,8 +190,8 @@ impl<S: Stream> Quic<S> {
 }
 
 impl<S: Stream> Drop for Quic<S> {
-    /// Tells the peer that the rest of the body is not needed: a client's request ends without an error then
-    /// (RFC 9114 §4.1), a server's response is cancelled.
+    /// Tells the peer that the rest of the body is not needed. For a request this is no error (RFC 9114 §4.1); a
+    /// response is cancelled.
     fn drop(&mut self) {
         let code = if self.exchange.is_some() {
             Code::H3_REQUEST_CANCELLED

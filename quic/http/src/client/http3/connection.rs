@@ -21,18 +21,18 @@ pub(in crate::client) struct Connection {
     pub(super) requests: Requests,
     pub(super) usage: Arc<Usage>,
     pub(super) handshake: watch::Receiver<Handshake>,
-    /// Place of the server, which may be an alternative one.
+    /// The place of the server, which may be an alternative.
     pub(in crate::client) place: Origin,
     pub(super) goaway: Goaway,
 }
 
-/// Progress of a handshake, for requests in 0-RTT packets. If its sender is gone before it is complete, the
-/// server refused the early data, or there is no connection.
+/// Progress of a handshake, for requests in 0-RTT packets. If its sender is dropped before the handshake is complete,
+/// the server refused the early data, or there is no connection.
 #[derive(Clone)]
 pub(in crate::client) enum Handshake {
     /// The server has not answered.
     Pending,
-    /// The same, and another connection is there: requests go over that.
+    /// The server has not answered, and another connection is ready: requests use that one.
     Slow,
     Complete(Established),
 }
@@ -61,14 +61,14 @@ impl Established {
     }
 }
 
-/// Tells if a request was sent before the handshake was complete.
+/// Whether a request was sent before the handshake was complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
     Yes,
     No,
 }
 
-/// Facts about a connection that is new.
+/// Facts about a new connection.
 pub(in crate::client) struct New {
     pub(in crate::client) usage: Arc<Usage>,
     pub(in crate::client) handshake: watch::Receiver<Handshake>,
@@ -76,7 +76,7 @@ pub(in crate::client) struct New {
     pub(in crate::client) header_list: u64,
 }
 
-/// Begins HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
+/// Starts HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
 pub(in crate::client) async fn start(
     transport: hybriq_h3::Connection,
     new: New,
@@ -85,13 +85,13 @@ pub(in crate::client) async fn start(
     let transport = transport.max_frame(new.header_list);
     let goaway = transport.goaway();
     let mut builder = h3::client::builder();
-    // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
+    // nginx 1.26 mistakes a frame of a reserved type after a body for the early end of the body.
     builder.send_grease(false);
     let builder = builder.max_field_section_size(new.header_list);
     let (driver, requests): (Driver, Requests) = builder.build(transport).await?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {
-        // `h3` closes the connection with the last of these.
+        // `h3` closes the connection when the last of these is dropped.
         requests: requests.clone(),
         usage: new.usage,
         handshake: new.handshake,
@@ -101,7 +101,7 @@ pub(in crate::client) async fn start(
     Ok((connection, drive(driver, requests, usage, idle)))
 }
 
-/// Runs a connection until it ends, or is not used any more.
+/// Runs a connection until it ends or is no longer used.
 async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
     let usage = Ending(usage);
     tokio::select! {
@@ -119,7 +119,7 @@ async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: 
 }
 
 impl Connection {
-    /// Begins a request. Returns `None` if the connection takes no more.
+    /// Begins a request. Returns `None` if the connection takes no more requests.
     pub(in crate::client) fn begin(&self) -> Option<Exchange> {
         if self.goaway.is_announced() {
             self.usage.end();

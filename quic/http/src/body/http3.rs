@@ -5,9 +5,8 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, Bytes};
-use h3::error::StreamError;
-use http::{HeaderMap, Response};
+use bytes::Bytes;
+use http::Response;
 use http_body::{Frame, SizeHint};
 use hybriq_h3::{
     Payload, RecvStream,
@@ -16,82 +15,22 @@ use hybriq_h3::{
 
 use super::{Body, BodyError, Kind, stall::Stall};
 use crate::{
-    http3::{self, Recv},
     usage::Exchange,
+    versions::http3::{Recv, Stream, StreamError},
 };
-
-/// The receiving half of a stream of HTTP/3, at either end.
-pub(crate) trait Stream {
-    type Error: std::error::Error + Send + Sync + 'static;
-
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Self::Error>>;
-    fn poll_trailers(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, Self::Error>>;
-
-    /// Returns true if it is known that nothing more comes.
-    fn is_end(&self) -> bool {
-        false
-    }
-
-    fn stop(&mut self, code: Code);
-}
-
-impl Stream for h3::server::RequestStream<RecvStream, Payload> {
-    type Error = StreamError;
-
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
-        self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
-    }
-
-    fn poll_trailers(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
-        self.poll_recv_trailers(cx)
-    }
-
-    fn stop(&mut self, code: Code) {
-        self.stop_sending(code.0.into());
-    }
-}
-
-impl Stream for h3::client::RequestStream<RecvStream, Payload> {
-    type Error = StreamError;
-
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
-        self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
-    }
-
-    fn poll_trailers(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
-        self.poll_recv_trailers(cx)
-    }
-
-    fn stop(&mut self, code: Code) {
-        self.stop_sending(code.0.into());
-    }
-}
-
-fn bytes(mut data: impl Buf) -> Bytes {
-    data.copy_to_bytes(data.remaining())
-}
 
 /// A body over HTTP/3.
 pub(super) struct Quic<S: Stream> {
     stream: S,
     part: Part,
-    /// Bytes that are left according to `content-length`.
+    /// Bytes that are still to come according to `content-length`.
     left: Option<u64>,
     stall: Option<Stall>,
-    /// Use of the client's connection, until the end of the body.
+    /// The client's use of the connection, until the body ends.
     exchange: Option<Exchange>,
 }
 
-/// Part of a body that comes next.
+/// The part of the body that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Data,
@@ -207,7 +146,7 @@ impl<S: Stream> Quic<S> {
         Ok(Frame::data(data))
     }
 
-    /// Reads no more of the body, and tells the client why.
+    /// Stops reading the body, and tells the peer why.
     fn fail(&mut self, code: Code) {
         self.part = Part::Nothing;
         self.left = None;
@@ -219,7 +158,7 @@ impl<S: Stream> Quic<S> {
 fn failed(error: impl std::error::Error + Send + Sync + 'static) -> BodyError {
     let any: &dyn std::error::Error = &error;
     match any.downcast_ref() {
-        Some(http3::StreamError::Violation(
+        Some(StreamError::Violation(
             Violation::ContentLengthDiffers | Violation::ContentNotAllowed,
         )) => BodyError::Length,
         _ => BodyError::Quic(error.into()),
@@ -227,8 +166,8 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> BodyError {
 }
 
 impl<S: Stream> Drop for Quic<S> {
-    /// Tells the peer that the rest of the body is not needed: a client's request ends without an error then
-    /// (RFC 9114 §4.1), a server's response is cancelled.
+    /// Tells the peer that the rest of the body is not needed. For a request this is no error (RFC 9114 §4.1); a
+    /// response is cancelled.
     fn drop(&mut self) {
         let code = if self.exchange.is_some() {
             Code::H3_REQUEST_CANCELLED

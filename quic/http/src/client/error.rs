@@ -20,15 +20,14 @@ pub(super) const MOST_INTERIM: usize = 16;
 pub enum ClientError {
     /// The URI does not name a server by https.
     #[error(
-        "'{0}' names no server; give a URI such as https://example.com/path, with https and without \
-         user information"
+        "'{0}' does not name a server; use a URI such as https://example.com/path, without user information"
     )]
     Uri(Uri),
     /// The text is not a URI.
-    #[error("{0}; give a URI such as https://example.com/path")]
+    #[error("{0}; use a URI such as https://example.com/path")]
     InvalidUri(String),
     /// The client does not send requests with this method.
-    #[error("this client sends no {0} requests; it is no client of proxies")]
+    #[error("this client does not send {0} requests, because it does not support proxies")]
     Method(Method),
     /// No connection could be made.
     #[error("no connection to {server}: {}", causes(quic.as_deref(), tcp.as_deref()))]
@@ -44,7 +43,9 @@ pub enum ClientError {
     #[error("the body of the request could not be read: {0}")]
     Body(Arc<dyn Error + Send + Sync>),
     /// The fields of the request are larger than the server accepts.
-    #[error("the fields of the request have {size} bytes, and the server takes {most}; send fewer")]
+    #[error(
+        "the fields of the request have {size} bytes, but the server accepts only {most}; send fewer"
+    )]
     Fields {
         /// Size of the fields (RFC 9114 §4.2.2).
         size: u64,
@@ -58,7 +59,7 @@ pub enum ClientError {
     )]
     ResponseFields(u64),
     /// The server ended the request without a response.
-    #[error("the server ended the request with {0}; it may have processed a part")]
+    #[error("the server ended the request with {0}; it may have processed part of it")]
     Reset(Code),
     /// The connection ended before the response came, or the response broke a rule of HTTP.
     #[error(
@@ -73,8 +74,8 @@ pub enum ClientError {
     },
     /// The server sent more interim responses (1xx) than the client accepts, and no final one.
     #[error(
-        "no response from {server} but more than {most} interim ones (1xx); the server may have processed the \
-         request: repeat it only if that does no harm"
+        "no final response from {server}, but more than {most} interim ones (1xx); the server may have processed \
+         the request: repeat it only if that does no harm"
     )]
     Interim {
         /// Host and port.
@@ -104,10 +105,10 @@ pub enum QuicError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// HTTP/3 could not be started on the connection.
-    #[error("HTTP/3 did not begin")]
+    #[error("HTTP/3 could not start")]
     Http3(#[from] StreamError),
     /// The server did not answer in time.
-    #[error("nothing within {0:?}; check that UDP gets there, or raise connect_timeout")]
+    #[error("no answer within {0:?}; check that UDP reaches the server, or raise connect_timeout")]
     TimedOut(Duration),
 }
 
@@ -125,14 +126,14 @@ fn with_causes(error: &(dyn Error + 'static)) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// A request without a response.
+/// A request that got no response.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: ClientError,
     pub(super) repeat: Repeat,
 }
 
-/// Requests that may be sent again after a failure.
+/// Which requests may be sent again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// All: the server did not process the request (RFC 9114 §4.1.1).
@@ -146,7 +147,7 @@ pub(super) enum Repeat {
 }
 
 impl Failure {
-    /// Returns the failure of a request to which too many interim responses came.
+    /// Returns the failure of a request that got too many interim responses.
     pub(super) fn interim(server: String) -> Self {
         let most = MOST_INTERIM;
         Self::new(ClientError::Interim { server, most }, Repeat::Never)
@@ -156,7 +157,7 @@ impl Failure {
         Self { error, repeat }
     }
 
-    /// Returns the failure of a request that may be sent again in any case.
+    /// Returns the failure for a request that may be sent again in any case.
     pub(super) fn anyway(self) -> Self {
         Self {
             repeat: match self.repeat {

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::{
     Peer, Tls,
     client::origin::Origin,
-    http3::{Link, StreamError, Transport},
     usage::{Ending, Exchange, Usage},
+    versions::http3::{Link, StreamError, Transport},
 };
 
 /// Capacity of the dynamic table for the responses of a server, in bytes, and the streams that may wait for it.
@@ -22,17 +22,17 @@ pub(in crate::client) struct Connection {
     pub(super) link: Arc<Link>,
     pub(super) usage: Arc<Usage>,
     pub(super) handshake: watch::Receiver<Handshake>,
-    /// Place of the server, which may be an alternative one.
+    /// The place of the server, which may be an alternative.
     pub(in crate::client) place: Origin,
 }
 
-/// Progress of a handshake, for requests in 0-RTT packets. If its sender is gone before it is complete, the
-/// server refused the early data, or there is no connection.
+/// Progress of a handshake, for requests in 0-RTT packets. If its sender is dropped before the handshake is complete,
+/// the server refused the early data, or there is no connection.
 #[derive(Clone)]
 pub(in crate::client) enum Handshake {
     /// The server has not answered.
     Pending,
-    /// The same, and another connection is there: requests go over that.
+    /// The server has not answered, and another connection is ready: requests use that one.
     Slow,
     Complete(Established),
 }
@@ -61,14 +61,14 @@ impl Established {
     }
 }
 
-/// Tells if a request was sent before the handshake was complete.
+/// Whether a request was sent before the handshake was complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
     Yes,
     No,
 }
 
-/// Facts about a connection that is new.
+/// Facts about a new connection.
 pub(in crate::client) struct New {
     pub(in crate::client) usage: Arc<Usage>,
     pub(in crate::client) handshake: watch::Receiver<Handshake>,
@@ -76,7 +76,7 @@ pub(in crate::client) struct New {
     pub(in crate::client) header_list: u64,
 }
 
-/// Begins HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
+/// Starts HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
 pub(in crate::client) async fn start(
     transport: Transport,
     new: New,
@@ -97,7 +97,7 @@ pub(in crate::client) async fn start(
     Ok((connection, drive(link, usage, idle)))
 }
 
-/// Runs a connection until it ends, or is not used any more.
+/// Runs a connection until it ends or is no longer used.
 async fn drive(link: Arc<Link>, usage: Arc<Usage>, idle: Duration) {
     let usage = Ending(usage);
     tokio::select! {
@@ -113,7 +113,7 @@ async fn drive(link: Arc<Link>, usage: Arc<Usage>, idle: Duration) {
 }
 
 impl Connection {
-    /// Begins a request. Returns `None` if the connection takes no more.
+    /// Begins a request. Returns `None` if the connection takes no more requests.
     pub(in crate::client) fn begin(&self) -> Option<Exchange> {
         if self.link.is_going_away() {
             self.usage.end();

@@ -18,8 +18,8 @@ use crate::{
         error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
         outgoing::Sending,
     },
-    http3::{Recv, Send, StreamError},
     usage::Exchange,
+    versions::http3::{Recv, Send, StreamError},
 };
 
 type Download = Recv<Response<()>>;
@@ -47,7 +47,7 @@ impl Connection {
             },
         }?;
         let established = self.established().await.ok_or_else(|| self.refused())?;
-        // Nobody knows the end of a body whose length is no number, so it never ends well.
+        // A body whose length is not a number has no known end, so it never ends well.
         let length = body::length(response.headers()).unwrap_or(Some(u64::MAX));
         let has_body =
             request.method != Method::HEAD && !matches!(response.status().as_u16(), 204 | 304);
@@ -56,7 +56,7 @@ impl Connection {
         Ok(response.map(|()| Body::of_response(stream, length, exchange)))
     }
 
-    /// Returns the outcome of an early request. A failure is that of the early data if these were refused.
+    /// Returns the outcome of an early request. If the server refused the early data, that is the failure.
     async fn unless_refused<T>(
         &self,
         asked: impl Future<Output = Result<T, Failure>>,
@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Waits until it is clear that early data did not arrive, or not in time.
+    /// Waits until it is clear that early data was refused, or did not arrive in time.
     async fn not_accepted(&self) {
         let mut handshake = self.handshake.clone();
         let is_slow = |handshake: &Handshake| matches!(handshake, Handshake::Slow);
@@ -96,7 +96,7 @@ impl Connection {
         let stream = self.link.request(&head).await;
         let (mut send, mut recv) = stream.map_err(|error| self.failure(error, Stage::Fields))?;
         if body.is_end_stream() {
-            // An error is told with the response.
+            // The response reports an error.
             let _ = send.finish().await;
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
@@ -104,7 +104,7 @@ impl Connection {
         let mut upload = Box::pin(upload(self.handshake.clone(), send, body));
         let (response, sent) = self.send_and_wait(upload.as_mut(), &mut recv).await?;
         if let Sent::Part = sent {
-            // The rest is sent beside the response.
+            // The rest is sent while the response arrives.
             let uploading = exchange.uploading();
             let rest = async move {
                 let _counted = uploading;
@@ -126,7 +126,7 @@ impl Connection {
         let mut response = pin!(self.response(recv));
         tokio::select! {
             biased;
-            // First, so that a short body leaves together with the fields.
+            // First, so that a short body is sent together with the fields.
             sent = upload => match sent {
                 // All of it, or as much as the server wants.
                 Ok(()) => Ok((response.await?, Sent::All)),
@@ -161,7 +161,7 @@ impl Connection {
         let (error, repeat) = match (error, stage) {
             (StreamError::Ended(code), _) => match code {
                 Code::H3_REQUEST_REJECTED => {
-                    // The server takes no more here.
+                    // The server takes no more requests on this connection.
                     self.usage.end();
                     (ClientError::Refused { server }, Repeat::Any)
                 }
@@ -190,13 +190,13 @@ impl Connection {
     }
 }
 
-/// Part of the body of a request that was sent when the response came.
+/// How much of a request's body was sent when the response arrived.
 enum Sent {
     All,
     Part,
 }
 
-/// Part of an exchange that failed.
+/// The part of an exchange that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The sending of the request's fields.
@@ -213,10 +213,10 @@ async fn unneeded(handshake: &watch::Receiver<Handshake>, stream: hybriq::Stream
     }
 }
 
-/// Sends the body of a request. A body that is silent is dropped when the server needs no more of it.
+/// Sends the body of a request. A silent body is dropped once the server needs no more of it.
 ///
 /// # Errors
-/// The body failed. An end that the server caused is no error: the response says more.
+/// The body failed. If the server ended the stream, that is no error: the response says more.
 async fn upload(
     handshake: watch::Receiver<Handshake>,
     mut send: Send,
@@ -256,7 +256,7 @@ async fn upload(
             return Ok(());
         }
     }
-    // An end of the connection is told with the response.
+    // The response reports an end of the connection.
     let _ = send.finish().await;
     Ok(())
 }
@@ -273,7 +273,7 @@ fn head(request: &Parts, body: &Sending) -> Request<()> {
     head
 }
 
-/// Sets the length of a body that is known.
+/// Sets `content-length`, if the length of the body is known.
 fn set_length(fields: &mut HeaderMap, method: &Method, body: &Sending) {
     let Some(length) = body.size_hint().exact() else {
         return;

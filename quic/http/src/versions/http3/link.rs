@@ -159,6 +159,9 @@ impl Link {
 
     fn on_uni(&self, uni: &mut UniReceiver, data: Bytes) -> Result<Uni, Violation> {
         let mut core = self.core();
+        if self.transport.has_datagrams() {
+            core.http3.on_transport_datagrams();
+        }
         let read = uni.on_data(data, &mut core.http3)?;
         let mut unblocked = Vec::new();
         while let Some(event) = core.http3.poll_event() {

@@ -11,8 +11,7 @@ use http::HeaderMap;
 use hybriq::{RecvStream, StreamId};
 use hybriq_h3::core::{Code, Head, Received, Receiver};
 
-use super::{Link, StreamError};
-use crate::body;
+use super::{Link, Stream, StreamError};
 
 /// The receiving half of a stream, whose message arrives. Dropping it before the end of the message stops the
 /// stream with H3_REQUEST_CANCELLED.
@@ -99,7 +98,7 @@ impl<H: Head> Recv<H> {
     }
 }
 
-impl<H: Head> body::Stream for Recv<H> {
+impl<H: Head> Stream for Recv<H> {
     type Error = StreamError;
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
@@ -150,7 +149,7 @@ impl<H: Head> body::Stream for Recv<H> {
 
 impl<H: Head> Recv<H> {
     fn stop(&mut self, code: Code) {
-        body::Stream::stop(self, code);
+        Stream::stop(self, code);
     }
 }
 

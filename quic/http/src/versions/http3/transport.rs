@@ -134,6 +134,15 @@ impl Transport {
         }
     }
 
+    /// Returns true if the peer takes datagrams (RFC 9221).
+    pub(super) fn has_datagrams(&self) -> bool {
+        let most = match self {
+            Self::Established(connection) => connection.max_datagram_size(),
+            Self::Early(connection) => connection.max_datagram_size(),
+        };
+        most.is_some()
+    }
+
     pub(super) fn side(&self) -> hybriq::tls::Side {
         match self {
             Self::Established(connection) => connection.side(),

@@ -181,6 +181,7 @@ fn transport(by: By, code: Code, reason: &'static str) -> ConnectionError {
         by,
         code,
         frame: None,
+        violation: None,
         reason: reason.into(),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::{Alert, GroupMismatch};
 
-use super::{Code, Downgrade, SystemError, printable::Printable};
+use super::{Code, Downgrade, SystemError, Violation, printable::Printable};
 use crate::wire::FrameType;
 
 /// Reason why a connection ended.
@@ -79,6 +79,9 @@ pub enum ConnectionError {
         code: Code,
         /// Type of the frame at fault, if one is known.
         frame: Option<FrameType>,
+        /// Rule that the other end broke. If the peer closed the connection, it is the rule that its
+        /// reason names, if that is a text of this crate.
+        violation: Option<Violation>,
         /// The reason given.
         reason: Bytes,
     },
@@ -288,6 +291,7 @@ mod tests {
                 by,
                 code: Code::crypto(48),
                 frame: None,
+                violation: None,
                 reason: "invalid peer certificate: UnknownIssuer".into(),
             };
             error.to_string()
@@ -308,6 +312,7 @@ mod tests {
             by: By::Peer,
             code: Code::crypto(120),
             frame: None,
+            violation: None,
             reason: "the server speaks a, the client b; give both one in common".into(),
         };
         let shown = error.to_string();
@@ -341,6 +346,7 @@ mod tests {
             by,
             code: Code::INTERNAL_ERROR,
             frame: None,
+            violation: None,
             reason: Bytes::from_static(reason.as_bytes()),
         };
         let refused = ConnectionError::KeyExchangeRefused {

@@ -6,7 +6,10 @@ mod connection;
 mod downgrade;
 pub mod printable;
 mod system;
+#[cfg(test)]
+mod tests;
 mod transport;
+mod violation;
 
 pub use self::{
     code::Code,
@@ -14,4 +17,5 @@ pub use self::{
     downgrade::Downgrade,
     system::SystemError,
     transport::TransportError,
+    violation::Violation,
 };

@@ -2,16 +2,18 @@
 
 use std::{borrow::Cow, fmt};
 
-use super::Code;
-use crate::wire::{Eof, FrameType};
+use super::{Code, Violation};
+use crate::wire::FrameType;
 
-/// A violation by the peer, which closes the connection.
+/// Error for which this end closes a connection: mostly a [`Violation`] by the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportError {
     /// Code that is sent to the peer.
     pub code: Code,
     /// Type of the frame at fault, if there is one.
     pub frame: Option<FrameType>,
+    /// Rule that the peer broke; `None` for errors of TLS, of this end and of its policies.
+    pub violation: Option<Violation>,
     /// The frame and the rule, for humans.
     pub reason: Cow<'static, str>,
     /// True if the reason stays at this end, because it may reveal details of this machine: the
@@ -20,11 +22,12 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// Creates an error that is not caused by a particular frame.
+    /// Creates an error that is no [`Violation`], and not caused by a particular frame.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
             frame: None,
+            violation: None,
             reason: reason.into(),
             is_private: false,
         }
@@ -55,6 +58,29 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
+impl Violation {
+    /// Returns the error with the name of what it is about.
+    #[cold]
+    pub(crate) fn of(self, name: impl fmt::Display) -> TransportError {
+        TransportError {
+            violation: Some(self),
+            ..TransportError::new(self.code(), self.reason(name))
+        }
+    }
+
+    /// Returns the error with the type of the frame at fault.
+    #[cold]
+    pub(crate) fn in_frame(self, frame: FrameType) -> TransportError {
+        TransportError::from(self).in_frame(frame)
+    }
+}
+
+impl From<Violation> for TransportError {
+    fn from(violation: Violation) -> Self {
+        violation.of(violation.noun())
+    }
+}
+
 /// The error of a handshake that this end aborted. Its detail stays at this end unless it was
 /// created to be told.
 impl From<hybriq_tls::Error> for TransportError {
@@ -64,14 +90,5 @@ impl From<hybriq_tls::Error> for TransportError {
             is_private,
             ..Self::new(Code(error.code()), error.detail)
         }
-    }
-}
-
-impl From<Eof> for TransportError {
-    fn from(Eof: Eof) -> Self {
-        Self::new(
-            Code::FRAME_ENCODING_ERROR,
-            "frame ends before its fields do",
-        )
     }
 }

@@ -11,11 +11,29 @@ use crate::wire::Eof;
 /// noun that an error replaces by the name of what it is about.
 macro_rules! violations {
     ($($name:ident = $code:ident, $text:literal, $section:literal;)*) => {
-        /// Rule of QUIC that an end broke, or limit that it exceeded, so that the other end closed the
-        /// connection.
+        /// Rule of QUIC that an end broke, or limit that was exceeded, so that the other end closed
+        /// the connection.
         ///
         /// [`Display`](fmt::Display) is the reason in a CONNECTION_CLOSE frame. There, the name of a
         /// frame, of a transport parameter or of a limit replaces the noun in braces.
+        ///
+        /// # Examples
+        /// ```
+        /// use hybriq_proto::wire::error::{By, ConnectionError, Violation};
+        ///
+        /// /// Returns true if the peer sent more than it was allowed to.
+        /// fn sent_too_much(end: &ConnectionError) -> bool {
+        ///     use Violation::{ConnectionDataLimit, StreamDataLimit, StreamLimit};
+        ///     matches!(
+        ///         end,
+        ///         ConnectionError::Transport {
+        ///             by: By::Local,
+        ///             violation: Some(ConnectionDataLimit | StreamDataLimit | StreamLimit),
+        ///             ..
+        ///         }
+        ///     )
+        /// }
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Violation {

@@ -98,6 +98,10 @@ pub enum QuicError {
     /// The name of the server could not be resolved.
     #[error("cannot resolve the name ({0}); check the name and the network")]
     Resolve(io::Error),
+    /// The server offered a host that its own address does not allow it to offer:
+    /// see [`OfferedHosts`](crate::OfferedHosts).
+    #[error("the host that it offers by alt-svc has no address as public as its own")]
+    Excluded,
     /// No socket could be opened.
     #[error(transparent)]
     Endpoint(#[from] hybriq::EndpointError),

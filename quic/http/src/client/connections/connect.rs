@@ -254,10 +254,7 @@ impl Shared {
             if place != origin {
                 self.pool.reach(&origin, &place).keep(&mut addresses);
                 if addresses.is_empty() {
-                    let text =
-                        "its addresses are less public than those of the server that offers it";
-                    let excluded = io::Error::new(io::ErrorKind::PermissionDenied, text);
-                    return Err(QuicError::Resolve(excluded));
+                    return Err(QuicError::Excluded);
                 }
             }
             let connected = first(addresses, self.times.delay, |address| attempt.to(address));

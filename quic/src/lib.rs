@@ -251,7 +251,7 @@ pub mod error {
         EarlyError, ExportError, ResetAtError, RestartError, SendDatagramError,
     };
     pub use hybriq_proto::wire::error::{
-        By, Code, MigrateError, SystemError, printable::Printable,
+        By, Code, MigrateError, SystemError, Violation, printable::Printable,
     };
     pub use hybriq_tls::{Alert, ConfigError, ConfigErrors, Error as TlsError};
 }

@@ -80,51 +80,36 @@
 //! [`Datagrams`] sends and receives HTTP Datagrams (RFC 9297). The traits of `h3-datagram` 0.0.2 are not
 //! offered for sending: its encoder writes stream id 0 whatever the stream is, and drops payload.
 
-mod bidi;
-mod bidis;
-mod budget;
-mod common;
+mod adapter;
 mod connection;
-mod datagrams;
 mod error;
-mod frames;
-mod goaway;
-mod head;
-mod id;
 mod message;
-mod openings;
-mod payload;
-mod pieces;
 mod priority;
-mod protocols;
 pub mod qpack;
-mod recv;
-mod refusal;
-mod requests;
-mod send;
-mod settings;
-mod transport;
-mod uni;
-mod unread;
-mod varint;
-mod watch;
-pub mod webtransport;
+mod stream;
+mod wire;
 
-pub use bidi::BidiStream;
-pub use connection::{Connection, OpenStreams};
-pub use datagrams::{DatagramError, Datagrams};
-pub use error::is_clean;
-pub use goaway::Goaway;
-pub use head::ResponseHead;
-pub use payload::{Follows, Payload};
+pub use adapter::webtransport;
+pub use adapter::{
+    BidiStream, Connection, DatagramError, Datagrams, EarlyRequests, Follows, Goaway, OpenStreams,
+    Payload, PeerSettings, Protocols, RecvStream, RequestError, Requests, Resolving, ResponseHead,
+    SendStream, is_clean,
+};
 pub use priority::priority;
-pub use protocols::Protocols;
-pub use recv::RecvStream;
-pub use refusal::Resolving;
-pub use requests::{RequestError, Requests};
-pub use send::SendStream;
-pub use settings::PeerSettings;
-pub use transport::EarlyRequests;
+
+/// HTTP/3 without I/O: bytes and stream ids in, messages and bytes out, for any QUIC transport.
+///
+/// [`Connection`](core::Connection) begins here.
+pub mod core {
+    pub use crate::{
+        connection::{Config, Connection, Critical, Event, Inserted, TooLarge, put_data_head},
+        error::{Code, Scope, Violation},
+        message::{Head, Protocol, content_length},
+        priority::priority,
+        stream::{Received, Receiver, Uni, UniReceiver},
+        wire::settings::Settings,
+    };
+}
 
 /// The application protocol of HTTP/3 (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";
@@ -135,7 +120,7 @@ pub const MAX_FRAME: u64 = 64 << 10;
 
 /// Largest size of a field section, counted as in RFC 9114 §4.2.2, that never has more fields than a
 /// [`HeaderMap`](http::HeaderMap) takes, which are 24,576: each counts for 33 bytes at least.
-pub const MAX_FIELD_SECTION: u64 = 33 * frames::MOST_FIELDS as u64;
+pub const MAX_FIELD_SECTION: u64 = 33 * 24_576;
 
 /// H3_EXCESSIVE_LOAD: the peer's behaviour may cause excessive load (RFC 9114 §8.1).
 pub const H3_EXCESSIVE_LOAD: u64 = 0x107;

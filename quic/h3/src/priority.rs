@@ -1,6 +1,6 @@
 //! The `priority` field (RFC 9218).
 
-use hybriq::transport::Priority;
+use hybriq_proto::owners::streams::Priority;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 /// Returns the priority that a `priority` field asks for (RFC 9218 §4). What is missing, malformed or

@@ -82,7 +82,6 @@ mod access_log;
 mod body;
 mod client;
 mod http2;
-mod inflow;
 mod limits;
 mod peer;
 mod server;

@@ -192,7 +192,7 @@ pub use endpoint::{Endpoint, Incoming, Routed, Slot};
 pub use events::agreement::Handshake;
 pub use owners::streams::{Direction, StreamId};
 pub use random::Random;
-pub use wire::error::{Code, ConnectionError, TransportError};
+pub use wire::error::{Code, ConnectionError, TransportError, Violation};
 pub use wire::packet::PacketNumber;
 pub use wire::udp::{Arrival, Local, SocketId, Transmit};
 

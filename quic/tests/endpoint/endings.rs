@@ -151,7 +151,7 @@ const ROWS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn every_row_of_the_table_has_a_test() {
-    let documented = include_str!("../../proto/src/wire/error/mod.rs")
+    let documented = include_str!("../../proto/src/wire/error/connection.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("/// | "))
         .filter(|line| !line.starts_with("what happens"))
@@ -181,6 +181,7 @@ fn transport(by: By, code: Code, reason: &'static str) -> ConnectionError {
         by,
         code,
         frame: None,
+        violation: None,
         reason: reason.into(),
     }
 }

@@ -1,434 +1,334 @@
-use std::{
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+//! Rules for messages, each with a message that breaks it.
 
 use bytes::Bytes;
-use h3::{
-    SharedState,
-    connection::RequestStream,
-    error::StreamError,
-    frame::FrameStream,
-    quic::{RecvStream, StreamErrorIncoming, StreamId},
-    stream::BufRecvStream,
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::COOKIE};
+
+use super::{Content, Fields, Protocol, Section, content_length, sealed::Head};
+use crate::{
+    error::Violation,
+    qpack::{Field, FieldRef},
 };
-use http::HeaderMap;
 
-use super::*;
+type Line = (&'static str, &'static str);
 
-/// `:method`, `:scheme`, `:path` from the static table, `:authority` with a value.
-const GET: [u8; 8] = [0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
-
-fn with(lines: &[u8]) -> Vec<u8> {
-    [&GET, lines].concat()
+fn section<H: Head>(lines: &[Line]) -> Result<Section, Violation> {
+    section_of(H::PSEUDO, lines)
 }
 
-/// Returns a field line of literals.
-fn line(name: &str, value: &str) -> Vec<u8> {
-    let mut line = Vec::new();
-    let mut numbers = Numbers(1);
-    numbers.string(0x20, 3, name.as_bytes(), &mut line);
-    numbers.string(0, 7, value.as_bytes(), &mut line);
-    line
+fn section_of(pseudo: super::fields::Pseudo, lines: &[Line]) -> Result<Section, Violation> {
+    let mut section = Section::new(pseudo);
+    for (name, value) in lines {
+        section.take(Field {
+            name: Bytes::from_static(name.as_bytes()),
+            value: Bytes::from_static(value.as_bytes()),
+            never_indexed: *name == "secret",
+        });
+    }
+    section.end().map(|()| section)
 }
 
-/// Returns a field line whose strings are in Huffman code.
-fn huffman(name: &str) -> Vec<u8> {
-    let mut line = Vec::new();
-    qpack::put_string(&mut line, 0x20, 3, name.as_bytes());
-    assert_ne!(line[0] & 0x08, 0);
-    line.push(0);
-    line
+fn read<H: Head>(lines: &[Line]) -> Result<H, Violation> {
+    H::of(section::<H>(lines)?)
 }
 
-fn is_malformed(section: &[u8], part: Part) -> bool {
-    matches!(inspect(section, part), Err(Fault::Malformed(_)))
+fn request(lines: &[Line]) -> Result<Request<()>, Violation> {
+    read(lines)
+}
+
+const GET: [Line; 4] = [
+    (":method", "GET"),
+    (":scheme", "https"),
+    (":authority", "example.com"),
+    (":path", "/a?b"),
+];
+
+fn get_and(more: &[Line]) -> Vec<Line> {
+    [&GET, more].concat()
+}
+
+fn without(name: &str) -> Vec<Line> {
+    let all = GET.iter().copied();
+    all.filter(|(known, _)| *known != name).collect()
+}
+
+fn with(name: &'static str, value: &'static str) -> Vec<Line> {
+    let all = GET.iter().copied();
+    all.map(|line| if line.0 == name { (name, value) } else { line })
+        .collect()
 }
 
 #[test]
-fn requests_are_well_formed() {
-    assert!(inspect(&GET, Part::Request).is_ok());
-    // `accept: */*`, a literal name, a name with Huffman code.
-    let lines = [0xdd, 0x21, b'x', 1, b'y', 0x2a, 0x9d, 0x7f, 0];
-    let found = inspect(&with(&lines), Part::Request).unwrap();
-    assert_eq!((found.count, found.protocol), (7, None));
-    // `:protocol` as it is, and in Huffman code.
-    let (plain, coded) = (line(":protocol", ""), huffman(":protocol"));
-    for line in [&plain, &coded] {
-        let found = inspect(&with(line), Part::Request).unwrap();
-        assert_eq!(found.protocol, Some(GET.len() + 2));
-    }
-    assert!(is_malformed(&with(&[plain, coded].concat()), Part::Request));
+fn a_request_has_its_target_and_fields() {
+    let request = request(&get_and(&[
+        ("x", "1"),
+        ("cookie", "a=1"),
+        ("x", "2"),
+        ("te", "Trailers"),
+        ("cookie", "b=2"),
+        ("host", "EXAMPLE.com"),
+        ("cookie", "c=3"),
+        ("secret", "s"),
+    ]));
+    let request = request.expect("a request");
+    assert_eq!(request.method(), Method::GET);
+    assert_eq!(request.uri(), "https://example.com/a?b");
+    let fields = request.headers();
+    assert_eq!(fields.get_all("x").iter().collect::<Vec<_>>(), ["1", "2"]);
+    // RFC 9114 §4.2.1.
+    let cookies: Vec<_> = fields.get_all(COOKIE).iter().collect();
+    assert_eq!(cookies, ["a=1; b=2; c=3"]);
+    assert!(fields.get("secret").is_some_and(HeaderValue::is_sensitive));
 }
 
 #[test]
-fn pseudo_header_fields_stand_once_before_all_others() {
-    for name in OF_REQUESTS {
-        let name = std::str::from_utf8(name).unwrap();
-        let once = if name == ":protocol" { 2 } else { 1 };
-        for line in [line(name, "a"), huffman(name)] {
-            assert!(
-                is_malformed(&with(&line.repeat(once)), Part::Request),
-                "{name}"
-            );
-            let late = [&[0, 0, 0xdd][..], &line].concat();
-            assert!(is_malformed(&late, Part::Request), "{name}");
-            assert!(is_malformed(&[&[0, 0][..], &line].concat(), Part::Trailers));
-            assert!(is_malformed(&[&[0, 0][..], &line].concat(), Part::Response));
-        }
-    }
-    assert!(is_malformed(&with(&[0xd9]), Part::Request), "`:status`");
-    assert!(
-        is_malformed(&with(&line(":x", "")), Part::Request),
-        "unknown"
-    );
-    assert!(
-        is_malformed(&with(&line(":", "")), Part::Request),
-        "unknown"
-    );
-    for part in [Part::Request, Part::Trailers] {
-        assert!(is_malformed(&[0, 0, 0xd9], part), "`:status`");
-    }
-    assert!(inspect(&[0, 0, 0xd9], Part::Response).is_ok());
-    assert!(is_malformed(&[0, 0, 0xd9, 0xd9], Part::Response));
-    assert!(is_malformed(&[0, 0, 0xc2, 0xd9], Part::Response));
-}
-
-#[test]
-fn fields_of_connections_are_malformed_everywhere() {
-    let fields = [
-        ("connection", "close"),
-        ("keep-alive", "1"),
-        ("proxy-connection", "close"),
-        ("transfer-encoding", "chunked"),
-        ("upgrade", "x"),
-        ("te", "gzip"),
-        ("te", "trailers, gzip"),
+fn requests_that_break_a_rule_are_malformed() {
+    use Violation as V;
+    let cases: &[(Vec<Line>, Violation)] = &[
+        (without(":method"), V::PseudoFieldMissing),
+        (without(":scheme"), V::PseudoFieldMissing),
+        (without(":path"), V::PseudoFieldMissing),
+        (without(":authority"), V::AuthorityMissing),
+        (get_and(&[(":path", "/")]), V::PseudoFieldTwice),
+        (get_and(&[(":status", "200")]), V::PseudoFieldUnknown),
+        (get_and(&[(":Path", "/")]), V::PseudoFieldUnknown),
+        ([&[("x", "1")], &GET[..]].concat(), V::PseudoFieldLate),
+        ([&[("cookie", "1")], &GET[..]].concat(), V::PseudoFieldLate),
+        (
+            get_and(&[(":protocol", "websocket")]),
+            V::PseudoFieldOfConnect,
+        ),
+        (with(":method", "G T"), V::MethodInvalid),
+        (with(":method", ""), V::MethodInvalid),
+        (with(":scheme", "h ttps"), V::SchemeInvalid),
+        (with(":authority", ""), V::AuthorityInvalid),
+        (with(":authority", "a b"), V::AuthorityInvalid),
+        (with(":authority", "me@example.com"), V::Userinfo),
+        (get_and(&[("host", "other.example")]), V::HostDiffers),
+        (
+            get_and(&[("host", "example.com"), ("host", "example.com")]),
+            V::HostTwice,
+        ),
+        (with(":path", ""), V::PathInvalid),
+        (with(":path", "a"), V::PathInvalid),
+        (with(":path", "*"), V::PathInvalid),
+        (with(":path", "/a b"), V::PathInvalid),
+        (get_and(&[("X", "1")]), V::FieldName),
+        (get_and(&[("", "1")]), V::FieldName),
+        (get_and(&[("a b", "1")]), V::FieldName),
+        (get_and(&[("x", "a\nb")]), V::FieldValue),
+        (get_and(&[("x", "a\rb")]), V::FieldValue),
+        (get_and(&[("x", "a\0b")]), V::FieldValue),
+        (get_and(&[("connection", "close")]), V::FieldOfConnection),
+        (get_and(&[("keep-alive", "1")]), V::FieldOfConnection),
+        (get_and(&[("proxy-connection", "1")]), V::FieldOfConnection),
+        (
+            get_and(&[("transfer-encoding", "chunked")]),
+            V::FieldOfConnection,
+        ),
+        (get_and(&[("upgrade", "x")]), V::FieldOfConnection),
+        (get_and(&[("te", "gzip")]), V::Te),
     ];
-    for (part, start) in [
-        (Part::Request, &GET[..]),
-        (Part::Response, &[0, 0, 0xd9]),
-        (Part::Trailers, &[0, 0]),
-    ] {
-        for (name, value) in fields {
-            let section = [start, &line(name, value)].concat();
-            assert!(is_malformed(&section, part), "{name} in {part:?}");
-        }
-        let section = [start, &line("te", "Trailers")].concat();
-        assert!(inspect(&section, part).is_ok());
+    for (lines, violation) in cases {
+        assert_eq!(request(lines).err(), Some(*violation), "{lines:?}");
     }
 }
 
 #[test]
-fn authorities_name_nobody_and_hosts_come_once() {
-    let userinfo = [&[0, 0, 0xd1, 0xd7, 0xc1][..], &line(":authority", "u@a")].concat();
-    assert!(is_malformed(&userinfo, Part::Request));
-    assert!(is_malformed(&with(&line("host", "u@a")), Part::Request));
-    let host = line("host", "a");
-    assert!(inspect(&with(&host), Part::Request).is_ok());
-    assert!(is_malformed(&with(&host.repeat(2)), Part::Request));
+fn the_host_stands_for_an_authority_that_is_missing() {
+    let mut lines = without(":authority");
+    lines.push(("host", "example.com:8443"));
+    let request = request(&lines).expect("a request");
+    assert_eq!(request.uri(), "https://example.com:8443/a?b");
 }
 
 #[test]
-fn characters_of_trailers_are_checked() {
-    for (name, value) in [
-        ("X", ""),
-        ("", "x"),
-        ("a b", ""),
-        ("x", "\n"),
-        ("x", "\0"),
-        ("x", "\x7f"),
+fn options_may_ask_for_the_server_itself() {
+    let mut lines = with(":path", "*");
+    lines[0].1 = "OPTIONS";
+    let options = request(&lines).expect("a request");
+    assert_eq!(options.uri().path(), "*");
+    let sent = sent(&Fields::of_request(&options));
+    assert!(sent.contains(&(":path".into(), "*".into())), "{sent:?}");
+}
+
+/// RFC 9114 §4.4, RFC 9220 §3.
+#[test]
+fn connect_has_an_authority_and_extended_connect_a_whole_target() {
+    let plain = [(":method", "CONNECT"), (":authority", "example.com:443")];
+    let connect = request(&plain).expect("a request");
+    assert_eq!(connect.uri(), "example.com:443");
+    assert!(connect.opens_tunnel(false));
+    let extended = [
+        &with(":method", "CONNECT")[..],
+        &[(":protocol", "websocket")],
+    ]
+    .concat();
+    let request_of = request(&extended).expect("a request");
+    assert_eq!(request_of.uri(), "https://example.com/a?b");
+    let protocol = request_of.extensions().get::<Protocol>();
+    assert_eq!(protocol.map(Protocol::as_str), Some("websocket"));
+    for (lines, violation) in [
+        (with(":method", "CONNECT"), Violation::PseudoFieldOfConnect),
+        (vec![(":method", "CONNECT")], Violation::PseudoFieldMissing),
+        (
+            vec![(":method", "CONNECT"), (":authority", "example.com")],
+            Violation::AuthorityInvalid,
+        ),
     ] {
-        let section = [&[0, 0][..], &line(name, value)].concat();
-        assert!(
-            is_malformed(&section, Part::Trailers),
-            "{name:?}: {value:?}"
+        assert_eq!(request(&lines).err(), Some(violation), "{lines:?}");
+    }
+}
+
+#[test]
+fn responses_that_break_a_rule_are_malformed() {
+    use Violation as V;
+    let fine = read::<Response<()>>(&[(":status", "404"), ("x", "1")]).expect("a response");
+    assert_eq!(fine.status(), StatusCode::NOT_FOUND);
+    let cases: &[(&[Line], Violation)] = &[
+        (&[], V::PseudoFieldMissing),
+        (&[("x", "1")], V::PseudoFieldMissing),
+        (&[(":status", "20")], V::StatusInvalid),
+        (&[(":status", "2000")], V::StatusInvalid),
+        (&[(":status", "099")], V::StatusInvalid),
+        (&[(":status", "101")], V::SwitchingProtocols),
+        (
+            &[(":status", "200"), (":status", "200")],
+            V::PseudoFieldTwice,
+        ),
+        (&[(":status", "200"), (":path", "/")], V::PseudoFieldUnknown),
+        (&[("x", "1"), (":status", "200")], V::PseudoFieldLate),
+        (&[(":status", "200"), ("te", "gzip")], V::Te),
+        (
+            &[(":status", "200"), ("upgrade", "x")],
+            V::FieldOfConnection,
+        ),
+    ];
+    for (lines, violation) in cases {
+        assert_eq!(
+            read::<Response<()>>(lines).err(),
+            Some(*violation),
+            "{lines:?}"
         );
     }
-    let fine = [&[0, 0][..], &line("x-a.1", "\tA\u{e9} z")].concat();
-    assert!(inspect(&fine, Part::Trailers).is_ok());
 }
 
 #[test]
-fn another_head_follows_an_interim_response() {
-    // 103 and 100 from the static table, 200, 404.
-    for (section, interim) in [
-        (&[0, 0, 0xd8][..], true),
-        (&[0, 0, 0xff, 0], true),
-        (&[0, 0, 0xd9], false),
-        (&[0, 0, 0xdb], false),
+fn trailers_have_no_pseudo_header_fields_and_no_fields_of_connections() {
+    use Violation as V;
+    let trailers = section_of(&[], &[("x", "1")]).expect("trailers");
+    assert_eq!(trailers.into_trailers().len(), 1);
+    for (line, violation) in [
+        ((":path", "/"), V::PseudoFieldInTrailers),
+        (("connection", "close"), V::FieldOfConnection),
+        (("X", "1"), V::FieldName),
     ] {
-        let found = inspect(section, Part::Response).unwrap();
-        assert_eq!(found.interim, interim, "{section:x?}");
+        assert_eq!(section_of(&[], &[line]).err(), Some(violation));
     }
 }
 
-/// RFC 7541 §5.2: padding is at most seven ones, and the code of the end is not sent.
+/// More fields than a map of the crate `http` takes, which would panic.
 #[test]
-fn malformed_huffman_codes_are_unreadable() {
-    for (coded, is_fine) in [
-        (&[0x1f][..], true),
-        (&[0x18], false),
-        (&[0x1f, 0xff], false),
-        (&[0x1f, 0xff, 0xff, 0xff, 0xff], false),
-        (&[0xff], false),
-        (&[0xff, 0xff, 0xff, 0xff], false),
+fn fields_without_number_are_refused() {
+    let mut section = Section::new(&[]);
+    for _ in 0..=super::MOST_FIELDS {
+        section.take(Field {
+            name: Bytes::from_static(b"x"),
+            value: Bytes::new(),
+            never_indexed: false,
+        });
+    }
+    assert_eq!(section.end(), Err(Violation::SectionTooLarge));
+}
+
+#[test]
+fn a_content_length_is_one_number() {
+    for (values, expected) in [
+        (&[][..], Ok(None)),
+        (&["0"], Ok(Some(0))),
+        (&["12", "12"], Ok(Some(12))),
+        (&["12", "13"], Err(Violation::ContentLengthInvalid)),
+        (&["12, 12"], Err(Violation::ContentLengthInvalid)),
+        (&["+1"], Err(Violation::ContentLengthInvalid)),
+        (&[""], Err(Violation::ContentLengthInvalid)),
+        (
+            &["18446744073709551616"],
+            Err(Violation::ContentLengthInvalid),
+        ),
     ] {
-        let len = coded.len() as u8;
-        let value = [&[0, 0, 0x21, b'x', 0x80 | len][..], coded].concat();
-        let name = [&[0, 0, 0x28 | len][..], coded, &[0]].concat();
-        for section in [value, name] {
-            let read = inspect(&section, Part::Trailers);
-            assert_eq!(read.is_ok(), is_fine, "{section:x?}");
-            assert!(is_fine || matches!(read, Err(Fault::Unreadable(_))));
+        let mut fields = HeaderMap::new();
+        for value in values {
+            fields.append("content-length", HeaderValue::from_static(value));
         }
+        assert_eq!(content_length(&fields), expected, "{values:?}");
     }
 }
 
-/// Integers that are longer than they need to be are read all the same.
 #[test]
-fn a_long_prefix_hides_nothing() {
-    let long = [[0x80; 8].as_slice(), &[0]].concat();
-    let prefix = [&[0, 0x7f], &long[..]].concat();
-    let get = [&prefix, &GET[2..]].concat();
-    let found = inspect(&get, Part::Request);
-    assert_eq!(found.map(|findings| findings.count), Ok(4));
-    let twice = [&get[..], &[0x50, 1, b'b']].concat();
-    assert!(is_malformed(&twice, Part::Request));
-    let longer = [&[0, 0x7f, 0x80], &long[..], &GET[2..]].concat();
-    assert!(matches!(
-        inspect(&longer, Part::Request),
-        Err(Fault::Unreadable(_))
-    ));
+fn content_is_as_long_as_it_says() {
+    let mut exactly = Content::Exactly(3);
+    assert_eq!(exactly.on_data(2), Ok(()));
+    assert_eq!(exactly.on_end(), Err(Violation::ContentLengthDiffers));
+    assert_eq!(exactly.on_data(2), Err(Violation::ContentLengthDiffers));
+    assert_eq!(exactly.on_data(1), Ok(()));
+    assert_eq!(exactly.on_end(), Ok(()));
+    let mut nothing = Content::Nothing;
+    assert_eq!(nothing.on_data(0), Ok(()));
+    assert_eq!(nothing.on_data(1), Err(Violation::ContentNotAllowed));
 }
 
-/// What cannot be read is a fault of the section, whatever comes before it.
+fn sent(fields: &Fields<'_>) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    let fields = fields.iter();
+    fields
+        .map(|field| (text(field.name), text(field.value)))
+        .collect()
+}
+
 #[test]
-fn unreadable_sections_are_found() {
-    for lines in [
-        // Entry 99 of the static table, and as a name; the dynamic table; a string that is cut.
-        &[0xff, 36][..],
-        &[0x5f, 84, 0],
-        &[0x80],
-        &[0x10],
-        &[0x40, 0],
-        &[0x50, 2, b'a'],
-        &[0x27],
-    ] {
-        let twice = with(&[&[0xd1], lines].concat());
-        for part in [Part::Request, Part::Response, Part::Trailers] {
-            let read = inspect(&twice, part);
-            assert!(matches!(read, Err(Fault::Unreadable(_))), "{lines:x?}");
-        }
-    }
-    let found = inspect(&with(&[0xff, 35]), Part::Request);
-    assert_eq!(found.map(|found| found.count), Ok(5));
+fn what_is_sent_leaves_out_what_http3_does_not_have() {
+    let request = Request::get("https://me:secret@example.com")
+        .header("host", "example.com")
+        .header("connection", "x")
+        .header("keep-alive", "1")
+        .header("te", "gzip")
+        .header("te", "trailers")
+        .header("x", "1")
+        .body(())
+        .expect("a request");
+    let sent = sent(&Fields::of_request(&request));
+    let sent: Vec<_> = sent
+        .iter()
+        .map(|(name, value)| (&name[..], &value[..]))
+        .collect();
+    let expected = [
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":authority", "example.com"),
+        (":path", "/"),
+        ("te", "trailers"),
+        ("x", "1"),
+    ];
+    assert_eq!(sent, expected);
 }
 
-/// Whatever comes, there is an answer.
+/// RFC 7541 §7.1.3: what could be guessed by its size.
 #[test]
-fn any_bytes_are_read() {
-    for first in 0..=255 {
-        for second in 0..=255 {
-            let _ = inspect(&[0, 0, first, second, 0xff, 0xff, 0xff], Part::Request);
-            let _ = inspect(&[first, second], Part::Trailers);
-        }
-    }
-}
-
-/// A stream whose data has come as a whole.
-struct Whole(Option<Bytes>);
-
-impl RecvStream for Whole {
-    type Buf = Bytes;
-
-    fn poll_data(
-        &mut self,
-        _: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        Poll::Ready(Ok(self.0.take()))
-    }
-
-    fn stop_sending(&mut self, _: u64) {}
-
-    fn recv_id(&self) -> StreamId {
-        0_u64.try_into().expect("a stream")
-    }
-}
-
-/// Verdict of `h3` on a section.
-enum Verdict {
-    /// It was read; these are its ordinary fields.
-    Fields(HeaderMap),
-    /// It was read, and a name or a value was not allowed.
-    Malformed,
-    /// It cannot be read.
-    Unreadable,
-}
-
-/// Has `h3` decode a section, as that of trailers.
-fn decode(section: &[u8]) -> Verdict {
-    let mut frame = vec![1];
-    frame.extend((section.len() as u32 | 0x8000_0000).to_be_bytes());
-    frame.extend(section);
-    let stream = FrameStream::<_, Bytes>::new(BufRecvStream::new(Whole(Some(frame.into()))));
-    let state = Arc::new(SharedState::default());
-    let mut stream = RequestStream::new(stream, u64::MAX, state, false);
-    let mut cx = Context::from_waker(Waker::noop());
-    match stream.poll_recv_trailers(&mut cx) {
-        Poll::Ready(Ok(Some(fields))) => Verdict::Fields(fields),
-        Poll::Ready(Err(StreamError::StreamError { .. })) => Verdict::Malformed,
-        Poll::Ready(Err(StreamError::ConnectionError(error))) => {
-            let error = format!("{error:?}");
-            assert!(error.contains("QPACK_DECOMPRESSION_FAILED"), "{error}");
-            Verdict::Unreadable
-        }
-        other => panic!("{:?}", other.map_ok(drop)),
-    }
-}
-
-/// Numbers that a seed determines (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// Writes an integer with a prefix, which is sometimes longer than it needs to be, or too long.
-    fn integer(&mut self, flags: u8, bits: u32, value: u64, out: &mut Vec<u8>) {
-        let most = (1_u64 << bits) - 1;
-        if value < most {
-            return out.push(flags | value as u8);
-        }
-        out.push(flags | most as u8);
-        let mut rest = value - most;
-        let longer = match self.below(4) {
-            0 => self.below(11),
-            _ => 0,
-        };
-        for _ in 0..longer {
-            out.push(0x80 | (rest & 0x7f) as u8);
-            rest >>= 7;
-        }
-        while rest >= 0x80 {
-            out.push(0x80 | (rest & 0x7f) as u8);
-            rest >>= 7;
-        }
-        out.push(rest as u8);
-    }
-
-    fn string(&mut self, flags: u8, bits: u32, data: &[u8], out: &mut Vec<u8>) {
-        self.integer(flags, bits, data.len() as u64, out);
-        out.extend(data);
-    }
-
-    /// Writes a field line.
-    fn line(&mut self, out: &mut Vec<u8>) {
-        let names: [&[u8]; 6] = [b":authority", b":path", b":x", b"accept", b"x", b"Bad"];
-        let name = names[self.below(6) as usize];
-        let long = vec![b'v'; self.below(300) as usize];
-        match self.below(6) {
-            0 => {
-                let end = [99, 120][self.below(2) as usize];
-                let index = self.below(end);
-                self.integer(0xc0, 6, index, out);
-            }
-            1 | 2 => {
-                let index = self.below(105);
-                self.integer(0x50, 4, index, out);
-                self.string(0, 7, &long, out);
-            }
-            3 | 4 => {
-                self.string(0x20, 3, name, out);
-                self.string(0, 7, &long, out);
-            }
-            _ => out.push(self.next() as u8),
-        }
-    }
-
-    /// Returns a section without Huffman codes, unless a fault makes some.
-    fn section(&mut self) -> Vec<u8> {
-        let mut section = Vec::new();
-        for bits in [8, 7] {
-            let end = [1, 300][self.below(2) as usize];
-            let value = self.below(end);
-            self.integer(0, bits, value, &mut section);
-        }
-        for _ in 0..self.below(8) {
-            self.line(&mut section);
-        }
-        if self.below(4) == 0 {
-            let at = self.below(section.len() as u64) as usize;
-            section[at] = self.next() as u8;
-        }
-        if self.below(8) == 0 {
-            section.truncate(self.below(section.len() as u64 + 1) as usize);
-        }
-        section
-    }
-}
-
-/// Number of ordinary fields of a section as it is read here; `None` if it cannot be.
-fn ordinary(section: &[u8]) -> Option<usize> {
-    let mut count = 0;
-    let read = qpack::each(section, |field| {
-        count += usize::from(field.name.first() != Some(&b':'));
-    });
-    read.is_ok().then_some(count)
-}
-
-/// Sections that both parsers read are the same to both. What is read here alone, `h3` refuses: it never reads more.
-fn agree(sections: impl Fn(u64) -> Vec<u8>) -> [u32; 3] {
-    const SEEDS: u64 = 30_000;
-    let mut verdicts = [0_u32; 3];
-    for seed in 0..SEEDS {
-        let section = sections(seed);
-        let here = ordinary(&section);
-        let told = format!("seed {seed}: {section:x?}");
-        match decode(&section) {
-            Verdict::Fields(fields) => {
-                verdicts[0] += 1;
-                // `h3` takes Huffman codes that are malformed, and sections that refer to a dynamic table.
-                let is_lax = section.contains(&0xff) || section[0] != 0 || section[1] & 0x80 != 0;
-                assert!(here.is_some() || is_lax, "unreadable here: {told}");
-                assert!(here.is_none_or(|count| count == fields.len()), "{told}");
-            }
-            Verdict::Malformed => verdicts[1] += 1,
-            Verdict::Unreadable => {
-                verdicts[2] += 1;
-                assert_eq!(here, None, "readable here: {told}");
-            }
-        }
-    }
-    verdicts
-}
-
-/// Both parsers find the same fields.
-#[test]
-fn both_parsers_agree() {
-    let verdicts = agree(|seed| Numbers(seed).section());
-    assert!(verdicts.iter().all(|count| *count > 500), "{verdicts:?}");
-}
-
-/// Whatever bytes come, what is read here is what `h3` reads.
-#[test]
-fn both_parsers_agree_on_any_bytes() {
-    agree(|seed| {
-        let mut numbers = Numbers(seed);
-        let mut section = vec![0, 0];
-        // Most first bits of lines, and long integers.
-        for _ in 0..numbers.below(16) {
-            let byte = numbers.next() as u8;
-            section.push([byte, byte | 0x80, 0xff, 0x5f, byte & 0x7][numbers.below(5) as usize]);
-        }
-        section
-    });
+fn secrets_are_never_indexed() {
+    let mut marked = HeaderValue::from_static("marked");
+    marked.set_sensitive(true);
+    let request = Request::get("https://example.com/")
+        .header("authorization", "Basic eA==")
+        .header("cookie", "short=1")
+        .header("cookie", "long=123456789012345678901234567890")
+        .header("x", marked)
+        .body(())
+        .expect("a request");
+    let fields = Fields::of_request(&request);
+    let sensitive: Vec<_> = fields
+        .iter()
+        .filter(|field| field.sensitive)
+        .map(|FieldRef { value, .. }| value)
+        .collect();
+    let expected: [&[u8]; 3] = [b"Basic eA==", b"short=1", b"marked"];
+    assert_eq!(sensitive, expected);
 }

@@ -12,12 +12,9 @@ use hybriq::{ClientConfig, error::ConfigError};
 use tokio_rustls::TlsConnector;
 
 use super::{
-    Client, OfferedHosts,
-    addresses::{Lookup, Resolver},
-    connect::{Quic, Shared, Times},
+    Client,
+    connections::{Http3, Limits, Lookup, OfferedHosts, Pool, Quic, Resolver, Shared, Times},
     origin::Origin,
-    policy::Http3,
-    pool::{self, Pool},
     tcp,
 };
 use crate::usage::Idle;
@@ -51,7 +48,7 @@ pub struct ClientBuilder {
     keep_alive: Duration,
     header_list: u64,
     max_idle: usize,
-    limits: pool::Limits,
+    limits: Limits,
     lookup: Lookup,
 }
 
@@ -68,7 +65,7 @@ impl Default for ClientBuilder {
             keep_alive: Duration::from_secs(10),
             header_list: 64 << 10,
             max_idle: 256,
-            limits: pool::Limits {
+            limits: Limits {
                 servers: 256,
                 http1: 16,
                 offered: OfferedHosts::default(),

@@ -1,4 +1,4 @@
-//! Errors of the client.
+//! Errors of the client, and the failures of requests that may be sent again.
 
 use std::{error::Error, fmt, io, sync::Arc, time::Duration};
 
@@ -7,6 +7,9 @@ use hybriq::ConnectError;
 
 /// An error of any type.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Largest number of interim responses to a request.
+pub(super) const MOST_INTERIM: usize = 16;
 
 /// Reason why a request has no response. Its text says what to do next.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -107,7 +110,7 @@ pub enum QuicError {
 
 /// Error code of HTTP/3 (RFC 9114 §8.1). Its text is the name of the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ErrorCode(pub(super) h3::error::Code);
+pub struct ErrorCode(pub(in crate::client) h3::error::Code);
 
 impl ErrorCode {
     /// Returns the number of the code.
@@ -134,4 +137,56 @@ fn causes(quic: Option<&QuicError>, tcp: Option<&io::Error>) -> String {
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// A request without a response.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: ClientError,
+    pub(super) repeat: Repeat,
+}
+
+/// Requests that may be sent again after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// All: the server did not process the request (RFC 9114 §4.1.1).
+    Any,
+    /// All, but not over HTTP/3 (H3_VERSION_FALLBACK).
+    OverTcp,
+    /// Those of idempotent methods: nobody knows what the server did (RFC 9110 §9.2.2).
+    Idempotent,
+    /// None: the failure would be the same.
+    Never,
+}
+
+impl Failure {
+    /// Returns the failure of a request to which too many interim responses came.
+    pub(super) fn interim(server: String) -> Self {
+        let most = MOST_INTERIM;
+        Self::new(ClientError::Interim { server, most }, Repeat::Never)
+    }
+
+    pub(super) fn new(error: ClientError, repeat: Repeat) -> Self {
+        Self { error, repeat }
+    }
+
+    /// Returns the failure of a request that may be sent again in any case.
+    pub(super) fn anyway(self) -> Self {
+        Self {
+            repeat: match self.repeat {
+                Repeat::Idempotent => Repeat::Any,
+                repeat => repeat,
+            },
+            ..self
+        }
+    }
+
+    /// Returns true if a request of this method may be sent again.
+    pub(super) fn may_repeat(&self, method: &Method) -> bool {
+        match self.repeat {
+            Repeat::Any | Repeat::OverTcp => true,
+            Repeat::Idempotent => method.is_idempotent(),
+            Repeat::Never => false,
+        }
+    }
 }

@@ -9,14 +9,11 @@ use tokio::{
 };
 
 use super::{
-    connect::Shared,
-    error::ClientError,
-    failure::{Failure, Repeat},
+    connections::{Choice, Http3, Progress, Shared, Wanted},
+    error::{ClientError, Failure, Repeat},
     http3,
     origin::Origin,
     outgoing::Outgoing,
-    policy::Http3,
-    pool::{Choice, Progress, Wanted},
     tcp::{Connection, Http1, Http2},
 };
 use crate::{Body, Peer, usage::Exchange};

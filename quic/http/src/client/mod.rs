@@ -1,18 +1,12 @@
 //! Clients of HTTP/3, HTTP/2 and HTTP/1.1.
 
-mod addresses;
-mod alt_svc;
 mod builder;
-mod connect;
+mod connections;
 mod error;
 mod exchange;
-mod failure;
 mod http3;
-mod interim;
 mod origin;
 mod outgoing;
-mod policy;
-mod pool;
 mod tcp;
 
 use std::{
@@ -29,12 +23,11 @@ use hybriq::{ClientConfig, error::ConfigError, stats::Census};
 use tower_service::Service;
 
 pub use self::{
-    alt_svc::OfferedHosts,
     builder::ClientBuilder,
+    connections::{Http3, OfferedHosts},
     error::{ClientError, ErrorCode, QuicError},
-    policy::Http3,
 };
-use self::{connect::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
+use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
 use crate::Body;
 
 /// A client of HTTP/3, HTTP/2 and HTTP/1.1, which reuses connections. Clones share them.

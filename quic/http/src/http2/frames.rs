@@ -5,13 +5,13 @@ pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
 pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const CONTINUATION: u8 = 9;
 
-const ACK: u8 = 0x1;
-const END_STREAM: u8 = 0x1;
-const END_HEADERS: u8 = 0x4;
+pub(crate) const ACK: u8 = 0x1;
+pub(crate) const END_STREAM: u8 = 0x1;
+pub(crate) const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 
 /// Length of the preface of a client (RFC 9113 §3.4).
@@ -212,17 +212,19 @@ impl Frames {
     }
 }
 
+/// Returns the bytes of a frame.
+#[cfg(test)]
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, high, middle, low] = (payload.len() as u32).to_be_bytes();
+    let mut out = vec![high, middle, low, kind, flags];
+    out.extend(stream.to_be_bytes());
+    out.extend(payload);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-        let [_, high, middle, low] = (payload.len() as u32).to_be_bytes();
-        let mut out = vec![high, middle, low, kind, flags];
-        out.extend(stream.to_be_bytes());
-        out.extend(payload);
-        out
-    }
 
     /// Whatever the parts are in which frames come, each is found once. Payloads look like headers, and like 7
     /// bytes of padding.

@@ -2,6 +2,7 @@
 //! fail, so the bytes are followed on their way.
 
 pub(crate) mod frames;
+pub(crate) mod inflow;
 pub(crate) mod pause;
 mod streams;
 

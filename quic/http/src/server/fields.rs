@@ -1,39 +1,6 @@
-//! Fields that HTTP/3 has not, or that every response has.
+//! What the fields of requests cost.
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Version,
-    header::{self, DATE},
-};
-
-use super::clock;
-
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-static CONNECTION_FIELDS: [HeaderName; 5] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
-/// Removes the fields that responses of HTTP/3 have not.
-pub(super) fn strip(fields: &mut HeaderMap) {
-    if !fields.is_empty() {
-        for field in &CONNECTION_FIELDS {
-            fields.remove(field);
-        }
-        fields.remove(header::ALT_SVC);
-    }
-}
-
-/// Returns the date for a response that has none.
-pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
-    if fields.contains_key(DATE) {
-        None
-    } else {
-        clock::date()
-    }
-}
+use http::{HeaderMap, Request, Version};
 
 /// Bytes of a field that cannot be saved: its name, and what each counts for besides (RFC 9114 §4.2.2).
 const LEAST_FIELD: u64 = 33;

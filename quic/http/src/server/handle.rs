@@ -2,25 +2,17 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
-use http::HeaderValue;
-use hybriq::tls::rustls::TcpServer;
 use hybriq::{Endpoint, EndpointError, ServerConfig, stats::Census};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use super::{
-    ALPN_TCP, Features,
-    connections::Connections,
-    watch::{Cause, Order, Watch},
+    connections::{Cause, Order},
+    state::{ALPN_TCP, CLOSE_TIME, Phase, Settings, Shared},
 };
-use crate::Limits;
-
-/// Time after the deadline of a shutdown in which the connections that are left, which were closed then, end;
-/// and the same once more for the sockets.
-const CLOSE_TIME: Duration = Duration::from_millis(500);
 
 /// A handle of a server, which works from any task and thread. Clones are handles of the same server.
 #[derive(Clone)]
@@ -29,104 +21,6 @@ pub struct Handle(Arc<Shared>);
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
-    }
-}
-
-/// State that a server, its connections and its handles share.
-pub(super) struct Shared {
-    pub(super) endpoint: Endpoint,
-    pub(super) limits: Limits,
-    pub(super) features: Features,
-    pub(super) connections: Connections,
-    pub(super) watch: Arc<Watch>,
-    /// Places of connections over TCP.
-    pub(super) places: Arc<Semaphore>,
-    /// Value of `Alt-Svc`, if clients are told about HTTP/3.
-    pub(super) alt_svc: Option<HeaderValue>,
-    /// Settings that a reload replaces.
-    settings: Mutex<Settings>,
-    phase: watch::Sender<Phase>,
-    /// Has a receiver as long as the server listens on TCP.
-    pub(super) listening: watch::Sender<()>,
-}
-
-/// Settings that a reload replaces.
-#[derive(Clone)]
-pub(super) struct Settings {
-    pub(super) tls: Arc<TcpServer>,
-    /// True if requests may come in 0-RTT packets.
-    pub(super) early: bool,
-}
-
-/// Phase in the life of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(super) enum Phase {
-    /// The server accepts connections.
-    Serving,
-    /// The server finishes the requests that are under way.
-    Draining,
-    /// The server closes the connections that are left.
-    Closing,
-}
-
-impl Shared {
-    pub(super) fn new(
-        endpoint: Endpoint,
-        settings: Settings,
-        limits: Limits,
-        alt_svc: Option<String>,
-    ) -> Self {
-        let places = limits.tcp_connections.min(Semaphore::MAX_PERMITS);
-        Self {
-            endpoint,
-            watch: Watch::new(limits.clone()),
-            limits,
-            features: Features::default(),
-            connections: Connections::default(),
-            places: Arc::new(Semaphore::new(places)),
-            alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
-            settings: Mutex::new(settings),
-            phase: watch::Sender::new(Phase::Serving),
-            listening: watch::Sender::new(()),
-        }
-    }
-
-    /// Returns the settings of new connections.
-    pub(super) fn settings(&self) -> Settings {
-        let settings = self.settings.lock();
-        settings.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns true if the server is in this phase, or in a later one.
-    pub(super) fn has_reached(&self, phase: Phase) -> bool {
-        *self.phase.borrow() >= phase
-    }
-
-    /// Waits until no connection is left, but not for long once they were closed: a service may block the
-    /// thread of one, and a client that is gone does not answer the close.
-    pub(super) async fn ended(&self) {
-        let late = async {
-            self.phase(Phase::Closing).await;
-            tokio::time::sleep(CLOSE_TIME).await;
-        };
-        let ended = async {
-            self.connections.ended().await;
-            self.endpoint.idle().await;
-        };
-        tokio::select! {
-            () = ended => {}
-            () = late => {
-                let connections = self.connections.count();
-                tracing::warn!(connections, "connections are still there after they were closed");
-                self.endpoint.abandon();
-            }
-        }
-    }
-
-    /// Waits until the server is in this phase, or in a later one.
-    pub(super) async fn phase(&self, phase: Phase) {
-        // The sender is alive, so this cannot fail.
-        let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;
     }
 }
 

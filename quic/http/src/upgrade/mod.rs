@@ -1,8 +1,7 @@
 //! Requests whose streams go on as those of another protocol.
 
-mod frames;
-mod rest;
-mod tunnel;
+mod http2;
+mod http3;
 
 use std::{
     fmt, io,
@@ -17,12 +16,12 @@ use tokio::{
     sync::oneshot,
 };
 
+use self::http2::{Frames, PART};
 pub(crate) use self::{
-    rest::{Outcome, Rest, Use, tunnel},
-    tunnel::Tunnel,
+    http2::{Outcome, Rest, Use, tunnel},
+    http3::Tunnel,
 };
-use crate::inflow::Reader;
-use frames::Frames;
+use crate::http2::inflow::Reader;
 
 /// A request that asks for another protocol on its stream: an extension of the request.
 ///
@@ -193,7 +192,7 @@ impl AsyncWrite for Upgraded {
         match &mut self.get_mut().0 {
             Stream::Http1(stream) => Pin::new(stream).poll_write(cx, data),
             Stream::Http2(Frames { stream, .. }, using) => {
-                let part = data.get(..rest::PART).unwrap_or(data);
+                let part = data.get(..PART).unwrap_or(data);
                 let written = ready!(Pin::new(stream).poll_write(cx, part));
                 Poll::Ready(using.check().and(written))
             }

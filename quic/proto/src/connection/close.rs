@@ -22,7 +22,7 @@ use crate::{
     },
     wire::{
         Reader,
-        error::{By, Code, ConnectionError, TransportError},
+        error::{By, Code, ConnectionError, TransportError, Violation},
         frame::{ConnectionClose, Frame, FrameType, FrameWriter},
         limits,
         packet::{Decoded, Kind, PacketBuilder, PacketNumber, Packets, Space},
@@ -115,7 +115,7 @@ impl Connection {
             std::borrow::Cow::Borrowed(reason) => Bytes::from_static(reason.as_bytes()),
             std::borrow::Cow::Owned(reason) => Bytes::from(reason),
         };
-        let (code, frame) = (error.code, error.frame);
+        let (code, frame, violation) = (error.code, error.frame, error.violation);
         if !self.state.is_closed() {
             self.close.is_private = error.is_private;
         }
@@ -125,6 +125,7 @@ impl Connection {
                 by: By::Local,
                 code,
                 frame,
+                violation,
                 reason,
             },
         );
@@ -191,6 +192,7 @@ impl Connection {
                 by: By::Peer,
                 code: Code(code),
                 frame,
+                violation: Violation::told(Code(code), reason),
                 reason: bounded(reason),
             },
         };

@@ -53,7 +53,7 @@ use crate::{
     stats::{ConnectionStats, PathStats},
     wire::{
         ResetToken,
-        error::{Code, ConnectionError, TransportError},
+        error::{ConnectionError, Violation},
         frame::EcnCounts,
         packet::{Cid, PacketNumber, Space, Spaces, Version, header_bits::HeaderBits},
         params::Params,
@@ -149,21 +149,15 @@ struct Cids {
 
 impl Cids {
     /// Checks that both ends have seen the same connection ids (RFC 9000 §7.3).
-    fn check(
-        &self,
-        side: Side,
-        params: &Params,
-        retry_scid: Option<Cid>,
-    ) -> Result<(), TransportError> {
-        let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+    fn check(&self, side: Side, params: &Params, retry_scid: Option<Cid>) -> Result<(), Violation> {
         if params.initial_scid.as_ref() != Some(self.peer.active()) {
-            return wrong("initial_source_connection_id is not the one of the Initial packets");
+            return Err(Violation::InitialSourceCid);
         }
         if side.is_client() && params.original_dcid != Some(self.original) {
-            return wrong("original_destination_connection_id is not the one that was used");
+            return Err(Violation::OriginalDestinationCid);
         }
         if side.is_client() && params.retry_scid != retry_scid {
-            return wrong("retry_source_connection_id is not the one of a Retry");
+            return Err(Violation::RetrySourceCid);
         }
         Ok(())
     }

@@ -213,6 +213,7 @@ fn refused_locally() -> ConnectionError {
         by: By::Local,
         code: Code::CONNECTION_REFUSED,
         frame: None,
+        violation: None,
         reason: bytes::Bytes::from_static(ACCEPTS_NONE.as_bytes()),
     }
 }

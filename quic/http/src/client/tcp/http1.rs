@@ -8,10 +8,10 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, sync::oneshot};
 use tokio_rustls::client::TlsStream;
 
-use super::{Connection, Facts, Settings, Task, drive, head};
+use super::{Connection, Facts, Settings, Task, drive, head, interim};
 use crate::{
     Body,
-    client::{failure::Failure, interim, outgoing::Sending},
+    client::{error::Failure, outgoing::Sending},
     usage::{Exchange, Usage},
 };
 

@@ -8,12 +8,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, sync::watch};
 use tokio_rustls::client::TlsStream;
 
-use super::{Connection, Facts, Settings, Task, drive, head};
+use super::{Connection, Facts, Settings, Task, drive, head, interim};
 use crate::{
     Body,
     client::{
-        failure::{Failure, Repeat},
-        interim,
+        error::{Failure, Repeat},
         outgoing::{Sending, Upload},
     },
     usage::{Exchange, Usage},

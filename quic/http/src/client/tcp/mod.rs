@@ -2,6 +2,7 @@
 
 mod http1;
 mod http2;
+mod interim;
 
 use std::{error::Error, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -12,9 +13,7 @@ use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 
 pub(super) use self::{http1::Http1, http2::Http2};
 use super::{
-    error::ClientError,
-    failure::{Failure, Repeat},
-    interim,
+    error::{ClientError, Failure, Repeat},
     origin::Origin,
     outgoing::Sending,
 };

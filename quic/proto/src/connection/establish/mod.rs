@@ -30,14 +30,14 @@ use crate::{
         acks::{Received, frequency::AckFrequency},
         cids,
         datagrams::Datagrams,
-        handshake::{Failure, Handshake, Terms},
+        handshake::{Handshake, Terms},
         path::{Address, Path, Paths},
         recovery::{self, Outcome, PathState, Recovery},
         streams::Streams,
     },
     random::prf::Prf,
     wire::{
-        error::{By, Code, ConnectionError, TransportError},
+        error::{By, Code, ConnectionError, TransportError, Violation},
         frame::Crypto,
         limits,
         packet::{
@@ -196,7 +196,7 @@ impl Connection {
                 .on_number_used(packet::Space::Initial, pn);
         }
         if chosen.is_none() {
-            connection.close_by_transport(now, versions::none_in_common());
+            connection.close_by_transport(now, Violation::NoCommonVersion.into());
             return Ok(connection);
         }
         let message = client_hello.message();
@@ -321,9 +321,7 @@ impl Connection {
 
     fn on_complete(&mut self, now: Instant) {
         if self.agreed.params.is_none() {
-            let missing = Code::crypto(hybriq_tls::Alert::MISSING_EXTENSION.0);
-            let error = TransportError::new(missing, "no transport parameters");
-            return self.fail(now, Failure::Transport(error));
+            return self.close_by_transport(now, Violation::NoParameters.into());
         }
         let around = Circumstances {
             version: self.version(),
@@ -399,7 +397,8 @@ impl Connection {
         self.check_versions(&params)?;
         if let Some(preferred) = &params.preferred_address {
             let (cid, token) = (preferred.cid, preferred.reset_token);
-            self.cids.peer.set_preferred(cid, token)?;
+            let taken = self.cids.peer.set_preferred(cid, token);
+            taken.map_err(|violation| violation.of("preferred_address"))?;
         }
         self.cids
             .local

@@ -6,7 +6,7 @@ use crate::{
     connection::Connection,
     owners::handshake::OneRtt,
     wire::{
-        error::{Code, TransportError},
+        error::Violation,
         packet::{PacketNumber, Space},
     },
 };
@@ -61,9 +61,7 @@ impl Connection {
         keys.expire(now);
         let spent = keys.is_spent();
         if !self.update_keys() && spent {
-            let reason = "the peer followed no key update before the keys were spent";
-            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
-            self.close_by_transport(now, error);
+            self.close_by_transport(now, Violation::NoKeyUpdate.into());
         }
     }
 }

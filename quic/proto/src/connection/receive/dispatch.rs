@@ -11,7 +11,7 @@ use crate::{
         handshake, recovery,
     },
     wire::{
-        error::{By, Code, TransportError},
+        error::{By, TransportError, Violation},
         frame::{self, Ack, Frame, FrameType},
         packet::{Cid, Space},
     },
@@ -30,46 +30,41 @@ impl Connection {
                 self.observer.stats.acks_received += 1;
                 self.handshake.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
+                    .map_err(|violation| violation.in_frame(FrameType::ACK))?;
             }
             Frame::Crypto(crypto) => {
                 self.opening.fix_version();
-                self.handshake.on_frame(handshake::level(space), &crypto)
+                self.handshake.on_frame(handshake::level(space), &crypto)?;
             }
-            Frame::Stream(stream) => self.streams.on_stream(&stream),
-            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
-            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
-            Frame::MaxData(max) => self.streams.on_max_data(&max),
-            Frame::MaxStreamData(max) => self.streams.on_max_stream_data(&max),
-            Frame::MaxStreams(max) => self.streams.on_max_streams(&max),
-            Frame::DataBlocked(blocked) => self.streams.on_data_blocked(&blocked),
-            Frame::StreamDataBlocked(blocked) => self.streams.on_stream_data_blocked(&blocked),
-            Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
-            Frame::NewConnectionId(new) => self.cids.peer.on_new_connection_id(&new),
+            Frame::Stream(stream) => self.streams.on_stream(&stream)?,
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset)?,
+            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop)?,
+            Frame::MaxData(max) => self.streams.on_max_data(&max)?,
+            Frame::MaxStreamData(max) => self.streams.on_max_stream_data(&max)?,
+            Frame::MaxStreams(max) => self.streams.on_max_streams(&max)?,
+            Frame::DataBlocked(blocked) => self.streams.on_data_blocked(&blocked)?,
+            Frame::StreamDataBlocked(blocked) => self.streams.on_stream_data_blocked(&blocked)?,
+            Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked)?,
+            Frame::NewConnectionId(new) => self.cids.peer.on_new_connection_id(&new)?,
             Frame::RetireConnectionId(retire) => {
-                self.cids.local.on_retire_connection_id(now, &retire, dcid)
+                (self.cids.local).on_retire_connection_id(now, &retire, dcid)?;
             }
             Frame::PathChallenge(challenge) => {
                 let (paths, mut facts) = self.paths_with_facts(now);
                 paths.on_challenge(challenge, dcid, &mut facts);
-                Ok(())
             }
-            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
-            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
-            Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset)?,
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram)?,
+            Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame)?,
             Frame::ImmediateAck => {
                 self.acks.frequency.on_immediate_ack()?;
                 self.acks.received.at(space).request_ack();
-                Ok(())
             }
-            Frame::PathResponse(response) => {
-                self.on_path_response(now, response);
-                Ok(())
-            }
-            Frame::Padding(_) | Frame::Ping => Ok(()),
+            Frame::PathResponse(response) => self.on_path_response(now, response),
+            Frame::Padding(_) | Frame::Ping => {}
             Frame::NewToken(new) => {
                 only_from_server(self.side, FrameType::NEW_TOKEN)?;
                 self.keep_token(now, &new);
-                Ok(())
             }
             Frame::HandshakeDone => {
                 only_from_server(self.side, FrameType::HANDSHAKE_DONE)?;
@@ -78,20 +73,17 @@ impl Connection {
                 if !self.state.is_confirmed() {
                     self.on_confirmed(now);
                 }
-                Ok(())
             }
-            Frame::ConnectionClose(close) => {
-                self.on_peer_close(now, &close);
-                Ok(())
-            }
+            Frame::ConnectionClose(close) => self.on_peer_close(now, &close),
         }
+        Ok(())
     }
 
     fn on_ack_frequency(
         &mut self,
         now: Instant,
         frame: &frame::AckFrequency,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         if let Some(request) = self.acks.frequency.on_frame(frame)? {
             let policy = AckPolicy {
                 threshold: request.threshold,
@@ -104,7 +96,7 @@ impl Connection {
         Ok(())
     }
 
-    fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), TransportError> {
+    fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), Violation> {
         let delay = match space {
             Space::Data => {
                 let exponent = self.agreed.ack_delay_exponent.min(20);
@@ -153,6 +145,5 @@ fn only_from_server(side: Side, frame: FrameType) -> Result<(), TransportError> 
     if side.is_client() {
         return Ok(());
     }
-    let reason = format!("{frame} from a client");
-    Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
+    Err(Violation::FrameFromClient.of(frame))
 }

@@ -17,7 +17,7 @@ use crate::{
     },
     wire::{
         Reader,
-        error::{Code, ConnectionError, TransportError},
+        error::{ConnectionError, TransportError, Violation},
         frame::{EcnCounts, Frame},
         limits,
         packet::{self, Decoded, Kept, Kind, Packets, Protected, Space, header_bits::Grease},
@@ -203,7 +203,7 @@ impl Connection {
         let (pn, payload) = match opened {
             Some(Ok(opened)) => opened,
             Some(Err(error)) => {
-                self.close_by_transport(now, error);
+                self.close_by_transport(now, error.into());
                 return Fate::Dropped(DropTrigger::Invalid);
             }
             None => return Fate::Dropped(DropTrigger::DecryptionFailure),
@@ -306,20 +306,14 @@ impl Connection {
     ) -> Result<(AckEliciting, Probing), TransportError> {
         let mut reader = Reader::new(payload);
         if reader.is_empty() {
-            return Err(TransportError::new(
-                Code::PROTOCOL_VIOLATION,
-                "packet without frames",
-            ));
+            return Err(Violation::PacketWithoutFrames.into());
         }
         let mut eliciting = AckEliciting::No;
         let mut probing = Probing::Only;
         while !reader.is_empty() && self.state.is_open() {
             let frame = Frame::decode(&mut reader)?;
             if !frame.allowed_in(kind) {
-                let why = "frame not allowed in this type of packet";
-                return Err(
-                    TransportError::new(Code::PROTOCOL_VIOLATION, why).in_frame(frame.frame_type())
-                );
+                return Err(Violation::FrameInWrongPacket.in_frame(frame.frame_type()));
             }
             if frame.is_ack_eliciting() {
                 eliciting = AckEliciting::Yes;

@@ -18,7 +18,7 @@ use crate::{
     connection::{Connection, Event, start::ClientStart},
     owners::streams::PeerLimits,
     wire::{
-        error::{Code, TransportError},
+        error::{TransportError, Violation},
         packet::{Space, Version},
         params::Params,
     },
@@ -207,10 +207,7 @@ fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
 /// Checks that a server that accepts 0-RTT data has not lowered its limits (RFC 9000 §7.4.1).
 fn check_limits(before: &Params, now: &Params) -> Result<(), TransportError> {
     match reduced(before, now) {
-        Some(name) => Err(TransportError::new(
-            Code::PROTOCOL_VIOLATION,
-            format!("0-RTT was accepted with a lower {name} than before"),
-        )),
+        Some(name) => Err(Violation::EarlyDataLimit.of(name)),
         None => Ok(()),
     }
 }

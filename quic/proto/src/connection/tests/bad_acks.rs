@@ -19,7 +19,7 @@ use crate::{
     testing::pns,
     wire::{
         VarInt, Writer,
-        error::{By, Code, ConnectionError},
+        error::{By, Code, ConnectionError, Violation},
         frame::{EcnCounts, FrameType, FrameWriter},
         packet::Space,
         udp::{Ecn, EcnState},
@@ -80,11 +80,12 @@ impl Pair {
     }
 
     #[track_caller]
-    fn assert_server_closed(&mut self, code: Code, reason: &str) {
+    fn assert_server_closed(&mut self, violation: Violation, reason: &str) {
         let expected = ConnectionError::Transport {
             by: By::Local,
-            code,
+            code: violation.code(),
             frame: Some(FrameType::ACK),
+            violation: Some(violation),
             reason: reason.to_owned().into(),
         };
         assert_eq!(self.server.close_reason(), Some(expected));
@@ -99,7 +100,7 @@ fn an_ack_of_a_packet_that_was_never_sent_closes() {
     let next = pair.server_sends(id, 5000);
     pair.client_acks(&[next..=next], None);
     let reason = "ACK of a packet that was never sent";
-    pair.assert_server_closed(Code::PROTOCOL_VIOLATION, reason);
+    pair.assert_server_closed(Violation::AckOfUnsent, reason);
 }
 
 /// An optimistic peer acknowledges whatever may have been sent, and is soon detected.
@@ -113,7 +114,7 @@ fn an_ack_of_a_skipped_number_closes() {
         pair.client_acks(&[0..=next - 1], None);
         if pair.server.connection().is_closed() {
             let reason = "ACK of a packet number that was skipped";
-            pair.assert_server_closed(Code::PROTOCOL_VIOLATION, reason);
+            pair.assert_server_closed(Violation::AckOfSkipped, reason);
             return;
         }
     }
@@ -156,7 +157,7 @@ fn ranges_that_reach_below_zero_close() {
         pair.server_sends(id, 5000);
         pair.client_writes(frame);
         let reason = "ACK range reaches below packet number 0";
-        pair.assert_server_closed(Code::FRAME_ENCODING_ERROR, reason);
+        pair.assert_server_closed(Violation::AckBelowZero, reason);
     }
 }
 
@@ -185,7 +186,7 @@ fn ranges_that_fill_a_packet_are_looked_at_for_nothing_if_one_is_a_lie() {
     fields.extend([0; 1000]);
     pair.client_writes(&fields);
     let reason = "ACK of a packet that was never sent";
-    pair.assert_server_closed(Code::PROTOCOL_VIOLATION, reason);
+    pair.assert_server_closed(Violation::AckOfUnsent, reason);
 }
 
 /// Proves: security 4 ack-ranges-cost-what-was-sent

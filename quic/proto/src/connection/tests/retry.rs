@@ -137,7 +137,7 @@ fn both_ends_must_have_seen_the_retry() {
     assert_eq!(check(params(Some(scid))), Ok(()));
     for wrong in [None, Some(original)] {
         let error = check(params(wrong)).unwrap_err();
-        assert_eq!(error.code, Code::TRANSPORT_PARAMETER_ERROR);
+        assert_eq!(error.code(), Code::TRANSPORT_PARAMETER_ERROR);
     }
     // An attacker sends a Retry that the server knows nothing of.
     pair.run_until_closed();

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{
     early_packets::OVERHEAD,
-    retry::{Answered, invalid_token},
+    retry::Answered,
     table::{Crypto, Hello},
 };
 use crate::{
@@ -16,14 +16,11 @@ use crate::{
         admit::admission::{Proof, Verdict},
         route::routing::Target,
     },
-    owners::{
-        acks::{AckEliciting, Received},
-        handshake::reserved_bits,
-    },
+    owners::acks::{AckEliciting, Received},
     stats::DropReason,
     wire::{
         Reader,
-        error::{Code, TransportError},
+        error::{Code, TransportError, Violation},
         frame::{Frame, FrameType},
         limits,
         packet::{self, Decoded, Kind, OpenError, PacketNumber, Packets, Protected},
@@ -80,7 +77,7 @@ impl Endpoint {
             Grown::Useless | Grown::Closed => Routed::Dropped(DropReason::UselessHello),
             // Only after the packet proved authentic: the token may have been damaged.
             _ if matches!(verdict, Verdict::Invalid) => {
-                self.reject(&hello, &invalid_token());
+                self.reject(&hello, &Violation::InvalidRetryToken.into());
                 Routed::Consumed
             }
             Grown::Whole(client_hello) => {
@@ -327,7 +324,7 @@ impl Hello {
         let pn = packet.pn;
         let payload = match packet.open(&self.keys.packet) {
             Ok(payload) => payload,
-            Err(OpenError::ReservedBits) => return Taken::Failed(reserved_bits()),
+            Err(OpenError::ReservedBits) => return Taken::Failed(Violation::ReservedBits.into()),
             Err(OpenError::Undecryptable) => return Taken::Useless,
         };
         if self.received.is_duplicate(pn) {
@@ -363,10 +360,7 @@ impl Hello {
         let mut reader = Reader::new(payload);
         let mut eliciting = AckEliciting::No;
         if reader.is_empty() {
-            return Err(TransportError::new(
-                Code::PROTOCOL_VIOLATION,
-                "packet without frames",
-            ));
+            return Err(Violation::PacketWithoutFrames.into());
         }
         while !reader.is_empty() {
             let frame = Frame::decode(&mut reader)?;
@@ -377,22 +371,12 @@ impl Hello {
                 Frame::Crypto(crypto) => {
                     self.crypto
                         .insert(crypto.offset, crypto.data)
-                        .map_err(|_| {
-                            TransportError::new(
-                                Code::CRYPTO_BUFFER_EXCEEDED,
-                                "ClientHello larger than 16 KiB, or in too many pieces",
-                            )
-                            .in_frame(FrameType::CRYPTO)
-                        })?;
+                        .map_err(|_| Violation::ClientHelloTooLarge.in_frame(FrameType::CRYPTO))?;
                 }
                 Frame::Padding(_) | Frame::Ping | Frame::Ack(_) => {}
                 Frame::ConnectionClose(_) => return Ok(None),
                 frame => {
-                    return Err(TransportError::new(
-                        Code::PROTOCOL_VIOLATION,
-                        "frame not allowed in an Initial packet",
-                    )
-                    .in_frame(frame.frame_type()));
+                    return Err(Violation::FrameInInitial.in_frame(frame.frame_type()));
                 }
             }
         }

@@ -11,10 +11,7 @@ use crate::{
         admit::admission::{Initial, Presence, Proof, Verdict},
     },
     remembered::token::{Binding, Keys},
-    wire::{
-        error::{Code, TransportError},
-        packet::{Cid, Packets, Retry, Version},
-    },
+    wire::packet::{Cid, Packets, Retry, Version},
 };
 
 /// Fields of an Initial that a Retry answers.
@@ -176,9 +173,4 @@ impl Proof {
     pub(in crate::endpoint) fn original_dcid(&self) -> Option<Cid> {
         self.retried.map(|opened| opened.original_dcid)
     }
-}
-
-/// Returns the error for an invalid Retry token (RFC 9000 §8.1.3).
-pub(in crate::endpoint) fn invalid_token() -> TransportError {
-    TransportError::new(Code::INVALID_TOKEN, "the Retry token is not valid")
 }

@@ -10,7 +10,7 @@ use crate::{
     stats::{DatagramStats, census::Census},
     wire::{
         Space, VarInt,
-        error::{Code, TransportError},
+        error::Violation,
         frame::{Datagram, FrameWriter, Owner, Timing},
         limits,
     },
@@ -186,14 +186,13 @@ impl Datagrams {
     /// # Errors
     /// `PROTOCOL_VIOLATION` if we did not allow the peer datagrams, or none of this size (RFC 9221
     /// §3).
-    pub fn on_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
+    pub fn on_frame(&mut self, frame: &Datagram<'_>) -> Result<(), Violation> {
         let limit = self.config.max_frame_size();
-        let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         if limit == 0 {
-            return violation("DATAGRAM, which this end does not accept");
+            return Err(Violation::DatagramNotAccepted);
         }
         if frame.least_size() > limit {
-            return violation("DATAGRAM is larger than max_datagram_frame_size");
+            return Err(Violation::DatagramTooLarge);
         }
         let (len, bound) = (frame.data.len(), self.config.receive_buffer);
         self.stats.received += 1;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::wire::error::Code;
 
 /// Space for frames in a packet of 1200 bytes.
 const ROOM: usize = 1171;
@@ -33,7 +34,7 @@ fn packet(datagrams: &mut Datagrams, room: usize) -> (Vec<u8>, Sent) {
     (buffer, sent)
 }
 
-fn receive(datagrams: &mut Datagrams, len: usize, fill: u8) -> Result<(), TransportError> {
+fn receive(datagrams: &mut Datagrams, len: usize, fill: u8) -> Result<(), Violation> {
     let data = &bytes(len, fill);
     datagrams.on_frame(&Datagram { data })
 }
@@ -195,7 +196,7 @@ fn a_flood_that_nobody_reads_is_bounded() {
 fn who_announced_none_takes_none() {
     let mut datagrams = ready(DatagramConfig::new().receive_buffer(0));
     let error = receive(&mut datagrams, 0, 0).unwrap_err();
-    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+    assert_eq!(error.code(), Code::PROTOCOL_VIOLATION);
 }
 
 /// Proves: rfc9221 3 unannounced-datagrams-close
@@ -204,7 +205,7 @@ fn a_frame_above_our_limit_is_refused() {
     let mut datagrams = ready(DatagramConfig::new());
     assert_eq!(receive(&mut datagrams, 65_534, 0), Ok(()));
     let error = receive(&mut datagrams, 65_535, 0).unwrap_err();
-    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+    assert_eq!(error.code(), Code::PROTOCOL_VIOLATION);
 }
 
 /// Fills packets for which both have data: streams always fill the space left for them.

@@ -24,13 +24,13 @@ use self::{
     refusal::Refusal,
 };
 use crate::wire::{
-    error::{Code, TransportError},
+    error::{Code, TransportError, Violation},
     frame::{Crypto, FrameType, FrameWriter, Owner, Timing},
     packet::{KeyPair, Space, Version},
 };
 pub(crate) use keys::Keys;
-pub(crate) use keys::key_update::{OneRtt, Violation};
-pub(crate) use keys::unsealing::{opened_long, reserved_bits};
+pub(crate) use keys::key_update::OneRtt;
+pub(crate) use keys::unsealing::opened_long;
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -298,7 +298,9 @@ impl Handshake {
         if level == Level::Initial && !self.side.is_client() {
             self.repetitions.note(stream.has_read(frame));
         }
-        stream.receive(frame)
+        stream
+            .receive(frame)
+            .map_err(|violation| violation.in_frame(FrameType::CRYPTO))
     }
 
     /// Returns the client's repetitions of its ClientHello.
@@ -313,8 +315,7 @@ impl Handshake {
         if level != Level::OneRtt {
             stream.receive(frame)?;
             return if stream.has_input() {
-                let why = "new CRYPTO data at an encryption level that is over";
-                Err(TransportError::new(Code::PROTOCOL_VIOLATION, why))
+                Err(Violation::CryptoAtPastLevel.into())
             } else {
                 Ok(())
             };
@@ -329,10 +330,7 @@ impl Handshake {
             }
             // A frame without data carries no message.
             Side::Server if frame.data.is_empty() => Ok(()),
-            Side::Server => Err(TransportError::new(
-                Code::crypto(Alert::UNEXPECTED_MESSAGE.0),
-                "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
-            )),
+            Side::Server => Err(Violation::CryptoFromClient.into()),
         }
     }
 

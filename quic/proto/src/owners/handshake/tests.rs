@@ -8,7 +8,7 @@ use hybriq_tls::{
 
 use super::{Failure, Handshake, Terms, crypto::stream::CryptoStream};
 use crate::wire::{
-    error::Code,
+    error::{Code, Violation},
     frame::Crypto,
     limits,
     packet::{Cid, Version, initial_keys},
@@ -28,7 +28,7 @@ fn receive(stream: &mut CryptoStream, offset: usize, len: usize) -> Result<(), C
         offset: offset as u64,
         data: &vec![0; len],
     };
-    stream.receive(&frame).map_err(|error| error.code)
+    stream.receive(&frame).map_err(Violation::code)
 }
 
 /// Proves: rfc9000 7.5 crypto-overflow-closes

@@ -12,7 +12,7 @@ use crate::{
         delivery::{self, Sampling},
     },
     wire::{
-        error::TransportError,
+        error::Violation,
         frame::EcnCounts,
         packet::{PacketNumber, Space},
     },
@@ -44,7 +44,7 @@ impl<R: 'static> Recovery<R> {
         ack: Ack<I>,
         context: &Context,
         outcome: &mut Outcome<R>,
-    ) -> Result<(), TransportError>
+    ) -> Result<(), Violation>
     where
         I: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {

@@ -12,8 +12,7 @@ use super::{
     },
 };
 use crate::wire::{
-    error::{Code, TransportError},
-    frame::FrameType,
+    error::Violation,
     packet::{PacketNumber, Vacant},
 };
 
@@ -102,21 +101,15 @@ impl<R> SpaceState<R> {
         }
     }
 
-    pub(super) fn check_ack<I>(
-        &self,
-        largest: PacketNumber,
-        mut ranges: I,
-    ) -> Result<(), TransportError>
+    pub(super) fn check_ack<I>(&self, largest: PacketNumber, mut ranges: I) -> Result<(), Violation>
     where
         I: Iterator<Item = RangeInclusive<PacketNumber>>,
     {
-        let violation =
-            |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType::ACK);
         if !self.sent.was_sent(largest) {
-            return Err(violation("ACK of a packet that was never sent"));
+            return Err(Violation::AckOfUnsent);
         }
         if !self.skipped.is_empty() && ranges.any(|range| self.skipped.any_in(&range)) {
-            return Err(violation("ACK of a packet number that was skipped"));
+            return Err(Violation::AckOfSkipped);
         }
         Ok(())
     }

@@ -8,12 +8,8 @@ use super::{
     halves::marks::{Mark, Marks},
 };
 use crate::{
-    buffer::{Exceeded, Reassembler},
-    wire::{
-        VarInt,
-        error::{Code, TransportError},
-        frame, limits,
-    },
+    buffer::Reassembler,
+    wire::{VarInt, error::Violation, frame, limits},
 };
 
 /// Bytes of the window per piece: the limit is the larger of this and [`limits::STREAM_PIECES`]. A
@@ -112,7 +108,7 @@ impl Recv {
         &mut self,
         frame: &frame::Stream<'_>,
         total: &mut ReceiveCredit,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         self.check_final_size(end, frame.fin.then_some(end))?;
         self.receive_up_to(end, total)?;
@@ -130,10 +126,10 @@ impl Recv {
         let data = self.wanted(frame);
         self.data
             .insert(frame.offset, data)
-            .map_err(out_of_pieces)?;
+            .map_err(|_| Violation::StreamPieces)?;
         self.count_pieces(total);
         if total.pieces() > pieces_of_all(total.window()) {
-            return Err(out_of_pieces(Exceeded::Pieces));
+            return Err(Violation::StreamPieces);
         }
         if self.reliable.is_none() && self.final_size == Some(self.data.contiguous_end()) {
             self.state = RecvState::DataRecvd;
@@ -147,7 +143,7 @@ impl Recv {
         &mut self,
         frame: &frame::ResetStream,
         total: &mut ReceiveCredit,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         self.check_final_size(frame.final_size, Some(frame.final_size))?;
         self.receive_up_to(frame.final_size, total)?;
         self.check_code(frame.code)?;
@@ -161,20 +157,16 @@ impl Recv {
 
     /// Checks that the final size does not change and that no data lies beyond it (RFC 9000 §4.5).
     #[inline]
-    pub(super) fn check_final_size(
-        &self,
-        end: u64,
-        claimed: Option<u64>,
-    ) -> Result<(), TransportError> {
-        let reason = match (self.final_size, claimed) {
-            (Some(known), _) if end > known => "data beyond the final size of the stream",
-            (Some(known), Some(claimed)) if claimed != known => "the final size changed",
+    pub(super) fn check_final_size(&self, end: u64, claimed: Option<u64>) -> Result<(), Violation> {
+        let violation = match (self.final_size, claimed) {
+            (Some(known), _) if end > known => Violation::DataBeyondFinalSize,
+            (Some(known), Some(claimed)) if claimed != known => Violation::FinalSizeChanged,
             (None, Some(claimed)) if claimed < self.credit.received() => {
-                "a final size below what was received"
+                Violation::FinalSizeBelowReceived
             }
             _ => return Ok(()),
         };
-        Err(TransportError::new(Code::FINAL_SIZE_ERROR, reason))
+        Err(violation)
     }
 
     #[inline]
@@ -182,20 +174,20 @@ impl Recv {
         &mut self,
         end: u64,
         total: &mut ReceiveCredit,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         let more = end.saturating_sub(self.credit.received());
-        let reason = if end > VarInt::MAX.get() {
-            "data beyond offset 2^62 - 1"
+        let violation = if end > VarInt::MAX.get() {
+            Violation::StreamOffset
         } else if !self.credit.allows(more) {
-            "data beyond the limit of the stream"
+            Violation::StreamDataLimit
         } else if !total.allows(more) {
-            "data beyond the limit of the connection"
+            Violation::ConnectionDataLimit
         } else {
             self.credit.receive(more);
             total.receive(more);
             return Ok(());
         };
-        Err(TransportError::new(Code::FLOW_CONTROL_ERROR, reason))
+        Err(violation)
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -445,13 +437,4 @@ fn pieces(window: u64) -> usize {
 pub(super) fn pieces_of_all(window: u64) -> usize {
     let pieces = usize::try_from(window / SHARED_BYTES_PER_PIECE).unwrap_or(usize::MAX);
     pieces.max(limits::ALL_STREAM_PIECES)
-}
-
-/// Returns the error for exceeding our own limit, which is not the peer's fault.
-#[cold]
-fn out_of_pieces(_: Exceeded) -> TransportError {
-    TransportError::new(
-        Code::INTERNAL_ERROR,
-        "stream data in too many separate pieces",
-    )
 }

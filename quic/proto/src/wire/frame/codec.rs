@@ -1,6 +1,6 @@
 //! Encoding and decoding that all frames share.
 
-use crate::wire::{Eof, VarInt, Writer};
+use crate::wire::{VarInt, Writer, error::Violation};
 
 /// A frame that can be written.
 pub trait Encode {
@@ -14,32 +14,15 @@ pub trait Encode {
     fn encode(&self, writer: &mut Writer<'_>);
 }
 
-/// Reason why a frame cannot be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DecodeError {
-    /// The packet ends within the frame.
-    Eof,
-    /// A field breaks a rule; the text names the frame and the rule.
-    Rule(&'static str),
-    /// The type is unknown.
-    UnknownType,
-}
-
-impl From<Eof> for DecodeError {
-    fn from(Eof: Eof) -> Self {
-        Self::Eof
-    }
-}
-
 /// Checks that no byte lies beyond the largest offset a stream can have (RFC 9000 §19.6, §19.8).
 pub(super) const fn check_end(
     offset: u64,
     data: &[u8],
-    reason: &'static str,
-) -> Result<(), DecodeError> {
+    violation: Violation,
+) -> Result<(), Violation> {
     match offset.checked_add(data.len() as u64) {
         Some(end) if end <= VarInt::MAX.get() => Ok(()),
-        _ => Err(DecodeError::Rule(reason)),
+        _ => Err(violation),
     }
 }
 

@@ -1,9 +1,7 @@
 //! Decoding of frames, and their names in qlog.
 
-use std::borrow::Cow;
-
 use super::{
-    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, DecodeError,
+    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram,
     Direction::{Bidi, Uni},
     Frame, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge,
     PathResponse, ResetStream, ResetStreamAt, RetireConnectionId, StopSending, Stream,
@@ -11,7 +9,7 @@ use super::{
 };
 use crate::wire::{
     Eof, FrameType, Reader, VarInt,
-    error::{Code, TransportError},
+    error::{TransportError, Violation},
 };
 
 impl<'a> Frame<'a> {
@@ -25,19 +23,16 @@ impl<'a> Frame<'a> {
     /// (§12.4).
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, TransportError> {
         let ty = frame_type(reader)?;
-        Self::decode_fields(ty, reader).map_err(|error| {
-            let reason = match error {
-                DecodeError::Eof => Cow::Owned(format!("{ty} ends before its fields do")),
-                DecodeError::Rule(reason) => Cow::Borrowed(reason),
-                DecodeError::UnknownType => {
-                    Cow::Owned(format!("frame of unknown type {:#x}", ty.0))
-                }
+        Self::decode_fields(ty, reader).map_err(|violation| {
+            let error = match violation {
+                Violation::UnknownFrame => violation.of(format_args!("{:#x}", ty.0)),
+                _ => violation.of(ty),
             };
-            TransportError::new(Code::FRAME_ENCODING_ERROR, reason).in_frame(ty)
+            error.in_frame(ty)
         })
     }
 
-    fn decode_fields(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    fn decode_fields(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, Violation> {
         Ok(match ty {
             FrameType::PADDING => Self::Padding(1 + skip_zeros(reader)?),
             FrameType::PING => Self::Ping,
@@ -77,7 +72,7 @@ impl<'a> Frame<'a> {
             FrameType::DATAGRAM | FrameType::DATAGRAM_LEN => {
                 Self::Datagram(Datagram::decode(ty, reader)?)
             }
-            _ => return Err(DecodeError::UnknownType),
+            _ => return Err(Violation::UnknownFrame),
         })
     }
 }
@@ -88,12 +83,11 @@ fn frame_type(reader: &mut Reader<'_>) -> Result<FrameType, TransportError> {
     let before = reader.remaining();
     let ty = reader
         .varint()
-        .map_err(|Eof| TransportError::new(Code::FRAME_ENCODING_ERROR, "cut frame type"))?;
+        .map_err(|Eof| Violation::FrameTypeEndsEarly)?;
     if before - reader.remaining() == VarInt::saturating(ty).size() {
         Ok(FrameType(ty))
     } else {
-        let reason = "frame type not in its shortest form";
-        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType(ty)))
+        Err(Violation::FrameTypeTooLong.in_frame(FrameType(ty)))
     }
 }
 

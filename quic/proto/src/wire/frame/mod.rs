@@ -18,7 +18,7 @@ use crate::wire::Kind;
 pub use ack::frequency::AckFrequency;
 pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
 pub use codec::Encode;
-use codec::{DecodeError, check_end, fields};
+use codec::{check_end, fields};
 pub use connection::cid::{NewConnectionId, RetireConnectionId};
 pub use connection::close::ConnectionClose;
 pub use connection::crypto::Crypto;

@@ -3,13 +3,13 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use crate::wire::ResetToken;
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use arrayvec::ArrayVec;
 use hybriq_tls::Side;
 
 use super::{
-    error::{Code, TransportError},
+    error::{TransportError, Violation},
     limits,
     packet::{Cid, Version, Versions, reserved_version},
 };
@@ -118,17 +118,17 @@ impl VersionInformation {
 
     fn decode(value: &[u8], from: Side) -> Result<Self, Rule> {
         if value.len() % 4 != 0 {
-            return Err(Rule("is not made of versions"));
+            return Err(Rule(Violation::VersionsLength));
         }
         let numbers = value.chunks_exact(4);
         let mut numbers =
             numbers.filter_map(|number| Some(u32::from_be_bytes(*number.first_chunk()?)));
-        let chosen = numbers.next().ok_or(Rule("is empty"))?;
+        let chosen = numbers.next().ok_or(Rule(Violation::VersionsEmpty))?;
         if chosen == 0 || numbers.clone().any(|number| number == 0) {
-            return Err(Rule("has a version 0"));
+            return Err(Rule(Violation::VersionZero));
         }
         if from.is_client() && numbers.clone().all(|number| number != chosen) {
-            return Err(Rule("has a Chosen Version that is not available"));
+            return Err(Rule(Violation::ChosenVersionNotAvailable));
         }
         Ok(Self {
             chosen,
@@ -274,22 +274,22 @@ impl Params {
         let mut seen = Seen::default();
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
-            let cut = |Eof| error("transport parameters are cut short");
+            let cut = |Eof| Violation::ParametersEndEarly;
             let id = reader.varint().map_err(cut)?;
             let value = reader.prefixed().map_err(cut)?;
             seen.insert(id)?;
             if from.is_client() && id::is_server_only(id) {
-                return Err(error(format!("client sent {}", id::name(id))));
+                return Err(Violation::ParameterFromClient.of(id::name(id)));
             }
             params
                 .set(id, value, from)
-                .map_err(|rule| error(format!("{} {}", id::name(id), rule.0)))?;
+                .map_err(|Rule(violation)| violation.of(id::name(id)))?;
         }
         if params
             .min_ack_delay
             .is_some_and(|least| least > params.max_ack_delay)
         {
-            return Err(error("min_ack_delay is above max_ack_delay"));
+            return Err(Violation::MinAckDelayTooLarge.into());
         }
         Ok(params)
     }
@@ -301,12 +301,15 @@ impl Params {
                 self.max_idle_timeout = Duration::from_millis(integer(value)?);
             }
             id::STATELESS_RESET_TOKEN => {
-                let token = value.try_into().map_err(|_| Rule("is not 16 bytes long"))?;
+                let token = value
+                    .try_into()
+                    .map_err(|_| Rule(Violation::ResetTokenLength))?;
                 self.stateless_reset_token = Some(ResetToken::new(token));
             }
             id::MAX_UDP_PAYLOAD_SIZE => {
                 let least = limits::MIN_DATAGRAM as u64;
-                self.max_udp_payload_size = within(least.., value, "is below 1200")?;
+                self.max_udp_payload_size =
+                    within(least.., value, Violation::MaxUdpPayloadTooSmall)?;
             }
             id::INITIAL_MAX_DATA => self.initial_max_data = integer(value)?,
             id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => {
@@ -317,16 +320,19 @@ impl Params {
             }
             id::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = integer(value)?,
             id::INITIAL_MAX_STREAMS_BIDI => {
-                self.initial_max_streams_bidi = within(..=1 << 60, value, "is above 2^60")?;
+                self.initial_max_streams_bidi =
+                    within(..=1 << 60, value, Violation::ParameterStreams)?;
             }
             id::INITIAL_MAX_STREAMS_UNI => {
-                self.initial_max_streams_uni = within(..=1 << 60, value, "is above 2^60")?;
+                self.initial_max_streams_uni =
+                    within(..=1 << 60, value, Violation::ParameterStreams)?;
             }
             id::ACK_DELAY_EXPONENT => {
-                self.ack_delay_exponent = within(..=20, value, "is above 20")? as u8;
+                self.ack_delay_exponent =
+                    within(..=20, value, Violation::AckDelayExponentTooLarge)? as u8;
             }
             id::MAX_ACK_DELAY => {
-                let delay = within(..1 << 14, value, "is 2^14 or more")?;
+                let delay = within(..1 << 14, value, Violation::MaxAckDelayTooLarge)?;
                 self.max_ack_delay = Duration::from_millis(delay);
             }
             id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => {
@@ -336,25 +342,27 @@ impl Params {
                 self.reset_stream_at = true;
             }
             id::DISABLE_ACTIVE_MIGRATION | id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => {
-                return Err(Rule("is not empty"));
+                return Err(Rule(Violation::ParameterNotEmpty));
             }
             id::PREFERRED_ADDRESS => {
                 self.preferred_address = Some(PreferredAddress::decode(value)?);
             }
             id::ACTIVE_CONNECTION_ID_LIMIT => {
-                self.active_connection_id_limit = within(2.., value, "is below 2")?;
+                self.active_connection_id_limit = within(2.., value, Violation::CidLimitTooSmall)?;
             }
             id::MIN_ACK_DELAY => {
                 self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
             }
             id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
-            id::GREASE_QUIC_BIT => return Err(Rule("is not empty")),
+            id::GREASE_QUIC_BIT => return Err(Rule(Violation::ParameterNotEmpty)),
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
             id::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::decode(value, from)?);
             }
             id::POST_QUANTUM_COMMITMENT => {
-                let seconds = value.try_into().map_err(|_| Rule("is not 4 bytes long"))?;
+                let seconds = value
+                    .try_into()
+                    .map_err(|_| Rule(Violation::CommitmentLength))?;
                 let seconds = u32::from_be_bytes(seconds).into();
                 self.post_quantum_commitment = Some(Duration::from_secs(seconds));
             }
@@ -366,12 +374,12 @@ impl Params {
     }
 }
 
-/// Rule that a value breaks, as the end of a sentence that starts with the parameter's name.
-struct Rule(&'static str);
+/// Rule that the value of a parameter breaks. Here, an early end is that of a parameter, not of a frame.
+struct Rule(Violation);
 
 impl From<Eof> for Rule {
     fn from(Eof: Eof) -> Self {
-        Self("ends early")
+        Self(Violation::ParameterEndsEarly)
     }
 }
 
@@ -398,13 +406,9 @@ impl Seen {
         if is_new {
             Ok(())
         } else {
-            Err(error(format!("{} came twice", id::name(id))))
+            Err(Violation::ParameterTwice.of(id::name(id)))
         }
     }
-}
-
-fn error(reason: impl Into<Cow<'static, str>>) -> TransportError {
-    TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason)
 }
 
 /// Reads a value that is one variable-length integer, in any of its forms.
@@ -414,25 +418,25 @@ fn integer(value: &[u8]) -> Result<u64, Rule> {
     if reader.is_empty() {
         Ok(integer)
     } else {
-        Err(Rule("is longer than its integer"))
+        Err(Rule(Violation::ParameterBeyondInteger))
     }
 }
 
 fn within(
     range: impl std::ops::RangeBounds<u64>,
     value: &[u8],
-    rule: &'static str,
+    violation: Violation,
 ) -> Result<u64, Rule> {
     let integer = integer(value)?;
     if range.contains(&integer) {
         Ok(integer)
     } else {
-        Err(Rule(rule))
+        Err(Rule(violation))
     }
 }
 
 fn cid(value: &[u8]) -> Result<Cid, Rule> {
-    Cid::new(value).ok_or(Rule("is longer than 20 bytes"))
+    Cid::new(value).ok_or(Rule(Violation::ParameterCidLength))
 }
 
 fn millis(duration: Duration) -> u64 {

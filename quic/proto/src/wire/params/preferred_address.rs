@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 use super::{Rule, cid};
-use crate::wire::{Reader, ResetToken, limits, packet::Cid};
+use crate::wire::{Reader, ResetToken, error::Violation, limits, packet::Cid};
 
 const NO_V4: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
 const NO_V6: SocketAddrV6 = SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0);
@@ -31,11 +31,11 @@ impl PreferredAddress {
         let len = usize::from(reader.u8()?);
         let cid = cid(reader.bytes(len)?)?;
         if cid.is_empty() {
-            return Err(Rule("has an empty connection id"));
+            return Err(Rule(Violation::PreferredAddressWithoutCid));
         }
         let reset_token = ResetToken::new(reader.array()?);
         if !reader.is_empty() {
-            return Err(Rule("is too long"));
+            return Err(Rule(Violation::ParameterTooLong));
         }
         Ok(Self {
             v4: Some(v4).filter(|v4| *v4 != NO_V4),

@@ -15,6 +15,7 @@ pub(in crate::worker) fn error(reason: &'static str) -> ConnectionError {
         by: By::Local,
         code: Code::INTERNAL_ERROR,
         frame: None,
+        violation: None,
         reason: Bytes::from_static(reason.as_bytes()),
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     connection::Connection,
     events,
     wire::{
-        error::{Code, TransportError},
+        error::Violation,
         packet::{
             self, Cid, KeyPair, Kind, OpenError, PacketNumber, Protected, Version,
             VersionNegotiation, Versions, initial_direction, initial_keys,
@@ -120,7 +120,7 @@ impl Negotiation {
         ours: Versions,
         in_use: Version,
         info: Option<&VersionInformation>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Violation> {
         match (side, info) {
             (Side::Client, Some(info)) => self.confirm_server(ours, in_use, info),
             // Servers that speak only version 1 need not know version negotiation (RFC 9368 §8): a
@@ -130,9 +130,9 @@ impl Negotiation {
             {
                 Ok(())
             }
-            (Side::Client, None) => Err("version_information is missing"),
+            (Side::Client, None) => Err(Violation::NoVersions),
             (Side::Server, Some(info)) if info.chosen != self.original.number() => {
-                Err("the client's Chosen Version is not the version of its first flight")
+                Err(Violation::ClientChosenVersion)
             }
             (Side::Server, _) => Ok(()),
         }
@@ -143,21 +143,21 @@ impl Negotiation {
         ours: Versions,
         in_use: Version,
         info: &VersionInformation,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), Violation> {
         if info.chosen != in_use.number() {
-            return Err("the server's Chosen Version is not the version of its packets");
+            return Err(Violation::ServerChosenVersion);
         }
         if !self.reacts {
             return Ok(());
         }
         if info.available.is_empty() {
-            return Err("the server has no Available Versions after Version Negotiation");
+            return Err(Violation::NoAvailableVersions);
         }
         let known = info.available.iter().copied().chain([info.chosen]);
         if ours.first_of(&known) == Some(self.original) {
             Ok(())
         } else {
-            Err("Version Negotiation left out a better version of the server's")
+            Err(Violation::BetterVersionLeftOut)
         }
     }
 }
@@ -248,14 +248,12 @@ impl Connection {
     pub(in crate::connection) fn check_versions(
         &mut self,
         params: &Params,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         let info = params.version_information.as_ref();
         let Some(negotiation) = self.opening.negotiation() else {
             return Ok(());
         };
-        let outcome =
-            negotiation.confirm(self.side, self.config.spoken.versions, self.version(), info);
-        outcome.map_err(|reason| TransportError::new(Code::VERSION_NEGOTIATION_ERROR, reason))?;
+        negotiation.confirm(self.side, self.config.spoken.versions, self.version(), info)?;
         let change = events::Change {
             old: self.original_version(),
             new: self.version(),
@@ -323,14 +321,6 @@ impl Connection {
             Err(_) => self.end_for_version(),
         }
     }
-}
-
-/// Returns the error for a client that offers none of our versions.
-pub(in crate::connection) fn none_in_common() -> TransportError {
-    TransportError::new(
-        Code::VERSION_NEGOTIATION_ERROR,
-        "none of the client's versions is supported here",
-    )
 }
 
 /// Returns the keys that open a client's Initials of the original version, if the server chose

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::wire::{
-    error::{Code, TransportError},
+    error::Violation,
     frame::{self, FrameWriter, Owner, Timing},
     limits,
     packet::Space,
@@ -201,10 +201,7 @@ impl AckFrequency {
     /// `PROTOCOL_VIOLATION` for a delay below our `min_ack_delay` or beyond the largest
     /// `max_ack_delay`; `FRAME_ENCODING_ERROR`, as for any unknown frame, if we announced no
     /// `min_ack_delay`.
-    pub fn on_frame(
-        &mut self,
-        frame: &frame::AckFrequency,
-    ) -> Result<Option<Request>, TransportError> {
+    pub fn on_frame(&mut self, frame: &frame::AckFrequency) -> Result<Option<Request>, Violation> {
         let min = self.announced()?;
         if self
             .largest_taken
@@ -214,12 +211,10 @@ impl AckFrequency {
         }
         let max_delay = Duration::from_micros(frame.max_delay);
         if max_delay < min {
-            let reason = "ACK_FREQUENCY asks for a delay below min_ack_delay";
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+            return Err(Violation::AckDelayTooShort);
         }
         if max_delay >= Duration::from_millis(1 << 14) {
-            let reason = "ACK_FREQUENCY asks for a delay of 2^14 ms or more";
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+            return Err(Violation::AckDelayTooLong);
         }
         self.largest_taken = Some(frame.sequence);
         Ok(Some(Request {
@@ -233,15 +228,12 @@ impl AckFrequency {
     ///
     /// # Errors
     /// `FRAME_ENCODING_ERROR` if we announced no `min_ack_delay`.
-    pub fn on_immediate_ack(&self) -> Result<(), TransportError> {
+    pub fn on_immediate_ack(&self) -> Result<(), Violation> {
         self.announced().map(drop)
     }
 
-    fn announced(&self) -> Result<Duration, TransportError> {
-        self.local_min.ok_or_else(|| {
-            let reason = "frame of an extension that was not announced by min_ack_delay";
-            TransportError::new(Code::FRAME_ENCODING_ERROR, reason)
-        })
+    fn announced(&self) -> Result<Duration, Violation> {
+        self.local_min.ok_or(Violation::AckFrequencyNotAccepted)
     }
 
     /// Returns true if the peer accepts requests.

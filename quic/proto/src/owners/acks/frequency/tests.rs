@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     testing::write_frames,
-    wire::{Reader, VarInt, frame::Frame},
+    wire::{Reader, VarInt, error::Code, frame::Frame},
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -87,7 +87,7 @@ fn a_delay_that_cannot_be_is_an_error() {
             Ok(_) => assert!(ok, "{micros}"),
             Err(error) => {
                 assert!(!ok, "{micros}");
-                assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+                assert_eq!(error.code(), Code::PROTOCOL_VIOLATION);
             }
         }
     }
@@ -111,9 +111,9 @@ fn what_was_not_announced_is_an_unknown_frame() {
     let mut ours = AckFrequency::new(MS / 2);
     assert_eq!(ours.local_min_delay(), None);
     let error = ours.on_frame(&frame(0, 5000)).unwrap_err();
-    assert_eq!(error.code, Code::FRAME_ENCODING_ERROR);
+    assert_eq!(error.code(), Code::FRAME_ENCODING_ERROR);
     let error = ours.on_immediate_ack().unwrap_err();
-    assert_eq!(error.code, Code::FRAME_ENCODING_ERROR);
+    assert_eq!(error.code(), Code::FRAME_ENCODING_ERROR);
 
     let announced = AckFrequency::new(MS);
     assert_eq!(announced.local_min_delay(), Some(MS));

@@ -10,8 +10,8 @@ use crate::{
     stats::census::Census,
     wire::{
         ResetToken,
-        error::{Code, TransportError},
-        frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
+        error::Violation,
+        frame::{FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
         limits,
         packet::{Cid, Space},
     },
@@ -256,20 +256,12 @@ impl Local {
         now: Instant,
         frame: &RetireConnectionId,
         packet_dcid: &Cid,
-    ) -> Result<(), TransportError> {
-        let violation = |reason| {
-            TransportError::new(Code::PROTOCOL_VIOLATION, reason)
-                .in_frame(FrameType::RETIRE_CONNECTION_ID)
-        };
+    ) -> Result<(), Violation> {
         if self.is_zero_length {
-            return Err(violation(
-                "RETIRE_CONNECTION_ID although our connection ids have no bytes",
-            ));
+            return Err(Violation::RetiresWithoutCids);
         }
         if frame.sequence > self.largest_sent {
-            return Err(violation(
-                "RETIRE_CONNECTION_ID for a sequence number that was never issued",
-            ));
+            return Err(Violation::RetiresUnknownCid);
         }
         let Some(index) = self
             .active
@@ -283,9 +275,7 @@ impl Local {
             .get(index)
             .is_some_and(|entry| entry.cid == *packet_dcid)
         {
-            return Err(violation(
-                "RETIRE_CONNECTION_ID for the connection id of its own packet",
-            ));
+            return Err(Violation::RetiresOwnCid);
         }
         self.budget.renew(now);
         let retired = CidEvent::Retired(self.active.remove(index).cid);

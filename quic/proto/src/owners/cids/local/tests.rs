@@ -1,10 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{
-    testing::write_frames,
-    wire::{frame::FrameType, packet::Space},
-};
+use crate::{testing::write_frames, wire::packet::Space};
 
 const WORKER: u8 = 7;
 
@@ -46,7 +43,7 @@ impl World {
             .collect()
     }
 
-    fn retire(&mut self, sequence: u64) -> Result<(), TransportError> {
+    fn retire(&mut self, sequence: u64) -> Result<(), Violation> {
         let dcid = self.local.active.last().unwrap().cid;
         self.local
             .on_retire_connection_id(self.now, &RetireConnectionId { sequence }, &dcid)
@@ -161,13 +158,7 @@ fn retiring_an_id_that_was_never_issued_is_a_violation() {
     // Number 1 exists, but the peer has not been told about it yet.
     for sequence in [1, 2, u64::MAX >> 2] {
         let error = world.retire(sequence).unwrap_err();
-        assert_eq!(
-            (error.code, error.frame),
-            (
-                Code::PROTOCOL_VIOLATION,
-                Some(FrameType::RETIRE_CONNECTION_ID)
-            )
-        );
+        assert_eq!(error, Violation::RetiresUnknownCid);
     }
 }
 
@@ -181,7 +172,7 @@ fn retiring_the_id_of_the_packet_itself_is_a_violation() {
         .local
         .on_retire_connection_id(now, &RetireConnectionId { sequence: 1 }, &cid(1))
         .unwrap_err();
-    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+    assert_eq!(error, Violation::RetiresOwnCid);
     assert_eq!(world.local.active().count(), 2);
 }
 
@@ -292,13 +283,7 @@ fn an_end_without_ids_issues_none_and_has_none_to_retire() {
     let error = local
         .on_retire_connection_id(Instant::now(), &frame, &Cid::EMPTY)
         .unwrap_err();
-    assert_eq!(
-        (error.code, error.frame),
-        (
-            Code::PROTOCOL_VIOLATION,
-            Some(FrameType::RETIRE_CONNECTION_ID)
-        )
-    );
+    assert_eq!(error, Violation::RetiresWithoutCids);
 }
 
 /// Proves: rfc9000 18.2 preferred-address-has-an-id

@@ -8,8 +8,8 @@ use crate::{
     stats::census::Census,
     wire::{
         ResetToken,
-        error::{Code, TransportError},
-        frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
+        error::Violation,
+        frame::{FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
         limits,
         packet::{Cid, Space},
     },
@@ -222,17 +222,12 @@ impl Peer {
     /// PROTOCOL_VIOLATION if the peer uses no connection ids, or contradicts itself about an id;
     /// FRAME_ENCODING_ERROR if the frame retires its own id; CONNECTION_ID_LIMIT_ERROR for more
     /// ids, or more unacknowledged retirements, than allowed.
-    pub fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
+    pub fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), Violation> {
         if self.active.cid.is_empty() {
-            return Err(violation(
-                "NEW_CONNECTION_ID from a peer with zero-length connection ids",
-            ));
+            return Err(Violation::NewCidWithoutCids);
         }
         if frame.retire_prior_to > frame.sequence {
-            return Err(error(
-                Code::FRAME_ENCODING_ERROR,
-                "NEW_CONNECTION_ID that asks to retire itself",
-            ));
+            return Err(Violation::NewCidRetiresItself);
         }
         let entry = Entry {
             sequence: frame.sequence,
@@ -254,29 +249,27 @@ impl Peer {
                     .partition_point(|spare| spare.sequence < entry.sequence);
                 self.spare
                     .try_insert(place, entry)
-                    .map_err(|_| too_many())?;
+                    .map_err(|_| Violation::TooManyCids)?;
             }
         }
         if self.active.sequence < self.retire_prior_to && !self.use_next()? {
-            return Err(violation(
-                "NEW_CONNECTION_ID that retires every connection id",
-            ));
+            return Err(Violation::NewCidRetiresAll);
         }
         if self.lent.len() + self.spare.len() >= limits::PEER_CIDS {
-            Err(too_many())
+            Err(Violation::TooManyCids)
         } else {
             Ok(())
         }
     }
 
     /// Returns true if the id is already known.
-    fn is_known(&self, entry: &Entry) -> Result<bool, TransportError> {
+    fn is_known(&self, entry: &Entry) -> Result<bool, Violation> {
         for known in self.spare.iter().chain(self.in_use()) {
             if known == entry {
                 return Ok(true);
             }
             if known.sequence == entry.sequence || known.cid == entry.cid {
-                return Err(violation("NEW_CONNECTION_ID contradicts an earlier one"));
+                return Err(Violation::NewCidContradicts);
             }
         }
         Ok(false)
@@ -284,7 +277,7 @@ impl Peer {
 
     /// Retires spare ids and those of other paths below a sequence number; the active one follows
     /// once there is a replacement.
-    fn retire_before(&mut self, sequence: u64) -> Result<(), TransportError> {
+    fn retire_before(&mut self, sequence: u64) -> Result<(), Violation> {
         if sequence <= self.retire_prior_to {
             return Ok(());
         }
@@ -310,7 +303,7 @@ impl Peer {
     /// Replaces the active id with a spare one, or with that of another path if there is no spare:
     /// of the frames that retire the active id, the one with that id may be the only one that
     /// arrived.
-    fn use_next(&mut self) -> Result<bool, TransportError> {
+    fn use_next(&mut self) -> Result<bool, Violation> {
         let Some(next) = self.spare.first().or(self.lent.first()).copied() else {
             return Ok(false);
         };
@@ -331,15 +324,12 @@ impl Peer {
     ///
     /// # Errors
     /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or sends the same id twice.
-    pub fn set_preferred(&mut self, cid: Cid, token: ResetToken) -> Result<(), TransportError> {
-        let wrong = |reason| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason);
+    pub fn set_preferred(&mut self, cid: Cid, token: ResetToken) -> Result<(), Violation> {
         if self.is_zero_length() {
-            return Err(wrong(
-                "preferred_address of a server with zero-length connection ids",
-            ));
+            return Err(Violation::PreferredAddressWithoutCids);
         }
         if self.active.cid == cid {
-            return Err(wrong("preferred_address with an id that is in use"));
+            return Err(Violation::PreferredAddressCidInUse);
         }
         self.seen.insert(1);
         let entry = Entry {
@@ -349,10 +339,10 @@ impl Peer {
         };
         self.spare
             .try_insert(0, entry)
-            .map_err(|_| wrong("preferred_address came twice"))
+            .map_err(|_| Violation::ParameterTwice)
     }
 
-    fn queue_retirement(&mut self, sequence: u64) -> Result<(), TransportError> {
+    fn queue_retirement(&mut self, sequence: u64) -> Result<(), Violation> {
         let place = self
             .retirements
             .partition_point(|pending| pending.sequence < sequence);
@@ -371,7 +361,7 @@ impl Peer {
                     is_sent: false,
                 },
             )
-            .map_err(|_| error(Code::CONNECTION_ID_LIMIT_ERROR, TOO_MANY_RETIREMENTS))
+            .map_err(|_| Violation::TooManyRetirements)
     }
 }
 
@@ -415,22 +405,4 @@ impl Seen {
             self.largest = sequence;
         }
     }
-}
-
-const TOO_MANY_RETIREMENTS: &str = "more connection ids to retire than RETIRE_CONNECTION_ID frames \
-                                    were acknowledged";
-
-fn error(code: Code, reason: &'static str) -> TransportError {
-    TransportError::new(code, reason).in_frame(FrameType::NEW_CONNECTION_ID)
-}
-
-fn violation(reason: &'static str) -> TransportError {
-    error(Code::PROTOCOL_VIOLATION, reason)
-}
-
-fn too_many() -> TransportError {
-    error(
-        Code::CONNECTION_ID_LIMIT_ERROR,
-        "more connection ids than active_connection_id_limit",
-    )
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     testing::write_frames,
-    wire::{ResetToken, frame::FrameType, packet::Space},
+    wire::{ResetToken, error::Code, packet::Space},
 };
 
 fn cid(sequence: u64) -> Cid {
@@ -26,10 +26,7 @@ fn peer() -> Peer {
 /// Offers an id. Returns the error code if it is refused.
 fn offer(peer: &mut Peer, sequence: u64, retire_prior_to: u64) -> Result<(), Code> {
     peer.on_new_connection_id(&frame(sequence, retire_prior_to))
-        .map_err(|error| {
-            assert_eq!(error.frame, Some(FrameType::NEW_CONNECTION_ID));
-            error.code
-        })
+        .map_err(Violation::code)
 }
 
 fn write(peer: &mut Peer) -> Vec<u64> {
@@ -111,7 +108,7 @@ fn the_same_id_may_come_twice_but_not_with_other_content() {
     ];
     for contradiction in contradictions {
         let error = peer.on_new_connection_id(&contradiction).unwrap_err();
-        assert_eq!(error.code, Code::PROTOCOL_VIOLATION, "{contradiction:?}");
+        assert_eq!(error.code(), Code::PROTOCOL_VIOLATION, "{contradiction:?}");
     }
 }
 
@@ -337,7 +334,7 @@ fn the_id_of_a_preferred_address_is_the_next_one() {
     offer(&mut peer, 1, 0).unwrap();
     offer(&mut peer, 2, 0).unwrap();
     assert_eq!(peer.take_for_path(), Some((1, cid(1))));
-    let wrong = |peer: &mut Peer, id| peer.set_preferred(id, [1; 16].into()).unwrap_err().code;
+    let wrong = |peer: &mut Peer, id| peer.set_preferred(id, [1; 16].into()).unwrap_err().code();
     let code = Code::TRANSPORT_PARAMETER_ERROR;
     assert_eq!(wrong(&mut Peer::new(Cid::EMPTY), cid(1)), code);
     assert_eq!(wrong(&mut self::peer(), cid(0)), code);

@@ -7,8 +7,8 @@ use crate::{
     buffer::{Exceeded, Reassembler, SendBuffer},
     stats::census::Census,
     wire::{
-        error::{Code, TransportError},
-        frame::{Crypto, FrameType, FrameWriter},
+        error::Violation,
+        frame::{Crypto, FrameWriter},
         limits,
     },
 };
@@ -72,7 +72,7 @@ impl CryptoStream {
     pub(in crate::owners::handshake) fn receive(
         &mut self,
         frame: &Crypto<'_>,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let held_from = self
             .received
@@ -83,12 +83,9 @@ impl CryptoStream {
         } else {
             self.received.insert(frame.offset, frame.data)
         };
-        taken.map_err(|exceeded| {
-            let why = match exceeded {
-                Exceeded::Bytes => "CRYPTO data beyond the buffer of 64 KiB",
-                Exceeded::Pieces => "CRYPTO data in too many pieces",
-            };
-            TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, why).in_frame(FrameType::CRYPTO)
+        taken.map_err(|exceeded| match exceeded {
+            Exceeded::Bytes => Violation::CryptoBufferFull,
+            Exceeded::Pieces => Violation::CryptoPieces,
         })
     }
 

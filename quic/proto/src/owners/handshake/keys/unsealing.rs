@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use crate::{
-    owners::handshake::{Handshake, Violation},
+    owners::handshake::Handshake,
     wire::{
-        error::{Code, TransportError},
+        error::Violation,
         packet::{DirectionKeys, Kind, OpenError, PacketNumber, Protected, Space, Version},
     },
 };
@@ -28,7 +28,7 @@ impl Handshake {
         &mut self,
         packet: Protected<'p>,
         largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), Violation>> {
         let keys = &self.keys;
         let keys = match packet.kind {
             Kind::Initial => self.initial_opening_keys(packet.version?),
@@ -41,7 +41,7 @@ impl Handshake {
         let opened = packet.open(&keys.packet).map(|payload| (pn, payload));
         let failed = matches!(opened, Err(OpenError::Undecryptable));
         if failed && self.keys.on_failed() {
-            return Some(Err(too_many_failures()));
+            return Some(Err(Violation::TooManyForgeries));
         }
         opened_long(Some(opened))
     }
@@ -54,7 +54,7 @@ impl Handshake {
         keep_until: impl FnOnce() -> Instant,
         packet: Protected<'p>,
         largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), Violation>> {
         let keys = self.keys.one_rtt_mut()?;
         keys.expire(now);
         let packet = packet.unprotect(keys.peer_header(), largest).ok()?;
@@ -63,13 +63,12 @@ impl Handshake {
         match packet.open(keys.opening(which)) {
             Ok(payload) => {
                 let followed = keys.on_opened(which, pn, keep_until);
-                Some(match followed {
-                    Ok(()) => Ok((pn, payload)),
-                    Err(violation) => Err(key_update_error(violation)),
-                })
+                Some(followed.map(|()| (pn, payload)))
             }
-            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
-            Err(OpenError::Undecryptable) => keys.on_failed().then(|| Err(too_many_failures())),
+            Err(OpenError::ReservedBits) => Some(Err(Violation::ReservedBits)),
+            Err(OpenError::Undecryptable) => {
+                keys.on_failed().then(|| Err(Violation::TooManyForgeries))
+            }
         }
     }
 
@@ -89,42 +88,20 @@ impl Handshake {
         &self,
         space: Space,
         largest: PacketNumber,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         let keys = self.keys.one_rtt();
         if space != Space::Data || keys.is_none_or(|keys| keys.may_acknowledge(largest)) {
             return Ok(());
         }
-        let violation = "a packet under old keys acknowledges one under new keys";
-        Err(key_update_error(Violation(violation)))
+        Err(Violation::AckUnderOldKeys)
     }
 }
 
 /// Drops a packet that is not authentic; reserved bits that are set are an error of the peer.
-pub(crate) fn opened_long<T>(
-    opened: Option<Result<T, OpenError>>,
-) -> Option<Result<T, TransportError>> {
+pub(crate) fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, Violation>> {
     match opened? {
         Ok(opened) => Some(Ok(opened)),
         Err(OpenError::Undecryptable) => None,
-        Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+        Err(OpenError::ReservedBits) => Some(Err(Violation::ReservedBits)),
     }
-}
-
-fn key_update_error(Violation(reason): Violation) -> TransportError {
-    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
-}
-
-fn too_many_failures() -> TransportError {
-    TransportError::new(
-        Code::AEAD_LIMIT_REACHED,
-        "too many packets failed authentication",
-    )
-}
-
-/// Returns the error of a peer that sets reserved bits of a header.
-pub(crate) fn reserved_bits() -> TransportError {
-    TransportError::new(
-        Code::PROTOCOL_VIOLATION,
-        "reserved bits of a packet header are set",
-    )
 }

@@ -12,10 +12,7 @@ use super::*;
 use crate::{
     owners::congestion::{Acked, Marked, NewReno},
     testing::{pn, pns},
-    wire::{
-        error::TransportError,
-        frame::{EcnCounts, FrameType},
-    },
+    wire::{error::Violation, frame::EcnCounts},
 };
 
 impl<R> Recovery<R> {
@@ -135,7 +132,7 @@ impl World {
         space: Space,
         ranges: [RangeInclusive<u64>; N],
         delay: Duration,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         let largest = *ranges[0].end();
         let ack = Ack {
             space,
@@ -227,13 +224,7 @@ fn an_ack_of_a_packet_that_was_not_sent_is_a_violation() {
     let error = world
         .try_ack(Space::Data, [0..=2], Duration::ZERO)
         .unwrap_err();
-    assert_eq!(
-        (error.code, error.frame),
-        (
-            crate::wire::error::Code::PROTOCOL_VIOLATION,
-            Some(FrameType::ACK)
-        )
-    );
+    assert_eq!(error, Violation::AckOfUnsent);
     assert!(
         world
             .try_ack(Space::Initial, [0..=0], Duration::ZERO)

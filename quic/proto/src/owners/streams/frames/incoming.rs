@@ -4,10 +4,7 @@ use crate::{
     owners::streams::{
         StreamEvent, StreamId, Streams, flow::opening::Standing, halves::marks::Mark,
     },
-    wire::{
-        error::{Code, TransportError},
-        frame,
-    },
+    wire::{error::Violation, frame},
 };
 
 /// Handlers of received frames.
@@ -25,7 +22,7 @@ impl Streams {
 
     /// Handles STREAM.
     #[inline]
-    pub fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), TransportError> {
+    pub fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), Violation> {
         self.check_receiving(frame.id)?;
         let Some(recv) = self.recvs.get_mut(frame.id) else {
             return Ok(());
@@ -36,7 +33,7 @@ impl Streams {
     }
 
     /// Handles `RESET_STREAM`.
-    pub fn on_reset_stream(&mut self, frame: &frame::ResetStream) -> Result<(), TransportError> {
+    pub fn on_reset_stream(&mut self, frame: &frame::ResetStream) -> Result<(), Violation> {
         self.check_receiving(frame.id)?;
         let Some(recv) = self.recvs.get_mut(frame.id) else {
             return Ok(());
@@ -47,10 +44,7 @@ impl Streams {
     }
 
     /// Handles `RESET_STREAM_AT`.
-    pub fn on_reset_stream_at(
-        &mut self,
-        frame: &frame::ResetStreamAt,
-    ) -> Result<(), TransportError> {
+    pub fn on_reset_stream_at(&mut self, frame: &frame::ResetStreamAt) -> Result<(), Violation> {
         self.check_receiving(frame.id)?;
         let Some(recv) = self.recvs.get_mut(frame.id) else {
             return Ok(());
@@ -74,7 +68,7 @@ impl Streams {
     }
 
     /// Handles `STOP_SENDING`. The stream is reset with the same code.
-    pub fn on_stop_sending(&mut self, frame: &frame::StopSending) -> Result<(), TransportError> {
+    pub fn on_stop_sending(&mut self, frame: &frame::StopSending) -> Result<(), Violation> {
         self.check_sending(frame.id)?;
         let Some(send) = self.sends.get_mut(frame.id) else {
             return Ok(());
@@ -90,16 +84,13 @@ impl Streams {
     }
 
     /// Handles `MAX_DATA`.
-    pub fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), TransportError> {
+    pub fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), Violation> {
         self.send_credit.raise(frame.max);
         Ok(())
     }
 
     /// Handles `MAX_STREAM_DATA`.
-    pub fn on_max_stream_data(
-        &mut self,
-        frame: &frame::MaxStreamData,
-    ) -> Result<(), TransportError> {
+    pub fn on_max_stream_data(&mut self, frame: &frame::MaxStreamData) -> Result<(), Violation> {
         self.check_sending(frame.id)?;
         let Some(send) = self.sends.get_mut(frame.id) else {
             return Ok(());
@@ -111,13 +102,13 @@ impl Streams {
     }
 
     /// Handles `MAX_STREAMS`.
-    pub fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), TransportError> {
+    pub fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), Violation> {
         self.raise_streams(frame.direction, frame.max);
         Ok(())
     }
 
     /// Handles `DATA_BLOCKED`.
-    pub fn on_data_blocked(&mut self, frame: &frame::DataBlocked) -> Result<(), TransportError> {
+    pub fn on_data_blocked(&mut self, frame: &frame::DataBlocked) -> Result<(), Violation> {
         self.receive_credit.on_blocked(frame.limit);
         Ok(())
     }
@@ -126,7 +117,7 @@ impl Streams {
     pub fn on_stream_data_blocked(
         &mut self,
         frame: &frame::StreamDataBlocked,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         self.check_receiving(frame.id)?;
         if let Some(recv) = self.recvs.get_mut(frame.id) {
             recv.on_blocked(frame.limit);
@@ -136,10 +127,7 @@ impl Streams {
     }
 
     /// Handles `STREAMS_BLOCKED`.
-    pub fn on_streams_blocked(
-        &mut self,
-        frame: &frame::StreamsBlocked,
-    ) -> Result<(), TransportError> {
+    pub fn on_streams_blocked(&mut self, frame: &frame::StreamsBlocked) -> Result<(), Violation> {
         self.peer
             .of_mut(frame.direction)
             .credit
@@ -149,27 +137,23 @@ impl Streams {
 
     /// Checks that the peer may send on the stream, and opens it if it is new.
     #[inline]
-    fn check_receiving(&mut self, id: StreamId) -> Result<(), TransportError> {
+    fn check_receiving(&mut self, id: StreamId) -> Result<(), Violation> {
         if self.recvs.get_mut(id).is_some() {
             return Ok(());
         }
         if !self.may_receive(id) {
-            return Err(state_error(
-                "a frame of a sender for a stream that only we send on",
-            ));
+            return Err(Violation::StreamOnlySends);
         }
         self.check_open(id)
     }
 
     /// Checks that the peer may control our sending on the stream, and opens it if it is new.
-    fn check_sending(&mut self, id: StreamId) -> Result<(), TransportError> {
+    fn check_sending(&mut self, id: StreamId) -> Result<(), Violation> {
         if self.sends.get_mut(id).is_some() {
             return Ok(());
         }
         if !self.may_send(id) {
-            return Err(state_error(
-                "a frame of a receiver for a stream that only the peer sends on",
-            ));
+            return Err(Violation::StreamOnlyReceives);
         }
         self.check_open(id)
     }
@@ -177,19 +161,18 @@ impl Streams {
     /// Opens a stream of the peer, or refuses one of ours that we did not open. Does nothing if the
     /// stream is closed.
     #[cold]
-    fn check_open(&mut self, id: StreamId) -> Result<(), TransportError> {
+    fn check_open(&mut self, id: StreamId) -> Result<(), Violation> {
         let direction = id.direction();
         if id.initiator() == self.side {
             return if self.local.of(direction).has_opened(id.index()) {
                 Ok(())
             } else {
-                Err(state_error("a frame for a stream that we did not open yet"))
+                Err(Violation::StreamNotOpened)
             };
         }
         let peer = self.peer.of_mut(direction);
         let Some(standing) = peer.on_frame(id.index()) else {
-            let reason = "a stream beyond the limit for streams";
-            return Err(TransportError::new(Code::STREAM_LIMIT_ERROR, reason));
+            return Err(Violation::StreamLimit);
         };
         if peer.announce_once() {
             self.events.push_back(StreamEvent::Opened(direction));
@@ -199,9 +182,4 @@ impl Streams {
         }
         Ok(())
     }
-}
-
-#[cold]
-fn state_error(reason: &'static str) -> TransportError {
-    TransportError::new(Code::STREAM_STATE_ERROR, reason)
 }

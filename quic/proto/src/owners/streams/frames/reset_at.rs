@@ -8,10 +8,7 @@ use crate::{
         recv::{Recv, RecvState},
         send::{Fin, ResetAt, Send, SendState, Told},
     },
-    wire::{
-        error::{Code, TransportError},
-        frame,
-    },
+    wire::{error::Violation, frame},
 };
 
 impl Send {
@@ -96,11 +93,11 @@ impl Recv {
         &mut self,
         frame: &frame::ResetStreamAt,
         total: &mut ReceiveCredit,
-    ) -> Result<(), TransportError> {
+    ) -> Result<(), Violation> {
         self.check_final_size(frame.final_size, Some(frame.final_size))?;
         self.receive_up_to(frame.final_size, total)?;
         if self.is_reset() && frame.code != self.reset_code {
-            return Err(code_changed());
+            return Err(Violation::ResetCodeChanged);
         }
         if !self.state.is_receiving() {
             return Ok(());
@@ -121,9 +118,9 @@ impl Recv {
 
     /// Checks that the code of a reset does not change after `RESET_STREAM_AT`. Two plain resets
     /// may differ: RFC 9000 does not forbid it.
-    pub(in crate::owners::streams) fn check_code(&self, code: u64) -> Result<(), TransportError> {
+    pub(in crate::owners::streams) fn check_code(&self, code: u64) -> Result<(), Violation> {
         if self.reliable.is_some() && code != self.reset_code {
-            return Err(code_changed());
+            return Err(Violation::ResetCodeChanged);
         }
         Ok(())
     }
@@ -171,9 +168,4 @@ impl Recv {
             _ => RecvEnd::Reset(self.reset_code),
         }
     }
-}
-
-#[cold]
-fn code_changed() -> TransportError {
-    TransportError::new(Code::STREAM_STATE_ERROR, "the code of a reset changed")
 }

@@ -20,7 +20,7 @@ use hybriq_tls::Side;
 use super::{Direction, Limits, PeerLimits, Sent, StreamEvent, StreamId, Streams, Timing};
 use crate::wire::{
     Reader,
-    error::{Code, TransportError},
+    error::{Code, Violation},
     frame::{Frame, FrameWriter, Owner as _},
 };
 
@@ -104,7 +104,7 @@ fn frames(payload: &[u8]) -> Vec<Frame<'_>> {
 }
 
 /// Hands a frame to the streams, as the connection does.
-fn receive(to: &mut Streams, frame: &Frame<'_>) -> Result<(), TransportError> {
+fn receive(to: &mut Streams, frame: &Frame<'_>) -> Result<(), Violation> {
     match frame {
         Frame::Stream(frame) => to.on_stream(frame),
         Frame::ResetStream(frame) => to.on_reset_stream(frame),
@@ -178,6 +178,6 @@ fn stream(id: StreamId, offset: u64, data: &[u8], fin: bool) -> Frame<'_> {
     })
 }
 
-fn code(result: Result<(), TransportError>) -> Option<Code> {
-    result.err().map(|error| error.code)
+fn code(result: Result<(), Violation>) -> Option<Code> {
+    result.err().map(Violation::code)
 }

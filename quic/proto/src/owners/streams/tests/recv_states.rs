@@ -8,7 +8,7 @@ use crate::{
         recv::{Recv, RecvState},
     },
     wire::{
-        error::{Code, TransportError},
+        error::{Code, Violation},
         frame,
     },
 };
@@ -24,7 +24,7 @@ const fn fixed(bytes: u64) -> Window {
 }
 
 /// Something that the peer does.
-type Event = fn(&mut Half) -> Result<(), TransportError>;
+type Event = fn(&mut Half) -> Result<(), Violation>;
 
 /// A receiving part and the credit of its connection.
 struct Half {
@@ -33,7 +33,7 @@ struct Half {
 }
 
 impl Half {
-    fn stream(&mut self, offset: u64, len: usize, fin: bool) -> Result<(), TransportError> {
+    fn stream(&mut self, offset: u64, len: usize, fin: bool) -> Result<(), Violation> {
         let data = &vec![0; len];
         self.recv.on_stream(
             &frame::Stream {
@@ -46,7 +46,7 @@ impl Half {
         )
     }
 
-    fn reset(&mut self, final_size: u64) -> Result<(), TransportError> {
+    fn reset(&mut self, final_size: u64) -> Result<(), Violation> {
         self.recv.on_reset_stream(
             &frame::ResetStream {
                 id: ID,
@@ -205,7 +205,7 @@ fn the_final_size_cannot_change() {
     for state in [SizeKnown, DataRecvd, DataRead, ResetRecvd, ResetRead] {
         for (what, event) in wrong {
             let error = event(&mut Half::in_state(state)).expect_err(what);
-            assert_eq!(error.code, Code::FINAL_SIZE_ERROR, "{what} in {state:?}");
+            assert_eq!(error.code(), Code::FINAL_SIZE_ERROR, "{what} in {state:?}");
         }
     }
 }
@@ -218,7 +218,7 @@ fn the_final_size_cannot_be_below_what_was_received() {
         |half: &mut Half| half.reset(9),
     ] {
         let error = event(&mut Half::in_state(Receiving)).unwrap_err();
-        assert_eq!(error.code, Code::FINAL_SIZE_ERROR);
+        assert_eq!(error.code(), Code::FINAL_SIZE_ERROR);
     }
     Half::in_state(Receiving).reset(10).unwrap();
     Half::in_state(Receiving).stream(10, 0, true).unwrap();

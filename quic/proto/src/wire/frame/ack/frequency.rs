@@ -2,7 +2,8 @@
 
 use crate::wire::{
     FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Encode, fields},
+    error::Violation,
+    frame::{Encode, fields},
 };
 
 /// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): requests an acknowledgement frequency.
@@ -19,7 +20,7 @@ pub struct AckFrequency {
 }
 
 impl AckFrequency {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             sequence: reader.varint()?,
             threshold: reader.varint()?,

@@ -4,8 +4,8 @@ pub(super) mod frequency;
 
 use std::ops::RangeInclusive;
 
-use super::{DecodeError, Encode};
-use crate::wire::{FrameType, PacketNumber, Reader, VarInt, Writer, udp::Ecn};
+use super::Encode;
+use crate::wire::{FrameType, PacketNumber, Reader, VarInt, Writer, error::Violation, udp::Ecn};
 
 /// Number of packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl EcnCounts {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             ect0: reader.varint()?,
             ect1: reader.varint()?,
@@ -84,12 +84,14 @@ impl<'a> Ack<'a> {
 
     /// Reads the fields after the type. The work is bounded by the size of the frame: each further
     /// range takes at least two bytes.
-    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, Violation> {
         let largest = PacketNumber::decode(reader)?;
         let delay = reader.varint()?;
         let count = reader.varint()?;
         let first_len = reader.varint()?;
-        let first_smallest = largest.checked_sub(first_len).ok_or(BELOW_ZERO)?;
+        let first_smallest = largest
+            .checked_sub(first_len)
+            .ok_or(Violation::AckBelowZero)?;
 
         let before = reader.rest();
         let mut smallest = first_smallest;
@@ -114,17 +116,17 @@ impl<'a> Ack<'a> {
     }
 }
 
-const BELOW_ZERO: DecodeError = DecodeError::Rule("ACK range reaches below packet number 0");
-
 /// Reads one gap and length, relative to the smallest packet number of the previous range.
 fn next_range(
     smallest: PacketNumber,
     reader: &mut Reader<'_>,
-) -> Result<RangeInclusive<PacketNumber>, DecodeError> {
+) -> Result<RangeInclusive<PacketNumber>, Violation> {
     let gap = reader.varint()?;
-    let largest = smallest.checked_sub(gap + 2).ok_or(BELOW_ZERO)?;
+    let largest = smallest
+        .checked_sub(gap + 2)
+        .ok_or(Violation::AckBelowZero)?;
     let len = reader.varint()?;
-    let smallest = largest.checked_sub(len).ok_or(BELOW_ZERO)?;
+    let smallest = largest.checked_sub(len).ok_or(Violation::AckBelowZero)?;
     Ok(smallest..=largest)
 }
 

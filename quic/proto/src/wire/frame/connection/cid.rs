@@ -2,7 +2,8 @@
 
 use crate::wire::{
     Cid, FrameType, Reader, ResetToken, VarInt, Writer,
-    frame::{DecodeError, Encode, fields},
+    error::Violation,
+    frame::{Encode, fields},
 };
 
 /// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
@@ -19,20 +20,16 @@ pub struct NewConnectionId {
 }
 
 impl NewConnectionId {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         let sequence = reader.varint()?;
         let retire_prior_to = reader.varint()?;
         if retire_prior_to > sequence {
-            return Err(DecodeError::Rule(
-                "NEW_CONNECTION_ID retires its own sequence number",
-            ));
+            return Err(Violation::NewCidRetiresItself);
         }
         let len = usize::from(reader.u8()?);
         let cid = Cid::new(reader.bytes(len)?)
             .filter(|cid| !cid.is_empty())
-            .ok_or(DecodeError::Rule(
-                "NEW_CONNECTION_ID with an id of 0 or more than 20 bytes",
-            ))?;
+            .ok_or(Violation::NewCidLength)?;
         Ok(Self {
             sequence,
             retire_prior_to,
@@ -73,7 +70,7 @@ pub struct RetireConnectionId {
 }
 
 impl RetireConnectionId {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             sequence: reader.varint()?,
         })

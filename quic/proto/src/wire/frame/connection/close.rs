@@ -1,10 +1,6 @@
 //! The `CONNECTION_CLOSE` frame.
 
-use crate::wire::{
-    FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Encode},
-    limits,
-};
+use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation, frame::Encode, limits};
 
 /// `CONNECTION_CLOSE` (RFC 9000 §19.19).
 ///
@@ -35,7 +31,7 @@ impl<'a> ConnectionClose<'a> {
     pub(in crate::wire::frame) fn decode(
         ty: FrameType,
         reader: &mut Reader<'a>,
-    ) -> Result<Self, DecodeError> {
+    ) -> Result<Self, Violation> {
         let code = reader.varint()?;
         if ty == FrameType::APPLICATION_CLOSE {
             return Ok(Self::Application {

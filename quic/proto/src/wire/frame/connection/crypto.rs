@@ -2,7 +2,8 @@
 
 use crate::wire::{
     FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Encode, check_end},
+    error::Violation,
+    frame::{Encode, check_end},
 };
 
 /// CRYPTO (RFC 9000 §19.6).
@@ -15,10 +16,10 @@ pub struct Crypto<'a> {
 }
 
 impl<'a> Crypto<'a> {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'a>) -> Result<Self, Violation> {
         let offset = reader.varint()?;
         let data = reader.prefixed()?;
-        check_end(offset, data, "CRYPTO data reaches beyond offset 2^62 - 1")?;
+        check_end(offset, data, Violation::CryptoBeyondOffsets)?;
         Ok(Self { offset, data })
     }
 }

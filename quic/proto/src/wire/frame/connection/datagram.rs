@@ -1,9 +1,6 @@
 //! The DATAGRAM frame.
 
-use crate::wire::{
-    FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Encode},
-};
+use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation, frame::Encode};
 
 /// DATAGRAM (RFC 9221 §4): data that is not retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +13,7 @@ impl<'a> Datagram<'a> {
     pub(in crate::wire::frame) fn decode(
         ty: FrameType,
         reader: &mut Reader<'a>,
-    ) -> Result<Self, DecodeError> {
+    ) -> Result<Self, Violation> {
         let data = if ty == FrameType::DATAGRAM {
             reader.take_rest()
         } else {

@@ -1,16 +1,13 @@
 //! The `PATH_CHALLENGE` and `PATH_RESPONSE` frames.
 
-use crate::wire::{
-    FrameType, Reader, Writer,
-    frame::{DecodeError, Encode},
-};
+use crate::wire::{FrameType, Reader, Writer, error::Violation, frame::Encode};
 
 /// `PATH_CHALLENGE` (RFC 9000 §19.17).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathChallenge(pub [u8; 8]);
 
 impl PathChallenge {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self(reader.array()?))
     }
 }
@@ -31,7 +28,7 @@ impl Encode for PathChallenge {
 pub struct PathResponse(pub [u8; 8]);
 
 impl PathResponse {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self(reader.array()?))
     }
 }

@@ -1,9 +1,6 @@
 //! The `NEW_TOKEN` frame.
 
-use crate::wire::{
-    FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Encode},
-};
+use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation, frame::Encode};
 
 /// `NEW_TOKEN` (RFC 9000 §19.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,10 +10,10 @@ pub struct NewToken<'a> {
 }
 
 impl<'a> NewToken<'a> {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'a>) -> Result<Self, Violation> {
         let token = reader.prefixed()?;
         if token.is_empty() {
-            return Err(DecodeError::Rule("NEW_TOKEN with an empty token"));
+            return Err(Violation::EmptyNewToken);
         }
         Ok(Self { token })
     }

@@ -2,7 +2,8 @@
 
 use crate::wire::{
     FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Direction, Encode, StreamId, fields},
+    error::Violation,
+    frame::{Direction, Encode, StreamId, fields},
 };
 
 /// Largest number of streams of one kind: the id of a further one would not fit 62 bits.
@@ -16,7 +17,7 @@ pub struct MaxData {
 }
 
 impl MaxData {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             max: reader.varint()?,
         })
@@ -37,7 +38,7 @@ pub struct MaxStreamData {
 }
 
 impl MaxStreamData {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             id: StreamId(reader.varint()?),
             max: reader.varint()?,
@@ -62,8 +63,8 @@ impl MaxStreams {
     pub(in crate::wire::frame) fn decode(
         direction: Direction,
         reader: &mut Reader<'_>,
-    ) -> Result<Self, DecodeError> {
-        let max = stream_count(reader, "MAX_STREAMS above 2^60")?;
+    ) -> Result<Self, Violation> {
+        let max = stream_count(reader, Violation::MaxStreamsTooLarge)?;
         Ok(Self { direction, max })
     }
 
@@ -87,7 +88,7 @@ pub struct DataBlocked {
 }
 
 impl DataBlocked {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             limit: reader.varint()?,
         })
@@ -108,7 +109,7 @@ pub struct StreamDataBlocked {
 }
 
 impl StreamDataBlocked {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             id: StreamId(reader.varint()?),
             limit: reader.varint()?,
@@ -133,8 +134,8 @@ impl StreamsBlocked {
     pub(in crate::wire::frame) fn decode(
         direction: Direction,
         reader: &mut Reader<'_>,
-    ) -> Result<Self, DecodeError> {
-        let limit = stream_count(reader, "STREAMS_BLOCKED above 2^60")?;
+    ) -> Result<Self, Violation> {
+        let limit = stream_count(reader, Violation::StreamsBlockedTooLarge)?;
         Ok(Self { direction, limit })
     }
 
@@ -150,10 +151,10 @@ impl StreamsBlocked {
     }
 }
 
-fn stream_count(reader: &mut Reader<'_>, reason: &'static str) -> Result<u64, DecodeError> {
+fn stream_count(reader: &mut Reader<'_>, violation: Violation) -> Result<u64, Violation> {
     let count = reader.varint()?;
     if count > MAX_STREAM_COUNT {
-        Err(DecodeError::Rule(reason))
+        Err(violation)
     } else {
         Ok(count)
     }

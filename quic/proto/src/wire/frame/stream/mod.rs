@@ -4,8 +4,8 @@ pub(super) mod flow;
 pub(super) mod id;
 pub(super) mod reset_at;
 
-use super::{DecodeError, Encode, StreamId, check_end, fields};
-use crate::wire::{FrameType, Reader, VarInt, Writer};
+use super::{Encode, StreamId, check_end, fields};
+use crate::wire::{FrameType, Reader, VarInt, Writer, error::Violation};
 
 /// Types of STREAM, for patterns.
 pub(super) const FIRST: u64 = FrameType::STREAM.0;
@@ -29,7 +29,7 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, Violation> {
         let id = StreamId(reader.varint()?);
         let offset = if ty.0 & OFF == 0 { 0 } else { reader.varint()? };
         let data = if ty.0 & LEN == 0 {
@@ -37,7 +37,7 @@ impl<'a> Stream<'a> {
         } else {
             reader.prefixed()?
         };
-        check_end(offset, data, "STREAM data reaches beyond offset 2^62 - 1")?;
+        check_end(offset, data, Violation::StreamBeyondOffsets)?;
         Ok(Self {
             id,
             offset,
@@ -122,7 +122,7 @@ pub struct ResetStream {
 }
 
 impl ResetStream {
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         let id = StreamId(reader.varint()?);
         Ok(Self {
             id,
@@ -151,7 +151,7 @@ pub struct StopSending {
 }
 
 impl StopSending {
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         Ok(Self {
             id: StreamId(reader.varint()?),
             code: reader.varint()?,

@@ -2,7 +2,8 @@
 
 use crate::wire::{
     FrameType, Reader, VarInt, Writer,
-    frame::{DecodeError, Encode, StreamId, fields},
+    error::Violation,
+    frame::{Encode, StreamId, fields},
 };
 
 /// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §4): a reset that still delivers the
@@ -20,7 +21,7 @@ pub struct ResetStreamAt {
 }
 
 impl ResetStreamAt {
-    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(in crate::wire::frame) fn decode(reader: &mut Reader<'_>) -> Result<Self, Violation> {
         let frame = Self {
             id: StreamId(reader.varint()?),
             code: reader.varint()?,
@@ -28,9 +29,7 @@ impl ResetStreamAt {
             reliable_size: reader.varint()?,
         };
         if frame.reliable_size > frame.final_size {
-            return Err(DecodeError::Rule(
-                "RESET_STREAM_AT has a reliable size above the final size",
-            ));
+            return Err(Violation::ReliableSizeBeyondFinal);
         }
         Ok(frame)
     }

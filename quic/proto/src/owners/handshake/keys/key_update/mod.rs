@@ -4,9 +4,12 @@ use std::time::Instant;
 
 use hybriq_tls::Secret;
 
-use crate::wire::packet::{
-    DirectionKeys, HeaderKey, KeyPhase, PacketKey, PacketNumber, Version, confidentiality_limit,
-    integrity_limit, next_packet_key,
+use crate::wire::{
+    error::Violation,
+    packet::{
+        DirectionKeys, HeaderKey, KeyPhase, PacketKey, PacketNumber, Version,
+        confidentiality_limit, integrity_limit, next_packet_key,
+    },
 };
 
 /// Packets below the confidentiality limit reserved for CONNECTION_CLOSE and its repetitions.
@@ -14,8 +17,6 @@ pub(in crate::owners::handshake) const RESERVED_FOR_CLOSING: u64 = 1 << 10;
 
 #[cfg(test)]
 mod tests;
-
-const OLD_KEYS: &str = "a packet under old keys that follows one under new keys";
 
 /// 1-RTT keys with their updates (RFC 9001 §6).
 ///
@@ -50,10 +51,6 @@ pub(crate) struct OneRtt {
     failed: u64,
     updates: u64,
 }
-
-/// Violation of the rules of key updates: `KEY_UPDATE_ERROR` (RFC 9001 §6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Violation(pub &'static str);
 
 /// Key that opens a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +153,7 @@ impl OneRtt {
         match which {
             Opening::Current => {
                 if self.previous_opened.is_some_and(|largest| pn < largest) {
-                    return Err(Violation(OLD_KEYS));
+                    return Err(Violation::OldKeys);
                 }
                 if self.previous_peer.is_some() && self.previous_expires.is_none() {
                     self.previous_expires = Some(keep_until());
@@ -164,7 +161,7 @@ impl OneRtt {
             }
             Opening::Previous => {
                 if self.phase_opened.is_some_and(|(smallest, _)| pn > smallest) {
-                    return Err(Violation(OLD_KEYS));
+                    return Err(Violation::OldKeys);
                 }
                 self.previous_opened = self.previous_opened.max(Some(pn));
                 self.last_opened = which;
@@ -186,17 +183,15 @@ impl OneRtt {
     /// need (RFC 9001 §6, §6.2).
     fn check_next(&self, pn: PacketNumber) -> Result<(), Violation> {
         if self.phase_opened.is_some_and(|(_, largest)| pn < largest) {
-            return Err(Violation(OLD_KEYS));
+            return Err(Violation::OldKeys);
         }
         if self.updates > 0 && !self.phase_acknowledged {
-            return Err(Violation(
-                "a second key update before the first was acknowledged",
-            ));
+            return Err(Violation::SecondKeyUpdate);
         }
         // A client knows this from a packet of the server, a server from the client's Finished.
         let server = self.local_secret.writer().is_server();
         if server && self.updates == 0 && self.phase_sealed_from.is_none() {
-            return Err(Violation("a key update before the handshake was confirmed"));
+            return Err(Violation::EarlyKeyUpdate);
         }
         Ok(())
     }

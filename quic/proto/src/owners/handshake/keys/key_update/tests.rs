@@ -5,7 +5,10 @@ use hybriq_tls::{Level, Secret, Side, Suite};
 use super::{OneRtt, Opening, RESERVED_FOR_CLOSING, confidentiality_limit, integrity_limit};
 use crate::{
     testing::pn,
-    wire::packet::{KeyPhase, Version},
+    wire::{
+        error::Violation,
+        packet::{KeyPhase, Version},
+    },
 };
 
 impl OneRtt {
@@ -35,11 +38,10 @@ fn now() -> Instant {
 }
 
 /// Opens packets with a phase bit and a number, and returns the keys that opened them.
-fn take(keys: &mut OneRtt, phase: KeyPhase, number: u64) -> Result<Opening, &'static str> {
+fn take(keys: &mut OneRtt, phase: KeyPhase, number: u64) -> Result<Opening, Violation> {
     let which = keys.choose(phase, pn(number));
     keys.on_opened(which, pn(number), || now() + Duration::from_secs(1))
         .map(|()| which)
-        .map_err(|violation| violation.0)
 }
 
 /// Seals a packet that acknowledges a number.

@@ -1,0 +1,124 @@
+//! Field sections that are sent.
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode,
+    header::{AUTHORIZATION, COOKIE, HOST, TE},
+    uri::{PathAndQuery, Scheme},
+};
+
+use smallvec::SmallVec;
+
+use super::{
+    fields::{is_of_connection, is_trailers},
+    request::Protocol,
+};
+use crate::qpack::FieldRef;
+
+/// Cookies of fewer bytes can be guessed by somebody who sees what compression makes of them (RFC 7541 §7.1.3).
+const SHORT_COOKIE: usize = 20;
+
+/// Overhead of a field in the size of a section (RFC 9114 §4.2.2).
+const OVERHEAD: u64 = 32;
+
+/// Fields that need no memory of their own, at most.
+const FEW: usize = 24;
+
+/// The fields of a section to encode, in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'a>(SmallVec<[FieldRef<'a>; FEW]>);
+
+const fn plain<'a>(name: &'static [u8], value: &'a [u8]) -> FieldRef<'a> {
+    FieldRef {
+        name,
+        value,
+        sensitive: false,
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Returns the fields of a request.
+    pub(crate) fn of_request<T>(request: &'a Request<T>) -> Self {
+        let uri = request.uri();
+        let method = request.method();
+        let protocol = request.extensions().get::<Protocol>();
+        let is_plain_connect = method == Method::CONNECT && protocol.is_none();
+        let scheme = uri.scheme().map_or("https", Scheme::as_str);
+        let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let path = match path {
+            "" | "/" if method == Method::OPTIONS && uri.path() == "*" => "*",
+            "" => "/",
+            path => path,
+        };
+        let authority = uri.authority().map(|authority| {
+            // RFC 9114 §4.3.1: no userinfo.
+            let text = authority.as_str();
+            text.rsplit_once('@').map_or(text, |(_, rest)| rest)
+        });
+        let target =
+            |name, value: &'a str| (!is_plain_connect).then(|| plain(name, value.as_bytes()));
+        let pseudo = [
+            Some(plain(b":method", method.as_str().as_bytes())),
+            target(b":scheme", scheme),
+            authority.map(|authority| plain(b":authority", authority.as_bytes())),
+            target(b":path", path),
+            protocol.map(|protocol| plain(b":protocol", protocol.as_str().as_bytes())),
+        ];
+        let mut fields = Self(pseudo.into_iter().flatten().collect());
+        let rest = request.headers().iter();
+        // The target says the host.
+        fields.extend(rest.filter(|(name, _)| authority.is_none() || **name != HOST));
+        fields
+    }
+
+    /// Returns the fields of a response, with some that are not in its map.
+    pub(crate) fn of_response(
+        status: &'a StatusCode,
+        fields: &'a HeaderMap,
+        extra: &'a [(HeaderName, HeaderValue)],
+    ) -> Self {
+        let mut all = Self(SmallVec::new());
+        all.0.push(plain(b":status", status.as_str().as_bytes()));
+        all.extend(extra.iter().map(|(name, value)| (name, value)));
+        all.extend(fields.iter());
+        all
+    }
+
+    /// Returns the fields of trailers.
+    pub(crate) fn of_trailers(fields: &'a HeaderMap) -> Self {
+        let mut all = Self(SmallVec::new());
+        all.extend(fields.iter());
+        all
+    }
+
+    /// Adds ordinary fields, but for those of connections (RFC 9114 §4.2).
+    fn extend(&mut self, fields: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>) {
+        let is_allowed = |(name, value): &(&HeaderName, &HeaderValue)| {
+            !(is_of_connection(name) || (**name == TE && !is_trailers(value)))
+        };
+        let allowed = fields.filter(is_allowed);
+        self.0.extend(allowed.map(|(name, value)| FieldRef {
+            name: name.as_str().as_bytes(),
+            value: value.as_bytes(),
+            sensitive: is_sensitive(name, value),
+        }));
+    }
+
+    /// Returns the fields in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = FieldRef<'a>> + Clone {
+        self.0.iter().copied()
+    }
+
+    /// Returns the size of the section, in bytes (RFC 9114 §4.2.2).
+    pub(crate) fn size(&self) -> u64 {
+        let sizes = self.0.iter();
+        let sizes = sizes.map(|field| (field.name.len() + field.value.len()) as u64 + OVERHEAD);
+        sizes.sum()
+    }
+}
+
+/// Returns true for what no table may have (RFC 9204 §7.1.3).
+fn is_sensitive(name: &HeaderName, value: &HeaderValue) -> bool {
+    value.is_sensitive()
+        || *name == AUTHORIZATION
+        || (*name == COOKIE && value.len() < SHORT_COOKIE)
+}

@@ -1,0 +1,166 @@
+//! Heads of requests (RFC 9114 §4.3.1 and §4.4, RFC 9220).
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{
+    Method, Request, Uri, Version,
+    header::HOST,
+    uri::{Authority, PathAndQuery, Scheme},
+};
+
+use super::{
+    Content, Section,
+    fields::Pseudo,
+    length::content_length,
+    sealed::{self},
+};
+use crate::error::Violation;
+
+/// Places in [`Request::PSEUDO`](sealed::Head::PSEUDO).
+const METHOD: usize = 0;
+const SCHEME: usize = 1;
+const AUTHORITY: usize = 2;
+const PATH: usize = 3;
+const PROTOCOL: usize = 4;
+
+/// The protocol of a request of extended CONNECT (RFC 9220 §3), among the request's extensions.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Protocol(Bytes);
+
+impl Protocol {
+    /// Makes a protocol from its token, such as `websocket`.
+    pub const fn from_static(token: &'static str) -> Self {
+        Self(Bytes::from_static(token.as_bytes()))
+    }
+
+    /// Returns the token.
+    pub fn as_str(&self) -> &str {
+        // The constructors take nothing else.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl sealed::Head for Request<()> {
+    const PSEUDO: Pseudo = &[
+        b":method",
+        b":scheme",
+        b":authority",
+        b":path",
+        b":protocol",
+    ];
+    const INCOMPLETE: Violation = Violation::RequestIncomplete;
+
+    fn of(mut section: Section) -> Result<Self, Violation> {
+        let method = section
+            .pseudo(METHOD)
+            .ok_or(Violation::PseudoFieldMissing)?;
+        let method = Method::from_bytes(&method).map_err(|_| Violation::MethodInvalid)?;
+        let protocol = section.pseudo(PROTOCOL);
+        if protocol.is_some() && method != Method::CONNECT {
+            return Err(Violation::PseudoFieldOfConnect);
+        }
+        let uri = if method == Method::CONNECT && protocol.is_none() {
+            of_connect(&mut section)?
+        } else {
+            target(&mut section, &method)?
+        };
+        let mut request = Request::new(());
+        if let Some(protocol) = protocol {
+            let is_text = !protocol.is_empty() && protocol.iter().all(u8::is_ascii_graphic);
+            let protocol = is_text.then_some(Protocol(protocol));
+            let protocol = protocol.ok_or(Violation::FieldValue)?;
+            request.extensions_mut().insert(protocol);
+        }
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.version_mut() = Version::HTTP_3;
+        *request.headers_mut() = section.fields;
+        Ok(request)
+    }
+
+    fn opens_tunnel(&self, _: bool) -> bool {
+        self.method() == Method::CONNECT
+    }
+
+    fn is_interim(&self) -> bool {
+        false
+    }
+
+    fn content(&self) -> Result<Content, Violation> {
+        let length = content_length(self.headers())?;
+        Ok(length.map_or(Content::Any, Content::Exactly))
+    }
+}
+
+/// Returns the target of an ordinary CONNECT, which has no scheme and no path.
+fn of_connect(section: &mut Section) -> Result<Uri, Violation> {
+    if section.pseudo(SCHEME).is_some() || section.pseudo(PATH).is_some() {
+        return Err(Violation::PseudoFieldOfConnect);
+    }
+    let authority = section.pseudo(AUTHORITY);
+    let authority = authority.ok_or(Violation::PseudoFieldMissing)?;
+    let authority = check_authority(section, authority)?;
+    if authority.port().is_none() {
+        return Err(Violation::AuthorityInvalid);
+    }
+    let mut parts = http::uri::Parts::default();
+    parts.authority = Some(authority);
+    Uri::from_parts(parts).map_err(|_| Violation::AuthorityInvalid)
+}
+
+/// Returns the target of any other request.
+fn target(section: &mut Section, method: &Method) -> Result<Uri, Violation> {
+    let scheme = section
+        .pseudo(SCHEME)
+        .ok_or(Violation::PseudoFieldMissing)?;
+    let scheme = match &scheme[..] {
+        b"https" => Scheme::HTTPS,
+        b"http" => Scheme::HTTP,
+        other => Scheme::try_from(other).map_err(|_| Violation::SchemeInvalid)?,
+    };
+    let path = section.pseudo(PATH).ok_or(Violation::PseudoFieldMissing)?;
+    let is_path = path.starts_with(b"/") || (&path[..] == b"*" && method == Method::OPTIONS);
+    let is_of_http = scheme == Scheme::HTTPS || scheme == Scheme::HTTP;
+    if is_of_http && !is_path {
+        return Err(Violation::PathInvalid);
+    }
+    let path = if path.is_empty() {
+        // Other schemes may have none; an URI with an authority needs one.
+        PathAndQuery::from_static("/")
+    } else {
+        PathAndQuery::from_maybe_shared(path).map_err(|_| Violation::PathInvalid)?
+    };
+    let authority = match (section.pseudo(AUTHORITY), section.fields.get(HOST)) {
+        (Some(authority), _) => Some(authority),
+        (None, Some(host)) => Some(Bytes::copy_from_slice(host.as_bytes())),
+        (None, None) if is_of_http => return Err(Violation::AuthorityMissing),
+        (None, None) => None,
+    };
+    let mut parts = http::uri::Parts::default();
+    parts.authority = authority
+        .map(|authority| check_authority(section, authority))
+        .transpose()?;
+    // An URI of the crate `http` has both or neither.
+    parts.scheme = parts.authority.is_some().then_some(scheme);
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).map_err(|_| Violation::PathInvalid)
+}
+
+/// Returns an authority that names nobody, and that is the same as the field `host` (RFC 9114 §4.3.1).
+fn check_authority(section: &Section, authority: Bytes) -> Result<Authority, Violation> {
+    let host = section.fields.get(HOST);
+    if authority.contains(&b'@') {
+        return Err(Violation::Userinfo);
+    }
+    if host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(&authority)) {
+        return Err(Violation::HostDiffers);
+    }
+    Authority::from_maybe_shared(authority).map_err(|_| Violation::AuthorityInvalid)
+}

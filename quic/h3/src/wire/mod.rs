@@ -1,0 +1,5 @@
+//! What HTTP/3 puts on streams: types and lengths, settings.
+
+pub(crate) mod frame;
+pub(crate) mod settings;
+pub(crate) mod varint;

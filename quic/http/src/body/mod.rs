@@ -1,0 +1,171 @@
+//! Bodies that were received: of requests by a server, of responses by a client.
+
+mod http3;
+mod stall;
+mod tcp;
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header::CONTENT_LENGTH};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hybriq_h3::{Payload, RecvStream};
+
+pub(crate) use self::http3::Stream;
+use self::{http3::Quic, tcp::Tcp};
+
+/// The body of a request that a server received, or of a response that a client received, over any version
+/// of HTTP.
+pub struct Body(Kind);
+
+enum Kind {
+    Empty,
+    Tcp(Tcp),
+    Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
+    Response(Box<Quic<h3::client::RequestStream<RecvStream, Payload>>>),
+}
+
+/// Error of reading a [`Body`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BodyError {
+    /// The peer reset the stream or closed the connection, or the body was malformed.
+    #[error("the body ended early over HTTP/3, or it is malformed")]
+    Quic(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The same over TCP.
+    #[error("the body ended early over TCP, or it is malformed")]
+    Tcp(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The client sent nothing for [`Limits::stall_time`](crate::Limits::stall_time).
+    #[error("the client sent nothing of the body for {0:?}")]
+    Stalled(Duration),
+    /// The body is longer or shorter than its `content-length` (RFC 9114 §4.1.2).
+    #[error("the body is not as long as its content-length says")]
+    Length,
+    /// The body is longer than the limit of [`Body::bytes`].
+    #[error("the body is longer than {0} bytes; raise the limit, or read it frame by frame")]
+    TooLong(usize),
+}
+
+/// A `content-length` that is no number, or another one beside it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadLength;
+
+/// Returns the length that a message announces (RFC 9110 §8.6), if it does.
+pub(crate) fn length(fields: &HeaderMap) -> Result<Option<u64>, BadLength> {
+    let mut values = fields.get_all(CONTENT_LENGTH).iter();
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    if values.any(|other| other != first) || !first.as_bytes().iter().all(u8::is_ascii_digit) {
+        return Err(BadLength);
+    }
+    let length = first.to_str().ok().and_then(|digits| digits.parse().ok());
+    length.map(Some).ok_or(BadLength)
+}
+
+impl Body {
+    /// Reads the whole body, of at most `most` bytes. Trailers are left out.
+    ///
+    /// # Errors
+    /// The body is longer, or it ends too early.
+    ///
+    /// # Cancel safety
+    /// Bytes that were read are lost when the future is dropped.
+    pub async fn bytes(mut self, most: usize) -> Result<Bytes, BodyError> {
+        let mut whole = BytesMut::new();
+        while let Some(frame) = self.frame().await {
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
+            if data.len() > most - whole.len() {
+                return Err(BodyError::TooLong(most));
+            }
+            if whole.is_empty() && self.is_end_stream() {
+                return Ok(data);
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(whole.freeze())
+    }
+
+    /// Returns the body of a request whose stream goes on as that of another protocol.
+    pub(crate) fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body").finish_non_exhaustive()
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match &mut self.get_mut().0 {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Tcp(body) => body.poll_frame(cx),
+            Kind::Request(body) => body.poll_frame(cx),
+            Kind::Response(body) => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Tcp(tcp) => tcp.is_end_stream(),
+            Kind::Request(body) => body.is_end_stream(),
+            Kind::Response(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Tcp(tcp) => tcp.size_hint(),
+            Kind::Request(body) => body.size_hint(),
+            Kind::Response(body) => body.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_digits_and_one_number() {
+        let read = |values: &[&'static str]| {
+            let mut fields = HeaderMap::new();
+            for value in values {
+                fields.append(CONTENT_LENGTH, http::HeaderValue::from_static(value));
+            }
+            length(&fields)
+        };
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&["17"]), Ok(Some(17)));
+        assert_eq!(read(&["17", "17"]), Ok(Some(17)));
+        for wrong in [
+            &["17", "18"][..],
+            &["+1"],
+            &["-1"],
+            &["1 2"],
+            &[""],
+            &["0x10"],
+            &["18446744073709551616"],
+        ] {
+            assert_eq!(read(wrong), Err(BadLength), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The time that a body may be silent.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep};
+
+use super::BodyError;
+
+/// Bound on the time in which nothing comes although somebody waits for it.
+pub(super) struct Stall {
+    /// Made when somebody first waits.
+    timer: Option<Pin<Box<Sleep>>>,
+    waits: Waits,
+    time: Duration,
+}
+
+/// Part of the time by which a reader that waits may be late, because its thread is busy.
+const LATE: u32 = 8;
+
+/// State of the reader of a body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// It has what came, and has not asked for more.
+    No,
+    /// It waits: the timer runs.
+    Yes,
+}
+
+impl Stall {
+    pub(super) fn new(time: Duration) -> Self {
+        Self {
+            timer: None,
+            waits: Waits::No,
+            time,
+        }
+    }
+
+    /// Returns the error when nothing came for too long. The time counts while the reader waits: one that
+    /// waits is polled when the timer ends, so that one which comes later did something else meanwhile.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
+        let time = self.time;
+        let timer = &mut self.timer;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+        if self.waits == Waits::No {
+            self.waits = Waits::Yes;
+            timer.as_mut().reset(Instant::now() + time);
+        }
+        ready!(timer.as_mut().poll(cx));
+        let now = Instant::now();
+        if now.saturating_duration_since(timer.deadline()) <= time / LATE {
+            return Poll::Ready(BodyError::Stalled(time));
+        }
+        timer.as_mut().reset(now + time);
+        timer.as_mut().poll(cx).map(|()| BodyError::Stalled(time))
+    }
+
+    /// Notes that something came. The time starts when the reader asks for more.
+    pub(super) fn on_news(&mut self) {
+        self.waits = Waits::No;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn is_stalled(stall: &mut Stall) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        stall.poll(&mut cx).is_ready()
+    }
+
+    /// A service that works on what it has, and then asks for more, finds a client that had no reason to send.
+    #[tokio::test(start_paused = true)]
+    async fn the_stall_time_runs_only_while_the_body_is_waited_for() {
+        let mut stall = Stall::new(MINUTE);
+        for _ in 0..3 {
+            assert!(!is_stalled(&mut stall));
+            stall.on_news();
+            tokio::time::advance(2 * MINUTE).await;
+        }
+        // It waits, gives up, and comes back.
+        assert!(!is_stalled(&mut stall));
+        tokio::time::advance(2 * MINUTE).await;
+        for _ in 0..59 {
+            assert!(!is_stalled(&mut stall));
+            tokio::time::advance(MINUTE / 60).await;
+        }
+        assert!(!is_stalled(&mut stall));
+        tokio::time::advance(MINUTE / 59).await;
+        assert!(is_stalled(&mut stall));
+    }
+}

@@ -1,0 +1,399 @@
+//! Connecting: over QUIC first where HTTP/3 is known, over TCP when that takes long.
+
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hybriq::{
+    ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError, tls::EarlyData,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    addresses::{Lookup, first},
+    pool::{Http3, Pool, Progress},
+};
+use crate::{
+    client::{
+        error::{ClientError, QuicError},
+        http3::{self, Established, Handshake},
+        origin::Origin,
+        tcp,
+    },
+    usage::Usage,
+};
+
+/// Parts of a client that its requests share.
+pub(in crate::client) struct Shared {
+    pub(in crate::client) pool: Pool,
+    pub(in crate::client) quic: Quic,
+    pub(in crate::client) tcp: tcp::Settings,
+    pub(in crate::client) lookup: Lookup,
+    pub(in crate::client) times: Times,
+    pub(in crate::client) http3: Http3,
+    /// Exceptions from `http3`.
+    pub(in crate::client) http3_for: Vec<(Origin, Http3)>,
+}
+
+/// Times of connecting.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::client) struct Times {
+    /// Longest time to connect.
+    pub(in crate::client) connect: Duration,
+    /// Time after which the next address is tried, and TCP beside QUIC.
+    pub(in crate::client) delay: Duration,
+}
+
+/// Connections over QUIC.
+pub(in crate::client) struct Quic {
+    pub(in crate::client) config: ClientConfig,
+    pub(in crate::client) endpoint: Mutex<Option<Endpoint>>,
+}
+
+impl Quic {
+    /// Returns the endpoint, which is made with the first connection.
+    fn endpoint(&self) -> Result<Endpoint, EndpointError> {
+        let mut endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(endpoint) = &*endpoint {
+            return Ok(endpoint.clone());
+        }
+        let config = &self.config;
+        let made = Endpoint::client(config.clone()).or_else(|error| {
+            // A machine without IPv6.
+            let over_v4 = Endpoint::builder().client(config.clone());
+            let over_v4 = over_v4.bind((Ipv4Addr::UNSPECIFIED, 0));
+            over_v4.map_err(|_| error)
+        })?;
+        Ok(endpoint.insert(made).clone())
+    }
+
+    /// Forgets the endpoint, which ends with its runtime.
+    fn forget_endpoint(&self) {
+        *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Moves to another socket.
+    pub(in crate::client) fn rebind(&self) -> Result<(), EndpointError> {
+        let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(endpoint) = &*endpoint {
+            let rebound = endpoint.rebind((Ipv6Addr::UNSPECIFIED, 0));
+            rebound.or_else(|_| endpoint.rebind((Ipv4Addr::UNSPECIFIED, 0)))?;
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Returns the use of HTTP/3 with a server.
+    pub(in crate::client) fn http3_for(&self, origin: &Origin) -> Http3 {
+        let mut exceptions = self.http3_for.iter().rev();
+        let exception = exceptions.find(|(server, _)| server == origin);
+        exception.map_or(self.http3, |(_, http3)| *http3)
+    }
+
+    /// Connects in a task of its own, which goes on if nobody waits any more.
+    pub(in crate::client) fn connect(
+        self: &Arc<Self>,
+        origin: Origin,
+        place: Option<Origin>,
+        progress: watch::Sender<Progress>,
+    ) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let http3 = shared.http3_for(&origin);
+            let connected = match place {
+                None => {
+                    let over_tcp = shared.over_tcp(&origin).await;
+                    over_tcp.map_err(|tcp| (None, Some(tcp)))
+                }
+                Some(place) if http3 == Http3::Only => {
+                    let over_quic = shared.clone().over_quic(origin.clone(), place, &progress);
+                    over_quic.await.map_err(|quic| (Some(quic), None))
+                }
+                Some(place) => shared.race(&origin, place, &progress).await,
+            };
+            let connected = connected.map_err(|(quic, tcp)| ClientError::Connect {
+                server: origin.to_string(),
+                quic: quic.map(Arc::new),
+                tcp: tcp.map(Arc::new),
+            });
+            progress.send_replace(Progress::Done(connected));
+        });
+    }
+
+    /// Tries a connection over QUIC beside one over TCP that is used.
+    pub(in crate::client) fn upgrade(self: &Arc<Self>, origin: Origin, place: Origin) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let (progress, _) = watch::channel(Progress::Connecting);
+            let quic = shared.clone();
+            let quic = quic.over_quic(origin.clone(), place.clone(), &progress);
+            shared.judge(&origin, &place, quic.await);
+        });
+    }
+
+    /// Connects over QUIC, and over TCP if that fails or takes long.
+    async fn race(
+        self: &Arc<Self>,
+        origin: &Origin,
+        place: Origin,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<(), (Option<QuicError>, Option<io::Error>)> {
+        let mut quic = {
+            let (shared, origin, place) = (self.clone(), origin.clone(), place.clone());
+            let progress = progress.clone();
+            Box::pin(async move { shared.over_quic(origin, place, &progress).await })
+        };
+        let early = tokio::time::timeout(self.times.delay, &mut quic).await;
+        let mut tcp = pin!(self.over_tcp(origin));
+        let failed = match early {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(failed)) => failed,
+            Err(_) => tokio::select! {
+                ended = &mut quic => match ended {
+                    Ok(()) => return Ok(()),
+                    Err(failed) => failed,
+                },
+                ended = &mut tcp => match ended {
+                    Ok(()) => {
+                        // The QUIC connection may be ready for later requests.
+                        let (shared, origin) = (self.clone(), origin.clone());
+                        tokio::spawn(async move { shared.judge(&origin, &place, quic.await) });
+                        return Ok(());
+                    }
+                    Err(tcp) => return quic.await.map_err(|quic| (Some(quic), Some(tcp))),
+                },
+            },
+        };
+        match tcp.await {
+            Ok(()) => {
+                self.judge(origin, &place, Err(failed));
+                Ok(())
+            }
+            Err(tcp) => Err((Some(failed), Some(tcp))),
+        }
+    }
+
+    /// Leaves a place out for a while if HTTP/3 fails there although TCP works.
+    fn judge(&self, origin: &Origin, place: &Origin, over_quic: Result<(), QuicError>) {
+        if let Err(error) = over_quic {
+            tracing::debug!(%origin, %place, %error, "HTTP/3 failed and is not tried for a while");
+            self.pool.on_broken(origin, place, Instant::now());
+        }
+    }
+
+    /// Connects over TCP, for the pool.
+    async fn over_tcp(self: &Arc<Self>, origin: &Origin) -> io::Result<()> {
+        let connection = self.dial(origin).await?;
+        self.pool.add_tcp(origin, connection);
+        Ok(())
+    }
+
+    /// Connects over TCP.
+    pub(in crate::client) async fn dial(
+        self: &Arc<Self>,
+        origin: &Origin,
+    ) -> io::Result<tcp::Connection> {
+        let connected = async {
+            let addresses = self.lookup.find(origin).await?;
+            let connect = |address| tcp::connect(&self.tcp, origin, address);
+            let connected = first(addresses, self.times.delay, connect).await;
+            connected.map_err(|error| error.unwrap_or(io::ErrorKind::NotFound.into()))
+        };
+        let Ok(connected) = tokio::time::timeout(self.times.connect, connected).await else {
+            let time = self.times.connect;
+            let text =
+                format!("nothing within {time:?}; check the address, or raise connect_timeout");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+        };
+        let (connection, task) = connected?;
+        tokio::spawn(self.until_end(origin, task));
+        Ok(connection)
+    }
+
+    /// Runs the task of a connection, and forgets the connection at its end.
+    fn until_end<F: Future<Output = ()> + Send>(
+        self: &Arc<Self>,
+        origin: &Origin,
+        task: F,
+    ) -> impl Future<Output = ()> + Send + use<F> {
+        let (shared, origin) = (Arc::downgrade(self), origin.clone());
+        async move {
+            task.await;
+            if let Some(shared) = shared.upgrade() {
+                shared.pool.prune(&origin);
+            }
+        }
+    }
+
+    /// Connects over QUIC, for the pool.
+    async fn over_quic(
+        self: Arc<Self>,
+        origin: Origin,
+        place: Origin,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<(), QuicError> {
+        let _tried = Tried(&self.pool, &origin);
+        let attempt = Attempt {
+            shared: &self,
+            origin: &origin,
+            place: &place,
+            progress,
+            has_early: AtomicBool::new(false),
+        };
+        let connected = async {
+            let mut addresses = self.lookup.find(&place).await.map_err(QuicError::Resolve)?;
+            if place != origin {
+                self.pool.reach(&origin, &place).keep(&mut addresses);
+                if addresses.is_empty() {
+                    let text =
+                        "its addresses are less public than those of the server that offers it";
+                    let excluded = io::Error::new(io::ErrorKind::PermissionDenied, text);
+                    return Err(QuicError::Resolve(excluded));
+                }
+            }
+            let connected = first(addresses, self.times.delay, |address| attempt.to(address));
+            let none = || QuicError::Resolve(io::ErrorKind::NotFound.into());
+            connected.await.map_err(|error| error.unwrap_or_else(none))
+        };
+        let time = self.times.connect;
+        let connected = tokio::time::timeout(time, connected).await;
+        let connected = connected.unwrap_or(Err(QuicError::TimedOut(time)));
+        connected.map(|http3| self.pool.add_http3(&origin, http3))
+    }
+}
+
+/// Notes the end of an attempt over QUIC when it is dropped.
+struct Tried<'a>(&'a Pool, &'a Origin);
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        self.0.on_quic_tried(self.1);
+    }
+}
+
+/// An attempt to connect over QUIC, to several addresses.
+struct Attempt<'a> {
+    shared: &'a Arc<Shared>,
+    origin: &'a Origin,
+    place: &'a Origin,
+    progress: &'a watch::Sender<Progress>,
+    /// True once a connection was asked for early data.
+    has_early: AtomicBool,
+}
+
+impl Attempt<'_> {
+    /// Connects to an address.
+    async fn to(&self, address: SocketAddr) -> Result<Arc<http3::Connection>, QuicError> {
+        let quic = &self.shared.quic;
+        match self.on(quic.endpoint()?, address).await {
+            Err(QuicError::Connect(
+                ConnectError::EndpointClosed
+                | ConnectError::Connection(hybriq::ConnectionError::SocketFailed(_)),
+            )) => {
+                quic.forget_endpoint();
+                self.on(quic.endpoint()?, address).await
+            }
+            connected => connected,
+        }
+    }
+
+    /// Connects to an address by an endpoint.
+    async fn on(
+        &self,
+        endpoint: Endpoint,
+        address: SocketAddr,
+    ) -> Result<Arc<http3::Connection>, QuicError> {
+        let mut connecting = endpoint.connect(address, self.origin.host());
+        // One address at a time gets replayable requests.
+        if !self.has_early.swap(true, Ordering::Relaxed) {
+            match connecting.early().await {
+                Ok(early) => {
+                    if let Some(http3) = self.early(early).await? {
+                        return Ok(http3);
+                    }
+                    connecting = endpoint.connect(address, self.origin.host());
+                }
+                Err(too_early) => connecting = too_early,
+            }
+        }
+        let connection = connecting.await?;
+        let established = Handshake::Complete(Established::new(connection.clone()));
+        let (_, handshake) = watch::channel(established);
+        let transport = hybriq_h3::Connection::new(connection.clone());
+        let idle_time = self.shared.tcp.idle_time;
+        let started = http3::start(transport, self.new_connection(handshake), idle_time);
+        let (http3, task) = started.await?;
+        connection.spawn(self.shared.until_end(self.origin, task));
+        Ok(http3)
+    }
+
+    /// Offers a connection to requests before its handshake is complete. Returns `None` if the server refuses
+    /// early data.
+    async fn early(
+        &self,
+        early: EarlyConnection,
+    ) -> Result<Option<Arc<http3::Connection>>, QuicError> {
+        let (handshake, seen) = watch::channel(Handshake::Pending);
+        let transport = hybriq_h3::Connection::early(early.clone());
+        let idle_time = self.shared.tcp.idle_time;
+        let started = http3::start(transport, self.new_connection(seen), idle_time);
+        let (http3, task) = started.await?;
+        tokio::spawn(self.shared.until_end(self.origin, task));
+        let unless = EndUnlessEstablished(http3.clone());
+        self.progress.send_if_modified(|progress| {
+            let first = matches!(progress, Progress::Connecting);
+            if first {
+                *progress = Progress::Early(http3.clone());
+            }
+            first
+        });
+        let mut others = self.progress.subscribe();
+        let is_done = |progress: &Progress| matches!(progress, Progress::Done(_));
+        let other = async { drop(others.wait_for(is_done).await) };
+        let completed = tokio::select! {
+            completed = early.complete() => completed,
+            () = other => {
+                handshake.send_replace(Handshake::Slow);
+                early.complete().await
+            }
+        };
+        let outcome = match completed? {
+            (connection, EarlyData::Accepted) => {
+                let established = Established::new(connection);
+                handshake.send_replace(Handshake::Complete(established));
+                Some(http3)
+            }
+            _ => None,
+        };
+        drop(unless);
+        Ok(outcome)
+    }
+
+    fn new_connection(&self, handshake: watch::Receiver<Handshake>) -> http3::New {
+        http3::New {
+            usage: Usage::new(self.shared.tcp.idle.clone()),
+            handshake,
+            place: self.place.clone(),
+            header_list: self.shared.tcp.header_list,
+        }
+    }
+}
+
+/// Ends a connection whose handshake does not become complete.
+struct EndUnlessEstablished(Arc<http3::Connection>);
+
+impl Drop for EndUnlessEstablished {
+    fn drop(&mut self) {
+        if !self.0.is_established() {
+            self.0.usage().end();
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! Connections and alternatives by server.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use http::{HeaderMap, header::ALT_SVC};
+use hybriq::stats::Census;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::Instant,
+};
+
+use super::alt_svc::{AltSvc, OfferedHosts, Reach};
+use crate::{
+    client::{
+        error::ClientError,
+        http3,
+        origin::Origin,
+        tcp::{Connection, Http1, Http2},
+    },
+    usage::Exchange,
+};
+
+/// Connections to servers.
+pub(in crate::client) struct Pool {
+    state: Mutex<State>,
+    limits: Limits,
+}
+
+/// Bounds of a pool.
+pub(in crate::client) struct Limits {
+    /// Servers whose connections and alternatives are remembered.
+    pub(in crate::client) servers: usize,
+    /// Connections of HTTP/1.1 to a server.
+    pub(in crate::client) http1: usize,
+    /// Hosts that servers may offer.
+    pub(in crate::client) offered: OfferedHosts,
+}
+
+struct State {
+    servers: HashMap<Origin, Server>,
+    alt_svc: AltSvc,
+}
+
+/// Connections to a server.
+struct Server {
+    http3: Option<Arc<http3::Connection>>,
+    http2: Option<Http2>,
+    /// Connections without a request.
+    http1: Vec<Http1>,
+    http1_slots: Arc<Semaphore>,
+    /// True if the server spoke no HTTP/2 when it was last connected to.
+    is_http1: bool,
+    /// Attempt under way to connect.
+    attempt: Option<watch::Receiver<Progress>>,
+    /// True while a connection over QUIC is tried.
+    tries_quic: bool,
+    used: Instant,
+}
+
+/// Progress of an attempt to connect.
+#[derive(Clone)]
+pub(in crate::client) enum Progress {
+    Connecting,
+    /// Requests in 0-RTT packets may go.
+    Early(Arc<http3::Connection>),
+    Done(Result<(), ClientError>),
+}
+
+/// Use of HTTP/3 by a [`Client`](crate::Client).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Http3 {
+    /// HTTP/3 with servers that have offered it by `alt-svc` in an earlier response (RFC 7838), otherwise
+    /// HTTP/2 or HTTP/1.1.
+    #[default]
+    Discover,
+    /// HTTP/3 first, without an offer. Where UDP does not get through, HTTP/2 or HTTP/1.1.
+    First,
+    /// HTTP/3 and nothing else.
+    Only,
+    /// HTTP/2 or HTTP/1.1 and nothing else.
+    Off,
+}
+
+/// Connections that a request may use.
+#[derive(Clone, Copy)]
+pub(in crate::client) struct Wanted {
+    pub(in crate::client) http3: Http3,
+    /// Time of the request.
+    pub(in crate::client) now: Instant,
+}
+
+/// Way for a request to a connection.
+pub(in crate::client) enum Choice {
+    Http3(Arc<http3::Connection>, Exchange),
+    /// The connection, and the alternative to try beside it.
+    Http2(Http2, Exchange, Option<Origin>),
+    Http1(Box<(Http1, Exchange, OwnedSemaphorePermit)>, Option<Origin>),
+    /// All connections of HTTP/1.1 are in use: get a permit, and choose again with it.
+    Full(Arc<Semaphore>),
+    /// Connect once more over TCP.
+    Another(OwnedSemaphorePermit),
+    /// Wait for the attempt under way.
+    Wait(watch::Receiver<Progress>),
+    /// Connect, to this place over QUIC if there is one, and tell about it.
+    Connect(Option<Origin>, watch::Sender<Progress>),
+}
+
+impl Server {
+    fn new(limits: &Limits, now: Instant) -> Self {
+        Self {
+            http3: None,
+            http2: None,
+            http1: Vec::new(),
+            http1_slots: Arc::new(Semaphore::new(limits.http1.max(1))),
+            is_http1: false,
+            attempt: None,
+            tries_quic: false,
+            used: now,
+        }
+    }
+
+    /// Forgets connections that take no more requests.
+    fn prune(&mut self) {
+        self.http3 = self.http3.take().filter(|http3| !http3.usage().is_over());
+        self.http2 = self.http2.take().filter(|http2| !http2.usage().is_over());
+        self.http1.retain(|http1| !http1.usage().is_over());
+        let is_done = |attempt: &watch::Receiver<Progress>| {
+            matches!(&*attempt.borrow(), Progress::Done(_)) || attempt.has_changed().is_err()
+        };
+        self.attempt = self.attempt.take().filter(|attempt| !is_done(attempt));
+    }
+
+    fn is_unused(&self) -> bool {
+        self.http3.is_none()
+            && self.http2.is_none()
+            && self.http1.is_empty()
+            && self.attempt.is_none()
+    }
+
+    /// Ends the connections without requests. Returns true if none is left.
+    fn end_idle(&mut self) -> bool {
+        for usage in self.usages() {
+            usage.end_if_idle();
+        }
+        self.prune();
+        self.is_unused()
+    }
+
+    /// Returns true if no request uses a connection, or waits for one.
+    fn is_idle(&self, limits: &Limits) -> bool {
+        self.attempt.is_none()
+            && self.http1_slots.available_permits() >= limits.http1.max(1)
+            && self.usages().all(crate::usage::Usage::is_idle)
+    }
+
+    /// Returns the place to try over QUIC, unless one is tried already.
+    fn upgrade(&mut self, place: Option<Origin>) -> Option<Origin> {
+        let place = place.filter(|_| !self.tries_quic)?;
+        self.tries_quic = true;
+        Some(place)
+    }
+
+    /// Chooses a connection of HTTP/1.1, if the server speaks nothing else over TCP.
+    fn choose_http1(
+        &mut self,
+        permit: Option<OwnedSemaphorePermit>,
+        place: Option<&Origin>,
+    ) -> Option<Choice> {
+        let permit = permit.or_else(|| self.http1_slots.clone().try_acquire_owned().ok());
+        let Some(permit) = permit else {
+            return Some(Choice::Full(self.http1_slots.clone()));
+        };
+        while let Some(http1) = self.http1.pop() {
+            if let Some(exchange) = http1.begin() {
+                let place = self.upgrade(place.cloned());
+                return Some(Choice::Http1(Box::new((http1, exchange, permit)), place));
+            }
+        }
+        // With an alternative it is tried first.
+        let is_alone = place.is_none() || self.tries_quic;
+        is_alone.then_some(Choice::Another(permit))
+    }
+
+    fn usages(&self) -> impl Iterator<Item = &crate::usage::Usage> {
+        let http3 = self.http3.iter().map(|http3| http3.usage());
+        let http2 = self.http2.iter().map(Http2::usage);
+        let http1 = self.http1.iter().map(Http1::usage);
+        http3.chain(http2).chain(http1)
+    }
+}
+
+impl Pool {
+    pub(in crate::client) fn new(limits: Limits) -> Self {
+        Self {
+            state: Mutex::new(State {
+                servers: HashMap::new(),
+                alt_svc: AltSvc::new(limits.servers, limits.offered),
+            }),
+            limits,
+        }
+    }
+
+    /// Adds what the pool holds.
+    pub(in crate::client) fn census(&self, census: &mut Census) {
+        let state = self.lock();
+        let (known, broken) = state.alt_svc.entries();
+        census.add("servers", state.servers.len(), 0);
+        census.add("alternatives", known, 0);
+        census.add("failed alternatives", broken, 0);
+        for name in ["connections", "exchanges", "attempts"] {
+            census.add(name, 0, 0);
+        }
+        for server in state.servers.values() {
+            let attempts = usize::from(server.attempt.is_some()) + usize::from(server.tries_quic);
+            census.add("attempts", attempts, 0);
+            for usage in server.usages() {
+                census.add("connections", 1, 0);
+                census.add("exchanges", usage.exchanges(), 0);
+            }
+            let free = server.http1_slots.available_permits();
+            let taken = self.limits.http1.max(1).saturating_sub(free);
+            census.add("places of connections of HTTP/1.1", taken, 0);
+        }
+    }
+
+    /// Chooses a connection for a request. `permit` is for one of HTTP/1.1.
+    pub(in crate::client) fn choose(
+        &self,
+        origin: &Origin,
+        wanted: Wanted,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Choice {
+        let mut state = self.lock();
+        let State { servers, alt_svc } = &mut *state;
+        let server = Self::server(servers, &self.limits, origin, wanted.now);
+        if wanted.http3 != Http3::Off {
+            if let Some((http3, exchange)) = server
+                .http3
+                .as_ref()
+                .and_then(|http3| Some((http3.clone(), http3.begin()?)))
+            {
+                return Choice::Http3(http3, exchange);
+            }
+            server.http3 = None;
+        }
+        let place = place(alt_svc, origin, wanted);
+        if wanted.http3 != Http3::Only {
+            let found = server.http2.as_ref();
+            if let Some((http2, exchange)) =
+                found.and_then(|http2| Some((http2.clone(), http2.begin()?)))
+            {
+                return Choice::Http2(http2, exchange, server.upgrade(place));
+            }
+            server.http2 = None;
+            if server.is_http1 {
+                if let Some(choice) = server.choose_http1(permit, place.as_ref()) {
+                    return choice;
+                }
+            }
+        }
+        server.prune();
+        if let Some(attempt) = &server.attempt {
+            return Choice::Wait(attempt.clone());
+        }
+        let place = match wanted.http3 {
+            Http3::Only => place,
+            Http3::First | Http3::Discover | Http3::Off => server.upgrade(place),
+        };
+        let (sender, attempt) = watch::channel(Progress::Connecting);
+        server.attempt = Some(attempt);
+        Choice::Connect(place, sender)
+    }
+
+    /// Returns the connections to a server; makes room if there are too many.
+    fn server<'a>(
+        servers: &'a mut HashMap<Origin, Server>,
+        limits: &Limits,
+        origin: &Origin,
+        now: Instant,
+    ) -> &'a mut Server {
+        if !servers.contains_key(origin) {
+            while servers.len() >= limits.servers.max(1) {
+                servers.values_mut().for_each(Server::prune);
+                let unused = servers.iter().filter(|(_, server)| server.is_unused());
+                let oldest = unused.min_by_key(|(_, server)| server.used);
+                let oldest = oldest.or_else(|| {
+                    let idle = servers.iter().filter(|(_, server)| server.is_idle(limits));
+                    idle.min_by_key(|(_, server)| server.used)
+                });
+                let Some(oldest) = oldest.map(|(origin, _)| origin.clone()) else {
+                    // All are in use by requests of the application.
+                    break;
+                };
+                if let Some(mut server) = servers.remove(&oldest) {
+                    server.end_idle();
+                }
+            }
+        }
+        let server = servers.entry(origin.clone());
+        let server = server.or_insert_with(|| Server::new(limits, now));
+        server.used = now;
+        server
+    }
+
+    /// Adds a connection of HTTP/3.
+    pub(in crate::client) fn add_http3(&self, origin: &Origin, http3: Arc<http3::Connection>) {
+        let mut state = self.lock();
+        state.alt_svc.on_success(origin, &http3.place);
+        if let Some(server) = state.servers.get_mut(origin) {
+            if let Some(old) = server.http3.replace(http3) {
+                old.usage().end();
+            }
+        } else {
+            // The pool forgot this server meanwhile.
+            http3.usage().end();
+        }
+    }
+
+    /// Adds a new connection over TCP.
+    pub(in crate::client) fn add_tcp(&self, origin: &Origin, connection: Connection) {
+        let mut state = self.lock();
+        match (state.servers.get_mut(origin), connection) {
+            (Some(server), Connection::Http2(http2)) => {
+                server.is_http1 = false;
+                if let Some(old) = server.http2.replace(http2) {
+                    old.usage().end();
+                }
+            }
+            (Some(server), Connection::Http1(http1)) => {
+                server.is_http1 = true;
+                server.http1.push(http1);
+            }
+            (None, connection) => connection.usage().end(),
+        }
+    }
+
+    /// Takes a connection of HTTP/1.1 back.
+    pub(in crate::client) fn put_back(&self, origin: &Origin, http1: Http1) {
+        match self.lock().servers.get_mut(origin) {
+            Some(server) if !http1.usage().is_over() => server.http1.push(http1),
+            _ => http1.usage().end(),
+        }
+    }
+
+    /// Notes that a connection over QUIC is no longer tried.
+    pub(in crate::client) fn on_quic_tried(&self, origin: &Origin) {
+        if let Some(server) = self.lock().servers.get_mut(origin) {
+            server.tries_quic = false;
+        }
+    }
+
+    /// Learns alternatives from a response that came from this address.
+    pub(in crate::client) fn learn(
+        &self,
+        origin: &Origin,
+        fields: &HeaderMap,
+        from: IpAddr,
+        now: Instant,
+    ) {
+        if fields.contains_key(ALT_SVC) {
+            self.lock().alt_svc.learn(origin, fields, from, now);
+        }
+    }
+
+    /// Returns who must at least be able to reach an address of a place, so that the server may send us there.
+    pub(in crate::client) fn reach(&self, origin: &Origin, place: &Origin) -> Reach {
+        self.lock().alt_svc.reach(origin, place)
+    }
+
+    /// Notes that HTTP/3 with a server fails in a place although TCP works.
+    pub(in crate::client) fn on_broken(&self, origin: &Origin, place: &Origin, now: Instant) {
+        self.lock().alt_svc.on_failure(origin, place, now);
+    }
+
+    /// Notes that an alternative of a server is not responsible for it.
+    pub(in crate::client) fn on_misdirected(&self, origin: &Origin, place: &Origin, now: Instant) {
+        let mut state = self.lock();
+        state.alt_svc.forget(origin);
+        // The server may go on offering it.
+        state.alt_svc.on_failure(origin, place, now);
+        if let Some(server) = state.servers.get_mut(origin) {
+            if let Some(http3) = server.http3.take() {
+                http3.usage().end();
+            }
+        }
+    }
+
+    /// Forgets connections of a server that have ended.
+    pub(in crate::client) fn prune(&self, origin: &Origin) {
+        if let Some(server) = self.lock().servers.get_mut(origin) {
+            server.prune();
+        }
+    }
+
+    /// Ends connections without requests.
+    pub(in crate::client) fn end_idle(&self) {
+        let mut state = self.lock();
+        for server in state.servers.values_mut() {
+            server.end_idle();
+        }
+    }
+
+    /// Forgets what holds for the network so far only.
+    pub(in crate::client) fn on_network_change(&self) {
+        let mut state = self.lock();
+        state.alt_svc.on_network_change();
+        for server in state.servers.values_mut() {
+            for usage in server.usages() {
+                usage.end();
+            }
+            server.prune();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pool {
+    /// Ends connections when the requests under way have ended.
+    fn drop(&mut self) {
+        for server in self.lock().servers.values() {
+            for usage in server.usages() {
+                usage.end();
+            }
+        }
+    }
+}
+
+/// Returns the place to connect to over QUIC.
+fn place(alt_svc: &AltSvc, origin: &Origin, wanted: Wanted) -> Option<Origin> {
+    let found = alt_svc.find(origin, wanted.now);
+    match wanted.http3 {
+        Http3::Off => None,
+        Http3::Discover => found,
+        Http3::First => found.or_else(|| {
+            let is_broken = alt_svc.is_broken(origin, origin, wanted.now);
+            (!is_broken).then(|| origin.clone())
+        }),
+        Http3::Only => Some(found.unwrap_or_else(|| origin.clone())),
+    }
+}

@@ -1,0 +1,6 @@
+//! HTTP/3 over QUIC.
+
+mod connection;
+mod request;
+
+pub(super) use self::connection::{Connection, Established, Handshake, New, start};

@@ -1,0 +1,407 @@
+//! The state of a connection over QUIC that its requests share.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use h3::error::Code;
+use hybriq::{
+    Connection, Direction, EarlyConnection, StreamId, stats::Census, tls::Side, transport::Blocked,
+};
+use hybriq_h3::{EarlyRequests, Protocols, Requests, webtransport::Sessions};
+use tokio::sync::{Notify, watch};
+
+use super::stalls::{Answered, Stalls, forget_taken};
+use crate::{
+    Tls,
+    server::{
+        connections::{Account, Admission, HTTP3_REQUEST, Share, Standing, Watched},
+        state::{Connect, Features, Shared},
+    },
+};
+
+/// Number of answered streams from which on those that are over are removed.
+const MANY: usize = 64;
+
+/// Time between two looks for responses that are still on their way, when a server drains.
+pub(super) const DELIVERY_LOOK: Duration = Duration::from_millis(10);
+
+/// A connection over QUIC, for its requests.
+pub(super) struct Quic {
+    pub(super) shared: Arc<Shared>,
+    /// Progress of the handshake. The sender belongs to the task that does it, so that its failure ends all
+    /// waits.
+    handshake: watch::Receiver<Progress>,
+    /// Facts that are known before the handshake is complete, if requests are answered then.
+    early: Option<(EarlyConnection, Arc<Tls>)>,
+    replayable: EarlyRequests,
+    /// Requests whose fields have not come.
+    pub(super) requests: Requests,
+    /// Requests of extended CONNECT, if they are allowed.
+    pub(super) protocols: Option<Protocols>,
+    /// Sessions of WebTransport, if they are allowed.
+    pub(super) sessions: Option<Sessions>,
+    /// Requests that are being answered.
+    running: AtomicU64,
+    /// Told whenever one of them ends.
+    ended: Notify,
+    pub(super) standing: Standing,
+    account: Arc<Account>,
+    /// Responses that the client does not take.
+    stalls: Mutex<Stalls>,
+    /// Streams of ordinary requests that were answered, where other streams of clients are not requests.
+    answered: Mutex<Vec<Answered>>,
+}
+
+/// A response that is being sent, until it is dropped.
+pub(super) struct Answer<'a> {
+    quic: &'a Quic,
+    stream: StreamId,
+}
+
+/// The outcome of a handshake, `None` before it is complete.
+type Progress = Option<Arc<Established>>;
+
+/// The end of a handshake that somebody waits for. Dropping it before the handshake is complete says that
+/// it failed.
+pub(super) struct Handshake {
+    progress: watch::Sender<Progress>,
+    account: Arc<Account>,
+}
+
+/// Reason why nobody waits for a response any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Gone {
+    /// The client stopped the stream.
+    #[error("the client no longer needs the response")]
+    Stopped,
+    /// The handshake will not become complete.
+    #[error("the handshake of the connection failed")]
+    Handshake,
+    /// The connection is over.
+    #[error("the connection is over")]
+    Connection,
+}
+
+/// A connection whose handshake is complete.
+pub(super) struct Established {
+    pub(super) connection: Connection,
+    pub(super) tls: Arc<Tls>,
+}
+
+/// A request that is being answered, until it is dropped.
+pub(super) struct Running(
+    pub(super) Arc<Quic>,
+    #[expect(dead_code, reason = "counts until it is dropped")] Share,
+);
+
+impl Handshake {
+    pub(super) fn complete(self, connection: Connection) {
+        self.account.prove();
+        self.progress
+            .send_replace(Some(Established::new(connection)));
+    }
+}
+
+impl Established {
+    fn new(connection: Connection) -> Arc<Self> {
+        let tls = Arc::new(Tls::of_quic(&connection));
+        Arc::new(Self { connection, tls })
+    }
+}
+
+impl Quic {
+    /// Makes the state of a connection whose handshake is complete.
+    pub(super) fn established_at_once(
+        shared: Arc<Shared>,
+        account: Arc<Account>,
+        peer: SocketAddr,
+        transport: &mut hybriq_h3::Connection,
+        connection: Connection,
+    ) -> Arc<Self> {
+        let (_, seen) = watch::channel(Some(Established::new(connection)));
+        Self::new(shared, account, transport, Standing::new(peer), seen, None)
+    }
+
+    /// Makes the state of a connection before its handshake is complete.
+    pub(super) fn early(
+        shared: Arc<Shared>,
+        account: Arc<Account>,
+        peer: SocketAddr,
+        transport: &mut hybriq_h3::Connection,
+        connection: EarlyConnection,
+    ) -> (Arc<Self>, Handshake) {
+        let (progress, seen) = watch::channel(None);
+        let tls = Arc::new(Tls::of_early(&connection));
+        let early = Some((connection, tls));
+        let standing = Standing::new(peer);
+        let quic = Self::new(shared, account.clone(), transport, standing, seen, early);
+        (quic, Handshake { progress, account })
+    }
+
+    /// Turns on what the server allows.
+    fn new(
+        shared: Arc<Shared>,
+        account: Arc<Account>,
+        transport: &mut hybriq_h3::Connection,
+        standing: Standing,
+        handshake: watch::Receiver<Progress>,
+        early: Option<(EarlyConnection, Arc<Tls>)>,
+    ) -> Arc<Self> {
+        let Features {
+            connect,
+            webtransport,
+        } = shared.features;
+        let extended = connect == Connect::Extended || webtransport.is_some();
+        let protocols = extended.then(|| transport.extended_connect());
+        let header_time = shared.limits.header_time;
+        let sessions = webtransport.map(|mut limits| {
+            limits.header_time = limits.header_time.min(header_time);
+            transport.webtransport(limits)
+        });
+        let replayable = transport.early_requests();
+        let requests = transport.requests();
+        Arc::new(Self {
+            account,
+            shared,
+            protocols,
+            sessions,
+            handshake,
+            early,
+            replayable,
+            requests,
+            running: AtomicU64::new(0),
+            ended: Notify::new(),
+            standing,
+            stalls: Mutex::default(),
+            answered: Mutex::default(),
+        })
+    }
+
+    /// Books bytes of a request.
+    pub(super) fn share(&self, bytes: u64) -> Share {
+        self.account.share(bytes)
+    }
+
+    /// Returns true if a request may be a replay.
+    pub(super) fn is_replayable(&self, stream: h3::quic::StreamId) -> bool {
+        self.replayable.contains(stream)
+    }
+
+    /// Returns the connection for a request, once its handshake is complete.
+    pub(super) async fn established(
+        &self,
+        stream: hybriq::StreamId,
+    ) -> Result<Arc<Established>, Gone> {
+        if let Some(established) = &*self.handshake.borrow() {
+            return Ok(established.clone());
+        }
+        Box::pin(self.unless_gone(None, stream, self.completed())).await?
+    }
+
+    /// Waits until the handshake is complete.
+    async fn completed(&self) -> Result<Arc<Established>, Gone> {
+        let mut handshake = self.handshake.clone();
+        let established = handshake.wait_for(Option::is_some).await;
+        let established = established.ok().and_then(|established| established.clone());
+        established.ok_or(Gone::Handshake)
+    }
+
+    /// Returns what is known before the handshake is complete.
+    pub(super) fn before_handshake(&self) -> Option<&(EarlyConnection, Arc<Tls>)> {
+        self.early.as_ref()
+    }
+
+    /// Waits for what the service makes for a response, unless nobody needs it any more. Nothing is asked
+    /// of the connection if it is there at once.
+    pub(super) async fn unless_gone<T>(
+        &self,
+        established: Option<&Established>,
+        stream: hybriq::StreamId,
+        made: impl Future<Output = T>,
+    ) -> Result<T, Gone> {
+        tokio::select! {
+            biased;
+            made = made => Ok(made),
+            gone = self.gone(established, stream) => Err(gone),
+        }
+    }
+
+    /// Waits until nobody needs a response any more.
+    async fn gone(&self, established: Option<&Established>, stream: hybriq::StreamId) -> Gone {
+        let stopped = match (established, &self.early) {
+            (Some(established), _) => established.connection.stream_stopped(stream).await,
+            (None, Some((early, _))) => early.stream_stopped(stream).await,
+            (None, None) => return Gone::Connection,
+        };
+        stopped.map_or(Gone::Connection, |_| Gone::Stopped)
+    }
+
+    /// Waits until no request is under way, and the client has all responses.
+    pub(super) async fn drained(&self) {
+        self.answered().await;
+        // A close loses what was not acknowledged.
+        let Ok(established) = self.completed().await else {
+            return;
+        };
+        let connection = &established.connection;
+        while connection.undelivered_streams() > 0 && connection.close_reason().is_none() {
+            tokio::time::sleep(DELIVERY_LOOK).await;
+        }
+    }
+
+    async fn answered(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.running.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Decides about a request.
+    pub(super) fn admit(&self) -> Admission {
+        self.standing.admit(&self.shared.limits, &self.shared.watch)
+    }
+
+    /// Counts a request that the client cancelled before its response began.
+    pub(super) fn on_cancelled(&self) {
+        let running = self.running.load(Ordering::Relaxed);
+        self.standing.on_cancelled(running, &self.shared.limits);
+    }
+
+    /// Notes that the stream of an ordinary request is answered: its data is bound to be taken.
+    pub(super) fn on_answer(&self, stream: StreamId) -> Answer<'_> {
+        if self.protocols.is_some() {
+            let mut answered = self.answered_streams();
+            if answered.len() >= MANY && answered.len().is_power_of_two() {
+                if let Some(established) = self.established_now() {
+                    let connection = &established.connection;
+                    forget_taken(&mut answered, |stream| connection.is_delivered(stream));
+                }
+            }
+            answered.push(Answered {
+                stream,
+                is_over: false,
+            });
+        }
+        Answer { quic: self, stream }
+    }
+
+    fn answered_streams(&self) -> MutexGuard<'_, Vec<Answered>> {
+        let answered = self.answered.lock();
+        answered.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the connection, before its handshake is complete too.
+    pub(super) fn close(&self, code: Code, reason: &[u8]) {
+        if let Some(established) = &*self.handshake.borrow() {
+            established.connection.close(code.value(), reason);
+        } else if let Some((early, _)) = &self.early {
+            early.close(code.value(), reason);
+        }
+    }
+
+    fn established_now(&self) -> Option<Arc<Established>> {
+        self.handshake.borrow().clone()
+    }
+}
+
+impl Watched for Quic {
+    fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    fn running(&self) -> u64 {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, census: &mut Census) {
+        let stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        census.add("requests", self.running() as usize, 0);
+        census.add("stalled responses", stalls.len(), 0);
+        census.add_of::<Answered>("answered streams", self.answered_streams().len());
+        self.requests.census(census);
+        if let Some(sessions) = &self.sessions {
+            sessions.census(census);
+        }
+    }
+
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn memory(&self) -> u64 {
+        let transport = self.established_now().map_or(0, |established| {
+            let held = established.connection.memory_held();
+            held.by_label().map(|(_, bytes)| bytes).sum()
+        });
+        let sessions = self.sessions.as_ref().map_or(0, |sessions| {
+            let mut census = Census::default();
+            sessions.census(&mut census);
+            let holdings = census.holdings().iter();
+            holdings.map(|holding| holding.bytes as u64).sum()
+        });
+        transport + sessions + self.requests.held() as u64
+    }
+
+    fn end_stalled(&self, now: Instant, time: Duration) {
+        let Some(established) = self.established_now() else {
+            return;
+        };
+        let connection = &established.connection;
+        let blocked = connection.blocked_streams();
+        let mut stalls = self.stalls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = self.answered_streams();
+        forget_taken(&mut answered, |stream| connection.is_delivered(stream));
+        if blocked.is_empty() && stalls.is_empty() {
+            return;
+        }
+        // Streams of other protocols may wait for their client as long as they like.
+        let is_response = |blocked: &Blocked| {
+            let id = blocked.id;
+            let is_request = id.direction() == Direction::Bidi && id.initiator() == Side::Client;
+            let is_answered = || answered.iter().any(|answered| answered.stream == id);
+            is_request && (self.protocols.is_none() || is_answered())
+        };
+        for id in stalls.look(blocked.into_iter().filter(is_response), now, time) {
+            let peer = self.standing.peer();
+            tracing::debug!(%peer, stream = id.0, "the client does not read a response: resetting its stream");
+            connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.value(), 0);
+        }
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        if self.quic.protocols.is_none() {
+            return;
+        }
+        let mut answered = self.quic.answered_streams();
+        let mut latest = answered.iter_mut().rev();
+        if let Some(answered) = latest.find(|answered| answered.stream == self.stream) {
+            answered.is_over = true;
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn new(quic: Arc<Quic>) -> Self {
+        quic.running.fetch_add(1, Ordering::AcqRel);
+        let share = quic.share(HTTP3_REQUEST);
+        Self(quic, share)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_one();
+    }
+}

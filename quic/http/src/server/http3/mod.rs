@@ -1,0 +1,11 @@
+//! HTTP/3 over QUIC.
+
+mod answers;
+mod connection;
+mod request;
+mod response;
+mod serve;
+mod stalls;
+mod tunnel;
+
+pub(super) use self::serve::accept;

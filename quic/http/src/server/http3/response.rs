@@ -1,0 +1,306 @@
+//! One response over HTTP/3.
+
+use std::pin::{Pin, pin};
+
+use bytes::{Buf, Bytes};
+use h3::error::{Code, StreamError};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
+    header::{self, CONTENT_LENGTH, DATE},
+    response,
+};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
+use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
+
+use super::connection::{Established, Quic};
+use crate::{
+    body,
+    server::{
+        BoxError,
+        clock::{self, poll_once},
+    },
+};
+
+pub(super) type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
+
+/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
+static CONNECTION_FIELDS: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Removes the fields that responses of HTTP/3 have not.
+pub(super) fn strip(fields: &mut HeaderMap) {
+    if !fields.is_empty() {
+        for field in &CONNECTION_FIELDS {
+            fields.remove(field);
+        }
+        fields.remove(header::ALT_SVC);
+    }
+}
+
+/// Returns the date for a response that has none.
+pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
+    if fields.contains_key(DATE) {
+        None
+    } else {
+        clock::date()
+    }
+}
+
+/// The connection that a response goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Destination<'a> {
+    pub(super) quic: &'a Quic,
+    /// The same, if the handshake was complete when the request came.
+    pub(super) established: Option<&'a Established>,
+}
+
+/// Part of the response that a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    All,
+    /// Nothing but the head (RFC 9110 §9.3.2).
+    Head,
+}
+
+/// Sends a response. Its head, what the body has at once and the end leave together. If the client takes nothing
+/// of it for long, the watch resets the stream.
+pub(super) async fn send_response<B>(
+    to: Destination<'_>,
+    send: &mut Send,
+    response: Response<B>,
+    asked: Asked,
+) -> Result<(), BoxError>
+where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let stream = hybriq::StreamId(send.send_id().into_inner());
+    let _answer = to.quic.on_answer(stream);
+    let (mut parts, body) = response.into_parts();
+    strip(&mut parts.headers);
+    let asked = if has_content(parts.status) {
+        asked
+    } else {
+        if parts.status != StatusCode::NOT_MODIFIED {
+            parts.headers.remove(CONTENT_LENGTH);
+        }
+        Asked::Head
+    };
+    let length = missing_length(&parts, body.size_hint().exact(), asked);
+    let mut promised = Promised::by(&parts.headers, asked);
+    let mut body = pin!((asked == Asked::All).then_some(body));
+    let first = match body.as_mut().as_pin_mut() {
+        Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
+            Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
+            Some(None) => Some(None),
+            None => None,
+        },
+        _ => Some(None),
+    };
+    let after_first = match body.as_ref().as_pin_ref() {
+        Some(body) if !body.is_end_stream() => Rest::Frames,
+        _ => Rest::Nothing,
+    };
+    let begun = first.map(|frame| begin(frame, after_first)).transpose();
+    let (data, rest) = match begun {
+        Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
+        Err(error) => {
+            send.stop_stream(Code::H3_INTERNAL_ERROR);
+            return Err(error);
+        }
+    };
+    let is_all = !matches!(rest, Rest::Frames);
+    if let Err(error) = promised.on_data(data.len(), is_all) {
+        send.stop_stream(Code::H3_INTERNAL_ERROR);
+        return Err(error.into());
+    }
+    let follows = if matches!(rest, Rest::Nothing) {
+        Follows::Nothing
+    } else {
+        Follows::More
+    };
+    let mut head = ResponseHead::new(parts.status, &parts.headers);
+    head.length = length;
+    head.date = date(&parts.headers);
+    head.most = to.quic.requests.most_fields();
+    if let Some(payload) = Payload::response(&head, data.clone(), follows) {
+        send.send_data(payload).await?;
+        if follows == Follows::Nothing {
+            return Ok(());
+        }
+    } else {
+        let ResponseHead { length, date, .. } = head;
+        let fields = &mut parts.headers;
+        fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
+        fields.extend(date.map(|date| (DATE, date)));
+        let head = Response::from_parts(parts, ());
+        let sent = Box::pin(send.send_response(head)).await;
+        if are_too_large(&sent) {
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            send_status(send, response).await;
+        }
+        sent?;
+        if !data.is_empty() {
+            Box::pin(send.send_data(data.into())).await?;
+        }
+    }
+    match rest {
+        Rest::Nothing | Rest::Trailers(None) => {}
+        Rest::Frames => {
+            if let Some(body) = body.as_pin_mut() {
+                Box::pin(send_body(to, send, body, promised)).await?;
+            }
+        }
+        Rest::Trailers(Some(trailers)) => {
+            send_trailers(send, trailers).await?;
+        }
+    }
+    Box::pin(send.finish()).await?;
+    Ok(())
+}
+
+/// Bytes of a response that its `content-length` promises and that have not come yet, if it has one.
+#[derive(Clone, Copy)]
+struct Promised(Option<u64>);
+
+/// A service whose response has not the length that it says (RFC 9114 §4.1.2).
+#[derive(Debug, thiserror::Error)]
+#[error("the body of the response is not as long as its content-length says")]
+struct BrokenPromise;
+
+impl Promised {
+    fn by(headers: &HeaderMap, asked: Asked) -> Self {
+        let length = body::length(headers).unwrap_or_default();
+        Self(length.filter(|_| asked == Asked::All))
+    }
+
+    /// Takes the length of a part of the body, which may be the last.
+    fn on_data(&mut self, len: usize, is_last: bool) -> Result<(), BrokenPromise> {
+        let Some(left) = &mut self.0 else {
+            return Ok(());
+        };
+        *left = left.checked_sub(len as u64).ok_or(BrokenPromise)?;
+        if is_last && *left > 0 {
+            return Err(BrokenPromise);
+        }
+        Ok(())
+    }
+}
+
+/// Part of a response that is sent after its first write.
+enum Rest {
+    Nothing,
+    /// Frames of the body.
+    Frames,
+    /// Nothing but trailers.
+    Trailers(Option<HeaderMap>),
+}
+
+/// Returns the data of the first frame of a body, and what comes after it: `rest`, if the frame has
+/// data.
+fn begin<D: Buf>(
+    frame: Option<Result<Frame<D>, BoxError>>,
+    rest: Rest,
+) -> Result<(Bytes, Rest), BoxError> {
+    let Some(frame) = frame else {
+        return Ok((Bytes::new(), Rest::Nothing));
+    };
+    Ok(match frame?.into_data() {
+        Ok(mut data) => (data.copy_to_bytes(data.remaining()), rest),
+        Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
+    })
+}
+
+/// Returns the length of a response that has no field with it.
+fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) -> Option<u64> {
+    length.filter(|&length| {
+        let is_told = has_length(parts.status) && (length > 0 || asked == Asked::All);
+        is_told && !parts.headers.contains_key(CONTENT_LENGTH)
+    })
+}
+
+/// Sends the body of a response, and its trailers. A body that is silent is dropped when nobody needs it any
+/// more.
+async fn send_body<B>(
+    to: Destination<'_>,
+    send: &mut Send,
+    mut body: Pin<&mut B>,
+    mut promised: Promised,
+) -> Result<(), BoxError>
+where
+    B: http_body::Body<Error: Into<BoxError>>,
+{
+    let stream = hybriq::StreamId(send.send_id().into_inner());
+    loop {
+        let frame = to.quic.unless_gone(to.established, stream, body.frame());
+        let frame = frame.await?.transpose().map_err(Into::into);
+        let frame = frame.and_then(|frame| {
+            let data = frame.as_ref().and_then(Frame::data_ref);
+            let is_last = frame.as_ref().is_none_or(Frame::is_trailers);
+            promised.on_data(data.map_or(0, Buf::remaining), is_last)?;
+            Ok(frame)
+        });
+        let frame = match frame {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                send.stop_stream(Code::H3_INTERNAL_ERROR);
+                return Err(error);
+            }
+        };
+        match frame.into_data() {
+            Ok(mut data) if data.has_remaining() => {
+                let len = data.remaining();
+                let data = Payload::from(data.copy_to_bytes(len));
+                send.send_data(data).await?;
+            }
+            Ok(_) => {}
+            Err(frame) => {
+                if let Ok(trailers) = frame.into_trailers() {
+                    send_trailers(send, trailers).await?;
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Returns true if responses of this status have content (RFC 9110 §6.4.1).
+fn has_content(status: StatusCode) -> bool {
+    status != StatusCode::NO_CONTENT
+        && status != StatusCode::RESET_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
+/// Returns true if responses of this status have a length (RFC 9110 §8.6).
+fn has_length(status: StatusCode) -> bool {
+    !status.is_informational() && has_content(status)
+}
+
+/// Sends a response without a body. The client may be gone, or take no response at all.
+pub(super) async fn send_status(send: &mut Send, response: Response<()>) {
+    if Box::pin(send.send_response(response)).await.is_err() {
+        return send.stop_stream(Code::H3_INTERNAL_ERROR);
+    }
+    let _ = Box::pin(send.finish()).await;
+}
+
+/// Returns true for fields that are larger than the client takes: they are not sent (RFC 9114 §4.2.2).
+fn are_too_large<T>(sent: &Result<T, StreamError>) -> bool {
+    matches!(sent, Err(StreamError::HeaderTooBig { .. }))
+}
+
+/// Sends trailers. Without them the response would not be whole, so it is reset if the client does not take them.
+async fn send_trailers(send: &mut Send, trailers: HeaderMap) -> Result<(), StreamError> {
+    let sent = Box::pin(send.send_trailers(trailers)).await;
+    if are_too_large(&sent) {
+        send.stop_stream(Code::H3_INTERNAL_ERROR);
+    }
+    sent
+}

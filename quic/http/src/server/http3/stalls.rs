@@ -1,0 +1,80 @@
+//! Responses over HTTP/3 that the client does not take.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use hybriq::{StreamId, transport::Blocked};
+
+/// The streams that were blocked when the watch looked last, with what they had, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Stalls(BTreeMap<StreamId, (u64, Instant)>);
+
+impl Stalls {
+    /// Returns true if no stream was blocked.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the number of streams that were blocked.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes the streams that are blocked now. Returns those that are for this time.
+    pub(super) fn look(
+        &mut self,
+        blocked: impl Iterator<Item = Blocked>,
+        now: Instant,
+        time: Duration,
+    ) -> Vec<StreamId> {
+        let before = std::mem::take(&mut self.0);
+        let mut stalled = Vec::new();
+        for Blocked { id, progress, .. } in blocked {
+            let since = match before.get(&id) {
+                Some(&(had, since)) if had == progress => since,
+                _ => now,
+            };
+            if now.saturating_duration_since(since) >= time {
+                stalled.push(id);
+            } else {
+                self.0.insert(id, (progress, since));
+            }
+        }
+        stalled
+    }
+}
+
+/// Stream of an ordinary request that was answered.
+pub(super) struct Answered {
+    pub(super) stream: StreamId,
+    /// True once the response was sent as far as it ever will be. It may wait for the client even so.
+    pub(super) is_over: bool,
+}
+
+/// Forgets the responses that are over, and of which the client has everything. One that is being sent may pause, and
+/// one that waits for the network may have to wait for the client later.
+pub(super) fn forget_taken(answered: &mut Vec<Answered>, is_delivered: impl Fn(StreamId) -> bool) {
+    answered.retain(|answered| !answered.is_over || !is_delivered(answered.stream));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a response waits for when the watch looks, it is watched until the client has it.
+    #[test]
+    fn responses_are_watched_until_they_are_delivered() {
+        let answer = |stream, is_over| Answered {
+            stream: StreamId(stream),
+            is_over,
+        };
+        let mut answered = vec![answer(0, true), answer(4, false), answer(8, true)];
+        forget_taken(&mut answered, |stream| stream == StreamId(0));
+        let left = answered.iter().map(|answered| answered.stream.0);
+        assert_eq!(left.collect::<Vec<_>>(), [4, 8]);
+        forget_taken(&mut answered, |_| true);
+        assert_eq!(answered.len(), 1, "one that is being sent");
+    }
+}

@@ -1,0 +1,425 @@
+//! Accepts and serves connections over TCP.
+
+use std::{
+    io,
+    pin::{Pin, pin},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{ALT_SVC, CONNECTION, RETRY_AFTER, UPGRADE},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{
+    LazyConfigAcceptor,
+    rustls::{ServerConnection, server::Acceptor},
+    server::TlsStream,
+};
+
+use super::{
+    activity::{Activity, Answering, LEAST_BUFFER, Over},
+    body::{Counted, Fault},
+    heads::Heads,
+    http2::observe,
+    lent::{Lender, lend},
+    linger::{Lingering, Place},
+    responses::Sending,
+};
+use crate::{
+    Body, Limits, Peer, Tls, Upgrade,
+    http2::inflow::{self, Incoming},
+    server::{
+        App, BoxError,
+        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Kind, LATE, Order},
+        fields,
+        state::{Connect, GOAWAY_PAUSE, Phase, Shared},
+    },
+    upgrade::Rest,
+};
+
+/// Time to wait after the system could not accept a connection, usually for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Bounds of the time that systems take for keep-alive: Linux has 15 bits for the seconds.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(0x7fff));
+
+/// Longest time to wait for the answer to a PING, beside [`Limits::stall_time`].
+const PING_TIME: Duration = Duration::from_secs(20);
+
+/// Largest number of requests at once on a connection of HTTP/2.
+pub(crate) const STREAMS: u32 = 100;
+
+/// Bytes that a client of HTTP/2 may send on a stream before they are read: all that it may on the connection.
+const STREAM_WINDOW: u32 = inflow::WINDOW;
+
+/// Bytes of a response that HTTP/2 takes beyond the client's credit.
+pub(crate) const SEND_BUFFER: usize = 400 << 10;
+
+/// Bytes of responses that HTTP/2 sends before a reset that waits, at most: each stream has its turn.
+const ROUND: u64 = STREAMS as u64 * SEND_BUFFER as u64;
+
+/// Bytes of TLS records that wait for room in the socket.
+pub(crate) const TLS_BUFFER: usize = 64 << 10;
+
+/// Largest frame of HTTP/2 that clients may send.
+const FRAME: u32 = 16 << 10;
+
+/// Accepts connections until the server shuts down.
+pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
+    loop {
+        let stream = tokio::select! {
+            () = shared.phase(Phase::Draining) => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection over TCP");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        if shared.watch.memory.is_short() {
+            if shared.watch.may_log() {
+                tracing::warn!(
+                    "connections over TCP are refused: the budget of memory is used up; raise Limits::memory"
+                );
+            }
+            continue;
+        }
+        let Ok(permit) = shared.places.clone().try_acquire_owned() else {
+            // The system resets it.
+            drop(stream);
+            if shared.watch.may_log() {
+                let most = shared.limits.tcp_connections;
+                tracing::warn!(
+                    most,
+                    "connections over TCP are refused: there are as many as may be; raise \
+                     Limits::tcp_connections, or lower Limits::idle_time"
+                );
+            }
+            continue;
+        };
+        let arriving = Account::open(&shared.watch.memory, HTTP2_CONNECTION);
+        let served = Arc::new(shared.connections.add(Kind::Tcp));
+        let (shared, app) = (shared.clone(), app.clone());
+        tokio::spawn(async move {
+            let place = Place {
+                shared: shared.clone(),
+                served: served.clone(),
+                permit,
+            };
+            tokio::select! {
+                ended = serve(&shared, stream, arriving, app, place) => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection over TCP failed");
+                },
+                // Whatever is under way, and whoever holds the stream.
+                () = shared.phase(Phase::Closing) => {}
+            }
+            // A caller that waits for the last connection may need the port.
+            drop(shared);
+            drop(served);
+        });
+    }
+}
+
+/// Serves a connection.
+async fn serve<A: App>(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    arriving: Arc<Account>,
+    app: A,
+    place: Place,
+) -> Result<(), BoxError> {
+    stream.set_nodelay(true)?;
+    if let Err(error) = keep_alive(&stream, shared.limits.stall_time) {
+        tracing::debug!(%error, "cannot set keep-alive of a connection");
+    }
+    let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
+    let limits = &shared.limits;
+    let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
+    let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
+    let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let version = if is_h2 { Over::Http2 } else { Over::Http1 };
+    let activity = Activity::new(address, version, limits, &shared.watch);
+    // It has an account of its own now.
+    drop(arriving);
+    let watched: Weak<Activity> = Arc::downgrade(&activity);
+    let _seat = shared.watch.add(watched);
+    let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
+        let admission = activity.admit();
+        let is_short = shared.watch.memory.is_short();
+        // Of HTTP/1.1, hyper bounds all fields together by 8 KiB at least.
+        let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
+        let answering = activity.on_request(fields::memory(&request));
+        let peer = Peer {
+            address,
+            local_address,
+            version: request.version(),
+            tls: tls.clone(),
+            early: false,
+        };
+        let alt_svc = shared.alt_svc.clone();
+        let request = request.map(|body| {
+            let body = Incoming::new(body, activity.inflow());
+            Body::of_tcp_request(body, limits.stall_time)
+        });
+        let app = app.clone();
+        async move {
+            match admission {
+                Admission::Refuse => Err(refused(answering)),
+                _ if is_short => Ok(status_alone(StatusCode::SERVICE_UNAVAILABLE, answering)),
+                _ if is_large => {
+                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                    Ok(status_alone(status, answering))
+                }
+                _ => answer(app, request, peer, alt_svc, answering)
+                    .await
+                    .map(|response| last(response, admission, version))
+                    .map_err(Fault::Service),
+            }
+        }
+    });
+    let builder = builder(limits, version, &activity, shared.features.connect);
+    let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
+    let observer = activity.is_http2().then(|| activity.clone());
+    let head = (!activity.is_http2()).then(|| activity.head().clone());
+    let stream = Heads::new(observe(stream, observer, ROUND), head);
+    let stream = TokioIo::new(stream);
+    let connection = builder.serve_connection_with_upgrades(stream, service);
+    let drain =
+        |connection: Pin<&mut _>| auto::UpgradeableConnection::graceful_shutdown(connection);
+    activity.watch_line(lender.line());
+    run(shared, connection, drain, &activity, &lender).await?;
+    activity.leave_line();
+    // After an upgrade of HTTP/1.1, the service has the stream.
+    let _tunnel = (
+        shared.connections.count_one(Kind::Tunnel),
+        activity.on_tunnel(),
+    );
+    tokio::select! {
+        () = lender.returned() => Ok(()),
+        _ = activity.standing.told(Order::Close) => Err(activity.standing.cause().into()),
+    }
+}
+
+/// Runs a connection until hyper is through with it. `drain` ends it after the requests under way.
+async fn run<C: Future<Output = Result<(), BoxError>>>(
+    shared: &Shared,
+    connection: C,
+    drain: impl Fn(Pin<&mut C>),
+    activity: &Activity,
+    lender: &Lender<Lingering>,
+) -> Result<(), BoxError> {
+    let limits = &shared.limits;
+    let mut connection = pin!(connection);
+    let standing = &activity.standing;
+    let order = tokio::select! {
+        ended = connection.as_mut() => return ended,
+        order = standing.told(Order::Drain) => order,
+        () = shared.phase(Phase::Draining) => Order::Drain,
+    };
+    if order == Order::Close || standing.cause() == Cause::Silent {
+        return Err(standing.cause().into());
+    }
+    drain(connection.as_mut());
+    let over = async {
+        activity.drained(GOAWAY_PAUSE).await;
+        if standing.cause() == Cause::Memory && !lender.has_unsent() {
+            // What it holds is needed, and it loses nothing.
+            lender.finish();
+            return;
+        }
+        // A client that is gone does not answer.
+        tokio::time::sleep(limits.header_time).await;
+    };
+    let is_bounded = activity.is_http2() || standing.cause() == Cause::Memory;
+    tokio::select! {
+        ended = connection => ended,
+        _ = standing.told(Order::Close) => Err(standing.cause().into()),
+        () = over, if is_bounded => Ok(()),
+        () = tokio::time::sleep(limits.drain_time) => Ok(()),
+    }
+}
+
+/// Returns the settings of a connection. Everything that bounds memory is set here.
+fn builder(
+    limits: &Limits,
+    version: Over,
+    activity: &Arc<Activity>,
+    connect: Connect,
+) -> auto::Builder<Tasks> {
+    // The version is known: looking for it in the first bytes would wait for them without a limit.
+    let builder = auto::Builder::new(Tasks(activity.clone()));
+    let mut builder = match version {
+        Over::Http2 => builder.http2_only(),
+        Over::Http1 => builder.http1_only(),
+    };
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size((limits.most_fields() as usize).max(LEAST_BUFFER));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(limits.most_fields() as u32)
+        .max_concurrent_streams(STREAMS)
+        .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
+        // Honest clients have it reset many: frames that were on their way to streams that are over. `observe`
+        // counts those that are the client's fault, and bounds those that wait.
+        .max_local_error_reset_streams(None)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(inflow::WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_frame_size(FRAME)
+        .keep_alive_interval(limits.stall_time)
+        .keep_alive_timeout(limits.stall_time.min(PING_TIME));
+    if connect == Connect::Extended {
+        builder.http2().enable_connect_protocol();
+    }
+    builder
+}
+
+/// Starts the tasks of a connection over HTTP/2.
+#[derive(Clone)]
+struct Tasks(Arc<Activity>);
+
+impl<F> hyper::rt::Executor<F> for Tasks
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        match Rest::agreed() {
+            Some(rest) => {
+                let activity = self.0.clone();
+                tokio::spawn(async move { activity.send_rest(rest, future).await });
+            }
+            None => {
+                tokio::spawn(Sending::new(future, self.0.on_task()));
+            }
+        }
+    }
+}
+
+/// Returns the error of a request that is refused unseen, for which the client may try elsewhere.
+fn refused(mut answering: Answering) -> Fault {
+    answering.on_over();
+    Fault::Refused(h2::Reason::REFUSED_STREAM.into())
+}
+
+/// Returns a response of the server itself.
+fn status_alone<B: http_body::Body>(
+    status: StatusCode,
+    answering: Answering,
+) -> Response<Counted<B>> {
+    let mut response = Response::new(Counted::none(answering));
+    *response.status_mut() = status;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let later = HeaderValue::from_static("1");
+        response.headers_mut().insert(RETRY_AFTER, later);
+    }
+    response
+}
+
+/// Tells a client of HTTP/1.1 that this was the last response of its connection, unless another protocol follows.
+fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Response<B> {
+    let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if admission == Admission::ServeLast && version == Over::Http1 && !is_upgrade {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    response
+}
+
+/// Lets the system find clients that are gone while nothing is sent.
+fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
+    let time = time.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1);
+    let keep_alive = socket2::TcpKeepalive::new().with_time(time);
+    // Not every system has more than the first wait.
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_vendor = "apple",
+        windows
+    ))]
+    let keep_alive = keep_alive.with_interval((time / 4).max(KEEP_ALIVE.0));
+    socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
+}
+
+/// Does the TLS handshake, with the configuration for the client's name and groups.
+async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let _counted = shared.connections.count_one(Kind::Handshake);
+    let settings = shared.settings();
+    let start = tokio::select! {
+        biased;
+        start = LazyConfigAcceptor::new(Acceptor::default(), stream) => start?,
+        // A client that has said nothing loses nothing.
+        () = shared.phase(Phase::Draining) => return Err(io::ErrorKind::ConnectionAborted.into()),
+    };
+    let config = settings.tls.config(&start.client_hello());
+    let config =
+        config.ok_or_else(|| io::Error::other("the policy of key exchange has no group"))?;
+    let limit = |session: &mut ServerConnection| session.set_buffer_limit(Some(TLS_BUFFER));
+    start.into_stream_with(config, limit).await
+}
+
+/// Answers a request, and tells the client about HTTP/3.
+async fn answer<A: App>(
+    app: A,
+    mut request: Request<Body>,
+    peer: Peer,
+    alt_svc: Option<HeaderValue>,
+    mut answering: Answering,
+) -> Result<Response<Counted<A::Body>>, BoxError> {
+    request.extensions_mut().insert(peer);
+    let mut rest = None;
+    if let Some((upgrade, rest_of_it)) = upgrade(&request, &answering) {
+        request.extensions_mut().insert(upgrade);
+        rest = rest_of_it;
+    }
+    let answered = app.answer(request).await;
+    if answered.is_err() {
+        answering.on_over();
+    }
+    let mut response = answered?;
+    if let Some(alt_svc) = alt_svc {
+        response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
+    }
+    if let Some(rest) = rest.filter(|_| response.status().is_success()) {
+        rest.agree();
+    }
+    Ok(response.map(|body| Counted::new(body, answering)))
+}
+
+/// Returns what a request asks to upgrade to, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
+fn upgrade(request: &Request<Body>, answering: &Answering) -> Option<(Upgrade, Option<Rest>)> {
+    let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
+    let pending = pending.clone();
+    if let Some(protocol) = request.extensions().get::<hyper::ext::Protocol>() {
+        let (upgrade, rest) = Upgrade::over_http2(protocol.as_str(), pending, answering.reader());
+        return Some((upgrade, Some(rest)));
+    }
+    let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;
+    Some((Upgrade::over_http1(protocol, pending), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_takes_any_time_for_keep_alive() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let stream = TcpStream::connect(listener.local_addr()?).await?;
+        for time in [Duration::ZERO, Duration::from_secs(40_000), Duration::MAX] {
+            keep_alive(&stream, time)?;
+        }
+        Ok(())
+    }
+}

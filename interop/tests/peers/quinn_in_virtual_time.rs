@@ -14,7 +14,6 @@ use std::{
 };
 
 use bytes::BytesMut;
-use hybriq::tls::EarlyDataPolicy;
 use hybriq::{Backend, Identity, fleet::AddressValidation, tls::PrivateKeyDer};
 use hybriq_proto::{TransportConfig, endpoint::Setup, remembered::token::Ring};
 use hybriq_sim::{Answer, Datagram, Echo, Hop, Network, Node, Rng, SERVER_ADDRESS, World};
@@ -52,7 +51,7 @@ fn setups() -> Setups {
     });
     let options = ServerOptions::new(identity.clone())
         .alpn(["sim"])
-        .early_data(EarlyDataPolicy::On);
+        .accept_early_data();
     let server = Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(TransportConfig::new()),

@@ -39,10 +39,7 @@ use hybriq_sim::{
     invariants::{Bounds, Invariant},
     one_in,
 };
-use hybriq_tls::{
-    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, Provider, ServerOptions,
-    Trust,
-};
+use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, Provider, ServerOptions, Trust};
 
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
@@ -62,7 +59,7 @@ fn providers() -> &'static Providers {
         let client = ClientOptions::new().alpn(["sim"]).trust(trust);
         let server = ServerOptions::new(Identity::from_der(vec![root], key))
             .alpn(["sim"])
-            .early_data(EarlyDataPolicy::On);
+            .accept_early_data();
         Providers {
             client: Backend::Rustls.client(&client).unwrap(),
             server: Backend::Rustls.server(&server).unwrap(),

@@ -16,9 +16,7 @@ use std::{process::Command, sync::Arc};
 
 use hybriq_proto::{TransportConfig, endpoint::Setup};
 use hybriq_sim::adversary::{Attack, Character, Move};
-use hybriq_tls::{
-    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Trust,
-};
+use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Trust};
 
 /// Variable that tells the child process its attack.
 const VARIABLE: &str = "HYBRIQ_ATTACK";
@@ -75,7 +73,7 @@ fn one_attack() {
     let client = Backend::Rustls.client(&client).unwrap();
     let server = ServerOptions::new(Identity::from_der(vec![root], key))
         .alpn(["sim"])
-        .early_data(EarlyDataPolicy::On);
+        .accept_early_data();
     let server = Backend::Rustls.server(&server).unwrap();
     let character = characters().swap_remove(number.parse().unwrap());
     let setup = |provider| Setup {

@@ -70,19 +70,20 @@ impl Connecting {
     ///
     /// # Examples
     /// ```no_run
-    /// # async fn run(connecting: hybriq::Connecting) -> Result<(), Box<dyn std::error::Error>> {
-    /// let connection = match connecting.early().await {
-    ///     Ok(early) => {
-    ///         let mut request = early.open_uni().await?;
-    ///         request.write_all(b"may be repeated").await?;
-    ///         request.finish();
-    ///         early.established().await?.0
+    /// // A server; `EarlyConnection` has the example of a client.
+    /// async fn serve(connecting: hybriq::Connecting) -> Result<(), Box<dyn std::error::Error>> {
+    ///     // Requests come before the handshake is over.
+    ///     let early = connecting.early().await.map_err(|_| "no attempt")?;
+    ///     while let Some((send, recv)) = early.accept_bidi().await? {
+    ///         if recv.is_early() {
+    ///             // Whoever recorded it may have sent it: answer only what may be repeated.
+    ///         }
+    ///         # drop(send);
     ///     }
-    ///     Err(connecting) => connecting.await?,
-    /// };
-    /// # drop(connection);
-    /// # Ok(())
-    /// # }
+    ///     let (connection, _) = early.established().await?;
+    ///     # drop(connection);
+    ///     Ok(())
+    /// }
     /// ```
     ///
     /// [`ClientConfig::offer_early_data`]: crate::ClientConfig::offer_early_data

@@ -10,12 +10,15 @@ use hybriq_proto::endpoint::Setup;
 use hybriq_proto::remembered::origin::{Continuity, Origins, Prediction};
 use hybriq_proto::remembered::server::{ServerStore, Servers};
 use hybriq_tls::{
-    Backend, CertificateCompression, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy,
-    Group, Identity, KeyExchange, KeyLog, Profile, Provider, SessionMemory, Side, Suite,
-    SupportedGroups, Trust,
+    Backend, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy, Group, Provider,
+    SessionMemory, Side, SupportedGroups,
 };
 
-use super::{ServerMemory, check_profile, check_provider, memory::servers::sessions::Sessions};
+use super::{
+    ServerMemory,
+    memory::servers::sessions::Sessions,
+    settings::{check_profile, check_provider, config_setters},
+};
 
 /// Configuration of a client. Start from [`ClientConfig::new`].
 ///
@@ -71,86 +74,8 @@ impl ClientConfig {
         }
     }
 
-    /// Sets the application protocols to offer, first choice first. A server that accepts none of
-    /// them ends the handshake with TLS alert 120 (RFC 9001 §8.1). Default: none, for servers that
-    /// do not use ALPN either.
-    #[must_use]
-    pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
-        self.with_tls(|tls| tls.alpn(protocols))
-    }
-
-    /// Sets which servers are trusted. Default: the system's roots.
-    #[must_use]
-    pub fn trust(self, trust: Trust) -> Self {
-        self.with_tls(|tls| tls.trust(trust))
-    }
-
-    /// Sets the certificate for servers that ask for one. Default: none.
-    #[must_use]
-    pub fn identity(self, identity: Identity) -> Self {
-        self.with_tls(|tls| tls.identity(identity))
-    }
-
-    /// Sets the key-exchange groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
-    #[must_use]
-    pub fn key_exchange(self, policy: KeyExchange) -> Self {
-        self.with_tls(|tls| tls.key_exchange(policy))
-    }
-
-    /// Sets the cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
-    /// ChaCha20-Poly1305; s2n-tls has fixed lists and refuses others.
-    #[must_use]
-    pub fn suites(self, suites: Vec<Suite>) -> Self {
-        self.with_tls(|tls| tls.suites(suites))
-    }
-
-    /// Sets the algorithms of certificate compression (RFC 8879), first choice first, for our
-    /// certificates and for those of the peer. Default: none. Each needs the cargo feature of its name,
-    /// `brotli` or `zlib`; s2n-tls has none and refuses the option.
-    #[must_use]
-    pub fn certificate_compression(
-        self,
-        algorithms: impl IntoIterator<Item = CertificateCompression>,
-    ) -> Self {
-        self.with_tls(|tls| tls.certificate_compression(algorithms))
-    }
-
-    /// Sends the client's own certificate alone, without its intermediates, to servers that already
-    /// have them: see [`Trust::intermediates`]. Default: the whole chain.
-    #[must_use]
-    pub fn leave_out_intermediates(self) -> Self {
-        self.with_tls(ClientOptions::leave_out_intermediates)
-    }
-
-    /// Sets the rules of an authority for groups, suites, certificates and 0-RTT, which bind this client
-    /// and the servers it connects to. Default: [`Profile::Default`]. [`ClientConfig::check`] names every
-    /// option that the profile forbids.
-    ///
-    /// # Examples
-    /// ```
-    /// use hybriq::{ClientConfig, Profile};
-    ///
-    /// let config = ClientConfig::new().profile(Profile::Anssi);
-    /// ```
-    #[must_use]
-    pub fn profile(self, profile: Profile) -> Self {
-        self.with_tls(|tls| tls.profile(profile))
-    }
-
-    /// Sets where the connections' secrets are logged. Default: nowhere.
-    ///
-    /// # Security
-    /// Whoever reads the log can read the connections.
-    #[must_use]
-    pub fn key_log(self, key_log: KeyLog) -> Self {
-        self.with_tls(|tls| tls.key_log(key_log))
-    }
-
-    /// Remembers no session tickets, so that every handshake is a full one.
-    #[must_use]
-    pub fn without_resumption(self) -> Self {
-        self.with_tls(ClientOptions::without_resumption)
-    }
+    hybriq_tls::client_setters!();
+    config_setters!(ClientOptions);
 
     /// Offers 0-RTT data if a ticket of the server allows it;
     /// [`Connecting::early`](crate::Connecting::early) sends it. Default: off. Has no effect with
@@ -161,56 +86,6 @@ impl ClientConfig {
     #[must_use]
     pub fn offer_early_data(mut self) -> Self {
         self.early_data = EarlyDataPolicy::On;
-        self.built = Arc::default();
-        self
-    }
-
-    /// Makes up to this many key pairs ahead of time, 1 to 64, while the endpoint is idle, so that
-    /// a connection starts without generating one. Default: 0, none. s2n-tls makes its own key
-    /// pairs and refuses this option.
-    ///
-    /// The endpoint makes them for the configuration that it was built with, and for the last one
-    /// given to [`connect_with`](crate::Endpoint::connect_with). Each pair is used for one
-    /// connection, within ten minutes; unused pairs are wiped when the configuration and the
-    /// endpoint are dropped.
-    ///
-    /// # Security
-    /// A copy of the whole machine, such as a snapshot that is started twice, uses the same pairs:
-    /// do not use this option there.
-    ///
-    /// # Examples
-    /// ```
-    /// use hybriq::ClientConfig;
-    ///
-    /// // A device that reports now and then: the next connection is ready to start.
-    /// let config = ClientConfig::new().alpn(["report"]).key_shares_ahead(1);
-    /// ```
-    #[must_use]
-    pub fn key_shares_ahead(self, pairs: usize) -> Self {
-        self.with_tls(|tls| tls.key_shares_ahead(pairs))
-    }
-
-    /// Sets the TLS library. Default: rustls.
-    #[must_use]
-    pub fn tls(mut self, backend: Backend) -> Self {
-        self.backend = backend;
-        self.built = Arc::default();
-        self
-    }
-
-    /// Sets a custom TLS provider, which replaces every TLS option of this configuration. Default:
-    /// none.
-    #[must_use]
-    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.provider = Some(provider);
-        self.built = Arc::default();
-        self
-    }
-
-    /// Sets the options of the transport. Default: [`TransportConfig::new`].
-    #[must_use]
-    pub fn transport(mut self, transport: TransportConfig) -> Self {
-        self.transport = transport;
         self.built = Arc::default();
         self
     }
@@ -344,13 +219,6 @@ impl ClientConfig {
         self.with_origins(|origins| origins.set_prediction(Prediction::Off))
     }
 
-    /// Changes TLS options that have no method here, for example `change_rustls` for the
-    /// configuration of rustls itself (feature `unstable-rustls`). Default: no change.
-    #[must_use]
-    pub fn tls_options(self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
-        self.with_tls(change)
-    }
-
     /// Changes options of the transport that was set, for programs that pass a configuration on.
     /// Default: no change.
     ///
@@ -368,12 +236,6 @@ impl ClientConfig {
         change: impl FnOnce(TransportConfig) -> TransportConfig,
     ) -> Self {
         self.transport = change(self.transport);
-        self.built = Arc::default();
-        self
-    }
-
-    fn with_tls(mut self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
-        self.tls = change(self.tls);
         self.built = Arc::default();
         self
     }
@@ -414,7 +276,7 @@ impl ClientConfig {
     )]
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(provider) => check_provider(&**provider, Side::Client, self.tls.chosen_profile())?,
+            Some(provider) => check_provider(&**provider, Side::Client, self.tls.shared.profile)?,
             None => self
                 .allowed()?
                 .backend
@@ -428,7 +290,7 @@ impl ClientConfig {
 
     /// Returns the configuration, unless it offers 0-RTT data where the profile forbids that.
     fn allowed(&self) -> Result<&Self, ConfigError> {
-        let profile = self.tls.chosen_profile();
+        let profile = self.tls.shared.profile;
         if self.early_data.is_on() && !profile.allows_early_data() {
             let problem = "0-RTT data is not allowed; leave `offer_early_data` out".to_owned();
             return Err(ConfigError::Profile { profile, problem });
@@ -444,7 +306,7 @@ impl ClientConfig {
         }
         let provider = match &self.provider {
             Some(provider) => {
-                check_profile(self.tls.chosen_profile(), &**provider)?;
+                check_profile(self.tls.shared.profile, &**provider)?;
                 provider.clone()
             }
             None => self.allowed()?.backend.client(&self.tls_with_sessions())?,

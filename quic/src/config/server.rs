@@ -8,13 +8,12 @@ use std::{
 use hybriq_proto::Direction;
 use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::{AddressProof, FirstFlight, Setup, WorstCaseMemory};
-use hybriq_tls::{
-    Backend, CertificateCompression, ChainChoice, ClientAuth, ConfigError, ConfigErrors,
-    EarlyDataPolicy, Identity, KeyExchange, KeyLog, Profile, Provider, ServerOptions, Side, Suite,
-    Tickets,
-};
+use hybriq_tls::{Backend, ConfigError, ConfigErrors, Identity, Provider, ServerOptions, Side};
 
-use super::{ClientConfig, check_profile, check_provider};
+use super::{
+    ClientConfig,
+    settings::{check_profile, check_provider, config_setters},
+};
 
 /// Configuration of a server. Start from [`ServerConfig::new`].
 ///
@@ -56,102 +55,8 @@ impl ServerConfig {
         }
     }
 
-    /// Sets the application protocols to accept, first choice first. A client that offers none of
-    /// them is refused with TLS alert 120 (RFC 9001 §8.1). Default: none, for clients that do not
-    /// use ALPN either.
-    #[must_use]
-    pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
-        self.with_tls(|tls| tls.alpn(protocols))
-    }
-
-    /// Sets the key-exchange groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
-    #[must_use]
-    pub fn key_exchange(self, policy: KeyExchange) -> Self {
-        self.with_tls(|tls| tls.key_exchange(policy))
-    }
-
-    /// Sets the key-exchange groups to accept from clients that ask for this server name. Default:
-    /// the same groups for every name.
-    #[must_use]
-    pub fn key_exchange_for(self, server_name: impl Into<String>, policy: KeyExchange) -> Self {
-        self.with_tls(|tls| tls.key_exchange_for(server_name, policy))
-    }
-
-    /// Adds a certificate for clients whose server name matches it. Default: none; the first
-    /// certificate serves every other name.
-    #[must_use]
-    pub fn add_identity(self, identity: Identity) -> Self {
-        self.with_tls(|tls| tls.add_identity(identity))
-    }
-
-    /// Sets which client certificates are asked for. Default: [`ClientAuth::None`].
-    #[must_use]
-    pub fn client_auth(self, client_auth: ClientAuth) -> Self {
-        self.with_tls(|tls| tls.client_auth(client_auth))
-    }
-
-    /// Sets the cipher suites to accept, first choice first. Default: AES-128-GCM, AES-256-GCM,
-    /// ChaCha20-Poly1305; s2n-tls has fixed lists and refuses others.
-    #[must_use]
-    pub fn suites(self, suites: Vec<Suite>) -> Self {
-        self.with_tls(|tls| tls.suites(suites))
-    }
-
-    /// Sets the algorithms of certificate compression (RFC 8879), first choice first, for our
-    /// certificates and for those of the peer. Default: none. Each needs the cargo feature of its name,
-    /// `brotli` or `zlib`; s2n-tls has none and refuses the option.
-    #[must_use]
-    pub fn certificate_compression(
-        self,
-        algorithms: impl IntoIterator<Item = CertificateCompression>,
-    ) -> Self {
-        self.with_tls(|tls| tls.certificate_compression(algorithms))
-    }
-
-    /// Sets how to choose among several certificates that suit a client. Default:
-    /// [`ChainChoice::First`].
-    #[must_use]
-    pub fn chain_choice(self, choice: ChainChoice) -> Self {
-        self.with_tls(|tls| tls.chain_choice(choice))
-    }
-
-    /// Sends the server's own certificates alone, without their intermediates, to clients that
-    /// already have them: see [`Trust::intermediates`](hybriq_tls::Trust::intermediates). Default:
-    /// whole chains.
-    #[must_use]
-    pub fn leave_out_intermediates(self) -> Self {
-        self.with_tls(ServerOptions::leave_out_intermediates)
-    }
-
-    /// Does the same only for connections that agree on one of these application protocols. Default:
-    /// none.
-    #[must_use]
-    pub fn leave_out_intermediates_for(
-        self,
-        protocols: impl IntoIterator<Item: AsRef<[u8]>>,
-    ) -> Self {
-        self.with_tls(|tls| tls.leave_out_intermediates_for(protocols))
-    }
-
-    /// Sets the rules of an authority for groups, suites, certificates and 0-RTT, which bind this server
-    /// and its clients. Default: [`Profile::Default`]. [`ServerConfig::check`] names every option that
-    /// the profile forbids.
-    ///
-    /// # Examples
-    /// ```no_run
-    /// use hybriq::{Identity, Profile, ServerConfig};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let identity = Identity::from_pem_files("ml-dsa-87.pem", "key.pem")?;
-    /// let config = ServerConfig::new(identity).profile(Profile::Cnsa2);
-    /// config.check()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn profile(self, profile: Profile) -> Self {
-        self.with_tls(|tls| tls.profile(profile))
-    }
+    hybriq_tls::server_setters!();
+    config_setters!(ServerOptions);
 
     /// Promises clients that the certificates of this server stay post-quantum for this time after
     /// each handshake, in whole seconds up to 2^32 − 1; clients honour at most a year. Clients with
@@ -168,109 +73,6 @@ impl ServerConfig {
     #[must_use]
     pub fn post_quantum_commitment(mut self, time: Duration) -> Self {
         self.commitment = Some(time);
-        self.built = Arc::default();
-        self
-    }
-
-    /// Sets where the connections' secrets are logged. Default: nowhere.
-    ///
-    /// # Security
-    /// Whoever reads the log can read the connections.
-    #[must_use]
-    pub fn key_log(self, key_log: KeyLog) -> Self {
-        self.with_tls(|tls| tls.key_log(key_log))
-    }
-
-    /// Issues no session tickets, so that every handshake is a full one.
-    #[must_use]
-    pub fn without_tickets(self) -> Self {
-        self.with_tls(ServerOptions::without_tickets)
-    }
-
-    /// Recognises the session tickets of every configuration that has a clone of this value. Use it
-    /// for a configuration that replaces another, or that
-    /// [`Incoming::accept_with`](crate::Incoming::accept_with) uses for some clients. Default:
-    /// recognises only its own tickets.
-    ///
-    /// With rustls, 0-RTT data must be on in all of these configurations or off in all: otherwise a
-    /// ticket from one kind leads to a full handshake with the other.
-    #[must_use]
-    pub fn tickets(self, tickets: Tickets) -> Self {
-        self.with_tls(|tls| tls.tickets(tickets))
-    }
-
-    /// Accepts 0-RTT data of returning clients, which saves a round trip. Default: off. rustls
-    /// only.
-    ///
-    /// # Security
-    /// An attacker can replay 0-RTT data. This server accepts each ticket once, but forgets that
-    /// after a restart, and other servers do not know about it. See
-    /// [`RecvStream::is_early`](crate::RecvStream::is_early).
-    ///
-    /// # Examples
-    /// ```no_run
-    /// use hybriq::{Connecting, Endpoint, Identity, ServerConfig};
-    ///
-    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
-    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
-    /// let config = ServerConfig::new(identity).alpn(["echo"]).accept_early_data();
-    /// let server = Endpoint::server("[::]:4433", config)?;
-    /// # Ok(())
-    /// # }
-    ///
-    /// async fn serve(connecting: Connecting) -> Result<(), Box<dyn std::error::Error>> {
-    ///     // Requests come before the handshake is over.
-    ///     let early = connecting.early().await.map_err(|_| "no attempt")?;
-    ///     while let Some((send, recv)) = early.accept_bidi().await? {
-    ///         if recv.is_early() {
-    ///             // Whoever recorded it may have sent it: answer only what may be repeated.
-    ///         }
-    ///         # drop(send);
-    ///     }
-    ///     let (connection, _) = early.established().await?;
-    ///     # drop(connection);
-    ///     Ok(())
-    /// }
-    /// ```
-    #[must_use]
-    pub fn accept_early_data(self) -> Self {
-        self.with_tls(|tls| tls.early_data(EarlyDataPolicy::On))
-    }
-
-    /// Sets the TLS library. Default: rustls.
-    #[must_use]
-    pub fn tls(mut self, backend: Backend) -> Self {
-        self.backend = backend;
-        self.built = Arc::default();
-        self
-    }
-
-    /// Sets a custom TLS provider, which replaces every TLS option of this configuration. Default:
-    /// none.
-    #[must_use]
-    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.provider = Some(provider);
-        self.built = Arc::default();
-        self
-    }
-
-    /// Sets the options of the transport. Default: [`TransportConfig::new`].
-    #[must_use]
-    pub fn transport(mut self, transport: TransportConfig) -> Self {
-        self.transport = transport;
-        self.built = Arc::default();
-        self
-    }
-
-    /// Changes TLS options that have no method here, for example `change_rustls` for the
-    /// configuration of rustls itself (feature `unstable-rustls`). Default: no change.
-    #[must_use]
-    pub fn tls_options(self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
-        self.with_tls(change)
-    }
-
-    fn with_tls(mut self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
-        self.tls = change(self.tls);
         self.built = Arc::default();
         self
     }
@@ -322,7 +124,7 @@ impl ServerConfig {
     )]
     pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(provider) => check_provider(&**provider, Side::Server, self.tls.chosen_profile())?,
+            Some(provider) => check_provider(&**provider, Side::Server, self.tls.shared.profile)?,
             None => self.backend.check_server(&self.tls, SystemTime::now())?,
         }
         self.check_commitment()?;
@@ -423,7 +225,7 @@ impl ServerConfig {
         }
         let provider = match &self.provider {
             Some(provider) => {
-                check_profile(self.tls.chosen_profile(), &**provider)?;
+                check_profile(self.tls.shared.profile, &**provider)?;
                 provider.clone()
             }
             None => self.backend.server(&self.tls)?,

@@ -98,7 +98,7 @@ pub(crate) fn early_pair(
 pub(crate) fn early_server(transport: TransportConfig) -> Setup {
     let options = ServerOptions::new(certificate().0.clone())
         .alpn(["sim"])
-        .early_data(EarlyDataPolicy::On);
+        .accept_early_data();
     Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(transport),

@@ -39,6 +39,7 @@ fn sources() -> Vec<String> {
     let mut sources = vec![
         read("src/endpoint/builder/mod.rs"),
         read("qlog/src/builder.rs"),
+        read("../tls-provider/src/options/settings.rs"),
         read("proto/src/owners/datagrams/config.rs"),
     ];
     while let Some(directory) = directories.pop() {
@@ -56,12 +57,13 @@ fn sources() -> Vec<String> {
 }
 
 /// A public method that takes its configuration by value and gives it back.
+#[derive(Clone)]
 struct Setter {
     name: String,
     docs: String,
 }
 
-/// The setters in one source, by type.
+/// The setters in one source, by the type or the macro that they stand in.
 fn setters(source: &str) -> Vec<(String, Setter)> {
     let (mut found, mut owner) = (Vec::new(), None);
     let lines: Vec<&str> = source.lines().collect();
@@ -70,6 +72,9 @@ fn setters(source: &str) -> Vec<(String, Setter)> {
             owner = rest.strip_suffix(" {").map(str::to_owned);
         }
         let line = line.trim_start();
+        if let Some(rest) = line.strip_prefix("macro_rules! ") {
+            owner = rest.strip_suffix(" {").map(str::to_owned);
+        }
         let declared = ["pub fn ", "pub const fn "]
             .iter()
             .find_map(|start| line.strip_prefix(start));
@@ -98,14 +103,40 @@ fn setters(source: &str) -> Vec<(String, Setter)> {
     found
 }
 
+/// The macros with setters that one source calls, by the type or the macro that calls them.
+fn macros_of(source: &str) -> Vec<(String, String)> {
+    let (mut found, mut owner) = (Vec::new(), String::new());
+    for line in source.lines().map(str::trim_start) {
+        let rest = line
+            .strip_prefix("impl ")
+            .or(line.strip_prefix("macro_rules! "));
+        if let Some(name) = rest.and_then(|rest| rest.strip_suffix(" {")) {
+            name.clone_into(&mut owner);
+        }
+        if let Some((path, _)) = line.split_once("_setters!(") {
+            let name = path.rsplit("::").next().unwrap_or(path);
+            found.push((owner.clone(), format!("{name}_setters")));
+        }
+    }
+    found
+}
+
 /// Every setter by its type.
 fn all_setters() -> BTreeMap<String, Vec<Setter>> {
     let mut all: BTreeMap<String, Vec<Setter>> = BTreeMap::new();
-    for source in sources() {
-        for (owner, setter) in setters(&source) {
-            all.entry(owner).or_default().push(setter);
-        }
+    let sources = sources();
+    for (owner, setter) in sources.iter().flat_map(|source| setters(source)) {
+        all.entry(owner).or_default().push(setter);
     }
+    let calls: Vec<_> = sources.iter().flat_map(|it| macros_of(it)).collect();
+    let is_macro = |owner: &str| owner.ends_with("_setters");
+    // A macro may call another one; those that types call come last.
+    let (inner, outer): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(it, _)| is_macro(it));
+    for (owner, called) in inner.into_iter().chain(outer) {
+        let written = all[&called].clone();
+        all.entry(owner).or_default().extend(written);
+    }
+    all.retain(|owner, _| !is_macro(owner));
     all
 }
 

@@ -277,7 +277,7 @@ pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Se
 fn early_options(protocol: &str) -> ServerOptions {
     ServerOptions::new(small().identity.clone())
         .alpn([protocol])
-        .early_data(EarlyDataPolicy::On)
+        .accept_early_data()
 }
 
 /// A server that takes 0-RTT data.

@@ -13,14 +13,14 @@ mod chains;
 mod identity;
 mod key_log;
 mod pem;
+mod settings;
 mod trust;
 
-pub use chains::ChainChoice;
+pub use chains::{ChainChoice, Intermediates};
 pub use identity::Identity;
 pub use key_log::KeyLog;
 pub use trust::Trust;
 
-pub(crate) use chains::Intermediates;
 pub(crate) use identity::Key;
 pub(crate) use key_log::KeyLogSink;
 pub(crate) use trust::Anchors;
@@ -70,21 +70,33 @@ pub enum ClientAuth {
     Required(Trust),
 }
 
+/// Options that clients and servers share.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    pub alpn: Vec<Vec<u8>>,
+    pub key_exchange: KeyExchange,
+    pub suites: Option<Vec<Suite>>,
+    pub key_log: KeyLog,
+    pub profile: Profile,
+    pub compression: Vec<CertificateCompression>,
+    pub intermediates: Intermediates,
+}
+
 /// Options of a client's TLS.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
-    pub(crate) alpn: Vec<Vec<u8>>,
-    pub(crate) trust: Trust,
-    pub(crate) identity: Option<Identity>,
-    pub(crate) key_exchange: KeyExchange,
-    pub(crate) suites: Option<Vec<Suite>>,
-    pub(crate) key_log: KeyLog,
-    pub(crate) no_resumption: bool,
-    pub(crate) profile: Profile,
-    pub(crate) compression: Vec<CertificateCompression>,
-    pub(crate) leaves_out_intermediates: bool,
+    #[doc(hidden)]
+    pub shared: Shared,
+    #[doc(hidden)]
+    pub trust: Trust,
+    #[doc(hidden)]
+    pub identity: Option<Identity>,
+    #[doc(hidden)]
+    pub no_resumption: bool,
+    #[doc(hidden)]
+    pub key_shares_ahead: usize,
     pub(crate) session_store: Option<Opaque<dyn SessionStore>>,
-    pub(crate) key_shares_ahead: usize,
     #[cfg(feature = "rustls")]
     pub(crate) change_rustls: Option<Change<::rustls::ClientConfig>>,
 }
@@ -96,110 +108,15 @@ impl ClientOptions {
         Self::default()
     }
 
-    /// Sets the application protocols to offer, first choice first.
-    ///
-    /// A server that supports none of them is refused with `no_application_protocol` (RFC 9001 §8.1).
-    #[must_use]
-    pub fn alpn(mut self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
-        self.alpn = protocol_list(protocols);
-        self
-    }
-
-    /// Sets which servers are trusted. Default: [`Trust::system`].
-    #[must_use]
-    pub fn trust(mut self, trust: Trust) -> Self {
-        self.trust = trust;
-        self
-    }
-
-    /// Sets the certificate for servers that ask for one.
-    #[must_use]
-    pub fn identity(mut self, identity: Identity) -> Self {
-        self.identity = Some(identity);
-        self
-    }
-
-    /// Sets the groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
-    #[must_use]
-    pub fn key_exchange(mut self, policy: KeyExchange) -> Self {
-        self.key_exchange = policy;
-        self
-    }
-
-    /// Sets the cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
-    /// ChaCha20-Poly1305. s2n-tls has fixed lists and refuses others.
-    #[must_use]
-    pub fn suites(mut self, suites: Vec<Suite>) -> Self {
-        self.suites = Some(suites);
-        self
-    }
-
-    /// Sets where secrets are logged. Default: [`KeyLog::Off`].
-    #[must_use]
-    pub fn key_log(mut self, key_log: KeyLog) -> Self {
-        self.key_log = key_log;
-        self
-    }
-
-    /// Sets the rules of an authority, which bind this client and the servers it connects to. Default:
-    /// [`Profile::Default`].
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
-        self
-    }
-
-    /// Returns the profile that was set.
-    #[doc(hidden)]
-    pub const fn chosen_profile(&self) -> Profile {
-        self.profile
-    }
-
-    /// Remembers no session tickets, so that every handshake is a full one.
-    #[must_use]
-    pub fn without_resumption(mut self) -> Self {
-        self.no_resumption = true;
-        self
-    }
-
-    /// Makes up to this many key pairs ahead of time for the first group, 1 to 64, while the
-    /// transport is idle. Default: 0, none. s2n-tls makes its own key pairs and refuses this
-    /// option.
-    ///
-    /// A pair is used for one ClientHello, by the process that made it, within ten minutes.
-    ///
-    /// # Security
-    /// The private keys stay in memory until they are used; they are wiped when they are dropped. A
-    /// copy of the whole machine, such as a snapshot that is started twice, uses the same pairs: do
-    /// not use this option there.
-    #[must_use]
-    pub fn key_shares_ahead(mut self, pairs: usize) -> Self {
-        self.key_shares_ahead = pairs;
-        self
-    }
+    crate::client_setters!();
 
     /// Stores sessions in this store. Default: in memory, for 256 servers.
     ///
     /// rustls 0.23 cannot turn a session into bytes and refuses a store; its sessions live as long
     /// as the provider. s2n-tls uses a session until it expires or a newer one arrives.
     #[must_use]
-    pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.session_store = Some(Opaque(store));
-        self
-    }
-
-    /// Sets the algorithms of certificate compression (RFC 8879), first choice first: for this end's
-    /// certificates, and for those that the peer may send. Default: none.
-    ///
-    /// Each needs the cargo feature of its name. A compressed chain that is longer than 64 KiB is
-    /// refused before anything is decompressed. s2n-tls has none and refuses the option.
-    #[must_use]
-    pub fn certificate_compression(
-        mut self,
-        algorithms: impl IntoIterator<Item = CertificateCompression>,
-    ) -> Self {
-        self.compression = algorithms.into_iter().collect();
-        self
+    pub fn session_store(self, store: Arc<dyn SessionStore>) -> Self {
+        self.change(|options| options.session_store = Some(Opaque(store)))
     }
 
     /// Changes the rustls configuration that results from these options. s2n-tls refuses this
@@ -218,10 +135,14 @@ impl ClientOptions {
     #[cfg(feature = "unstable-rustls")]
     #[must_use]
     pub fn change_rustls(
-        mut self,
+        self,
         change: impl Fn(&mut ::rustls::ClientConfig) + Send + Sync + 'static,
     ) -> Self {
-        self.change_rustls = Some(Opaque(Arc::new(change)));
+        self.change(|options| options.change_rustls = Some(Opaque(Arc::new(change))))
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
         self
     }
 }
@@ -229,20 +150,22 @@ impl ClientOptions {
 /// Options of a server's TLS.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    pub(crate) identities: Vec<Identity>,
-    pub(crate) alpn: Vec<Vec<u8>>,
-    pub(crate) client_auth: ClientAuth,
-    pub(crate) key_exchange: KeyExchange,
-    pub(crate) key_exchange_for: Vec<(String, KeyExchange)>,
-    pub(crate) suites: Option<Vec<Suite>>,
-    pub(crate) key_log: KeyLog,
-    pub(crate) no_tickets: bool,
-    pub(crate) early_data: EarlyDataPolicy,
-    pub(crate) tickets: Option<Tickets>,
-    pub(crate) profile: Profile,
-    pub(crate) compression: Vec<CertificateCompression>,
-    pub(crate) chain_choice: ChainChoice,
-    pub(crate) intermediates: Intermediates,
+    #[doc(hidden)]
+    pub shared: Shared,
+    #[doc(hidden)]
+    pub identities: Vec<Identity>,
+    #[doc(hidden)]
+    pub client_auth: ClientAuth,
+    #[doc(hidden)]
+    pub key_exchange_for: Vec<(String, KeyExchange)>,
+    #[doc(hidden)]
+    pub chain_choice: ChainChoice,
+    #[doc(hidden)]
+    pub no_tickets: bool,
+    #[doc(hidden)]
+    pub tickets: Option<Tickets>,
+    #[doc(hidden)]
+    pub early_data: EarlyDataPolicy,
     #[cfg(feature = "rustls")]
     pub(crate) change_rustls: Option<Change<::rustls::ServerConfig>>,
 }
@@ -252,24 +175,20 @@ impl ServerOptions {
     /// certificates.
     pub fn new(identity: Identity) -> Self {
         Self {
+            shared: Shared::default(),
             identities: vec![identity],
-            alpn: Vec::new(),
             client_auth: ClientAuth::default(),
-            key_exchange: KeyExchange::default(),
             key_exchange_for: Vec::new(),
-            suites: None,
-            key_log: KeyLog::default(),
-            no_tickets: false,
-            early_data: EarlyDataPolicy::Off,
-            tickets: None,
-            profile: Profile::default(),
-            compression: Vec::new(),
             chain_choice: ChainChoice::default(),
-            intermediates: Intermediates::default(),
+            no_tickets: false,
+            tickets: None,
+            early_data: EarlyDataPolicy::Off,
             #[cfg(feature = "rustls")]
             change_rustls: None,
         }
     }
+
+    crate::server_setters!();
 
     /// Checks that every certificate of every chain is post-quantum: its key and its signature.
     ///
@@ -294,117 +213,6 @@ impl ServerOptions {
         Ok(())
     }
 
-    /// Adds a certificate.
-    ///
-    /// A certificate that matches the client's server name is used; if none matches, the first one.
-    #[must_use]
-    pub fn add_identity(mut self, identity: Identity) -> Self {
-        self.identities.push(identity);
-        self
-    }
-
-    /// Sets the application protocols to accept, first choice first.
-    ///
-    /// A client that offers none of them is refused with `no_application_protocol` (RFC 9001
-    /// §8.1).
-    #[must_use]
-    pub fn alpn(mut self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
-        self.alpn = protocol_list(protocols);
-        self
-    }
-
-    /// Sets which client certificates are asked for. Default: [`ClientAuth::None`].
-    #[must_use]
-    pub fn client_auth(mut self, client_auth: ClientAuth) -> Self {
-        self.client_auth = client_auth;
-        self
-    }
-
-    /// Sets the groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
-    #[must_use]
-    pub fn key_exchange(mut self, policy: KeyExchange) -> Self {
-        self.key_exchange = policy;
-        self
-    }
-
-    /// Sets the groups to accept from clients that ask for this server name, whatever its case.
-    #[must_use]
-    pub fn key_exchange_for(mut self, server_name: impl Into<String>, policy: KeyExchange) -> Self {
-        self.key_exchange_for.push((server_name.into(), policy));
-        self
-    }
-
-    /// Sets the cipher suites to accept. Default: AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305. s2n-tls
-    /// has fixed lists and refuses others.
-    #[must_use]
-    pub fn suites(mut self, suites: Vec<Suite>) -> Self {
-        self.suites = Some(suites);
-        self
-    }
-
-    /// Sets where secrets are logged. Default: [`KeyLog::Off`].
-    #[must_use]
-    pub fn key_log(mut self, key_log: KeyLog) -> Self {
-        self.key_log = key_log;
-        self
-    }
-
-    /// Accepts or refuses 0-RTT data. Default: [`EarlyDataPolicy::Off`]. s2n-tls has no 0-RTT in
-    /// QUIC and refuses [`EarlyDataPolicy::On`].
-    ///
-    /// With 0-RTT, rustls keeps the session of each ticket until the ticket is first used, which
-    /// prevents replays. It keeps at most 16,384 sessions of 400 bytes each (16 MiB with long
-    /// client certificates); a new one replaces the oldest, whose client then does a full
-    /// handshake. Other processes do not know these sessions.
-    #[must_use]
-    pub fn early_data(mut self, early_data: EarlyDataPolicy) -> Self {
-        self.early_data = early_data;
-        self
-    }
-
-    /// Recognises the tickets of every server that has a clone of this value. Default: only its
-    /// own.
-    #[must_use]
-    pub fn tickets(mut self, tickets: Tickets) -> Self {
-        self.tickets = Some(tickets);
-        self
-    }
-
-    /// Sets the rules of an authority, which bind this server and its clients. Default:
-    /// [`Profile::Default`].
-    #[must_use]
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
-        self
-    }
-
-    /// Returns the profile that was set.
-    #[doc(hidden)]
-    pub const fn chosen_profile(&self) -> Profile {
-        self.profile
-    }
-
-    /// Issues no session tickets, so that every handshake is a full one.
-    #[must_use]
-    pub fn without_tickets(mut self) -> Self {
-        self.no_tickets = true;
-        self
-    }
-
-    /// Sets the algorithms of certificate compression (RFC 8879), first choice first: for this end's
-    /// certificates, and for those that the peer may send. Default: none.
-    ///
-    /// Each needs the cargo feature of its name. A compressed chain that is longer than 64 KiB is
-    /// refused before anything is decompressed. s2n-tls has none and refuses the option.
-    #[must_use]
-    pub fn certificate_compression(
-        mut self,
-        algorithms: impl IntoIterator<Item = CertificateCompression>,
-    ) -> Self {
-        self.compression = algorithms.into_iter().collect();
-        self
-    }
-
     /// Changes the rustls configurations that result from these options, one for each group.
     /// s2n-tls refuses this option. Needs the feature `unstable-rustls`: the types of rustls may
     /// change in any release.
@@ -420,15 +228,21 @@ impl ServerOptions {
     #[cfg(feature = "unstable-rustls")]
     #[must_use]
     pub fn change_rustls(
-        mut self,
+        self,
         change: impl Fn(&mut ::rustls::ServerConfig) + Send + Sync + 'static,
     ) -> Self {
-        self.change_rustls = Some(Opaque(Arc::new(change)));
+        self.change(|options| options.change_rustls = Some(Opaque(Arc::new(change))))
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
         self
     }
 }
 
-fn protocol_list(protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>> {
+/// Returns the names of application protocols as the options hold them.
+#[doc(hidden)]
+pub fn protocol_list(protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>> {
     protocols
         .into_iter()
         .map(|protocol| protocol.as_ref().to_vec())

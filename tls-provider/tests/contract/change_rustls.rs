@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hybriq_tls::rustls::{ClientConfig, ServerConfig};
-use hybriq_tls::{Backend, ConfigError, EarlyDataPolicy, EarlyDataStatus, KeyExchange};
+use hybriq_tls::{Backend, ConfigError, EarlyDataStatus, KeyExchange};
 
 use crate::support::{CONTENDERS, Pair, options};
 
@@ -50,7 +50,7 @@ fn what_the_transport_relies_on_cannot_be_changed() {
         config.enable_early_data = true;
         config.resumption = rustls::client::Resumption::disabled();
     });
-    let early = server.clone().early_data(EarlyDataPolicy::On);
+    let early = server.clone().accept_early_data();
     let server = server.change_rustls(|config: &mut ServerConfig| {
         config.alpn_protocols.clear();
         config.key_log = Arc::new(Silent);

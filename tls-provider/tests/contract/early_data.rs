@@ -20,7 +20,7 @@ fn early_pairings() -> impl Iterator<Item = (&'static Contender, &'static Conten
 
 fn early_options() -> (ClientOptions, ServerOptions) {
     let (client, server) = options();
-    (client, server.early_data(EarlyDataPolicy::On))
+    (client, server.accept_early_data())
 }
 
 /// Conditions of one handshake at both ends.
@@ -307,7 +307,7 @@ fn a_ticket_of_another_name_brings_no_early_data() {
         ClientOptions::new().alpn(ALPN).trust(authority.trust()),
         ServerOptions::new(authority.issue(&[HOST, "other.test"]))
             .alpn(ALPN)
-            .early_data(EarlyDataPolicy::On),
+            .accept_early_data(),
     );
     for pairing in early_pairings() {
         let (client, server) = providers(pairing, &options);

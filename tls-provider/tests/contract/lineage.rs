@@ -142,7 +142,7 @@ fn a_post_quantum_session_stays_one_over_a_classical_resumption() {
 fn no_early_data_of_a_classical_session_is_accepted_where_post_quantum_is_required() {
     for pairing in pairings().filter(|(_, server)| server.early_data) {
         let (client, server) = options();
-        let ends = ends(pairing, &(client, server.early_data(EarlyDataPolicy::On)));
+        let ends = ends(pairing, &(client, server.accept_early_data()));
         let offered = |status| {
             if pairing.0.early_data {
                 status
@@ -163,7 +163,7 @@ fn early_data_of_a_classical_session_is_accepted_where_it_may_be() {
     for pairing in pairings().filter(|(client, server)| client.early_data && server.early_data) {
         let (client, server) = options();
         let client = client.key_exchange(KeyExchange::OnlyClassical);
-        let ends = ends(pairing, &(client, server.early_data(EarlyDataPolicy::On)));
+        let ends = ends(pairing, &(client, server.accept_early_data()));
         expect(&*ends.client, &*ends.prefer, (false, false, Classical));
         let early = expect(&*ends.client, &*ends.prefer, (true, false, Classical));
         assert_eq!(early, EarlyDataStatus::Accepted);

@@ -1,9 +1,9 @@
 //! Profiles: what complies connects, what does not is refused, at either end and with each library.
 
 use hybriq_tls::{
-    CertificateAlgorithms, CertificateDer, ClientAuth, ClientOptions, ConfigError, EarlyDataPolicy,
-    Group, Identity, KeyAlgorithm, KeyExchange, PrivateKeyDer, Profile, Provider, ServerOptions,
-    Side, SignatureScheme, Suite, Tickets, Trust,
+    CertificateAlgorithms, CertificateDer, ClientAuth, ClientOptions, ConfigError, Group, Identity,
+    KeyAlgorithm, KeyExchange, PrivateKeyDer, Profile, Provider, ServerOptions, Side,
+    SignatureScheme, Suite, Tickets, Trust,
 };
 use rcgen::{CertificateParams, IsCa, Issuer, KeyPair, SignatureAlgorithm};
 
@@ -312,7 +312,7 @@ fn options_that_a_profile_forbids_are_errors_of_the_configuration() {
                 server
                     .clone()
                     .key_exchange_for(HOST, exactly(Group::X25519)),
-                server.clone().early_data(EarlyDataPolicy::On),
+                server.clone().accept_early_data(),
             ];
             for options in servers {
                 let error = (strict.server)(&options).err();
@@ -357,7 +357,7 @@ fn a_check_names_everything_that_a_profile_forbids() {
         .profile(profile)
         .key_exchange(KeyExchange::OnlyClassical)
         .suites(vec![Suite::ChaCha20Poly1305Sha256])
-        .early_data(EarlyDataPolicy::On);
+        .accept_early_data();
     let now = std::time::SystemTime::now();
     let problems = hybriq_tls::Backend::Rustls.check_server(&options, now);
     let problems = problems.expect_err("problems");

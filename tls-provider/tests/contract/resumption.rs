@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hybriq_tls::{
-    ClientHello, ClientOptions, ClientStart, EarlyDataPolicy, Provider, ServerOptions, ServerStart,
-    Status, issued_ticket,
+    ClientHello, ClientOptions, ClientStart, Provider, ServerOptions, ServerStart, Status,
+    issued_ticket,
 };
 
 use crate::support::{
@@ -194,12 +194,12 @@ fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
     use hybriq_tls::{ClientAuth, Tickets};
     let trust = crate::support::Authority::new("clients").trust();
     for pairing in pairings() {
-        for early_data in [EarlyDataPolicy::Off, EarlyDataPolicy::On] {
-            if early_data.is_on() && !pairing.1.early_data {
+        for early_data in [false, true] {
+            if early_data && !pairing.1.early_data {
                 continue;
             }
             let (client, server) = options();
-            let server = server.tickets(Tickets::new()).early_data(early_data);
+            let server = with_early_data(early_data, server.tickets(Tickets::new()));
             let strict = server
                 .clone()
                 .client_auth(ClientAuth::Required(trust.clone()));
@@ -250,16 +250,22 @@ fn resumed_within(
 /// Both kinds of tickets, where the server has both.
 fn kinds() -> impl Iterator<Item = (Arc<dyn Provider>, Arc<dyn Provider>)> {
     pairings().flat_map(|pairing| {
-        let kinds = [EarlyDataPolicy::Off, EarlyDataPolicy::On];
-        let possible = kinds
+        let possible = [false, true]
             .into_iter()
-            .filter(move |early| pairing.1.early_data || !early.is_on());
+            .filter(move |early| pairing.1.early_data || !early);
         possible.map(move |early| {
-            println!("{} to {}, {early:?}", pairing.0.name, pairing.1.name);
+            println!("{} to {}, 0-RTT: {early}", pairing.0.name, pairing.1.name);
             let (client, server) = options();
-            providers(pairing, &(client, server.early_data(early)))
+            providers(pairing, &(client, with_early_data(early, server)))
         })
     })
+}
+
+fn with_early_data(early: bool, server: ServerOptions) -> ServerOptions {
+    if early {
+        return server.accept_early_data();
+    }
+    server
 }
 
 /// Proves: rfc9369 5 tickets-are-of-one-version

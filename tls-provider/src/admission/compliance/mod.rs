@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::algorithms::Problems;
+use crate::options::Shared;
 use crate::{
     Alert, ClientAuth, ClientOptions, ConfigError, Error, Group, Identity, KeyExchange, PeerChain,
     Profile, ServerOptions, Suite, Trust, Verifier,
@@ -120,10 +121,22 @@ fn note_module(profile: Profile, problems: &mut Problems) {
     }
 }
 
+impl Shared {
+    /// Applies the profile's requirements, and notes what it forbids.
+    fn apply_profile(&mut self, problems: &mut Problems) {
+        if let Some(policy) = problems.note(policy(self.profile, &self.key_exchange)) {
+            self.key_exchange = policy;
+        }
+        if let Some(suites) = problems.note(suites(self.profile, self.suites.as_deref())) {
+            self.suites = suites;
+        }
+    }
+}
+
 impl ClientOptions {
     /// Returns the options with the profile's requirements applied, and notes what it forbids.
     pub(crate) fn resolved(&self, problems: &mut Problems) -> Cow<'_, Self> {
-        let profile = self.profile;
+        let profile = self.shared.profile;
         if profile == Profile::Default {
             return Cow::Borrowed(self);
         }
@@ -137,12 +150,7 @@ impl ClientOptions {
         #[cfg(feature = "rustls")]
         note_change(profile, self.change_rustls.is_some(), problems);
         let mut options = self.clone();
-        if let Some(policy) = problems.note(policy(profile, &self.key_exchange)) {
-            options.key_exchange = policy;
-        }
-        if let Some(suites) = problems.note(suites(profile, self.suites.as_deref())) {
-            options.suites = suites;
-        }
+        options.shared.apply_profile(problems);
         options.trust = self.trust.under(profile);
         Cow::Owned(options)
     }
@@ -158,7 +166,7 @@ impl ClientOptions {
 impl ServerOptions {
     /// Returns the options with the profile's requirements applied, and notes what it forbids.
     pub(crate) fn resolved(&self, problems: &mut Problems) -> Cow<'_, Self> {
-        let profile = self.profile;
+        let profile = self.shared.profile;
         if profile == Profile::Default {
             return Cow::Borrowed(self);
         }
@@ -172,16 +180,11 @@ impl ServerOptions {
         #[cfg(feature = "rustls")]
         note_change(profile, self.change_rustls.is_some(), problems);
         let mut options = self.clone();
-        if let Some(policy) = problems.note(policy(profile, &self.key_exchange)) {
-            options.key_exchange = policy;
-        }
+        options.shared.apply_profile(problems);
         for (_, wanted) in &mut options.key_exchange_for {
             if let Some(policy) = problems.note(policy(profile, wanted)) {
                 *wanted = policy;
             }
-        }
-        if let Some(suites) = problems.note(suites(profile, self.suites.as_deref())) {
-            options.suites = suites;
         }
         options.client_auth = match &self.client_auth {
             ClientAuth::None => ClientAuth::None,

@@ -41,7 +41,7 @@ impl Backend {
             SessionMemory::Application
         } else if self == Self::Rustls {
             SessionMemory::Library
-        } else if options.profile != Profile::Default {
+        } else if options.shared.profile != Profile::Default {
             SessionMemory::Profile
         } else if options.trust.custom().is_some() {
             SessionMemory::Verifier
@@ -55,7 +55,7 @@ impl Backend {
     /// # Errors
     /// The error names the option that cannot be used and says how to fix it.
     pub fn client(self, options: &ClientOptions) -> Result<Arc<dyn Provider>, ConfigError> {
-        check_alpn(self.name(), &options.alpn)?;
+        check_alpn(self.name(), &options.shared.alpn)?;
         match self {
             #[cfg(feature = "rustls")]
             Self::Rustls => Ok(Arc::new(super::rustls::Client::new(options)?)),
@@ -71,7 +71,7 @@ impl Backend {
     /// # Errors
     /// The error names the option that cannot be used and says how to fix it.
     pub fn server(self, options: &ServerOptions) -> Result<Arc<dyn Provider>, ConfigError> {
-        check_alpn(self.name(), &options.alpn)?;
+        check_alpn(self.name(), &options.shared.alpn)?;
         match self {
             #[cfg(feature = "rustls")]
             Self::Rustls => Ok(Arc::new(super::rustls::Server::new(options)?)),
@@ -96,7 +96,7 @@ impl Backend {
         now: SystemTime,
     ) -> Result<(), ConfigErrors> {
         let mut problems = Problems::default();
-        problems.note(check_alpn(self.name(), &options.alpn));
+        problems.note(check_alpn(self.name(), &options.shared.alpn));
         match self {
             #[cfg(feature = "rustls")]
             Self::Rustls => super::rustls::check::client(options, &mut problems),
@@ -145,7 +145,7 @@ impl Backend {
         now: SystemTime,
     ) -> Result<(), ConfigErrors> {
         let mut problems = Problems::default();
-        problems.note(check_alpn(self.name(), &options.alpn));
+        problems.note(check_alpn(self.name(), &options.shared.alpn));
         match self {
             #[cfg(feature = "rustls")]
             Self::Rustls => super::rustls::check::server(options, &mut problems),

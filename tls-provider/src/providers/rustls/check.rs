@@ -16,13 +16,13 @@ use crate::{ClientOptions, ServerOptions, Suite};
 /// Notes what is wrong with a server's options.
 pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
-    problems.note(groups::of_policy(&options.key_exchange));
+    problems.note(groups::of_policy(&options.shared.key_exchange));
     for (_, policy) in &options.key_exchange_for {
         problems.note(groups::of_policy(policy));
     }
-    problems.note(options.key_log.open());
-    problems.note(Compression::new(&options.compression, 1));
-    if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
+    problems.note(options.shared.key_log.open());
+    problems.note(Compression::new(&options.shared.compression, 1));
+    if let Some(crypto) = crypto(options.shared.suites.as_deref(), problems) {
         problems.note_identities(&options.identities, |identity| {
             keys::load(identity, &crypto)
         });
@@ -34,10 +34,10 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
 pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
     problems.note(client::refuse_store(options));
-    problems.note(groups::of_policy(&options.key_exchange));
-    problems.note(options.key_log.open());
-    problems.note(Compression::new(&options.compression, 1));
-    if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
+    problems.note(groups::of_policy(&options.shared.key_exchange));
+    problems.note(options.shared.key_log.open());
+    problems.note(Compression::new(&options.shared.compression, 1));
+    if let Some(crypto) = crypto(options.shared.suites.as_deref(), problems) {
         let identity = options.identity.as_slice();
         problems.note_identities(identity, |identity| keys::load(identity, &crypto));
         problems.note(verify::of_servers(&options.trust, &crypto));

@@ -49,13 +49,16 @@ impl TcpServer {
         let of_policy = |policy: &KeyExchange| {
             let groups = groups::of_policy(policy)?.into_iter();
             let configs = groups.map(|group| {
-                let crypto = suites::crypto(options.suites.as_deref(), &[group])?;
+                let crypto = suites::crypto(options.shared.suites.as_deref(), &[group])?;
                 Ok((group, shared.config(options, crypto)?))
             });
             configs.collect::<Result<Vec<_>, _>>()
         };
-        let policies =
-            ByServerName::build(&options.key_exchange, &options.key_exchange_for, of_policy)?;
+        let policies = ByServerName::build(
+            &options.shared.key_exchange,
+            &options.key_exchange_for,
+            of_policy,
+        )?;
         Ok(Self { policies })
     }
 
@@ -141,12 +144,12 @@ impl TcpClient {
         alpn: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<Self, ConfigError> {
         let options = &*options.under_profile()?;
-        let groups = groups::of_policy(&options.key_exchange)?;
-        let crypto = suites::crypto(options.suites.as_deref(), &groups)?;
+        let groups = groups::of_policy(&options.shared.key_exchange)?;
+        let crypto = suites::crypto(options.shared.suites.as_deref(), &groups)?;
         let mut config = client::config(options, &Arc::new(crypto))?;
         config.enable_early_data = false;
         config.alpn_protocols = names(alpn);
-        config.key_log = key_log(&options.key_log)?;
+        config.key_log = key_log(&options.shared.key_log)?;
         if options.no_resumption {
             config.resumption = Resumption::disabled();
         }
@@ -180,7 +183,7 @@ impl Shared {
             parts: Parts::new(options, &alpn, |crypto| crypto)?,
             alpn,
             ticketer: Ticketer::new().map_err(|error| unsupported(error.to_string()))?,
-            key_log: key_log(&options.key_log)?,
+            key_log: key_log(&options.shared.key_log)?,
         })
     }
 

@@ -15,49 +15,49 @@ pub(crate) fn server(options: &ServerOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
     problems.note(server::refuse_early_data(options));
     problems.note(server::refuse_choices(options));
-    problems.note(config::refuse_compression(&options.compression));
+    problems.note(config::refuse_compression(&options.shared.compression));
     #[cfg(feature = "rustls")]
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),
     ));
-    let suites = options.suites.as_deref();
+    let suites = options.shared.suites.as_deref();
     problems.note(policy::under(
-        options.profile,
-        &options.key_exchange,
+        options.shared.profile,
+        &options.shared.key_exchange,
         suites,
     ));
     for (_, key_exchange) in &options.key_exchange_for {
-        problems.note(policy::under(options.profile, key_exchange, suites));
+        problems.note(policy::under(options.shared.profile, key_exchange, suites));
     }
-    check_alpn(&options.alpn, problems);
+    check_alpn(&options.shared.alpn, problems);
     problems.note_identities(&options.identities, config::chain);
     problems.note(keys_elsewhere::check(&options.identities));
     problems.note(match &options.client_auth {
         ClientAuth::None => Ok(()),
         ClientAuth::Optional(trust) | ClientAuth::Required(trust) => roots(trust),
     });
-    problems.note(options.key_log.open());
+    problems.note(options.shared.key_log.open());
 }
 
 /// Notes what is wrong with a client's options.
 pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     let options = &*options.resolved(problems);
-    problems.note(config::refuse_compression(&options.compression));
+    problems.note(config::refuse_compression(&options.shared.compression));
     #[cfg(feature = "rustls")]
     problems.note(config::refuse_change(
         options.change_rustls.as_ref().map(drop),
     ));
     problems.note(config::refuse_shares_ahead(options.key_shares_ahead));
     problems.note(policy::under(
-        options.profile,
-        &options.key_exchange,
-        options.suites.as_deref(),
+        options.shared.profile,
+        &options.shared.key_exchange,
+        options.shared.suites.as_deref(),
     ));
-    check_alpn(&options.alpn, problems);
+    check_alpn(&options.shared.alpn, problems);
     let identity = options.identity.as_slice();
     problems.note_identities(identity, config::chain);
     problems.note(roots(&options.trust));
-    problems.note(options.key_log.open());
+    problems.note(options.shared.key_log.open());
 }
 
 /// Checks protocol names of possible length; the others were already noted.

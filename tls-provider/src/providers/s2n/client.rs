@@ -19,8 +19,8 @@ use super::{
     unsupported,
 };
 use crate::{
-    ClientOptions, ConfigError, KeyExchange, MemorySessions, Profile, Provider, Session,
-    SessionStore, Start,
+    ClientOptions, ConfigError, Intermediates, KeyExchange, MemorySessions, Profile, Provider,
+    Session, SessionStore, Start,
 };
 
 /// A provider of client sessions over s2n-tls.
@@ -51,19 +51,19 @@ impl Client {
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         config::refuse_shares_ahead(options.key_shares_ahead)?;
-        config::refuse_compression(&options.compression)?;
+        config::refuse_compression(&options.shared.compression)?;
         let options = &*options.under_profile()?;
-        super::check_module(options.profile)?;
+        super::check_module(options.shared.profile)?;
         let policy = policy::under(
-            options.profile,
-            &options.key_exchange,
-            options.suites.as_deref(),
+            options.shared.profile,
+            &options.shared.key_exchange,
+            options.shared.suites.as_deref(),
         )?;
-        let mut builder = config::builder(policy, &options.alpn)?;
+        let mut builder = config::builder(policy, &options.shared.alpn)?;
         let roots = Roots::new(&options.trust)?;
         roots.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
-            let chain = if options.leaves_out_intermediates {
+            let chain = if options.shared.intermediates != Intermediates::Sent {
                 config::chain(&identity.without_intermediates())?
             } else {
                 config::chain(identity)?
@@ -80,14 +80,14 @@ impl Client {
             .build()
             .map_err(|error| unsupported(reason(&error)))?;
         Ok(Self {
-            key_exchange: options.key_exchange.clone(),
-            profile: options.profile,
+            key_exchange: options.shared.key_exchange.clone(),
+            profile: options.shared.profile,
             is_fips: policy.is_fips(),
             config,
             common: Common {
-                profile: options.profile,
-                alpn: options.alpn.clone().into(),
-                key_log: options.key_log.open()?,
+                profile: options.shared.profile,
+                alpn: options.shared.alpn.clone().into(),
+                key_log: options.shared.key_log.open()?,
                 verifier: options.trust.custom().map(|custom| custom.verifier.clone()),
                 leaf: options
                     .identity
@@ -202,14 +202,14 @@ fn session_policy(options: &ClientOptions, policy: &str, roots: &Roots) -> [u8; 
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part);
     };
-    add(options.profile.name().as_bytes());
+    add(options.shared.profile.name().as_bytes());
     add(policy.as_bytes());
-    add(&options.alpn.join(&0));
+    add(&options.shared.alpn.join(&0));
     add(&[
         u8::from(options.trust.custom().is_some()),
-        u8::from(options.key_exchange.requires_post_quantum()),
+        u8::from(options.shared.key_exchange.requires_post_quantum()),
     ]);
-    let groups = options.key_exchange.groups();
+    let groups = options.shared.key_exchange.groups();
     let groups: Vec<u8> = groups.iter().flat_map(|it| it.0.to_be_bytes()).collect();
     add(&groups);
     let identity = options.identity.as_ref();

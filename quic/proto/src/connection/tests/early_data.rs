@@ -25,7 +25,7 @@ use crate::{
 };
 
 fn server() -> Setup {
-    let options = server_options().early_data(EarlyDataPolicy::On);
+    let options = server_options().accept_early_data();
     Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(TransportConfig::new()),

@@ -9,9 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{
-    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
-};
+use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};
 
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello::table::Crypto};
 use crate::{
@@ -32,16 +30,22 @@ fn arrival(port: u16) -> Arrival {
 }
 
 fn server() -> Endpoint {
-    server_with(EarlyDataPolicy::Off)
+    server_with(server_options())
 }
 
-fn server_with(early_data: EarlyDataPolicy) -> Endpoint {
+fn early_server() -> Endpoint {
+    server_with(server_options().accept_early_data())
+}
+
+fn server_options() -> ServerOptions {
     let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let options = ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key));
-    let options = options.early_data(early_data);
+    ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key)).alpn(["test"])
+}
+
+fn server_with(options: ServerOptions) -> Endpoint {
     let setup = Setup {
-        provider: Backend::Rustls.server(&options.alpn(["test"])).unwrap(),
+        provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(TransportConfig::new()),
     };
     Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup))
@@ -403,7 +407,7 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, peer: SocketAddr) -> usize {
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyDataPolicy::On);
+    let mut endpoint = early_server();
     let one = Cid::from(7_u64.to_be_bytes());
     for _ in 0..100 {
         let mut packet = zero_rtt(one, 1200);
@@ -436,7 +440,7 @@ fn early_packets_of_strangers_are_bounded() {
 #[test]
 fn early_packets_that_are_too_large_leave_no_trace() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyDataPolicy::On);
+    let mut endpoint = early_server();
     for index in 0..20_000_u64 {
         let id = Cid::from(index.to_be_bytes());
         endpoint.on_datagram(
@@ -452,7 +456,7 @@ fn early_packets_that_are_too_large_leave_no_trace() {
 #[test]
 fn early_packets_are_forgotten_although_no_more_come() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyDataPolicy::On);
+    let mut endpoint = early_server();
     for index in 0..100_u64 {
         let id = Cid::from(index.to_be_bytes());
         endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id, 1000));
@@ -467,7 +471,7 @@ fn early_packets_are_forgotten_although_no_more_come() {
 #[test]
 fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyDataPolicy::On);
+    let mut endpoint = early_server();
     let id = |index: u64| Cid::from(index.to_be_bytes());
     endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
     let later = now + 2 * limits::EARLY_LIFETIME;
@@ -493,7 +497,7 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
 fn half_a_hello_before_many_early_packets_is_not_acknowledged() {
     for (early, acknowledged) in [(0, true), (3, true), (4, false), (8, false)] {
         let now = Instant::now();
-        let mut endpoint = server_with(EarlyDataPolicy::On);
+        let mut endpoint = early_server();
         let dcid = Cid::from([3; 8]);
         let (bytes, scid) = client_hello(now);
         let [mut head, _lost] = whole_hello(&bytes, dcid, scid);

@@ -62,7 +62,7 @@ impl Identities {
         crypto: &CryptoProvider,
         compression: &Compression,
     ) -> Result<Self, ConfigError> {
-        let intermediates = options.intermediates.clone();
+        let intermediates = options.shared.intermediates.clone();
         let load = |identity| {
             let mut certified = keys::load(identity, crypto)?;
             certified.key = Arc::new(NotedKey {

@@ -25,8 +25,8 @@ use crate::providers::rustls::{
     unsupported, wrong_side,
 };
 use crate::{
-    ClientOptions, ConfigError, EarlyDataPolicy, Group, KeyExchange, Profile, Provider, Session,
-    Side, Start,
+    ClientOptions, ConfigError, EarlyDataPolicy, Group, Intermediates, KeyExchange, Profile,
+    Provider, Session, Side, Start,
 };
 
 /// A provider of client sessions over rustls.
@@ -86,8 +86,8 @@ impl Client {
     ) -> Result<Self, ConfigError> {
         refuse_store(options)?;
         let options = &*options.under_profile()?;
-        let groups = groups::of_policy(&options.key_exchange)?;
-        let mut crypto = suites::crypto(options.suites.as_deref(), &groups)?;
+        let groups = groups::of_policy(&options.shared.key_exchange)?;
+        let mut crypto = suites::crypto(options.shared.suites.as_deref(), &groups)?;
         let shares = Shares::over(&mut crypto, options.key_shares_ahead);
         for group in &mut crypto.kx_groups {
             *group = beside::of_client(*group);
@@ -97,16 +97,16 @@ impl Client {
         // The transport relies on everything set below.
         config.check_selected_alpn = true;
         config.enable_early_data = false;
-        config.alpn_protocols.clone_from(&options.alpn);
+        config.alpn_protocols.clone_from(&options.shared.alpn);
         config.key_log = Arc::new(Capture {
-            user: options.key_log.open()?,
+            user: options.shared.key_log.open()?,
         });
 
         let memory: Arc<Memory> = Arc::default();
         let store = |tickets| {
             Resumption::store(Arc::new(Remembered {
                 memory: memory.clone(),
-                policy: options.key_exchange.clone(),
+                policy: options.shared.key_exchange.clone(),
                 tickets,
             }))
         };
@@ -117,10 +117,10 @@ impl Client {
             (store(Use::Resume), store(Use::Store))
         };
         let mut early = config.clone();
-        early.enable_early_data = options.profile.allows_early_data();
+        early.enable_early_data = options.shared.profile.allows_early_data();
         Ok(Self {
-            key_exchange: options.key_exchange.clone(),
-            profile: options.profile,
+            key_exchange: options.shared.key_exchange.clone(),
+            profile: options.shared.profile,
             resuming: Arc::new(config),
             early: Arc::new(early),
             fresh: Arc::new(fresh),
@@ -143,7 +143,7 @@ pub(in crate::providers::rustls) fn config(
         None => builder.with_no_client_auth(),
         Some(identity) => {
             let mut certified = keys::load(identity, crypto)?;
-            if options.leaves_out_intermediates {
+            if options.shared.intermediates != Intermediates::Sent {
                 certified.cert.truncate(1);
             }
             certified.key = Arc::new(NotedKey {
@@ -154,7 +154,7 @@ pub(in crate::providers::rustls) fn config(
             builder.with_client_cert_resolver(Arc::new(resolver))
         }
     };
-    Compression::new(&options.compression, 1)?.apply_to_client(&mut config);
+    Compression::new(&options.shared.compression, 1)?.apply_to_client(&mut config);
     if let Some(change) = &options.change_rustls {
         (change.0)(&mut config);
     }

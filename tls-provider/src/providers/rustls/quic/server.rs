@@ -99,16 +99,16 @@ impl Server {
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
         let options = &*options.under_profile()?;
-        let parts = Parts::new(options, &options.alpn, &wrap)?;
+        let parts = Parts::new(options, &options.shared.alpn, &wrap)?;
         let policies = ByServerName::build(
-            &options.key_exchange,
+            &options.shared.key_exchange,
             &options.key_exchange_for,
             |key_exchange| {
                 let groups = groups::of_policy(key_exchange)?;
                 let configs = groups
                     .iter()
                     .map(|group| {
-                        let crypto = suites::crypto(options.suites.as_deref(), &[*group])?;
+                        let crypto = suites::crypto(options.shared.suites.as_deref(), &[*group])?;
                         parts.config(options, key_exchange, wrap(crypto))
                     })
                     .collect::<Result<_, _>>()?;
@@ -119,13 +119,17 @@ impl Server {
                 })
             },
         )?;
-        let alpn = options.alpn.clone();
+        let alpn = options.shared.alpn.clone();
         Ok(Self {
             shared: Arc::new(Shared {
-                profile: options.profile,
+                profile: options.shared.profile,
                 policies,
                 alpn,
-                suites: options.suites.clone().unwrap_or(DEFAULT_SUITES.to_vec()),
+                suites: options
+                    .shared
+                    .suites
+                    .clone()
+                    .unwrap_or(DEFAULT_SUITES.to_vec()),
                 request: parts.request_len(),
                 schemes: schemes(options),
                 identities: parts.resolver,
@@ -177,9 +181,10 @@ impl Parts {
         alpn: &[Vec<u8>],
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
-        let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &[])?));
+        let crypto = Arc::new(wrap(suites::crypto(options.shared.suites.as_deref(), &[])?));
         // Chains with and without their intermediates.
-        let compression = Compression::new(&options.compression, 2 * options.identities.len())?;
+        let compression =
+            Compression::new(&options.shared.compression, 2 * options.identities.len())?;
         let shared = options.tickets.clone().unwrap_or_default();
         let tickets = match (options.no_tickets, options.early_data) {
             (true, _) => Tickets::None,
@@ -191,9 +196,9 @@ impl Parts {
             clients: verify::of_clients(&options.client_auth, &crypto)?,
             compression,
             tickets,
-            audience: tickets::audience(&options.client_auth, options.profile)?,
+            audience: tickets::audience(&options.client_auth, options.shared.profile)?,
             key_log: Arc::new(Capture {
-                user: options.key_log.open()?,
+                user: options.shared.key_log.open()?,
             }),
         })
     }
@@ -237,7 +242,7 @@ impl Parts {
             (change.0)(&mut config);
         }
         // The transport relies on everything set below.
-        config.alpn_protocols.clone_from(&options.alpn);
+        config.alpn_protocols.clone_from(&options.shared.alpn);
         config.key_log = self.key_log.clone();
         config.ticketer = Arc::new(NoTickets);
         config.max_early_data_size = 0;

@@ -58,18 +58,21 @@ impl Server {
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         refuse_early_data(options)?;
         refuse_choices(options)?;
-        config::refuse_compression(&options.compression)?;
+        config::refuse_compression(&options.shared.compression)?;
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let options = &*options.under_profile()?;
-        super::check_module(options.profile)?;
+        super::check_module(options.shared.profile)?;
         let parts = Arc::new(Parts::new(options)?);
         let policies = ByServerName::build(
-            &options.key_exchange,
+            &options.shared.key_exchange,
             &options.key_exchange_for,
             |key_exchange| {
-                let policy =
-                    policy::under(options.profile, key_exchange, options.suites.as_deref())?;
+                let policy = policy::under(
+                    options.shared.profile,
+                    key_exchange,
+                    options.shared.suites.as_deref(),
+                )?;
                 let policy = policy::of_server(policy);
                 Named::new(key_exchange, &parts, policy)
             },
@@ -77,9 +80,9 @@ impl Server {
         let shared = Shared {
             policies,
             common: Common {
-                profile: options.profile,
+                profile: options.shared.profile,
                 alpn: parts.alpn.clone(),
-                key_log: options.key_log.open()?,
+                key_log: options.shared.key_log.open()?,
                 verifier: match &options.client_auth {
                     ClientAuth::None => None,
                     ClientAuth::Optional(trust) | ClientAuth::Required(trust) => {
@@ -112,7 +115,7 @@ pub(super) fn refuse_choices(options: &ServerOptions) -> Result<(), ConfigError>
             "it chooses among certificates itself; leave chain_choice out, or use rustls",
         ));
     }
-    match options.intermediates {
+    match options.shared.intermediates {
         Intermediates::LeftOutFor(_) => Err(unsupported(
             "it knows no application protocol when it chooses a chain; use \
              leave_out_intermediates, with a configuration for these clients alone, or rustls",
@@ -433,7 +436,7 @@ impl Parts {
                     trust.custom().is_some()
                 }
             };
-        let identities: Vec<Identity> = if options.intermediates == Intermediates::Sent {
+        let identities: Vec<Identity> = if options.shared.intermediates == Intermediates::Sent {
             options.identities.clone()
         } else {
             let whole = options.identities.iter();
@@ -447,9 +450,9 @@ impl Parts {
             schemes: admission::schemes_of(&identities, |_| None),
             identities,
             clients,
-            alpn: options.alpn.clone().into(),
+            alpn: options.shared.alpn.clone().into(),
             tickets: (!no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
-            profile: options.profile,
+            profile: options.shared.profile,
         })
     }
 

@@ -106,7 +106,7 @@ pub mod core {
         error::{Code, Scope, Violation},
         message::{Head, Protocol, content_length},
         priority::priority,
-        stream::{Received, Receiver, Uni, UniReceiver},
+        stream::{Received, Receiver, Start, Uni, UniReceiver},
         wire::settings::Settings,
     };
 }

@@ -7,7 +7,6 @@ mod support;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use h3::quic::StreamId;
 use hybriq::{SendStream, stats::Census};
 use hybriq_h3::{
     Connection, Datagrams, OpenStreams, Payload, Requests,
@@ -97,7 +96,7 @@ impl World {
     /// Starts a session on the server, and returns the client's end of its request.
     fn session(&self, id: u64) -> (Session, DuplexStream) {
         let (server, client) = tokio::io::duplex(4096);
-        let request = StreamId::try_from(id).unwrap();
+        let request = hybriq::StreamId(id);
         let connection = self.pair.server.clone();
         (
             Session::start(&self.sessions, connection, request, server),
@@ -194,9 +193,7 @@ async fn sessions_leave_nothing() {
         let datagrams = Datagrams::new(world.pair.client.clone());
         for id in [400, 404] {
             for _ in 0..10 {
-                datagrams
-                    .send(StreamId::try_from(id).unwrap(), b"")
-                    .unwrap();
+                datagrams.send(hybriq::StreamId(id), b"").unwrap();
             }
         }
         world.until("streams not taken", 10).await;
@@ -206,7 +203,7 @@ async fn sessions_leave_nothing() {
         world.until("ends of streams of sessions", 2).await;
         assert_eq!(world.census().entries("sessions"), 1);
 
-        world.sessions.refuse(StreamId::try_from(404).unwrap());
+        world.sessions.refuse(hybriq::StreamId(404));
         if closed_here {
             session.close(0, "");
         }
@@ -216,7 +213,7 @@ async fn sessions_leave_nothing() {
         world.at_rest(&fresh).await;
         // Sessions that ended are remembered for a while.
         for id in (0..64).map(|id| 1000 + 4 * id) {
-            world.sessions.refuse(StreamId::try_from(id).unwrap());
+            world.sessions.refuse(hybriq::StreamId(id));
         }
     }
 }
@@ -239,9 +236,7 @@ async fn what_a_session_does_not_take_is_bounded() {
         world.finished(&[0x40, 0x41, 0x41, 0x90], true, 15);
         for _ in 0..1000 {
             for id in [400, 404] {
-                datagrams
-                    .send(StreamId::try_from(id).unwrap(), b"")
-                    .unwrap();
+                datagrams.send(hybriq::StreamId(id), b"").unwrap();
             }
         }
         round_trips(&mut world).await;

@@ -298,7 +298,7 @@ async fn datagrams_belong_to_the_stream_of_a_request() {
         16_384 * 4,
         (1 << 30) * 4,
     ] {
-        let stream = h3::quic::StreamId::try_from(id).unwrap();
+        let stream = hybriq::StreamId(id);
         assert!(client.max_size(stream).unwrap() > 1_000);
         client.send(stream, b"payload").unwrap();
         let (from, payload) = soon(server.recv()).await.unwrap().unwrap();

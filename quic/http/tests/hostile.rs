@@ -89,11 +89,8 @@ async fn fields_that_grow_by_decoding_are_refused() {
     let (mut send, mut recv) = send(&client, &headers).await;
     send.finish();
     let response = soon(recv.read_to_end(10_000)).await.unwrap();
-    // HEADERS with `:status`, whose value is 431 in the code of Huffman.
-    assert!(
-        response.ends_with(&[0x83, 0x69, 0x90, 0xff]),
-        "{response:x?}"
-    );
+    // HEADERS with `:status`.
+    assert!(response.ends_with(b"\x03431"), "{response:x?}");
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
 }
 
@@ -282,7 +279,7 @@ async fn more_fields_than_a_map_takes_are_refused() {
         let (mut send, mut recv) = send(&client, &headers).await;
         send.finish();
         let response = soon(recv.read_to_end(10_000)).await.unwrap();
-        let is_431 = response.ends_with(&[0x83, 0x69, 0x90, 0xff]);
+        let is_431 = response.ends_with(b"\x03431");
         assert!(is_431, "{response:x?}");
     }
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");

@@ -1,7 +1,7 @@
 //! HTTP Datagrams (RFC 9297).
 
 use bytes::{Buf as _, BufMut, Bytes, BytesMut};
-use h3::quic::StreamId;
+use hybriq::StreamId;
 use hybriq::{Connection, ConnectionError, error::SendDatagramError};
 
 use crate::adapter::varint;
@@ -96,7 +96,7 @@ impl Datagrams {
 }
 
 fn quarter(stream: StreamId) -> u64 {
-    stream.into_inner() / 4
+    stream.0 / 4
 }
 
 /// Returns the stream and the payload of a datagram.
@@ -107,7 +107,7 @@ fn decode(mut datagram: Bytes) -> Option<(StreamId, Bytes)> {
     if quarter > MAX_QUARTER {
         return None;
     }
-    let stream = StreamId::try_from(quarter * 4).ok()?;
+    let stream = StreamId(quarter.checked_mul(4)?);
     if len == datagram.len() {
         // An empty slice would keep the memory of the whole.
         return Some((stream, Bytes::new()));

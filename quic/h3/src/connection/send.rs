@@ -49,7 +49,7 @@ impl Connection {
         stream: StreamId,
         status: StatusCode,
         fields: &HeaderMap,
-        extra: &[(HeaderName, HeaderValue)],
+        extra: &[Option<(HeaderName, HeaderValue)>],
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
         self.write(stream, &Fields::of_response(&status, fields, extra), out)
@@ -81,7 +81,11 @@ impl Connection {
             return Err(TooLarge { size, most });
         }
         // A section takes fewer bytes than its size, which counts 32 more for each field.
-        let bytes = if size < 1 << 14 { 2 } else { 4 };
+        let bytes = match size {
+            0..0x40 => 1,
+            0x40..0x4000 => 2,
+            _ => 4,
+        };
         out.reserve(1 + bytes + size as usize / 2);
         out.push(HEADERS as u8);
         let start = out.len() + bytes;
@@ -90,10 +94,10 @@ impl Connection {
         self.encoder.encode(stream.0, fields.iter(), out, encoder);
         let len = (out.len() - start) as u64;
         if let Some(place) = out.get_mut(start - bytes..start) {
-            if bytes == 2 {
-                place.copy_from_slice(&(len as u16 | 0x4000).to_be_bytes());
-            } else {
-                place.copy_from_slice(&(len as u32 | 0x8000_0000).to_be_bytes());
+            match bytes {
+                1 => place.fill(len as u8),
+                2 => place.copy_from_slice(&(len as u16 | 0x4000).to_be_bytes()),
+                _ => place.copy_from_slice(&(len as u32 | 0x8000_0000).to_be_bytes()),
             }
         }
         Ok(())

@@ -74,11 +74,12 @@ impl<'a> Fields<'a> {
     pub(crate) fn of_response(
         status: &'a StatusCode,
         fields: &'a HeaderMap,
-        extra: &'a [(HeaderName, HeaderValue)],
+        extra: &'a [Option<(HeaderName, HeaderValue)>],
     ) -> Self {
         let mut all = Self(SmallVec::new());
         all.0.push(plain(b":status", status.as_str().as_bytes()));
-        all.extend(extra.iter().map(|(name, value)| (name, value)));
+        let extra = extra.iter().flatten();
+        all.extend(extra.map(|(name, value)| (name, value)));
         all.extend(fields.iter());
         all
     }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use hybriq_proto::StreamId;
 
@@ -29,7 +29,7 @@ pub struct Receiver<H> {
     /// The beginning of the head of a frame.
     begun: Partial,
     /// The beginning of a field section, or one that waits for entries of the dynamic table.
-    section: BytesMut,
+    section: Vec<u8>,
     stage: Stage,
     content: Content,
     asked: Asked,
@@ -75,6 +75,15 @@ enum Asked {
     All,
     Head,
     Connect,
+}
+
+/// What a bidirectional stream of the peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// A message.
+    Message,
+    /// A stream of the session of WebTransport on this stream; [`Receiver::take_rest`] has what arrived of it.
+    Session(StreamId),
 }
 
 /// What was received.
@@ -128,7 +137,7 @@ impl<H> Receiver<H> {
             data: Bytes::new(),
             is_fin: false,
             begun: Partial::default(),
-            section: BytesMut::new(),
+            section: Vec::new(),
             stage: Stage::Start,
             content: Content::Any,
             asked,
@@ -176,6 +185,28 @@ impl<H> Receiver<H> {
         self.data.len() + self.section.capacity()
     }
 
+    /// Returns what the stream is, once its first bytes have arrived. [`poll`](Self::poll) needs no such call.
+    ///
+    /// # Errors
+    /// The peer names a session that cannot be.
+    pub fn start(&mut self, connection: &Connection) -> Result<Option<Start>, Violation> {
+        if self.stage != Stage::Start || self.at != At::Head || !connection.takes_sessions() {
+            return Ok(Some(Start::Message));
+        }
+        let (mut begun, mut data) = (self.begun, self.data.clone());
+        match begun.take(&mut data, frame::Head::read) {
+            Some(head) if head.kind == frame::WEBTRANSPORT_STREAM => {
+                self.data = data;
+                self.at = At::Session;
+                // The length is the id of the session.
+                let id = Connection::session_id(StreamId(head.len))?;
+                Ok(Some(Start::Session(id)))
+            }
+            None if !self.is_fin => Ok(None),
+            _ => Ok(Some(Start::Message)),
+        }
+    }
+
     /// Takes what arrived and was not read: bytes of a session, after [`Received::Session`].
     pub fn take_rest(&mut self) -> Bytes {
         std::mem::take(&mut self.data)
@@ -189,7 +220,7 @@ impl<H> Receiver<H> {
         }
         self.at = At::End;
         self.data = Bytes::new();
-        self.section = BytesMut::new();
+        self.section = Vec::new();
     }
 
     fn is_between_frames(&self) -> bool {
@@ -209,6 +240,10 @@ impl<H: Head> Receiver<H> {
     /// is of no further use.
     pub fn poll(&mut self, connection: &mut Connection) -> Result<Received<H>, Violation> {
         let polled = self.poll_frames(connection);
+        if self.data.is_empty() {
+            // An empty slice would keep the memory of the whole.
+            self.data = Bytes::new();
+        }
         if polled.is_err() {
             self.cancel(connection);
         }
@@ -246,7 +281,7 @@ impl<H: Head> Receiver<H> {
                         return self.on_section(section, connection);
                     }
                     let part = self.take(left);
-                    self.section.extend_from_slice(&part);
+                    self.collect(&part, left);
                     self.at = At::Section(left - part.len() as u64);
                     if self.at != At::Section(0) {
                         return self.starved();
@@ -254,8 +289,8 @@ impl<H: Head> Receiver<H> {
                     self.at = At::Blocked;
                 }
                 At::Blocked => {
-                    let section = std::mem::take(&mut self.section).freeze();
-                    return self.on_section(section, connection);
+                    let section = std::mem::take(&mut self.section);
+                    return self.on_section(section.into(), connection);
                 }
                 At::Skipped(left) => {
                     let passed = self.take(left).len() as u64;
@@ -276,6 +311,17 @@ impl<H: Head> Receiver<H> {
     fn take(&mut self, most: u64) -> Bytes {
         let len = most.min(self.data.len() as u64) as usize;
         self.data.split_to(len)
+    }
+
+    /// Keeps a part of a section of which `left` bytes are missing. The buffer doubles, but has no room beyond the
+    /// section.
+    fn collect(&mut self, part: &[u8], left: u64) {
+        let section = &mut self.section;
+        if section.capacity() - section.len() < part.len() {
+            let most = usize::try_from(left).unwrap_or(usize::MAX);
+            section.reserve_exact(section.len().max(part.len()).min(most));
+        }
+        section.extend_from_slice(part);
     }
 
     /// Nothing is left inside a frame.

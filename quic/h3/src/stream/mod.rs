@@ -6,5 +6,5 @@ mod uni;
 #[cfg(test)]
 mod tests;
 
-pub use message::{Received, Receiver};
+pub use message::{Received, Receiver, Start};
 pub use uni::{Uni, UniReceiver};

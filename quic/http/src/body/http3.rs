@@ -6,22 +6,19 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Response;
+use http::{Request, Response};
 use http_body::{Frame, SizeHint};
-use hybriq_h3::{
-    Payload, RecvStream,
-    core::{Code, Violation},
-};
+use hybriq_h3::core::{Code, Head, Violation};
 
 use super::{Body, BodyError, Kind, stall::Stall};
 use crate::{
     usage::Exchange,
-    versions::http3::{Recv, Stream, StreamError},
+    versions::http3::{Recv, StreamError},
 };
 
 /// A body over HTTP/3.
-pub(super) struct Quic<S: Stream> {
-    stream: S,
+pub(super) struct Quic<H: Head> {
+    stream: Recv<H>,
     part: Part,
     /// Bytes that are still to come according to `content-length`.
     left: Option<u64>,
@@ -40,7 +37,7 @@ enum Part {
 
 impl Body {
     pub(crate) fn of_quic(
-        stream: h3::server::RequestStream<RecvStream, Payload>,
+        stream: Recv<Request<()>>,
         length: Option<u64>,
         stall_time: Duration,
     ) -> Self {
@@ -76,7 +73,7 @@ impl Body {
     }
 }
 
-impl<S: Stream> Quic<S> {
+impl<H: Head> Quic<H> {
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -155,17 +152,16 @@ impl<S: Stream> Quic<S> {
 }
 
 /// Returns the error of a body whose stream failed.
-fn failed(error: impl std::error::Error + Send + Sync + 'static) -> BodyError {
-    let any: &dyn std::error::Error = &error;
-    match any.downcast_ref() {
-        Some(StreamError::Violation(
-            Violation::ContentLengthDiffers | Violation::ContentNotAllowed,
-        )) => BodyError::Length,
-        _ => BodyError::Quic(error.into()),
+fn failed(error: StreamError) -> BodyError {
+    match error {
+        StreamError::Violation(Violation::ContentLengthDiffers | Violation::ContentNotAllowed) => {
+            BodyError::Length
+        }
+        error => BodyError::Quic(error),
     }
 }
 
-impl<S: Stream> Drop for Quic<S> {
+impl<H: Head> Drop for Quic<H> {
     /// Tells the peer that the rest of the body is not needed. For a request this is no error (RFC 9114 §4.1); a
     /// response is cancelled.
     fn drop(&mut self) {

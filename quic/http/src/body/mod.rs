@@ -14,10 +14,9 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header::CONTENT_LENGTH};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Payload, RecvStream};
 
 use self::{http3::Quic, tcp::Tcp};
-use crate::versions::http3::Recv;
+use crate::versions::http3::StreamError;
 
 /// The body of a request that a server received, or of a response that a client received, over any version
 /// of HTTP.
@@ -26,8 +25,8 @@ pub struct Body(Kind);
 enum Kind {
     Empty,
     Tcp(Tcp),
-    Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
-    Response(Box<Quic<Recv<http::Response<()>>>>),
+    Request(Box<Quic<http::Request<()>>>),
+    Response(Box<Quic<http::Response<()>>>),
 }
 
 /// Error when reading a [`Body`].
@@ -36,7 +35,7 @@ enum Kind {
 pub enum BodyError {
     /// The peer reset the stream or closed the connection, or the body was malformed.
     #[error("the body ended early over HTTP/3, or it is malformed")]
-    Quic(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Quic(#[source] StreamError),
     /// The same over TCP.
     #[error("the body ended early over TCP, or it is malformed")]
     Tcp(#[source] Box<dyn std::error::Error + Send + Sync>),

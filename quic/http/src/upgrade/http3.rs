@@ -7,14 +7,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use h3::error::StreamError;
-use hybriq_h3::{Payload, SendStream};
+use hybriq_h3::core::Head;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::oneshot,
 };
 
-use crate::versions::http3::Stream;
+use crate::versions::http3::{Recv, Send, StreamError};
 
 /// Largest number of bytes of one DATA frame.
 const FRAME: usize = 64 << 10;
@@ -22,40 +21,14 @@ const FRAME: usize = 64 << 10;
 /// Largest size of the header of such a frame (RFC 9114 §7.1).
 const HEADER: usize = 5;
 
-/// The sending half of an HTTP/3 stream, at a server or a client.
-pub(crate) trait Sink: Send + Unpin + 'static {
-    fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send;
-    fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send;
-}
-
-impl Sink for h3::server::RequestStream<SendStream<Payload>, Payload> {
-    fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send {
-        self.send_data(data)
-    }
-
-    fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
-        self.finish()
-    }
-}
-
-impl Sink for h3::client::RequestStream<SendStream<Payload>, Payload> {
-    fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send {
-        self.send_data(data)
-    }
-
-    fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
-        self.finish()
-    }
-}
-
 /// Bytes in both directions over the stream of a request.
-pub(crate) struct Tunnel<R, W> {
+pub(crate) struct Tunnel<H: Head> {
     connection: hybriq::Connection,
     id: hybriq::StreamId,
-    recv: R,
+    recv: Recv<H>,
     /// Data that was received and not read.
     unread: Bytes,
-    sending: Sending<W>,
+    sending: Sending,
     /// Dropped when the service has shut the tunnel down.
     open: Option<oneshot::Sender<()>>,
     _alive: oneshot::Sender<()>,
@@ -70,32 +43,27 @@ pub(crate) struct Ends {
 }
 
 /// State of the sending half.
-enum Sending<W> {
-    Idle(W),
+enum Sending {
+    Idle(Send),
     /// A frame, or the end, is being sent.
-    Busy(Pin<Box<dyn Sent<W>>>),
+    Busy(Pin<Box<dyn Sent>>),
     /// The tunnel has ended, or failed.
     Over,
 }
 
 /// A future that gives the sending half back.
-trait Sent<W>: Future<Output = (W, Result<(), StreamError>)> + Send {}
+trait Sent: Future<Output = (Send, Result<(), StreamError>)> + std::marker::Send {}
 
-impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {}
+impl<F: Future<Output = (Send, Result<(), StreamError>)> + std::marker::Send> Sent for F {}
 
-impl<R: Stream, W: Sink> Tunnel<R, W> {
+impl<H: Head> Tunnel<H> {
     /// Creates a tunnel on a stream of a connection.
-    pub(crate) fn new(
-        connection: hybriq::Connection,
-        id: h3::quic::StreamId,
-        send: W,
-        recv: R,
-    ) -> (Self, Ends) {
+    pub(crate) fn new(connection: hybriq::Connection, send: Send, recv: Recv<H>) -> (Self, Ends) {
         let (open, shut) = oneshot::channel();
         let (alive, dropped) = oneshot::channel();
         let tunnel = Self {
             connection,
-            id: hybriq::StreamId(id.into_inner()),
+            id: recv.id(),
             recv,
             unread: Bytes::new(),
             sending: Sending::Idle(send),
@@ -129,7 +97,7 @@ impl<R: Stream, W: Sink> Tunnel<R, W> {
     }
 }
 
-impl<R: Stream + Unpin, W: Sink> AsyncRead for Tunnel<R, W> {
+impl<H: Head> AsyncRead for Tunnel<H> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -149,7 +117,7 @@ impl<R: Stream + Unpin, W: Sink> AsyncRead for Tunnel<R, W> {
     }
 }
 
-impl<R: Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
+impl<H: Head> AsyncWrite for Tunnel<H> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -167,7 +135,7 @@ impl<R: Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
         let data = data.get(..room).unwrap_or(data);
         match std::mem::replace(&mut this.sending, Sending::Over) {
             Sending::Idle(mut send) => {
-                let payload = Payload::from(Bytes::copy_from_slice(data));
+                let payload = Bytes::copy_from_slice(data);
                 this.sending = Sending::Busy(Box::pin(async move {
                     let sent = send.data(payload).await;
                     (send, sent)
@@ -191,7 +159,7 @@ impl<R: Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
         ready!(this.poll_idle(cx))?;
         if let Sending::Idle(mut send) = std::mem::replace(&mut this.sending, Sending::Over) {
             this.sending = Sending::Busy(Box::pin(async move {
-                let sent = send.end().await;
+                let sent = send.finish().await;
                 (send, sent)
             }));
             ready!(this.poll_idle(cx))?;
@@ -202,6 +170,6 @@ impl<R: Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
     }
 }
 
-fn broken(error: impl std::error::Error + std::marker::Send + Sync + 'static) -> io::Error {
+fn broken(error: StreamError) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }

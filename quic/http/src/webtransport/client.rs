@@ -1,14 +1,18 @@
 //! Opens sessions as a client.
 
-use std::future::poll_fn;
-
-use h3::ext::Protocol;
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use hybriq::Endpoint;
-use hybriq_h3::{Payload, webtransport as wire};
+use hybriq_h3::{
+    MAX_FIELD_SECTION,
+    core::{Code, Protocol},
+    webtransport as wire,
+};
 
 use super::{DRAFT02, Limits, Session};
-use crate::upgrade::Tunnel;
+use crate::{
+    upgrade::Tunnel,
+    versions::http3::{Link, Setup, Transport},
+};
 
 /// Reason why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +34,10 @@ pub enum ConnectError {
     Quic(#[from] hybriq::ConnectError),
     /// The connection failed.
     #[error("the HTTP/3 connection failed")]
-    Connection(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Connection(#[source] crate::StreamError),
     /// The request failed.
     #[error("the request failed")]
-    Request(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Request(#[source] crate::StreamError),
     /// The server does not speak WebTransport.
     #[error("the server does not support WebTransport, according to its SETTINGS")]
     Unsupported,
@@ -81,58 +85,52 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
         .to_owned();
     let port = uri.port_u16().unwrap_or(443);
     let connection = reach(endpoint, &host, port).await?;
-    let mut transport = hybriq_h3::Connection::new(connection.clone());
-    let sessions = transport.webtransport(Limits::default());
-    let mut settings = transport.peer_settings();
-    let mut builder = h3::client::builder();
-    let builder = builder.enable_datagram(true).enable_extended_connect(true);
-    let (mut driver, mut requests) = Box::pin(builder.build::<_, _, Payload>(transport))
-        .await
-        .map_err(lost)?;
+    let mut setup = Setup::new(MAX_FIELD_SECTION);
+    setup.webtransport(Limits::default());
+    let sessions = setup.sessions.clone();
+    let link = Link::begin(Transport::Established(connection.clone()), setup).await;
+    let link = link.map_err(ConnectError::Connection)?;
     let open = async {
         // A client must not ask before it has the settings (draft-ietf-webtrans-http3 §3.1).
-        let enabled = settings.get(wire::ENABLE).await;
-        let sessions = settings.get(wire::MAX_SESSIONS).await;
-        if enabled.unwrap_or(0) == 0 && sessions.unwrap_or(0) == 0 {
+        let settings = link.peer_settings().await;
+        let is_on = |id| settings.other(id).is_some_and(|value| value > 0);
+        if !is_on(wire::ENABLE) && !is_on(wire::MAX_SESSIONS) {
             return Err(ConnectError::Unsupported);
         }
-        let sent = Box::pin(requests.send_request(connect_request(request))).await;
-        let mut stream = sent.map_err(failed)?;
-        let response = Box::pin(stream.recv_response()).await.map_err(failed)?;
+        let stream = Box::pin(link.request(&connect_request(request))).await;
+        let (mut send, mut recv) = stream.map_err(ConnectError::Request)?;
+        send.flush().await.map_err(ConnectError::Request)?;
+        let response = Box::pin(recv.head()).await.map_err(ConnectError::Request)?;
         if !response.status().is_success() {
             return Err(ConnectError::Refused(response.status()));
         }
-        Ok(stream)
+        Ok((send, recv))
     };
-    let stream = tokio::select! {
+    let driven = link.clone();
+    let mut driving = Box::pin(async move { driven.drive().await });
+    let (send, recv) = tokio::select! {
         opened = open => opened?,
-        error = poll_fn(|cx| driver.poll_close(cx)) => return Err(lost(error)),
+        error = &mut driving => return Err(ConnectError::Connection(error)),
     };
-    let id = stream.id();
-    let (send, recv) = stream.split();
-    let (tunnel, ends) = Tunnel::new(connection.clone(), id, send, recv);
+    let id = recv.id();
+    let (tunnel, ends) = Tunnel::new(connection.clone(), send, recv);
+    let sessions = sessions.ok_or(ConnectError::Unsupported)?;
     let session = Session::start(&sessions, connection.clone(), id, tunnel);
     connection.spawn(async move {
         tokio::select! {
-            _ = poll_fn(|cx| driver.poll_close(cx)) => {}
+            _ = driving => {}
             _ = ends.dropped => {}
         }
-        drop(requests);
+        link.close(Code::H3_NO_ERROR, "");
     });
     Ok(session)
 }
 
-fn lost(cause: h3::error::ConnectionError) -> ConnectError {
-    ConnectError::Connection(cause.into())
-}
-
-fn failed(cause: h3::error::StreamError) -> ConnectError {
-    ConnectError::Request(cause.into())
-}
-
 fn connect_request(mut request: Request<()>) -> Request<()> {
     *request.method_mut() = Method::CONNECT;
-    request.extensions_mut().insert(Protocol::WEB_TRANSPORT);
+    request
+        .extensions_mut()
+        .insert(Protocol::from_static("webtransport"));
     let fields = request.headers_mut();
     fields.insert(DRAFT02, HeaderValue::from_static("1"));
     request

@@ -39,8 +39,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use h3::quic::StreamId;
 use http::StatusCode;
+use hybriq::StreamId;
 
 use crate::upgrade::Upgrade;
 

@@ -245,9 +245,13 @@ async fn datagrams_without_payload_are_bounded() {
     let session = soon(host.sessions.recv()).await.unwrap();
     let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
     for _ in 0..500 {
-        datagrams.send(request.id(), b"").unwrap();
+        datagrams
+            .send(hybriq::StreamId(request.id().into_inner()), b"")
+            .unwrap();
     }
-    datagrams.send(request.id(), b"end").unwrap();
+    datagrams
+        .send(hybriq::StreamId(request.id().into_inner()), b"end")
+        .unwrap();
     // The stream is sent after them, so that they have come.
     let mut send = soon(client.connection.open_uni()).await.unwrap();
     let id = request.id().into_inner() as u8;
@@ -297,7 +301,9 @@ fn flood(client: &mut Http3, bidi: bool, session: u8) -> usize {
 async fn round_trips(client: &Http3, session: &Session, id: StreamId) {
     let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
     for _ in 0..3 {
-        datagrams.send(id, b"ping").unwrap();
+        datagrams
+            .send(hybriq::StreamId(id.into_inner()), b"ping")
+            .unwrap();
         assert_eq!(soon(session.recv_datagram()).await.unwrap(), "ping");
         session.send_datagram(b"pong").unwrap();
         assert!(soon(datagrams.recv()).await.unwrap().is_some());

@@ -45,7 +45,9 @@ pub(crate) async fn flood(server: &Server, client: &Http3, session: StreamId, by
     let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
     let payload = [9; 1000];
     for index in 0..=bytes / (payload.len() + 96) {
-        datagrams.send(session, &payload).unwrap();
+        datagrams
+            .send(hybriq::StreamId(session.into_inner()), &payload)
+            .unwrap();
         if index % 8 == 0 {
             server.quiet().await;
         }

@@ -3,8 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use h3::quic::StreamId;
-use hybriq::Connection;
+use hybriq::{Connection, StreamId};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{
@@ -60,7 +59,7 @@ impl Session {
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> Self {
         let max_datagrams = sessions.limits().datagrams;
-        let id = request.into_inner();
+        let id = request.0;
         let shared = Arc::new(Shared::new(id, connection.clone(), max_datagrams));
         sessions.add(&shared);
         connection.spawn(drive(shared.clone(), sessions.clone(), stream));
@@ -215,7 +214,7 @@ impl Session {
     }
 
     fn request(&self) -> StreamId {
-        StreamId::try_from(self.0.shared.id).expect("ids of streams are below 2^62")
+        StreamId(self.0.shared.id)
     }
 
     /// Closes the session, with all its streams. The first 1024 bytes of `reason` are sent.

@@ -6,8 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use h3::quic::StreamId;
-use hybriq::{Connection, stats::Census};
+use hybriq::{Connection, StreamId, stats::Census};
 use tokio::sync::oneshot;
 
 use super::{
@@ -80,7 +79,8 @@ enum Place {
 }
 
 impl Sessions {
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// Makes the sessions of a connection whose streams are given to them.
+    pub fn new(limits: Limits) -> Self {
         Self(Arc::new(Mutex::new(Table {
             limits,
             places: HashMap::new(),
@@ -109,7 +109,7 @@ impl Sessions {
     /// Reserves a place for the session of a request; keep it until the session is started or the request is
     /// refused. Returns `None` if all [`Limits::sessions`] are taken: the streams of the session are then refused.
     pub fn reserve(&self, request: StreamId) -> Option<Reservation> {
-        let id = request.into_inner();
+        let id = request.0;
         let mut table = self.lock();
         if !table.has_room() {
             drop(table);
@@ -159,7 +159,23 @@ impl Sessions {
 
     /// Refuses the streams of a session whose request was refused.
     pub fn refuse(&self, request: StreamId) {
-        self.forget(request.into_inner(), BUFFERED_STREAM_REJECTED);
+        self.forget(request.0, BUFFERED_STREAM_REJECTED);
+    }
+
+    /// Takes a bidirectional stream of the peer, behind the id of its session, and the data that came with that.
+    pub fn on_bidi(
+        &self,
+        session: StreamId,
+        send: hybriq::SendStream,
+        recv: hybriq::RecvStream,
+        data: Bytes,
+    ) {
+        self.on_stream(session.0, Arrived::Bidi(send, recv, data));
+    }
+
+    /// Takes a unidirectional stream of the peer, behind the id of its session, and the data that came with that.
+    pub fn on_uni(&self, session: StreamId, recv: hybriq::RecvStream, data: Bytes) {
+        self.on_stream(session.0, Arrived::Uni(recv, data));
     }
 
     /// Takes a stream of the peer.
@@ -235,7 +251,7 @@ impl Sessions {
             let Ok(Some((request, data))) = received else {
                 return;
             };
-            self.on_datagram(request.into_inner(), data);
+            self.on_datagram(request.0, data);
             budget.take_step().await;
         }
     }

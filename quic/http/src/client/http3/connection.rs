@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use http::Version;
-use hybriq_h3::core::{Code, Config, Settings};
+use hybriq_h3::core::Code;
 use tokio::sync::watch;
 
 use crate::{
     Peer, Tls,
     client::origin::Origin,
     usage::{Ending, Exchange, Usage},
-    versions::http3::{Link, StreamError, Transport},
+    versions::http3::{Link, Setup, StreamError, Transport},
 };
 
 /// Capacity of the dynamic table for the responses of a server, in bytes, and the streams that may wait for it.
@@ -82,11 +82,10 @@ pub(in crate::client) async fn start(
     new: New,
     idle: Duration,
 ) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), StreamError> {
-    let mut settings = Settings::new();
-    settings.max_field_section_size = Some(new.header_list);
-    settings.qpack_max_table_capacity = TABLE;
-    settings.qpack_blocked_streams = BLOCKED_STREAMS;
-    let link = Link::begin(transport, Config::new(settings)).await?;
+    let mut setup = Setup::new(new.header_list);
+    setup.config.settings.qpack_max_table_capacity = TABLE;
+    setup.config.settings.qpack_blocked_streams = BLOCKED_STREAMS;
+    let link = Link::begin(transport, setup).await?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {
         link: link.clone(),

@@ -48,10 +48,10 @@ const SENT_FRAME: u64 = 640;
 const PART: u64 = 4 << 10;
 
 /// Bytes of an HTTP/3 connection: its task, and its state.
-const HTTP3: u64 = 8 << 10;
+const HTTP3: u64 = 3 << 10;
 
 /// Bytes of an HTTP/3 request, without its fields: its task, and both halves of its stream.
-const HTTP3_REQUEST: u64 = 8 << 10;
+const HTTP3_REQUEST: u64 = 11 << 9;
 
 /// Bytes of a stream that waits in a session, including what was read of it.
 const SESSION_STREAM: u64 = 3 << 10;
@@ -109,7 +109,7 @@ impl WorstCaseMemory {
         let list = limits.most_fields();
         let fields = map_of_fields(list);
         let requests = config.most_peer_streams(Direction::Bidi);
-        // A section that is not whole lies in a buffer that doubles.
+        // A section that is not whole lies in a buffer of its own, and so do the values of the one before it.
         let request = HTTP3_REQUEST + fields + 2 * list;
         let streams = config.most_peer_streams(Direction::Uni);
         let sessions = features.webtransport;

@@ -9,11 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use h3::error::Code;
 use hybriq::{
     Connection, Direction, EarlyConnection, StreamId, stats::Census, tls::Side, transport::Blocked,
 };
-use hybriq_h3::{EarlyRequests, Protocols, Requests, webtransport::Sessions};
+use hybriq_h3::{core::Code, webtransport::Sessions};
 use tokio::sync::{Notify, watch};
 
 use super::stalls::{Answered, Stalls, forget_taken};
@@ -23,6 +22,7 @@ use crate::{
         connections::{Account, Admission, HTTP3_REQUEST, Share, Standing, Watched},
         state::{Connect, Features, Shared},
     },
+    versions::http3::{Link, Setup, Transport},
 };
 
 /// Number of answered streams above which those that are over are removed.
@@ -38,11 +38,9 @@ pub(super) struct Quic {
     handshake: watch::Receiver<Progress>,
     /// Facts known before the handshake is complete, if requests are answered then.
     early: Option<(EarlyConnection, Arc<Tls>)>,
-    replayable: EarlyRequests,
-    /// Requests whose fields have not arrived.
-    pub(super) requests: Requests,
-    /// Extended CONNECT requests, if they are allowed.
-    pub(super) protocols: Option<Protocols>,
+    pub(super) link: Arc<Link>,
+    /// True if requests of extended CONNECT are allowed.
+    extended: bool,
     /// WebTransport sessions, if they are allowed.
     pub(super) sessions: Option<Sessions>,
     /// Requests that are being answered.
@@ -119,9 +117,9 @@ impl Quic {
         shared: Arc<Shared>,
         account: Arc<Account>,
         peer: SocketAddr,
-        transport: &mut hybriq_h3::Connection,
         connection: Connection,
     ) -> Arc<Self> {
+        let transport = Transport::Established(connection.clone());
         let (_, seen) = watch::channel(Some(Established::new(connection)));
         Self::new(shared, account, transport, Standing::new(peer), seen, None)
     }
@@ -131,9 +129,9 @@ impl Quic {
         shared: Arc<Shared>,
         account: Arc<Account>,
         peer: SocketAddr,
-        transport: &mut hybriq_h3::Connection,
         connection: EarlyConnection,
     ) -> (Arc<Self>, Handshake) {
+        let transport = Transport::Early(connection.clone());
         let (progress, seen) = watch::channel(None);
         let tls = Arc::new(Tls::of_early(&connection));
         let early = Some((connection, tls));
@@ -146,7 +144,7 @@ impl Quic {
     fn new(
         shared: Arc<Shared>,
         account: Arc<Account>,
-        transport: &mut hybriq_h3::Connection,
+        transport: Transport,
         standing: Standing,
         handshake: watch::Receiver<Progress>,
         early: Option<(EarlyConnection, Arc<Tls>)>,
@@ -156,23 +154,24 @@ impl Quic {
             webtransport,
         } = shared.features;
         let extended = connect == Connect::Extended || webtransport.is_some();
-        let protocols = extended.then(|| transport.extended_connect());
-        let header_time = shared.limits.header_time;
-        let sessions = webtransport.map(|mut limits| {
-            limits.header_time = limits.header_time.min(header_time);
-            transport.webtransport(limits)
-        });
-        let replayable = transport.early_requests();
-        let requests = transport.requests();
+        let mut setup = Setup::new(shared.limits.most_fields());
+        if extended {
+            setup.extended_connect();
+        }
+        if let Some(mut limits) = webtransport {
+            limits.header_time = limits.header_time.min(shared.limits.header_time);
+            setup.webtransport(limits);
+        }
+        let sessions = setup.sessions.clone();
+        let link = Arc::new(Link::new(transport, setup));
         Arc::new(Self {
             account,
             shared,
-            protocols,
+            link,
+            extended,
             sessions,
             handshake,
             early,
-            replayable,
-            requests,
             running: AtomicU64::new(0),
             ended: Notify::new(),
             standing,
@@ -184,11 +183,6 @@ impl Quic {
     /// Books bytes of a request.
     pub(super) fn share(&self, bytes: u64) -> Share {
         self.account.share(bytes)
-    }
-
-    /// Returns true if a request may be a replay.
-    pub(super) fn is_replayable(&self, stream: h3::quic::StreamId) -> bool {
-        self.replayable.contains(stream)
     }
 
     /// Returns the connection for a request, once its handshake is complete.
@@ -276,7 +270,7 @@ impl Quic {
 
     /// Notes that the stream of an ordinary request is answered: the client must accept its data.
     pub(super) fn on_answer(&self, stream: StreamId) -> Answer<'_> {
-        if self.protocols.is_some() {
+        if self.extended {
             let mut answered = self.answered_streams();
             if answered.len() >= MANY && answered.len().is_power_of_two() {
                 if let Some(established) = self.established_now() {
@@ -300,9 +294,9 @@ impl Quic {
     /// Closes the connection, even before its handshake is complete.
     pub(super) fn close(&self, code: Code, reason: &[u8]) {
         if let Some(established) = &*self.handshake.borrow() {
-            established.connection.close(code.value(), reason);
+            established.connection.close(code.0, reason);
         } else if let Some((early, _)) = &self.early {
-            early.close(code.value(), reason);
+            early.close(code.0, reason);
         }
     }
 
@@ -325,7 +319,7 @@ impl Watched for Quic {
         census.add("requests", self.running() as usize, 0);
         census.add("stalled responses", stalls.len(), 0);
         census.add_of::<Answered>("answered streams", self.answered_streams().len());
-        self.requests.census(census);
+        self.link.census(census);
         if let Some(sessions) = &self.sessions {
             sessions.census(census);
         }
@@ -346,7 +340,7 @@ impl Watched for Quic {
             let holdings = census.holdings().iter();
             holdings.map(|holding| holding.bytes as u64).sum()
         });
-        transport + sessions + self.requests.held() as u64
+        transport + sessions + self.link.held() as u64
     }
 
     fn end_stalled(&self, now: Instant, time: Duration) {
@@ -366,19 +360,19 @@ impl Watched for Quic {
             let id = blocked.id;
             let is_request = id.direction() == Direction::Bidi && id.initiator() == Side::Client;
             let is_answered = || answered.iter().any(|answered| answered.stream == id);
-            is_request && (self.protocols.is_none() || is_answered())
+            is_request && (!self.extended || is_answered())
         };
         for id in stalls.look(blocked.into_iter().filter(is_response), now, time) {
             let peer = self.standing.peer();
             tracing::debug!(%peer, stream = id.0, "the client does not read a response: resetting its stream");
-            connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.value(), 0);
+            connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.0, 0);
         }
     }
 }
 
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
-        if self.quic.protocols.is_none() {
+        if !self.quic.extended {
             return;
         }
         let mut answered = self.quic.answered_streams();

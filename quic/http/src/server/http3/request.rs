@@ -2,69 +2,62 @@
 
 use std::pin::pin;
 
-use h3::{error::Code, server::RequestResolver};
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version, header::RETRY_AFTER};
-use hybriq_h3::Payload;
+use hybriq_h3::core::{Code, Protocol, Scope, content_length};
 
 use super::{
     connection::{Established, Gone, Quic, Running},
-    response::{Asked, Destination, Send, send_response, send_status},
+    response::{Asked, Destination, send_response, send_status},
     tunnel::{Offer, Refusal},
 };
 use crate::{
-    Body, EarlyMethods, Peer, body,
+    Body, EarlyMethods, Peer,
     server::{App, BoxError, clock::within, fields},
+    versions::http3::{Arrived, Send, StreamError},
 };
-
-type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// Reads a request, lets the service answer it, and sends the response.
-pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A) {
+pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let quic = &*running.0;
     let limits = &quic.shared.limits;
-    let stream = hybriq::StreamId(resolver.frame_stream.id().into_inner());
-    // The block ends the future, so that others can reuse its memory.
-    let resolved = {
-        let resolving = quic.requests.resolve(resolver);
-        within(limits.header_time, pin!(resolving)).await
-    };
-    let (mut request, stream) = match resolved {
-        Ok(Ok(resolved)) => resolved,
+    let (mut send, mut recv) = request;
+    let head = within(limits.header_time, pin!(recv.head())).await;
+    let mut request = match head {
+        Ok(Ok(request)) => request,
+        Ok(Err(StreamError::HeadTooLarge(_))) => {
+            quic.on_cancelled();
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Box::pin(refuse(quic, &mut send, status)).await;
+        }
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request failed");
-            if error.is_answered() {
-                drop(quic.on_answer(stream));
-            } else {
-                quic.on_cancelled();
+            if let StreamError::Violation(violation) = error {
+                if violation.scope() == Scope::Stream {
+                    send.reset(violation.code());
+                }
             }
-            return;
+            return quic.on_cancelled();
         }
         Err(_) => {
             tracing::debug!("a request took too long to arrive");
             return quic.on_cancelled();
         }
     };
-    let (mut send, recv) = stream.split();
     if quic.shared.watch.memory.is_short() {
         return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
-    *request.version_mut() = Version::HTTP_3;
     let _share = quic.share(fields::memory(&request));
-    // `hybriq_h3` has checked the other fields.
-    let Ok(length) = body::length(request.headers()) else {
-        return refuse_malformed(quic, &mut send);
-    };
-    let protocols = quic.protocols.as_ref();
-    let protocol = protocols.and_then(|all| all.take(send.send_id(), request.headers_mut()));
-    let early = quic.is_replayable(send.send_id());
+    // The core has checked it.
+    let length = content_length(request.headers()).unwrap_or_default();
+    let protocol = request.extensions_mut().remove::<Protocol>();
+    let early = recv.is_early();
     let established = if early && protocol.is_none() {
         None
     } else {
         // Other protocols begin after the handshake.
-        let stream = hybriq::StreamId(send.send_id().into_inner());
-        match quic.established(stream).await {
+        match quic.established(send.id()).await {
             Ok(established) => Some(established),
             Err(error) => return tracing::debug!(%error, "a request failed"),
         }
@@ -88,8 +81,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
                 let answer = app.answer(request);
                 return Box::pin(tunnel(quic, established, send, offer, answer)).await;
             }
-            Err(Refusal::Malformed) => return refuse_malformed(quic, &mut send),
-            Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
+            Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
         }
     }
     let body = Body::of_quic(recv, length, limits.stall_time);
@@ -140,22 +132,12 @@ async fn tunnel<B>(
     }
 }
 
-/// Resets the stream of a malformed request (RFC 9114 §4.1.2), which counts as cancelled.
-fn refuse_malformed(quic: &Quic, send: &mut Send) {
-    send.stop_stream(Code::H3_MESSAGE_ERROR);
-    quic.on_cancelled();
-}
-
 /// Answers with a status alone.
 async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
-    let _answer = quic.on_answer(hybriq::StreamId(send.send_id().into_inner()));
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        let later = HeaderValue::from_static("1");
-        response.headers_mut().insert(RETRY_AFTER, later);
-    }
-    send_status(send, response).await;
+    let _answer = quic.on_answer(send.id());
+    let later = HeaderValue::from_static("1");
+    let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, later));
+    send_status(send, status, later).await;
 }
 
 /// Returns the facts about the connection, as they are for a request after the handshake.
@@ -181,7 +163,7 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
 /// Sends the response with the urgency that the client or the service asks for (RFC 9218).
 fn set_priority(established: Option<&Established>, send: &Send, field: &HeaderValue) {
     if let Some(established) = established {
-        let stream = hybriq::StreamId(send.send_id().into_inner());
+        let stream = send.id();
         let priority = hybriq_h3::priority(field.as_bytes());
         established.connection.set_stream_priority(stream, priority);
     }
@@ -194,19 +176,19 @@ async fn respond<B>(
     send: &mut Send,
     answer: impl Future<Output = Result<Response<B>, BoxError>>,
 ) -> Option<Response<B>> {
-    let stream = hybriq::StreamId(send.send_id().into_inner());
+    let stream = send.id();
     match quic.unless_gone(established, stream, answer).await {
         Ok(Ok(response)) => Some(response),
         Ok(Err(error)) => {
             tracing::error!(%error, "the service failed");
-            send.stop_stream(Code::H3_INTERNAL_ERROR);
+            send.reset(Code::H3_INTERNAL_ERROR);
             None
         }
         Err(gone) => {
             if gone == Gone::Stopped {
                 quic.on_cancelled();
             }
-            send.stop_stream(Code::H3_REQUEST_CANCELLED);
+            send.reset(Code::H3_REQUEST_CANCELLED);
             None
         }
     }

@@ -3,7 +3,6 @@
 use std::pin::{Pin, pin};
 
 use bytes::{Buf, Bytes};
-use h3::error::{Code, StreamError};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
     header::{self, CONTENT_LENGTH, DATE},
@@ -11,37 +10,16 @@ use http::{
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{Follows, Payload, ResponseHead, SendStream};
+use hybriq_h3::core::{Code, content_length};
 
 use super::connection::{Established, Quic};
 use crate::{
-    body,
     server::{
         BoxError,
         clock::{self, poll_once},
     },
+    versions::http3::{Send, StreamError},
 };
-
-pub(super) type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
-
-/// Connection-specific fields, which HTTP/3 does not allow (RFC 9114 §4.2).
-static CONNECTION_FIELDS: [HeaderName; 5] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
-/// Removes the fields that HTTP/3 responses must not have.
-pub(super) fn strip(fields: &mut HeaderMap) {
-    if !fields.is_empty() {
-        for field in &CONNECTION_FIELDS {
-            fields.remove(field);
-        }
-        fields.remove(header::ALT_SVC);
-    }
-}
 
 /// Returns the date for a response without a `date` field.
 pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
@@ -79,10 +57,10 @@ pub(super) async fn send_response<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let stream = hybriq::StreamId(send.send_id().into_inner());
+    let stream = send.id();
     let _answer = to.quic.on_answer(stream);
     let (mut parts, body) = response.into_parts();
-    strip(&mut parts.headers);
+    parts.headers.remove(header::ALT_SVC);
     let asked = if has_content(parts.status) {
         asked
     } else {
@@ -110,55 +88,39 @@ where
     let (data, rest) = match begun {
         Ok(begun) => begun.unwrap_or_else(|| (Bytes::new(), Rest::Frames)),
         Err(error) => {
-            send.stop_stream(Code::H3_INTERNAL_ERROR);
+            send.reset(Code::H3_INTERNAL_ERROR);
             return Err(error);
         }
     };
     let is_all = !matches!(rest, Rest::Frames);
     if let Err(error) = promised.on_data(data.len(), is_all) {
-        send.stop_stream(Code::H3_INTERNAL_ERROR);
+        send.reset(Code::H3_INTERNAL_ERROR);
         return Err(error.into());
     }
-    let follows = if matches!(rest, Rest::Nothing) {
-        Follows::Nothing
-    } else {
-        Follows::More
-    };
-    let mut head = ResponseHead::new(parts.status, &parts.headers);
-    head.length = length;
-    head.date = date(&parts.headers);
-    head.most = to.quic.requests.most_fields();
-    if let Some(payload) = Payload::response(&head, data.clone(), follows) {
-        send.send_data(payload).await?;
-        if follows == Follows::Nothing {
-            return Ok(());
-        }
-    } else {
-        let ResponseHead { length, date, .. } = head;
-        let fields = &mut parts.headers;
-        fields.extend(length.map(|length| (CONTENT_LENGTH, length.into())));
-        fields.extend(date.map(|date| (DATE, date)));
-        let head = Response::from_parts(parts, ());
-        let sent = Box::pin(send.send_response(head)).await;
-        if are_too_large(&sent) {
-            let mut response = Response::new(());
-            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-            send_status(send, response).await;
-        }
-        sent?;
-        if !data.is_empty() {
-            Box::pin(send.send_data(data.into())).await?;
-        }
+    let length = length.map(|length| (CONTENT_LENGTH, length.into()));
+    let date = date(&parts.headers).map(|date| (DATE, date));
+    if let Err(error) = send.response(parts.status, &parts.headers, &[length, date]) {
+        // The client does not take such a response, but may take another one.
+        send_status(send, StatusCode::INTERNAL_SERVER_ERROR, None).await;
+        return Err(error.into());
     }
     match rest {
-        Rest::Nothing | Rest::Trailers(None) => {}
+        Rest::Nothing => return Ok(send.finish_with(data).await?),
+        Rest::Trailers(trailers) => {
+            send.data(data).await?;
+            if let Some(trailers) = trailers {
+                send_trailers(send, &trailers)?;
+            }
+        }
         Rest::Frames => {
+            if data.is_empty() {
+                send.flush().await?;
+            } else {
+                send.data(data).await?;
+            }
             if let Some(body) = body.as_pin_mut() {
                 Box::pin(send_body(to, send, body, promised)).await?;
             }
-        }
-        Rest::Trailers(Some(trailers)) => {
-            send_trailers(send, trailers).await?;
         }
     }
     Box::pin(send.finish()).await?;
@@ -176,7 +138,7 @@ struct BrokenPromise;
 
 impl Promised {
     fn by(headers: &HeaderMap, asked: Asked) -> Self {
-        let length = body::length(headers).unwrap_or_default();
+        let length = content_length(headers).unwrap_or_default();
         Self(length.filter(|_| asked == Asked::All))
     }
 
@@ -234,7 +196,7 @@ async fn send_body<B>(
 where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let stream = hybriq::StreamId(send.send_id().into_inner());
+    let stream = send.id();
     loop {
         let frame = to.quic.unless_gone(to.established, stream, body.frame());
         let frame = frame.await?.transpose().map_err(Into::into);
@@ -248,20 +210,19 @@ where
             Ok(Some(frame)) => frame,
             Ok(None) => return Ok(()),
             Err(error) => {
-                send.stop_stream(Code::H3_INTERNAL_ERROR);
+                send.reset(Code::H3_INTERNAL_ERROR);
                 return Err(error);
             }
         };
         match frame.into_data() {
             Ok(mut data) if data.has_remaining() => {
                 let len = data.remaining();
-                let data = Payload::from(data.copy_to_bytes(len));
-                send.send_data(data).await?;
+                send.data(data.copy_to_bytes(len)).await?;
             }
             Ok(_) => {}
             Err(frame) => {
                 if let Ok(trailers) = frame.into_trailers() {
-                    send_trailers(send, trailers).await?;
+                    send_trailers(send, &trailers)?;
                 }
                 return Ok(());
             }
@@ -282,23 +243,22 @@ fn has_length(status: StatusCode) -> bool {
 }
 
 /// Sends a response without a body. The client may be gone, or accept no response at all.
-pub(super) async fn send_status(send: &mut Send, response: Response<()>) {
-    if Box::pin(send.send_response(response)).await.is_err() {
-        return send.stop_stream(Code::H3_INTERNAL_ERROR);
+pub(super) async fn send_status(
+    send: &mut Send,
+    status: StatusCode,
+    field: Option<(HeaderName, HeaderValue)>,
+) {
+    match send.response(status, &HeaderMap::new(), &[field]) {
+        Ok(()) => drop(Box::pin(send.finish()).await),
+        Err(_) => send.reset(Code::H3_INTERNAL_ERROR),
     }
-    let _ = Box::pin(send.finish()).await;
 }
 
-/// Returns true if the fields are larger than the client accepts: they are not sent (RFC 9114 §4.2.2).
-fn are_too_large<T>(sent: &Result<T, StreamError>) -> bool {
-    matches!(sent, Err(StreamError::HeaderTooBig { .. }))
-}
-
-/// Sends trailers. Without them the response would be incomplete, so it is reset if the client does not accept them.
-async fn send_trailers(send: &mut Send, trailers: HeaderMap) -> Result<(), StreamError> {
-    let sent = Box::pin(send.send_trailers(trailers)).await;
-    if are_too_large(&sent) {
-        send.stop_stream(Code::H3_INTERNAL_ERROR);
+/// Encodes trailers. Without them the response would be incomplete, so it is reset if the client does not accept them.
+fn send_trailers(send: &mut Send, trailers: &HeaderMap) -> Result<(), StreamError> {
+    let sent = send.trailers(trailers);
+    if sent.is_err() {
+        send.reset(Code::H3_INTERNAL_ERROR);
     }
     sent
 }

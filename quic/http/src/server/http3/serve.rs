@@ -1,31 +1,29 @@
 //! Accepts and serves connections over QUIC.
 
 use std::{
-    future::poll_fn,
     pin::pin,
     sync::{Arc, Weak},
 };
 
-use h3::error::Code;
-use hybriq::Incoming;
-use hybriq_h3::Payload;
+use hybriq::{Incoming, StreamId};
+use hybriq_h3::core::Code;
 
 use super::{
     answers::Answers,
-    connection::{DELIVERY_LOOK, Quic, Running},
+    connection::{Quic, Running},
     request,
 };
-use crate::server::{
-    App,
-    connections::{Account, Admission, Cause, Kind, Memory, Order, QUIC_CONNECTION, Watched},
-    state::{GOAWAY_PAUSE, Phase, Shared},
+use crate::{
+    server::{
+        App,
+        connections::{Account, Admission, Cause, Kind, Memory, Order, QUIC_CONNECTION, Watched},
+        state::{GOAWAY_PAUSE, Phase, Shared},
+    },
+    versions::http3::{Arrived, Requests, StreamError},
 };
 
-/// Requests that the first GOAWAY still allows: all of them.
-const ALL: usize = 1 << 40;
-
-type Request = h3::server::RequestResolver<hybriq_h3::Connection, Payload>;
-type H3 = h3::server::Connection<hybriq_h3::Connection, Payload>;
+/// First stream that the first GOAWAY does not allow: none (RFC 9114 §5.2).
+const ALL: StreamId = StreamId((1 << 62) - 4);
 
 /// Accepts connections until the server shuts down.
 pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
@@ -77,10 +75,8 @@ async fn start<A: App>(
     let connecting = if shared.settings().early {
         match connecting.early().await {
             Ok(early) => {
-                let mut transport = hybriq_h3::Connection::early(early.clone());
-                let (quic, handshake) =
-                    Quic::early(shared, account, peer, &mut transport, early.clone());
-                tokio::spawn(serve(quic, transport, app, served));
+                let (quic, handshake) = Quic::early(shared, account, peer, early.clone());
+                tokio::spawn(serve(quic, app, served));
                 let (connection, _) = early.complete().await?;
                 handshake.complete(connection);
                 return Ok(());
@@ -92,43 +88,38 @@ async fn start<A: App>(
     };
     let connection = connecting.await?;
     account.prove();
-    let mut transport = hybriq_h3::Connection::new(connection.clone());
-    let quic = Quic::established_at_once(shared, account, peer, &mut transport, connection.clone());
-    connection.spawn(serve(quic, transport, app, served));
+    let quic = Quic::established_at_once(shared, account, peer, connection.clone());
+    connection.spawn(serve(quic, app, served));
     Ok(())
 }
 
 /// Serves a connection.
-async fn serve<A: App>(
-    quic: Arc<Quic>,
-    transport: hybriq_h3::Connection,
-    app: A,
-    served: impl Send,
-) {
+async fn serve<A: App>(quic: Arc<Quic>, app: A, served: impl Send) {
     let watched: Weak<Quic> = Arc::downgrade(&quic);
     let watched: Weak<dyn Watched> = watched;
     let _seat = quic.shared.watch.add(watched);
     if quic.shared.has_reached(Phase::Draining) {
         quic.standing.tell(Order::Drain, Cause::Shutdown);
     }
-    let header_list = quic.shared.limits.most_fields();
-    let transport = transport.max_frame(header_list);
-    let transport = transport.field_section_limit(header_list);
-    let mut builder = h3::server::builder();
-    let builder = builder.max_field_section_size(header_list);
+    let link = quic.link.clone();
     // A client that allows too few streams keeps this waiting.
-    let built = tokio::select! {
+    let opened = tokio::select! {
         biased;
-        built = Box::pin(builder.build(transport)) => Some(built),
+        opened = link.open() => Some(opened),
         _ = quic.standing.told(Order::Drain) => None,
     };
-    match built {
-        Some(Ok(mut connection)) => {
-            if let Err(error) = requests(&quic, &mut connection, app).await {
-                if !error.is_h3_no_error() {
-                    tracing::debug!(%error, "an HTTP/3 connection failed");
-                }
+    match opened {
+        Some(Ok(())) => {
+            let error = tokio::select! {
+                biased;
+                // First, so that settings count for the requests that come with them.
+                error = link.drive() => Some(error),
+                ended = requests(&quic, app) => ended.err(),
+            };
+            if let Some(error) = error.filter(|error| !matches!(error, StreamError::Closed)) {
+                tracing::debug!(%error, "an HTTP/3 connection failed");
             }
+            quic.close(Code::H3_NO_ERROR, b"");
         }
         Some(Err(error)) => tracing::debug!(%error, "an HTTP/3 connection did not start"),
         None => {
@@ -142,33 +133,32 @@ async fn serve<A: App>(
 }
 
 /// Answers the requests of a connection until it ends.
-async fn requests<A: App>(
-    quic: &Arc<Quic>,
-    connection: &mut H3,
-    app: A,
-) -> Result<(), h3::error::ConnectionError> {
+async fn requests<A: App>(quic: &Arc<Quic>, app: A) -> Result<(), StreamError> {
+    let mut requests = Requests::new(quic.link.clone());
     let mut answers = Answers::default();
-    let mut take = async |request: Request| match admit(quic) {
-        Admission::Refuse => refuse(quic, request),
-        Admission::Serve | Admission::ServeLast => {
-            let running = Running::new(quic.clone());
-            answers.start(request::answer(running, request, app.clone()));
-            answers.pause().await;
+    // The first stream whose request was not seen.
+    let mut next = StreamId(0);
+    let mut take = async |request: Arrived| {
+        next = next.max(StreamId(request.1.id().0 + 4));
+        match admit(quic) {
+            Admission::Refuse => refuse(request),
+            Admission::Serve | Admission::ServeLast => {
+                let running = Running::new(quic.clone());
+                answers.start(request::answer(running, request, app.clone()));
+                answers.pause().await;
+            }
         }
     };
     let order = loop {
         let request = tokio::select! {
             biased;
             order = quic.standing.told(Order::Drain) => break order,
-            request = connection.accept() => request?,
-        };
-        let Some(request) = request else {
-            return Ok(());
+            request = requests.next() => request?,
         };
         take(request).await;
     };
     if order == Order::Drain {
-        connection.shutdown(ALL).await?;
+        quic.link.go_away(ALL)?;
         // Requests that were on their way arrive in this time.
         let mut pause = pin!(tokio::time::sleep(GOAWAY_PAUSE));
         loop {
@@ -176,35 +166,34 @@ async fn requests<A: App>(
                 biased;
                 () = &mut pause => break,
                 _ = quic.standing.told(Order::Finish) => break,
-                request = late(connection) => request?,
+                request = requests.next() => request?,
             };
             take(request).await;
         }
     }
-    finish(quic, connection).await
+    finish(quic, requests, next).await
 }
 
 /// Decides about a request. Requests before it that turned out to be malformed count as cancelled.
 fn admit(quic: &Quic) -> Admission {
-    for _ in 0..quic.requests.take_broken() {
+    for _ in 0..quic.link.take_broken() {
         quic.on_cancelled();
     }
     quic.admit()
 }
 
 /// Tells the client which requests are answered, refuses the others, and waits for the answers.
-async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
+async fn finish(quic: &Quic, requests: Requests, next: StreamId) -> Result<(), StreamError> {
     let standing = &quic.standing;
     standing.tell(Order::Finish, standing.cause());
-    // The number of the first request that is not answered (RFC 9114 §5.2).
-    connection.shutdown(1).await?;
+    quic.link.go_away(next)?;
     let over = async {
         quic.drained().await;
         // Leaves time for the client to learn that its last requests are refused.
         tokio::time::sleep(GOAWAY_PAUSE).await;
     };
     let ended = tokio::select! {
-        refused = refuse_all(quic, connection) => refused,
+        error = refuse_all(quic, requests) => Err(error),
         _ = standing.told(Order::Close) => Ok(()),
         () = over => Ok(()),
         () = tokio::time::sleep(quic.shared.limits.drain_time) => Ok(()),
@@ -216,40 +205,21 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
     ended
 }
 
-/// Refuses all requests, and counts them as late.
-async fn refuse_all(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
-    quic.requests.refuse_all(Code::H3_REQUEST_REJECTED.value());
-    let mut counted = 0;
+/// Refuses all requests, and counts them as late. Returns the end of the connection.
+async fn refuse_all(quic: &Quic, mut requests: Requests) -> StreamError {
     loop {
-        let mut late = pin!(late(connection));
-        // `h3` returns only what it had before.
-        let request = poll_fn(|cx| {
-            let polled = late.as_mut().poll(cx);
-            while counted < quic.requests.refused() {
-                counted += 1;
+        match requests.next().await {
+            Ok(request) => {
                 quic.admit();
+                refuse(request);
             }
-            polled
-        });
-        let request = request.await?;
-        quic.admit();
-        refuse(quic, request);
-    }
-}
-
-/// Returns the next request of a connection that was told to end. `h3` reports that there is none as soon as none is
-/// in progress, but some may still be on their way.
-async fn late(connection: &mut H3) -> Result<Request, h3::error::ConnectionError> {
-    loop {
-        if let Some(request) = connection.accept().await? {
-            return Ok(request);
+            Err(error) => return error,
         }
-        tokio::time::sleep(DELIVERY_LOOK).await;
     }
 }
 
 /// Refuses a request unprocessed: the client may send it again on another connection.
-fn refuse(quic: &Quic, request: Request) {
-    let code = Code::H3_REQUEST_REJECTED.value();
-    quic.requests.refuse(request, code);
+fn refuse((mut send, mut recv): Arrived) {
+    send.reset(Code::H3_REQUEST_REJECTED);
+    recv.stop(Code::H3_REQUEST_REJECTED);
 }

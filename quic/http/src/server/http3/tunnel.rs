@@ -1,14 +1,14 @@
 //! Extended CONNECT requests over HTTP/3.
 
 use http::{
-    HeaderValue, Method, Request, Response, StatusCode,
-    header::{CONTENT_LENGTH, DATE},
+    HeaderValue, Request, Response, StatusCode,
+    header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
-use hybriq_h3::{Payload, RecvStream, webtransport::Reservation};
+use hybriq_h3::{core::Protocol, webtransport::Reservation};
 
 use super::{
     connection::{Established, Quic},
-    response::{Send, date, strip},
+    response::date,
 };
 use crate::{
     Body, Upgraded,
@@ -17,15 +17,14 @@ use crate::{
         state::{Connect, Phase},
     },
     upgrade::{Give, Tunnel, Upgrade},
+    versions::http3::{Recv, Send},
     webtransport::{self, Start, WebTransport},
 };
-
-type Recv = h3::server::RequestStream<RecvStream, Payload>;
 
 /// A request that waits for the service to agree.
 pub(super) struct Offer {
     give: Give,
-    recv: Recv,
+    recv: Recv<Request<()>>,
     session: Session,
     /// The place of the session, until it is over. If this is dropped earlier, the session is refused.
     reservation: Option<Reservation>,
@@ -39,38 +38,29 @@ enum Session {
     Later,
 }
 
-/// A request that is not offered to the service.
-pub(super) enum Refusal {
-    /// The request breaks a rule of RFC 9220.
-    Malformed,
-    /// Status of the response.
-    Status(StatusCode),
-}
+/// A request that is not offered to the service: the status of the response.
+pub(super) struct Refusal(pub(super) StatusCode);
 
 impl Offer {
     /// Offers the stream of a request to the service, as an extension of the request.
     pub(super) fn new(
         quic: &Quic,
         established: &Established,
-        protocol: &HeaderValue,
+        protocol: &Protocol,
         request: &mut Request<Body>,
-        recv: Recv,
+        recv: Recv<Request<()>>,
     ) -> Result<Self, Refusal> {
-        // The pseudo-header field has a meaning in CONNECT requests only (RFC 8441 §4).
-        let protocol = protocol.to_str().map_err(|_| Refusal::Malformed)?;
-        if request.method() != Method::CONNECT {
-            return Err(Refusal::Malformed);
-        }
+        let protocol = protocol.as_str();
         let id = recv.id();
         let (upgrade, give) = Upgrade::over_quic(protocol);
         let mut session = Session::None;
         let mut reservation = None;
         if webtransport::is_webtransport(protocol) {
             let sessions = quic.sessions.clone();
-            let sessions = sessions.ok_or(Refusal::Status(StatusCode::NOT_IMPLEMENTED))?;
+            let sessions = sessions.ok_or(Refusal(StatusCode::NOT_IMPLEMENTED))?;
             reservation = sessions.reserve(id);
             if reservation.is_none() {
-                return Err(Refusal::Status(StatusCode::TOO_MANY_REQUESTS));
+                return Err(Refusal(StatusCode::TOO_MANY_REQUESTS));
             }
             session = if request.headers().contains_key(webtransport::DRAFT02) {
                 Session::Draft02
@@ -89,7 +79,7 @@ impl Offer {
         } else if quic.shared.features.connect == Connect::Extended {
             request.extensions_mut().insert(upgrade);
         } else {
-            return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));
+            return Err(Refusal(StatusCode::NOT_IMPLEMENTED));
         }
         Ok(Self {
             give,
@@ -118,21 +108,20 @@ impl Offer {
             let value = HeaderValue::from_static("draft02");
             headers.insert(webtransport::DRAFT, value);
         }
-        strip(headers);
-        let date = date(headers);
-        headers.extend(date.map(|date| (DATE, date)));
-        let head = response.map(drop);
-        let sent = tokio::time::timeout(quic.shared.limits.stall_time, send.send_response(head));
+        headers.remove(ALT_SVC);
+        let date = date(headers).map(|date| (DATE, date));
+        if send
+            .response(response.status(), response.headers(), &[date])
+            .is_err()
+        {
+            return Ok(());
+        }
+        let sent = tokio::time::timeout(quic.shared.limits.stall_time, send.flush());
         if !matches!(sent.await, Ok(Ok(()))) {
             return Ok(());
         }
-        let id = hybriq::StreamId(self.recv.id().into_inner());
-        let (tunnel, ends) = Tunnel::new(
-            established.connection.clone(),
-            self.recv.id(),
-            send,
-            self.recv,
-        );
+        let id = self.recv.id();
+        let (tunnel, ends) = Tunnel::new(established.connection.clone(), send, self.recv);
         if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
             let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
             let used = async {

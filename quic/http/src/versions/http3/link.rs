@@ -1,46 +1,83 @@
 //! The connection itself: its critical streams, and what its messages share.
 
 use std::{
-    future::poll_fn,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream::FuturesUnordered, task::AtomicWaker};
-use hybriq::{ReadError, RecvStream, SendStream, StreamId};
-use hybriq_h3::core::{
-    Code, Config, Connection, Critical, Event, Scope, Uni, UniReceiver, Violation,
-};
+use futures_util::task::AtomicWaker;
+use hybriq::{SendStream, StreamId, stats::Census};
+use hybriq_h3::core::{Code, Config, Connection, Critical, Scope, Settings, Violation};
+use hybriq_h3::webtransport::{self, Sessions};
+use tokio::sync::Notify;
 
-use super::{StreamError, Transport};
-
-/// Largest part of a critical stream that is read at once, in bytes.
-const PART: usize = 4 << 10;
+use super::{StreamError, Transport, counts::Counts};
 
 /// Bytes that may wait to be sent on a critical stream. A peer that gives no credit for more while it causes more
 /// is closed.
 const MOST_UNSENT: usize = 64 << 10;
 
 /// Our critical streams: entries of the table go first, because others wait for them.
-const CRITICAL: [Critical; 3] = [Critical::Encoder, Critical::Control, Critical::Decoder];
+pub(super) const CRITICAL: [Critical; 3] =
+    [Critical::Encoder, Critical::Control, Critical::Decoder];
 
 /// A connection of HTTP/3, which its messages share.
 pub(crate) struct Link {
     pub(super) transport: Transport,
     core: Mutex<Core>,
     /// The task that drives the connection.
-    driver: AtomicWaker,
+    pub(super) driver: AtomicWaker,
+    pub(super) counts: Counts,
+    /// Sessions of WebTransport, if they are allowed.
+    pub(super) sessions: Option<Sessions>,
+    /// Told when the settings of the peer arrive.
+    pub(super) settings: Notify,
+}
+
+/// What one end allows on a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) config: Config,
+    pub(crate) sessions: Option<Sessions>,
+}
+
+impl Setup {
+    /// Makes a setup for field sections of at most so many bytes (RFC 9114 §4.2.2).
+    pub(crate) fn new(max_field_section: u64) -> Self {
+        let mut settings = Settings::new();
+        settings.max_field_section_size = Some(max_field_section);
+        Self {
+            config: Config::new(settings),
+            sessions: None,
+        }
+    }
+
+    /// Allows requests of extended CONNECT (RFC 9220), on a server.
+    pub(crate) fn extended_connect(&mut self) {
+        self.config.settings.enable_connect_protocol = true;
+    }
+
+    /// Allows sessions of WebTransport.
+    pub(crate) fn webtransport(&mut self, limits: webtransport::Limits) {
+        self.extended_connect();
+        let settings = &mut self.config.settings;
+        settings.h3_datagram = true;
+        settings.others.push((webtransport::ENABLE, 1));
+        let sessions = limits.sessions as u64;
+        settings.others.push((webtransport::MAX_SESSIONS, sessions));
+        self.sessions = Some(Sessions::new(limits));
+    }
 }
 
 /// State of a connection.
 pub(crate) struct Core {
     pub(super) http3: Connection,
     /// Our critical streams, in the order of [`CRITICAL`], with what waits to be sent on them.
-    streams: [Option<SendStream>; 3],
+    pub(super) streams: [Option<SendStream>; 3],
     unsent: [Bytes; 3],
     /// Messages that wait for entries of the dynamic table.
-    blocked: Vec<(StreamId, Waker)>,
+    pub(super) blocked: Vec<(StreamId, Waker)>,
 }
 
 impl Link {
@@ -51,10 +88,17 @@ impl Link {
     /// The connection is over.
     pub(crate) async fn begin(
         transport: Transport,
-        config: Config,
+        setup: Setup,
     ) -> Result<Arc<Self>, StreamError> {
-        let http3 = Connection::new(transport.side(), config);
-        let link = Self {
+        let link = Arc::new(Self::new(transport, setup));
+        link.open().await?;
+        Ok(link)
+    }
+
+    /// The same, before the streams that it needs are [open](Self::open).
+    pub(crate) fn new(transport: Transport, setup: Setup) -> Self {
+        let http3 = Connection::new(transport.side(), setup.config);
+        Self {
             transport,
             core: Mutex::new(Core {
                 http3,
@@ -63,13 +107,51 @@ impl Link {
                 blocked: Vec::new(),
             }),
             driver: AtomicWaker::new(),
-        };
-        link.open().await?;
-        Ok(Arc::new(link))
+            counts: Counts::default(),
+            sessions: setup.sessions,
+            settings: Notify::new(),
+        }
     }
 
     pub(super) fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the settings of the peer.
+    pub(crate) async fn peer_settings(&self) -> Settings {
+        loop {
+            let arrived = self.settings.notified();
+            if let Some(settings) = self.core().http3.peer_settings() {
+                return settings.clone();
+            }
+            arrived.await;
+        }
+    }
+
+    /// Says that requests from this stream on are not processed (RFC 9114 §5.2).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub(crate) fn go_away(&self, first: StreamId) -> Result<(), StreamError> {
+        self.with(|core| {
+            core.http3.go_away(first);
+            Ok(())
+        })
+    }
+
+    /// Returns the number of requests, since the last call, that turned out to be malformed behind their heads.
+    pub(crate) fn take_broken(&self) -> u64 {
+        self.counts.take_broken()
+    }
+
+    /// Counts what the connection holds besides its transport. All are 0 on a connection at rest.
+    pub(crate) fn census(&self, census: &mut Census) {
+        self.counts.census(census);
+    }
+
+    /// Returns the bytes of memory that the messages under way and the tables of QPACK hold.
+    pub(crate) fn held(&self) -> usize {
+        self.counts.held() + self.core().http3.memory()
     }
 
     /// Closes the connection.
@@ -88,96 +170,6 @@ impl Link {
         self.core().http3.is_refused(stream)
     }
 
-    /// Drives the connection until it is over, and returns the reason.
-    pub(crate) async fn drive(&self) -> StreamError {
-        match self.run().await {
-            Ok(never) => match never {},
-            Err(StreamError::Violation(violation)) => {
-                self.close(violation.code(), &violation.to_string());
-                violation.into()
-            }
-            Err(error) => error,
-        }
-    }
-
-    async fn run(&self) -> Result<std::convert::Infallible, StreamError> {
-        let mut streams = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                accepted = self.transport.accept_uni() => streams.push(self.read(accepted?)),
-                Some(read) = streams.next() => read?,
-                accepted = self.transport.accept_bidi() => {
-                    accepted?;
-                    // WebTransport has a connection of its own.
-                    return Err(Violation::StreamOfServer.into());
-                }
-                error = poll_fn(|cx| self.poll_flush(cx)) => return Err(error),
-            }
-        }
-    }
-
-    /// Opens our critical streams.
-    async fn open(&self) -> Result<(), StreamError> {
-        for index in 0..CRITICAL.len() {
-            let stream = self.transport.open_uni().await?;
-            let mut core = self.core();
-            if let Some(place) = core.streams.get_mut(index) {
-                *place = Some(stream);
-            }
-            core.flush(&self.driver)?;
-        }
-        Ok(())
-    }
-
-    /// Sends what waits, whenever there is something.
-    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<StreamError> {
-        self.driver.register(cx.waker());
-        match self.core().poll_flush(cx) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(error),
-        }
-    }
-
-    /// Reads a unidirectional stream of the peer.
-    async fn read(&self, mut stream: RecvStream) -> Result<(), Violation> {
-        let mut uni = UniReceiver::new();
-        loop {
-            match stream.read_chunk(PART).await {
-                Ok(Some(data)) => match self.on_uni(&mut uni, data)? {
-                    Uni::Ignored(violation) => {
-                        stream.stop(violation.code().0);
-                        return Ok(());
-                    }
-                    _ => {}
-                },
-                Ok(None) | Err(ReadError::Reset(_)) => return uni.on_end(),
-                // The connection is over.
-                Err(_) => return Ok(()),
-            }
-        }
-    }
-
-    fn on_uni(&self, uni: &mut UniReceiver, data: Bytes) -> Result<Uni, Violation> {
-        let mut core = self.core();
-        if self.transport.has_datagrams() {
-            core.http3.on_transport_datagrams();
-        }
-        let read = uni.on_data(data, &mut core.http3)?;
-        let mut unblocked = Vec::new();
-        while let Some(event) = core.http3.poll_event() {
-            if let Event::Unblocked(stream) = event {
-                let waiting = core.blocked.iter().position(|(id, _)| *id == stream);
-                unblocked.extend(waiting.map(|index| core.blocked.swap_remove(index)));
-            }
-        }
-        // The receipt of entries is told later, together with that of their sections.
-        drop(core);
-        for (_, waker) in unblocked {
-            waker.wake();
-        }
-        Ok(read)
-    }
-
     /// Does something with the state of the connection, and sends what follows from it. A violation that ends the
     /// connection closes it.
     pub(super) fn with<T>(
@@ -188,13 +180,13 @@ impl Link {
         let done = act(&mut core);
         let flushed = core.flush(&self.driver);
         drop(core);
+        let done = done.and_then(|done| flushed.map(|()| done));
         if let Err(StreamError::Violation(violation)) = &done {
             if violation.scope() == Scope::Connection {
                 self.close(violation.code(), &violation.to_string());
             }
         }
-        let done = done?;
-        flushed.map(|()| done)
+        done
     }
 }
 
@@ -211,7 +203,7 @@ impl Core {
     }
 
     /// Sends what can be sent at once, and leaves the rest to the driver.
-    fn flush(&mut self, driver: &AtomicWaker) -> Result<(), StreamError> {
+    pub(super) fn flush(&mut self, driver: &AtomicWaker) -> Result<(), StreamError> {
         if !self.http3.has_output() {
             return Ok(());
         }
@@ -222,7 +214,7 @@ impl Core {
         Ok(())
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Result<(), StreamError> {
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Result<(), StreamError> {
         let unsent = self.unsent.iter_mut();
         for ((unsent, stream), kind) in unsent.zip(&mut self.streams).zip(CRITICAL) {
             let Some(stream) = stream else {

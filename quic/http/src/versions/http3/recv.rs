@@ -9,9 +9,9 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use hybriq::{RecvStream, StreamId};
-use hybriq_h3::core::{Code, Head, Received, Receiver};
+use hybriq_h3::core::{Code, Head, Received, Receiver, Scope};
 
-use super::{Link, Stream, StreamError};
+use super::{Link, StreamError};
 
 /// The receiving half of a stream, whose message arrives. Dropping it before the end of the message stops the
 /// stream with H3_REQUEST_CANCELLED.
@@ -21,22 +21,38 @@ pub(crate) struct Recv<H: Head> {
     link: Arc<Link>,
     /// Trailers that were found at the end of the content.
     trailers: Option<HeaderMap>,
-    is_over: bool,
+    stage: Stage,
+    /// Bytes for which it is counted.
+    held: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Head,
+    Content,
+    Over,
 }
 
 impl<H: Head> Recv<H> {
     pub(super) fn new(stream: RecvStream, receiver: Receiver<H>, link: Arc<Link>) -> Self {
+        link.counts.on_message();
         Self {
             stream,
             receiver,
             link,
             trailers: None,
-            is_over: false,
+            stage: Stage::Head,
+            held: 0,
         }
     }
 
     pub(crate) fn id(&self) -> StreamId {
         self.receiver.id()
+    }
+
+    /// Returns true if data of the message may be a replay (RFC 8470).
+    pub(crate) fn is_early(&self) -> bool {
+        self.stream.is_early()
     }
 
     /// Waits for the next head of the message: interim ones are heads, too.
@@ -53,13 +69,14 @@ impl<H: Head> Recv<H> {
     }
 
     /// Returns true if nothing more comes.
-    pub(crate) fn is_end(&self) -> bool {
-        self.is_over || self.receiver.is_end()
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over || self.receiver.is_end()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received<H>, StreamError>> {
         loop {
-            let (receiver, id) = (&mut self.receiver, self.stream.id());
+            let id = self.receiver.id();
+            let receiver = &mut self.receiver;
             let polled = self.link.with(|core| {
                 let received = receiver.poll(&mut core.http3)?;
                 if matches!(received, Received::Blocked) {
@@ -67,15 +84,19 @@ impl<H: Head> Recv<H> {
                 }
                 Ok(received)
             });
+            self.count();
             match polled {
                 Ok(Received::NeedData) => {}
                 Ok(Received::Blocked) => return Poll::Pending,
                 Ok(received) => {
-                    self.is_over = matches!(received, Received::End);
+                    self.on_received(&received);
                     return Poll::Ready(Ok(received));
                 }
                 Err(error) => {
                     if let StreamError::Violation(violation) = &error {
+                        if self.stage == Stage::Content && violation.scope() == Scope::Stream {
+                            self.link.counts.on_broken();
+                        }
                         self.stop(violation.code());
                     }
                     return Poll::Ready(Err(error));
@@ -96,13 +117,44 @@ impl<H: Head> Recv<H> {
             }
         }
     }
-}
 
-impl<H: Head> Stream for Recv<H> {
-    type Error = StreamError;
+    fn on_received(&mut self, received: &Received<H>) {
+        match received {
+            Received::Head(_) | Received::HeadTooLarge if self.stage == Stage::Head => {
+                self.stage = Stage::Content;
+                self.link.counts.on_head();
+            }
+            Received::End => self.end(),
+            _ => {}
+        }
+    }
 
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
+    /// Notes that nothing more is read.
+    fn end(&mut self) {
+        if self.stage == Stage::Head {
+            self.link.counts.on_head();
+        }
+        self.stage = Stage::Over;
+    }
+
+    /// Counts the bytes that are held.
+    fn count(&mut self) {
+        let held = self.receiver.held();
+        if held != self.held {
+            self.link.counts.on_held(self.held, held);
+            self.held = held;
+        }
+    }
+
+    /// Returns the next data of the content; `None` at its end.
+    pub(crate) fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamError>> {
         loop {
+            if self.stage == Stage::Over {
+                return Poll::Ready(Ok(None));
+            }
             match ready!(self.poll(cx))? {
                 Received::Data(data) => return Poll::Ready(Ok(Some(data))),
                 Received::Trailers(trailers) => {
@@ -116,47 +168,48 @@ impl<H: Head> Stream for Recv<H> {
         }
     }
 
-    fn poll_trailers(
+    /// Returns the trailers, behind the content, if there are any.
+    pub(crate) fn poll_trailers(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
-        while !self.is_end() {
+        while !self.is_over() {
             ready!(self.poll(cx))?;
         }
         Poll::Ready(Ok(self.trailers.take()))
     }
 
-    fn is_end(&self) -> bool {
-        self.trailers.is_none() && Recv::is_end(self)
+    /// Returns true if it is known that nothing more comes.
+    pub(crate) fn is_end(&self) -> bool {
+        self.trailers.is_none() && self.is_over()
     }
 
     /// Reads no more.
-    fn stop(&mut self, code: Code) {
-        if self.is_over {
+    pub(crate) fn stop(&mut self, code: Code) {
+        if self.stage == Stage::Over {
             return;
         }
-        self.is_over = true;
-        let (receiver, id) = (&mut self.receiver, self.stream.id());
+        self.end();
+        let id = self.receiver.id();
+        let receiver = &mut self.receiver;
         // The connection may be over.
         let _ = self.link.with(|core| {
             core.forget(id);
             receiver.cancel(&mut core.http3);
             Ok(())
         });
+        self.count();
         self.stream.stop(code.0);
-    }
-}
-
-impl<H: Head> Recv<H> {
-    fn stop(&mut self, code: Code) {
-        Stream::stop(self, code);
     }
 }
 
 impl<H: Head> Drop for Recv<H> {
     fn drop(&mut self) {
-        if !self.is_end() {
+        if self.is_over() {
+            self.end();
+        } else {
             self.stop(Code::H3_REQUEST_CANCELLED);
         }
+        self.link.counts.on_held(self.held, 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hybriq::{SendStream, StreamId};
 use hybriq_h3::core::{Code, Receiver, put_data_head};
 
@@ -40,7 +40,7 @@ impl Link {
 }
 
 impl Send {
-    fn new(stream: SendStream, link: Arc<Link>) -> Self {
+    pub(super) fn new(stream: SendStream, link: Arc<Link>) -> Self {
         Self {
             stream,
             link,
@@ -89,6 +89,23 @@ impl Send {
         Ok(self.stream.write_chunks(&mut [before, data]).await?)
     }
 
+    /// Encodes the head of a response, which is sent with what follows it. `extra` are fields that are not in the map.
+    ///
+    /// # Errors
+    /// The client takes no fields of this size.
+    pub(crate) fn response(
+        &mut self,
+        status: StatusCode,
+        fields: &HeaderMap,
+        extra: &[Option<(HeaderName, HeaderValue)>],
+    ) -> Result<(), StreamError> {
+        let (id, held) = (self.stream.id(), &mut self.held);
+        self.link.with(|core| {
+            let http3 = &mut core.http3;
+            Ok(http3.write_response(id, status, fields, extra, held)?)
+        })
+    }
+
     /// Encodes trailers, which are sent with the end.
     pub(crate) fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), StreamError> {
         let (id, held) = (self.stream.id(), &mut self.held);
@@ -96,10 +113,18 @@ impl Send {
             .with(|core| Ok(core.http3.write_trailers(id, trailers, held)?))
     }
 
-    /// Ends the message, with what is held.
+    /// Ends the message, with what waits.
     pub(crate) async fn finish(&mut self) -> Result<(), StreamError> {
+        self.finish_with(Bytes::new()).await
+    }
+
+    /// Ends the message with its last content.
+    pub(crate) async fn finish_with(&mut self, data: Bytes) -> Result<(), StreamError> {
+        if !data.is_empty() {
+            put_data_head(data.len() as u64, &mut self.held);
+        }
         let before = self.take();
-        self.stream.finish_with(&mut [before]).await?;
+        self.stream.finish_with(&mut [before, data]).await?;
         self.is_over = true;
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Connections of the transport, before and after their handshake.
 
 use hybriq::{
-    ConnectionError, EarlyConnection, ReadError, RecvStream, SendStream, WriteError,
-    error::EarlyError,
+    ConnectionError, EarlyConnection, ReadError, RecvStream, SendStream, StreamId, WriteError,
+    error::EarlyError, transport::Priority,
 };
 use hybriq_h3::core::{Code, TooLarge, Violation};
 
@@ -131,6 +131,13 @@ impl Transport {
         match self {
             Self::Established(connection) => connection.close(code.0, reason),
             Self::Early(connection) => connection.close(code.0, reason),
+        }
+    }
+
+    /// Sets the priority of a stream. Before the handshake is complete, streams have the default.
+    pub(super) fn set_priority(&self, stream: StreamId, priority: Priority) {
+        if let Self::Established(connection) = self {
+            connection.set_stream_priority(stream, priority);
         }
     }
 

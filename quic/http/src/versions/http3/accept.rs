@@ -1,0 +1,152 @@
+//! Bidirectional streams that the peer opened: requests, and streams of sessions.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+};
+
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use http::Request;
+use hybriq::{RecvStream, SendStream};
+use hybriq_h3::core::{Code, Receiver, Start};
+
+use super::{Link, Recv, Send, StreamError};
+
+/// Bytes of a stream that are read before it is known whether it belongs to a session, at most.
+const FIRST: usize = 1 << 10;
+
+/// A request whose head was not read.
+pub(crate) type Arrived = (Send, Recv<Request<()>>);
+
+/// The requests of a connection, at a server.
+pub(crate) struct Requests {
+    link: Arc<Link>,
+    /// Streams that may be requests, or belong to a session.
+    opening: FuturesUnordered<Opening>,
+}
+
+type Opening =
+    Pin<Box<dyn Future<Output = Result<Option<Stream>, StreamError>> + std::marker::Send>>;
+
+/// A stream that may be a request, or belong to a session.
+pub(super) struct Stream {
+    send: SendStream,
+    recv: RecvStream,
+    receiver: Receiver<Request<()>>,
+}
+
+impl Requests {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        Self {
+            link,
+            opening: FuturesUnordered::new(),
+        }
+    }
+
+    /// Returns the next request. Streams of sessions are given to them.
+    ///
+    /// # Errors
+    /// The connection is over, or the client broke a rule for which it is closed.
+    pub(crate) async fn next(&mut self) -> Result<Arrived, StreamError> {
+        loop {
+            tokio::select! {
+                biased;
+                accepted = self.link.transport.accept_bidi() => {
+                    let (send, recv) = accepted?;
+                    let mut stream = Stream::new(send, recv);
+                    if self.link.sessions.is_none() {
+                        tokio::task::consume_budget().await;
+                        return Ok(stream.into_request(&self.link));
+                    }
+                    // Most streams have arrived with their first bytes.
+                    let mut cx = Context::from_waker(Waker::noop());
+                    match stream.poll_start(&self.link, &mut cx) {
+                        Poll::Ready(start) => {
+                            if let Some(stream) = stream.unless_of_session(&self.link, start?) {
+                                return Ok(stream.into_request(&self.link));
+                            }
+                        }
+                        Poll::Pending => {
+                            let link = self.link.clone();
+                            let sort = async move { stream.sort(&link).await };
+                            self.opening.push(Box::pin(sort));
+                        }
+                    }
+                }
+                Some(opened) = self.opening.next() => {
+                    if let Some(stream) = opened? {
+                        return Ok(stream.into_request(&self.link));
+                    }
+                }
+            }
+            tokio::task::consume_budget().await;
+        }
+    }
+}
+
+impl Stream {
+    pub(super) fn new(send: SendStream, recv: RecvStream) -> Self {
+        let receiver = Receiver::request(recv.id());
+        Self {
+            send,
+            recv,
+            receiver,
+        }
+    }
+
+    fn into_request(self, link: &Arc<Link>) -> Arrived {
+        let recv = Recv::new(self.recv, self.receiver, link.clone());
+        (Send::new(self.send, link.clone()), recv)
+    }
+
+    /// Waits for the first bytes of the stream, and refuses one on which they do not arrive in time. Gives a stream
+    /// of a session to it, and returns others.
+    pub(super) async fn sort(mut self, link: &Link) -> Result<Option<Self>, StreamError> {
+        let Some(sessions) = &link.sessions else {
+            return Ok(Some(self));
+        };
+        let counted = link.counts.opening_bidi();
+        let start = poll_fn(|cx| self.poll_start(link, cx));
+        let start = tokio::time::timeout(sessions.limits().header_time, start).await;
+        drop(counted);
+        if let Ok(start) = start {
+            Ok(self.unless_of_session(link, start?))
+        } else {
+            self.send.reset(Code::H3_REQUEST_INCOMPLETE.0);
+            self.recv.stop(Code::H3_REQUEST_INCOMPLETE.0);
+            Ok(None)
+        }
+    }
+
+    /// Returns what the stream is, once its first bytes have arrived.
+    fn poll_start(
+        &mut self,
+        link: &Link,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Start, StreamError>> {
+        loop {
+            let receiver = &mut self.receiver;
+            if let Some(start) = link.with(|core| Ok(receiver.start(&core.http3)?))? {
+                return Poll::Ready(Ok(start));
+            }
+            match ready!(self.recv.poll_read_start(cx, FIRST)) {
+                Ok(Some(data)) => self.receiver.on_data(data),
+                // Whoever reads the message finds it.
+                Ok(None) | Err(_) => return Poll::Ready(Ok(Start::Message)),
+            }
+        }
+    }
+
+    fn unless_of_session(mut self, link: &Link, start: Start) -> Option<Self> {
+        match (start, &link.sessions) {
+            (Start::Session(id), Some(sessions)) => {
+                let data = self.receiver.take_rest();
+                sessions.on_bidi(id, self.send, self.recv, data);
+                None
+            }
+            _ => Some(self),
+        }
+    }
+}

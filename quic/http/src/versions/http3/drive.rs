@@ -1,0 +1,144 @@
+//! What makes a connection go on: its critical streams, and the other streams that the peer opens.
+
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use hybriq::{ReadError, RecvStream, tls::Side};
+use hybriq_h3::core::{Event, Uni, UniReceiver, Violation};
+
+use super::{Link, StreamError, accept::Stream, link::CRITICAL};
+
+/// Largest part of a critical stream that is read at once, in bytes.
+const PART: usize = 4 << 10;
+
+/// Bytes of a stream that are read before its type is known, at most.
+const FIRST: usize = 16;
+
+impl Link {
+    /// Drives the connection until it is over, and returns the reason.
+    pub(crate) async fn drive(&self) -> StreamError {
+        match self.run().await {
+            Ok(never) => match never {},
+            Err(StreamError::Violation(violation)) => {
+                self.close(violation.code(), &violation.to_string());
+                violation.into()
+            }
+            Err(error) => error,
+        }
+    }
+
+    async fn run(&self) -> Result<Infallible, StreamError> {
+        let mut streams = FuturesUnordered::new();
+        let mut bidis = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                accepted = self.transport.accept_uni() => streams.push(self.read(accepted?)),
+                Some(read) = streams.next() => read?,
+                Some(sorted) = bidis.next() => {
+                    let other: Option<Stream> = sorted?;
+                    if other.is_some() {
+                        // Only sessions of WebTransport have these.
+                        return Err(Violation::StreamOfServer.into());
+                    }
+                }
+                // A server takes these as requests.
+                accepted = self.transport.accept_bidi(), if self.transport.side() == Side::Client => {
+                    let (send, recv) = accepted?;
+                    bidis.push(Stream::new(send, recv).sort(self));
+                }
+                error = poll_fn(|cx| self.poll_flush(cx)) => return Err(error),
+            }
+        }
+    }
+
+    /// Opens our critical streams, once the peer allows them.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub(crate) async fn open(&self) -> Result<(), StreamError> {
+        for index in 0..CRITICAL.len() {
+            let stream = self.transport.open_uni().await?;
+            let mut core = self.core();
+            if let Some(place) = core.streams.get_mut(index) {
+                *place = Some(stream);
+            }
+            core.flush(&self.driver)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what waits, whenever there is something.
+    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<StreamError> {
+        self.driver.register(cx.waker());
+        match self.core().poll_flush(cx) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(error),
+        }
+    }
+
+    /// Reads a unidirectional stream of the peer.
+    async fn read(&self, mut stream: RecvStream) -> Result<(), Violation> {
+        let mut uni = UniReceiver::new();
+        let mut opening = Some(self.counts.opening_uni());
+        loop {
+            let read = if uni.is_opening() {
+                // The end of a session's stream is left for the session.
+                poll_fn(|cx| stream.poll_read_start(cx, FIRST)).await
+            } else {
+                opening = None;
+                stream.read_chunk(PART).await
+            };
+            match read {
+                Ok(Some(data)) => match self.on_uni(&mut uni, data)? {
+                    Uni::NeedData => {}
+                    Uni::Session(id, data) => {
+                        drop(opening);
+                        if let Some(sessions) = &self.sessions {
+                            sessions.on_uni(id, stream, data);
+                        }
+                        return Ok(());
+                    }
+                    Uni::Ignored(violation) => {
+                        stream.stop(violation.code().0);
+                        return Ok(());
+                    }
+                    _ => return Ok(()),
+                },
+                Ok(None) | Err(ReadError::Reset(_)) => return uni.on_end(),
+                // The connection is over.
+                Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn on_uni(&self, uni: &mut UniReceiver, data: Bytes) -> Result<Uni, Violation> {
+        let mut core = self.core();
+        if self.transport.has_datagrams() {
+            core.http3.on_transport_datagrams();
+        }
+        let read = uni.on_data(data, &mut core.http3)?;
+        let mut unblocked = Vec::new();
+        while let Some(event) = core.http3.poll_event() {
+            match event {
+                Event::Unblocked(stream) => {
+                    let waiting = core.blocked.iter().position(|(id, _)| *id == stream);
+                    unblocked.extend(waiting.map(|index| core.blocked.swap_remove(index)));
+                }
+                Event::Settings => self.settings.notify_waiters(),
+                Event::Priority(stream, priority) => self.transport.set_priority(stream, priority),
+                _ => {}
+            }
+        }
+        // The receipt of entries is told later, together with that of their sections.
+        drop(core);
+        for (_, waker) in unblocked {
+            waker.wake();
+        }
+        Ok(read)
+    }
+}

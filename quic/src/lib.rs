@@ -288,6 +288,14 @@ pub mod memory {
 pub mod qlog {
     pub use hybriq_qlog::{Candidate, Qlog, QlogBuilder, QlogStats, Schema};
 }
+/// How far a [`Connection`] is: its handshake is complete, or not yet.
+#[cfg(feature = "tokio")]
+pub mod stage {
+    pub use crate::api::{
+        connection::{Established, Stage},
+        early_connection::Early,
+    };
+}
 /// Counters, measurements, and what a connection or an endpoint holds.
 pub mod stats {
     #[cfg(feature = "tokio")]

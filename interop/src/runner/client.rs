@@ -4,8 +4,9 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use http::Uri;
 use hybriq::{
-    ClientConfig, Connection, EarlyConnection, Endpoint, RecvStream, SendStream, Trust,
+    ClientConfig, Connection, Endpoint, Trust,
     qlog::Qlog,
+    stage::Stage,
     tls::{EarlyData, KeyLog},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
@@ -217,28 +218,14 @@ fn end(connection: &Connection) {
     connection.close(0, b"");
 }
 
-/// A connection on which streams are opened, before or after the handshake.
-trait Streams {
-    async fn open(&self) -> Result<(SendStream, RecvStream), Failure>;
-}
-
-impl Streams for Connection {
-    async fn open(&self) -> Result<(SendStream, RecvStream), Failure> {
-        Ok(self.open_bidi().await?)
-    }
-}
-
-impl Streams for EarlyConnection {
-    async fn open(&self) -> Result<(SendStream, RecvStream), Failure> {
-        Ok(self.open_bidi().await?)
-    }
-}
-
 /// Downloads files over one connection, as many at once as the server allows.
-async fn get_all(streams: &impl Streams, downloads: &[Download]) -> Result<(), Failure> {
+async fn get_all<S: Stage>(
+    connection: &Connection<S>,
+    downloads: &[Download],
+) -> Result<(), Failure> {
     let mut tasks = JoinSet::new();
     for download in downloads {
-        let (mut send, recv) = streams.open().await?;
+        let (mut send, recv) = connection.open_bidi().await?;
         hq::ask(&mut send, download.uri.path()).await?;
         let to: Arc<Path> = download.to.as_path().into();
         tasks.spawn(async move {

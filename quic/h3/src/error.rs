@@ -124,6 +124,7 @@ violations! {
     PushNotAllowed: Connection H3_ID_ERROR, "a push, which this client does not allow", "RFC 9114 §4.6";
     StreamOfServer: Connection H3_STREAM_CREATION_ERROR, "a bidirectional stream opened by a server", "RFC 9114 §6.1";
     CriticalStreamClosed: Connection H3_CLOSED_CRITICAL_STREAM, "the end of a stream that the connection needs", "RFC 9114 §6.2.1";
+    CriticalStreamUnread: Connection H3_EXCESSIVE_LOAD, "a critical stream that is not read, although more is asked for", "RFC 9114 §10.5";
     UnknownStream: Stream H3_STREAM_CREATION_ERROR, "a stream of an unknown type", "RFC 9114 §6.2";
     // Frames.
     FrameNotAllowed: Connection H3_FRAME_UNEXPECTED, "a frame that is not allowed here", "RFC 9114 §7.2";

@@ -1,6 +1,6 @@
-//! Answers a number of requests over HTTP/3, to count the instructions that one takes.
+//! Answers requests over HTTP/3, to count the instructions that each of them takes.
 //!
-//! The server and the client each have a thread, so that valgrind tells them apart:
+//! The server and the client each run in a thread of their own, so that valgrind counts them separately:
 //!
 //! ```text
 //! cargo build --release -p hybriq-http --example instructions
@@ -8,12 +8,12 @@
 //! valgrind --tool=callgrind --separate-threads=yes target/release/examples/instructions 2000 100 100
 //! ```
 //!
-//! Thread 2 is the server, thread 3 the client. The difference between runs of 2,000 and 4,000 requests
-//! leaves out the set-up. Without the tunables glibc copies with `rep movsb`, of which valgrind counts every
-//! byte.
+//! Thread 2 is the server, thread 3 the client. The difference between runs of 2,000 and 4,000 requests leaves out
+//! the setup. Without the tunables, glibc copies with `rep movsb`, and valgrind counts every byte of it as an
+//! instruction.
 //!
-//! The arguments are the number of requests, the number that is under way at once, and the number of bytes in
-//! the body of each response.
+//! The arguments are the number of requests, the number of concurrent requests, and the number of bytes in the body
+//! of each response.
 
 use std::{
     convert::Infallible,
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
         ))
     });
     println!(
-        "{} bytes came",
+        "received {} bytes",
         client.join().map_err(|_| "the client failed")??
     );
     Ok(())
@@ -103,7 +103,7 @@ async fn serve(config: ServerConfig, bytes: usize, tell: &mpsc::Sender<SocketAdd
     Ok(())
 }
 
-/// Makes all requests, and returns the number of bytes that came.
+/// Sends all requests, and returns the number of bytes received.
 async fn ask(
     config: ClientConfig,
     address: SocketAddr,

@@ -1,4 +1,4 @@
-//! A layer that tells what each request was answered with.
+//! A layer that logs each request and its outcome.
 
 use std::{
     fmt,
@@ -17,11 +17,11 @@ use tower_service::Service;
 
 use crate::Peer;
 
-/// A layer of [`tower`](https://docs.rs/tower) that calls a function for each request when its response
-/// begins, or when the client has given it up.
+/// A [`tower`](https://docs.rs/tower) layer that calls a function for each request, when its response begins or when
+/// the client gives it up.
 ///
-/// The function gets an [`AccessEntry`], which displays as one line. It runs on the task of the
-/// request, so it must not block: write to a buffer or to a channel.
+/// The function gets an [`AccessEntry`], which displays as one line. It runs on the task of the request, so it must
+/// not block: write to a buffer or to a channel.
 ///
 /// # Examples
 /// ```
@@ -50,8 +50,8 @@ pin_project! {
     }
 }
 
-/// An answered request. Displays as one line of `name=value`; `-` stands for what is not known. Text of
-/// the client is quoted and escaped, so that it cannot forge lines.
+/// An answered request. Displays as one line of `name=value` pairs; `-` stands for an unknown value. Text from the
+/// client is quoted and escaped so that it cannot forge lines.
 ///
 /// ```text
 /// peer=127.0.0.1:50948 version=HTTP/3.0 method=GET path="/" status=200 micros=65 group=X25519MLKEM768 hrr=false lineage=post-quantum resumed=false early=false suite=TLS_AES_128_GCM_SHA256 sni="localhost" alpn="h3"
@@ -65,16 +65,16 @@ pub struct AccessEntry {
     pub path: String,
     /// Version of HTTP.
     pub version: Version,
-    /// Status of the response. `None` if the client gave the request up, or the service failed.
+    /// Status of the response. `None` if the client gave up the request, or the service failed.
     pub status: Option<StatusCode>,
-    /// Time from the request's fields to those of the response.
+    /// Time from the request's fields to the response's fields.
     pub time: Duration,
-    /// The connection, with the outcome of its handshake. `None` if the server is not a
+    /// The connection, including the outcome of its handshake. `None` if the server is not a
     /// [`Server`](crate::Server) of this crate.
     pub peer: Option<Peer>,
 }
 
-/// A line that is written when this is dropped.
+/// A line of the log, which is written when this is dropped.
 struct Line<F: Fn(&AccessEntry)> {
     entry: AccessEntry,
     begun: Instant,

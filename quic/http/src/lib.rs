@@ -1,11 +1,10 @@
-//! Servers and clients of HTTP/1.1, HTTP/2 and HTTP/3, with one policy of key exchange for all of them, which
-//! is post-quantum by default.
+//! Servers and clients for HTTP/1.1, HTTP/2 and HTTP/3. One key exchange policy applies to all versions; it is
+//! post-quantum by default.
 //!
 //! # A server
-//! [`Server`] serves a [`tower`](https://docs.rs/tower) service, such as a router of axum, over TCP and
-//! over QUIC on the same port number. Answers over TCP tell clients about HTTP/3 by `Alt-Svc` (RFC
-//! 7838), and every request carries a [`Peer`]: the addresses, the negotiated key exchange, and the
-//! client's certificates.
+//! [`Server`] serves a [`tower`](https://docs.rs/tower) service, such as an axum router, over TCP and QUIC on the
+//! same port number. Responses over TCP announce HTTP/3 with `Alt-Svc` (RFC 7838). Every request carries a [`Peer`]:
+//! the addresses, the negotiated key exchange, and the client's certificates.
 //!
 //! ```no_run
 //! use axum::{Extension, Router, routing::get};
@@ -26,8 +25,8 @@
 //! ```
 //!
 //! # A client
-//! [`Client`] sends requests over whichever version a server speaks, reuses connections, and is a service of
-//! tower itself. Every response carries a [`Peer`], too.
+//! [`Client`] sends requests over whichever version the server speaks, and reuses connections. It is itself a tower
+//! service, and every response carries a [`Peer`].
 //!
 //! ```no_run
 //! use hybriq::ClientConfig;
@@ -47,54 +46,58 @@
 //! ```
 //!
 //! # Lifecycle of a server
-//! [`Server::handle`] returns a [`Handle`], which works from any task. [`Handle::shutdown`] tells clients
-//! by GOAWAY to send no more requests, waits until those under way are answered, and closes what is
-//! left when the time is over. [`Handle::reload`] changes the certificate, the policy and the transport
-//! for new connections, on all protocols at once; a configuration with a fault leaves the old one in
+//! [`Server::handle`] returns a [`Handle`] that works from any task. [`Handle::shutdown`] sends GOAWAY so that
+//! clients send no more requests, waits until the requests in progress are answered, and closes the remaining
+//! connections at its deadline. [`Handle::reload`] changes the certificate, the key exchange policy and the transport
+//! settings of new connections, for all protocols at once; if the new configuration is invalid, the old one stays in
 //! place.
 //!
 //! # Requests in 0-RTT packets
-//! With [`ServerConfig::accept_early_data`](hybriq::ServerConfig::accept_early_data), HTTP/3 requests may
-//! come in 0-RTT packets, which an attacker can replay. Requests with other methods than GET, HEAD,
-//! OPTIONS and TRACE get the answer 425 then (RFC 8470 §5.2), so that the client asks again, unless
-//! [`Limits::early_methods`] says otherwise. [`Peer::early`] is true for a request that may be a replay.
+//! With [`ServerConfig::accept_early_data`](hybriq::ServerConfig::accept_early_data), HTTP/3 requests may arrive in
+//! 0-RTT packets, which an attacker can replay. Such requests with methods other than GET, HEAD, OPTIONS and TRACE
+//! get status 425 (RFC 8470 §5.2), so that the client asks again after the handshake, unless
+//! [`Limits::early_methods`] allows them. [`Peer::early`] is true for a request that may be a replay.
 //!
-//! A client sends requests early only with [`ClientConfig::offer_early_data`](hybriq::ClientConfig), only those
-//! methods, and only without a body. It sends a request that gets 425 again when the handshake is complete.
+//! A client sends early requests only with [`ClientConfig::offer_early_data`](hybriq::ClientConfig), only with these
+//! methods, and only without a body. If such a request gets 425, the client sends it again once the handshake is
+//! complete.
 //!
 //! # Other protocols
-//! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such
-//! as WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
-//! [`ServerBuilder::webtransport`] lets them open sessions of [`webtransport`].
+//! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such as
+//! WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
+//! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions.
 //!
 //! # Access log
-//! [`AccessLog`] is a layer that tells for each request how its connection exchanged keys.
+//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection.
 //!
 //! # Limits
-//! [`Limits`] bounds what a client may cost a server. A client that goes beyond one gets the error of its
-//! protocol (RFC 9114 §8.1), and no other client notices. [`ClientBuilder`] bounds what servers may cost a client.
+//! [`Limits`] bounds what a client may cost a server. A client that exceeds a limit gets an error of its protocol
+//! (RFC 9114 §8.1); other clients notice nothing. [`ClientBuilder`] bounds what servers may cost a client.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+// What only one version needs is in the file or folder of its name: `http2`, `http3`, `tcp`.
 mod access_log;
 mod body;
 mod client;
-mod http2;
 mod limits;
 mod peer;
 mod server;
 mod upgrade;
 mod usage;
+mod versions;
 pub mod webtransport;
 
 pub use access_log::{AccessEntry, AccessLog, Logged, LoggedFuture};
 pub use body::{Body, BodyError};
 pub use client::{
-    Client, ClientBuilder, ClientError, ErrorCode, Http3, OfferedHosts, QuicError, ResponseFuture,
+    Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
 };
+pub use hybriq_h3::core::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Server, ServerBuilder, WorstCaseMemory};
 pub use upgrade::{Upgrade, Upgraded};
+pub use versions::http3::StreamError;

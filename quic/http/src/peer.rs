@@ -13,8 +13,8 @@ use hybriq::{
 };
 use tokio_rustls::rustls;
 
-/// The connection that a message came on: an extension of every request that a
-/// [`Server`](crate::Server) gives to its service, and of every response of a [`Client`](crate::Client).
+/// The connection that carried a message: an extension of every request that a [`Server`](crate::Server) passes to
+/// its service, and of every response of a [`Client`](crate::Client).
 ///
 /// # Examples
 /// ```
@@ -29,44 +29,43 @@ use tokio_rustls::rustls;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Address of the other end. A client over QUIC may have moved since it connected: this is the address
-    /// at the time of the request.
+    /// Address of the peer at the time of the request: a QUIC client may have moved since it connected.
     pub address: SocketAddr,
-    /// Address of this end.
+    /// Local address.
     pub local_address: SocketAddr,
     /// Version of HTTP.
     pub version: Version,
     /// Outcome of the TLS handshake.
     pub tls: Arc<Tls>,
-    /// True if the request came in 0-RTT packets, so that it may be a replay (RFC 8470); at a client, if it
-    /// was sent so.
+    /// True if the request came in 0-RTT packets, so that it may be a replay (RFC 8470). At a client, true if the
+    /// request was sent in 0-RTT packets.
     pub early: bool,
 }
 
-/// Outcome of the TLS handshake of a connection. Displays as the group, with `resumed` and `retried` if
-/// these hold.
+/// Outcome of a connection's TLS handshake. Displays as the key exchange group, followed by `resumed` and `retried`
+/// where they apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tls {
-    /// Group of the key exchange.
+    /// Key exchange group, if it is known.
     pub group: Option<Group>,
     /// True if the server had to ask for another key share first (HelloRetryRequest).
     pub hello_retry: bool,
-    /// Key exchange of the first full handshake, from which a resumed session derives. Over TCP it is
-    /// known for full handshakes only.
+    /// Key exchange of the full handshake that the session derives from. Over TCP, it is known for full handshakes
+    /// only.
     pub lineage: Option<Lineage>,
     /// True if a session ticket replaced the certificate.
     pub resumed: bool,
     /// Cipher suite.
     pub suite: Option<Suite>,
-    /// Name of the server that the client asked for.
+    /// Server name that the client asked for.
     pub server_name: Option<String>,
     /// Application protocol.
     pub alpn: Option<Vec<u8>>,
-    /// At a server, the certificates of the client, its own first, if it was asked for them and has shown
-    /// any.
+    /// At a server, the client's certificates, its own first. Empty if the client was not asked for any, or sent
+    /// none.
     pub client_certificates: Vec<CertificateDer<'static>>,
-    /// At a client, the certificates of the server, its own first; none if the session was resumed.
+    /// At a client, the server's certificates, its own first. Empty if the session was resumed.
     pub server_certificates: Vec<CertificateDer<'static>>,
 }
 

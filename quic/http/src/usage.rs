@@ -1,4 +1,4 @@
-//! Use of a client's connection by requests.
+//! Counts the requests that use a client's connection.
 
 use std::sync::{
     Arc,
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Bit of [`Usage::requests`] that says that the connection takes no more.
+/// Bit of [`Usage::requests`] that says that the connection takes no more requests.
 const OVER: usize = 1 << (usize::BITS - 1);
 
 /// Connections of a client that no request uses.
@@ -16,11 +16,11 @@ const OVER: usize = 1 << (usize::BITS - 1);
 pub(crate) struct Idle {
     count: AtomicIsize,
     most: usize,
-    /// Bodies of requests that are sent although the response has come, over HTTP/3.
+    /// Request bodies that are still being sent although the response has arrived, over HTTP/3.
     uploads: AtomicUsize,
 }
 
-/// A body of a request that is sent beside its response, until this is dropped.
+/// A request body that is sent beside the response, until this is dropped.
 pub(crate) struct Uploading(Arc<Idle>);
 
 impl Idle {
@@ -42,7 +42,7 @@ impl Idle {
         self.uploads.load(Ordering::Acquire)
     }
 
-    /// Returns true if there are more than allowed.
+    /// Returns true if there are more idle connections than allowed.
     fn is_exceeded(&self) -> bool {
         usize::try_from(self.count.load(Ordering::Acquire)).is_ok_and(|count| count > self.most)
     }
@@ -59,7 +59,7 @@ impl Idle {
 #[derive(Debug)]
 pub(crate) struct Usage {
     requests: AtomicUsize,
-    /// Told when the last request ends, and when the connection must end.
+    /// Notified when the last request ends, and when the connection must end.
     changed: Notify,
     idle: Arc<Idle>,
 }
@@ -91,7 +91,7 @@ impl Usage {
         })
     }
 
-    /// Takes no more requests. Those under way go on.
+    /// Ends the connection once the requests in progress are over. It takes no more requests.
     pub(crate) fn end(&self) {
         if self.requests.fetch_or(OVER, Ordering::AcqRel) == 0 {
             self.idle.count.fetch_sub(1, Ordering::AcqRel);
@@ -126,8 +126,8 @@ impl Usage {
         self.requests.load(Ordering::Acquire) & !OVER == 0
     }
 
-    /// Waits until the connection may be closed: nothing uses it, and it takes no more requests, or it was
-    /// idle for so long.
+    /// Waits until the connection may be closed: no request uses it, and it takes no more requests or was idle for
+    /// `idle`.
     pub(crate) async fn over(&self, idle: Duration) {
         loop {
             let changed = self.changed.notified();
@@ -145,8 +145,8 @@ impl Usage {
     }
 }
 
-/// Ends a connection when it is dropped: the task of the connection has one, so that its end by any way counts,
-/// that of the runtime included.
+/// Ends a connection when this is dropped. The task of the connection holds one, so that the connection ends however
+/// the task does, even if its runtime shuts down.
 pub(crate) struct Ending(pub(crate) Arc<Usage>);
 
 impl Drop for Ending {
@@ -175,7 +175,7 @@ impl Exchange {
         self.upload = Some(Box::new(end));
     }
 
-    /// Ends after the whole response has come. The rest of the request is still sent.
+    /// Ends the exchange after the whole response has arrived. The rest of the request is still sent.
     pub(crate) fn complete(mut self) {
         self.upload = None;
     }

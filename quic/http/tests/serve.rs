@@ -387,14 +387,14 @@ async fn an_address_that_cannot_be_used_is_named_with_a_remedy() {
     let refused = Server::bind("[2001:db8::1]:0", Certificate::shared().config()).map(drop);
     let text = refused.unwrap_err().to_string();
     assert!(text.contains("TCP [2001:db8::1]:0"), "{text}");
-    assert!(text.contains("take a"), "{text}");
+    assert!(text.contains("use an address of this machine"), "{text}");
     // EAFNOSUPPORT of Linux.
     let without_ipv6 = BindError::Tcp {
         address: "[::]:443".parse().unwrap(),
         cause: std::io::Error::from_raw_os_error(97),
     };
     let text = without_ipv6.to_string();
-    assert!(text.contains("0.0.0.0 where there is no IPv6"), "{text}");
+    assert!(text.contains("0.0.0.0 if the system has no IPv6"), "{text}");
 }
 
 /// Asks on a connection with 0-RTT, and returns the status and whether the service saw a replayable

@@ -62,7 +62,7 @@ async fn a_body_that_stops_to_come_over_tcp_is_an_error() {
         Ok(_) => StatusCode::OK,
         Err(error) => {
             let told = error.to_string();
-            assert!(told.contains("sent nothing of the body"), "{told}");
+            assert!(told.contains("sent no data of the body"), "{told}");
             StatusCode::REQUEST_TIMEOUT
         }
     };

@@ -98,7 +98,7 @@ impl Connecting {
         };
         // From here on, the early connection owns the attempt.
         self.0 = State::Failed(None);
-        Ok(EarlyConnection::new(attempt, handle))
+        Ok(EarlyConnection::new_early(attempt, handle))
     }
 }
 

@@ -171,7 +171,7 @@ impl Duo {
         self.world.run_for(ms(200));
     }
 
-    fn reason(&self, side: Side) -> Option<&ConnectionError> {
+    pub(crate) fn reason(&self, side: Side) -> Option<&ConnectionError> {
         match side {
             Side::Client => self.world.client(0).close_reason(),
             Side::Server => self.world.accepted(0).close_reason(),
@@ -181,27 +181,34 @@ impl Duo {
     /// Returns the error with which `victim` ended the connection, as its peer read it; `None` if
     /// it continues.
     pub(crate) fn verdict(&self, victim: Side) -> Option<Verdict> {
-        let told = match self.reason(victim.peer())? {
-            &ConnectionError::Transport {
-                by: By::Peer,
-                code,
-                frame,
-                ..
-            } => Verdict {
-                code: code.0,
-                frame: frame.map_or(0, |ty| ty.0),
-            },
-            other => panic!("the {:?} was told {other:?}", victim.peer()),
+        let &ConnectionError::Transport {
+            by: By::Peer,
+            code,
+            frame,
+            violation,
+            ..
+        } = self.reason(victim.peer())?
+        else {
+            panic!(
+                "{:?} ended with {:?}",
+                victim.peer(),
+                self.reason(victim.peer())
+            );
         };
+        let told = (code, violation);
         match self.reason(victim) {
-            Some(ConnectionError::Transport {
+            Some(&ConnectionError::Transport {
                 by: By::Local,
                 code,
+                violation,
                 ..
-            }) => assert_eq!(code.0, told.code, "what is told is what is meant"),
+            }) => assert_eq!((code, violation), told, "what is told is what is meant"),
             other => panic!("{victim:?} ended with {other:?}"),
         }
-        Some(told)
+        Some(Verdict {
+            code: code.0,
+            frame: frame.map_or(0, |ty| ty.0),
+        })
     }
 
     /// Neither end found anything wrong.

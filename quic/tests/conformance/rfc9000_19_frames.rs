@@ -1,8 +1,12 @@
 //! RFC 9000 §19: frames that say what they must not.
 
-use hybriq::tls::Side;
+use hybriq::{
+    ConnectionError,
+    error::{By, Violation},
+    tls::Side,
+};
 
-use crate::duo::{Verdict, assert_harmless, verdict_on};
+use crate::duo::{Duo, Verdict, assert_harmless, verdict_on};
 
 const FRAME_ENCODING_ERROR: u64 = 0x07;
 const STREAM_STATE_ERROR: u64 = 0x05;
@@ -34,6 +38,33 @@ fn new_token_from_a_client() {
         verdict_on(Side::Client, &[0x07, 1, 0xaa]),
         ends_with(PROTOCOL_VIOLATION, 0x07)
     );
+}
+
+/// Both ends can match the rule, whether its reason is the text of the table or names a frame.
+#[test]
+fn an_application_can_match_the_broken_rule() {
+    for (from, frames, rule) in [
+        (Side::Server, &[0x07, 0][..], Violation::EmptyNewToken),
+        (Side::Client, &[0x07, 1, 0xaa], Violation::FrameFromClient),
+        (Side::Client, &[0x04, 3, 0, 0], Violation::StreamOnlySends),
+        (
+            Side::Server,
+            &[0x06, 0, 0x7f, 0xff],
+            Violation::FrameEndsEarly,
+        ),
+        (Side::Server, &[0x20], Violation::UnknownFrame),
+    ] {
+        let mut duo = Duo::new();
+        duo.send_raw(from, frames);
+        for (side, end) in [(from.peer(), By::Local), (from, By::Peer)] {
+            let reason = duo.reason(side);
+            assert!(
+                matches!(reason, Some(&ConnectionError::Transport { by, code, violation: Some(broken), .. })
+                    if (by, code, broken) == (end, rule.code(), rule)),
+                "{reason:?}"
+            );
+        }
+    }
 }
 
 /// Proves: rfc9000 19.7 empty-new-token-closes

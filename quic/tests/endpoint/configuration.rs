@@ -277,4 +277,11 @@ fn the_parser_finds_setters_as_they_are_written() {
     assert_eq!(names, ["one", "long"]);
     assert!(found[0].1.docs.contains("Default 1."));
     assert!(found.iter().all(|(owner, _)| owner == "Some"));
+
+    let source = "macro_rules! some_setters {\n    () => {\n        $crate::other_setters!();\n        \
+                  pub fn one(self) -> Self {\n    };\n}\nimpl Some {\n    some_setters!(Options);\n}\n";
+    assert_eq!(setters(source)[0].0, "some_setters");
+    let calls = [("some_setters", "other_setters"), ("Some", "some_setters")];
+    let calls = calls.map(|(by, called)| (by.to_owned(), called.to_owned()));
+    assert_eq!(macros_of(source), calls);
 }

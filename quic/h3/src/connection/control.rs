@@ -140,7 +140,7 @@ impl Connection {
 
     fn on_settings(&mut self, payload: &[u8]) -> Result<(), Violation> {
         let settings = Settings::read(payload)?;
-        if settings.h3_datagram && !self.config.transport_datagrams {
+        if settings.h3_datagram && !self.datagrams {
             return Err(Violation::DatagramsWithoutTransport);
         }
         match &self.config.remembered {

@@ -29,8 +29,6 @@ pub struct Config {
     pub settings: Settings,
     /// Largest dynamic table for what this end sends, in bytes, if the peer allows as much. Default: 4096.
     pub encoder_table: usize,
-    /// True if the transport takes datagrams (RFC 9221), without which HTTP Datagrams are an error. Default: false.
-    pub transport_datagrams: bool,
     /// A random number for reserved settings and frames (RFC 9114 §7.2.8), which keep peers used to what they do
     /// not know. Default: none, and nothing reserved is sent.
     pub grease: Option<u64>,
@@ -71,6 +69,8 @@ pub struct Connection {
     goaway_sent: Option<u64>,
     goaway: Option<u64>,
     max_push: u64,
+    /// True if the peer takes datagrams of the transport.
+    datagrams: bool,
 }
 
 /// A stream that the connection needs, of which each end opens one.
@@ -104,7 +104,6 @@ impl Config {
         Self {
             settings,
             encoder_table: 4096,
-            transport_datagrams: false,
             grease: None,
             remembered: None,
         }
@@ -141,6 +140,7 @@ impl Connection {
             goaway_sent: None,
             goaway: None,
             max_push: 0,
+            datagrams: false,
             config,
         };
         connection.write_settings();
@@ -217,6 +217,13 @@ impl Connection {
         self.output.iter().any(|output| !output.is_empty()) || self.decoder.has_instructions()
     }
 
+    /// Returns the bytes that wait to be sent on our critical streams. A peer that gives no credit for them, while it
+    /// sends what must be answered there, makes them more without bound: close its connection beyond some.
+    pub fn unsent(&self) -> usize {
+        let output = self.output.iter().map(Vec::len).sum::<usize>();
+        output + self.decoder.unsent()
+    }
+
     /// Takes what is to be sent on one of our critical streams; the first bytes are the type of the stream.
     pub fn take_output(&mut self, stream: Critical) -> Bytes {
         let [control, encoder, decoder] = &mut self.output;
@@ -284,6 +291,12 @@ impl Connection {
 
     pub(crate) fn on_encoder_stream(&mut self, data: &[u8]) -> Result<(), Violation> {
         Ok(self.decoder.on_encoder_stream(data)?)
+    }
+
+    /// Notes that the peer takes datagrams of the transport (RFC 9221), without which settings with HTTP Datagrams are
+    /// an error (RFC 9297 §2.1.1). Call it before [`UniReceiver::on_data`](crate::core::UniReceiver::on_data).
+    pub fn on_transport_datagrams(&mut self) {
+        self.datagrams = true;
     }
 
     fn use_table(&mut self, peer: &Settings) {

@@ -418,6 +418,11 @@ impl Decoder {
         !self.instructions.is_empty() || self.told < self.table.inserted()
     }
 
+    /// Returns the bytes of instructions that were not taken.
+    pub fn unsent(&self) -> usize {
+        self.instructions.len()
+    }
+
     /// Takes the bytes to send on the decoder stream (RFC 9204 §4.4), behind its type.
     pub fn take_instructions(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.instructions);

@@ -5,75 +5,32 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, Bytes};
-use h3::error::{Code, StreamError};
-use http::HeaderMap;
+use bytes::Bytes;
+use http::Response;
 use http_body::{Frame, SizeHint};
-use hybriq_h3::{Payload, RecvStream};
+use hybriq_h3::{
+    Payload, RecvStream,
+    core::{Code, Violation},
+};
 
 use super::{Body, BodyError, Kind, stall::Stall};
-use crate::usage::Exchange;
-
-/// The receiving half of a stream of HTTP/3, at either end.
-pub(crate) trait Stream {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
-    fn poll_trailers(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, StreamError>>;
-    fn stop(&mut self, code: Code);
-}
-
-impl Stream for h3::server::RequestStream<RecvStream, Payload> {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
-        self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
-    }
-
-    fn poll_trailers(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
-        self.poll_recv_trailers(cx)
-    }
-
-    fn stop(&mut self, code: Code) {
-        self.stop_sending(code);
-    }
-}
-
-impl Stream for h3::client::RequestStream<RecvStream, Payload> {
-    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
-        self.poll_recv_data(cx).map_ok(|data| data.map(bytes))
-    }
-
-    fn poll_trailers(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, StreamError>> {
-        self.poll_recv_trailers(cx)
-    }
-
-    fn stop(&mut self, code: Code) {
-        self.stop_sending(code);
-    }
-}
-
-fn bytes(mut data: impl Buf) -> Bytes {
-    data.copy_to_bytes(data.remaining())
-}
+use crate::{
+    usage::Exchange,
+    versions::http3::{Recv, Stream, StreamError},
+};
 
 /// A body over HTTP/3.
 pub(super) struct Quic<S: Stream> {
     stream: S,
     part: Part,
-    /// Bytes that are left according to `content-length`.
+    /// Bytes that are still to come according to `content-length`.
     left: Option<u64>,
     stall: Option<Stall>,
-    /// Use of the client's connection, until the end of the body.
+    /// The client's use of the connection, until the body ends.
     exchange: Option<Exchange>,
 }
 
-/// Part of a body that comes next.
+/// The part of the body that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Data,
@@ -98,16 +55,23 @@ impl Body {
 
     /// Returns the body of a response over HTTP/3.
     pub(crate) fn of_response(
-        stream: h3::client::RequestStream<RecvStream, Payload>,
+        stream: Recv<Response<()>>,
         length: Option<u64>,
         exchange: Exchange,
     ) -> Self {
+        let is_end = stream.is_end();
+        let (part, exchange) = if is_end {
+            exchange.complete();
+            (Part::Nothing, None)
+        } else {
+            (Part::Data, Some(exchange))
+        };
         Self(Kind::Response(Box::new(Quic {
             stream,
-            part: Part::Data,
-            left: length,
+            part,
+            left: if is_end { Some(0) } else { length },
             stall: None,
-            exchange: Some(exchange),
+            exchange,
         })))
     }
 }
@@ -138,7 +102,7 @@ impl<S: Stream> Quic<S> {
     }
 
     pub(super) fn is_end_stream(&self) -> bool {
-        self.part == Part::Nothing
+        self.part == Part::Nothing || self.stream.is_end()
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
@@ -156,7 +120,7 @@ impl<S: Stream> Quic<S> {
                 Ok(None) => self.part = Part::Trailers,
                 Err(error) => {
                     self.part = Part::Nothing;
-                    return Poll::Ready(Some(Err(BodyError::Quic(error.into()))));
+                    return Poll::Ready(Some(Err(failed(error))));
                 }
             }
         }
@@ -164,7 +128,7 @@ impl<S: Stream> Quic<S> {
             let trailers = ready!(self.stream.poll_trailers(cx));
             self.part = Part::Nothing;
             let frame = trailers.map(|trailers| trailers.map(Frame::trailers));
-            let frame = frame.map_err(|error| BodyError::Quic(error.into()));
+            let frame = frame.map_err(failed);
             return Poll::Ready(frame.transpose());
         }
         Poll::Ready(None)
@@ -182,7 +146,7 @@ impl<S: Stream> Quic<S> {
         Ok(Frame::data(data))
     }
 
-    /// Reads no more of the body, and tells the client why.
+    /// Stops reading the body, and tells the peer why.
     fn fail(&mut self, code: Code) {
         self.part = Part::Nothing;
         self.left = None;
@@ -190,9 +154,20 @@ impl<S: Stream> Quic<S> {
     }
 }
 
+/// Returns the error of a body whose stream failed.
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> BodyError {
+    let any: &dyn std::error::Error = &error;
+    match any.downcast_ref() {
+        Some(StreamError::Violation(
+            Violation::ContentLengthDiffers | Violation::ContentNotAllowed,
+        )) => BodyError::Length,
+        _ => BodyError::Quic(error.into()),
+    }
+}
+
 impl<S: Stream> Drop for Quic<S> {
-    /// Tells the peer that the rest of the body is not needed: a client's request ends without an error then
-    /// (RFC 9114 §4.1), a server's response is cancelled.
+    /// Tells the peer that the rest of the body is not needed. For a request this is no error (RFC 9114 §4.1); a
+    /// response is cancelled.
     fn drop(&mut self) {
         let code = if self.exchange.is_some() {
             Code::H3_REQUEST_CANCELLED

@@ -1,4 +1,4 @@
-//! Bodies that were received: of requests by a server, of responses by a client.
+//! Received bodies: of requests at a server, of responses at a client.
 
 mod http3;
 mod stall;
@@ -16,8 +16,8 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hybriq_h3::{Payload, RecvStream};
 
-pub(crate) use self::http3::Stream;
 use self::{http3::Quic, tcp::Tcp};
+use crate::versions::http3::Recv;
 
 /// The body of a request that a server received, or of a response that a client received, over any version
 /// of HTTP.
@@ -27,10 +27,10 @@ enum Kind {
     Empty,
     Tcp(Tcp),
     Request(Box<Quic<h3::server::RequestStream<RecvStream, Payload>>>),
-    Response(Box<Quic<h3::client::RequestStream<RecvStream, Payload>>>),
+    Response(Box<Quic<Recv<http::Response<()>>>>),
 }
 
-/// Error of reading a [`Body`].
+/// Error when reading a [`Body`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
@@ -41,21 +41,21 @@ pub enum BodyError {
     #[error("the body ended early over TCP, or it is malformed")]
     Tcp(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The client sent nothing for [`Limits::stall_time`](crate::Limits::stall_time).
-    #[error("the client sent nothing of the body for {0:?}")]
+    #[error("the client sent no data of the body for {0:?}")]
     Stalled(Duration),
     /// The body is longer or shorter than its `content-length` (RFC 9114 §4.1.2).
-    #[error("the body is not as long as its content-length says")]
+    #[error("the length of the body differs from its content-length")]
     Length,
     /// The body is longer than the limit of [`Body::bytes`].
     #[error("the body is longer than {0} bytes; raise the limit, or read it frame by frame")]
     TooLong(usize),
 }
 
-/// A `content-length` that is no number, or another one beside it.
+/// A `content-length` that is not a number, or several that differ.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLength;
 
-/// Returns the length that a message announces (RFC 9110 §8.6), if it does.
+/// Returns the length that a message announces (RFC 9110 §8.6), if any.
 pub(crate) fn length(fields: &HeaderMap) -> Result<Option<u64>, BadLength> {
     let mut values = fields.get_all(CONTENT_LENGTH).iter();
     let Some(first) = values.next() else {
@@ -69,13 +69,13 @@ pub(crate) fn length(fields: &HeaderMap) -> Result<Option<u64>, BadLength> {
 }
 
 impl Body {
-    /// Reads the whole body, of at most `most` bytes. Trailers are left out.
+    /// Reads the whole body, which may have at most `most` bytes. Trailers are discarded.
     ///
     /// # Errors
-    /// The body is longer, or it ends too early.
+    /// The body is longer than `most`, or could not be read to its end.
     ///
     /// # Cancel safety
-    /// Bytes that were read are lost when the future is dropped.
+    /// Dropping the future loses the bytes read so far.
     pub async fn bytes(mut self, most: usize) -> Result<Bytes, BodyError> {
         let mut whole = BytesMut::new();
         while let Some(frame) = self.frame().await {
@@ -93,7 +93,7 @@ impl Body {
         Ok(whole.freeze())
     }
 
-    /// Returns the body of a request whose stream goes on as that of another protocol.
+    /// Returns the body of a request whose stream is handed to another protocol.
     pub(crate) fn empty() -> Self {
         Self(Kind::Empty)
     }

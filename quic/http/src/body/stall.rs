@@ -1,4 +1,4 @@
-//! The time that a body may be silent.
+//! The time for which a body may be silent.
 
 use std::{
     pin::Pin,
@@ -10,21 +10,21 @@ use tokio::time::{Instant, Sleep};
 
 use super::BodyError;
 
-/// Bound on the time in which nothing comes although somebody waits for it.
+/// Limits how long a reader may wait in vain for data.
 pub(super) struct Stall {
-    /// Made when somebody first waits.
+    /// Created when a reader first waits.
     timer: Option<Pin<Box<Sleep>>>,
     waits: Waits,
     time: Duration,
 }
 
-/// Part of the time by which a reader that waits may be late, because its thread is busy.
+/// Fraction of the time by which a waiting reader may be late because its thread is busy.
 const LATE: u32 = 8;
 
 /// State of the reader of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
-    /// It has what came, and has not asked for more.
+    /// It has what arrived, and has not asked for more.
     No,
     /// It waits: the timer runs.
     Yes,
@@ -39,8 +39,8 @@ impl Stall {
         }
     }
 
-    /// Returns the error when nothing came for too long. The time counts while the reader waits: one that
-    /// waits is polled when the timer ends, so that one which comes later did something else meanwhile.
+    /// Returns the error once nothing has arrived for too long. Time counts only while the reader waits. A waiting
+    /// reader is polled as soon as the timer ends; one that polls later was busy with something else.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
         let time = self.time;
         let timer = &mut self.timer;
@@ -58,7 +58,7 @@ impl Stall {
         timer.as_mut().poll(cx).map(|()| BodyError::Stalled(time))
     }
 
-    /// Notes that something came. The time starts when the reader asks for more.
+    /// Notes that something arrived. The time starts again when the reader asks for more.
     pub(super) fn on_news(&mut self) {
         self.waits = Waits::No;
     }

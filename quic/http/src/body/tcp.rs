@@ -10,13 +10,13 @@ use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::oneshot;
 
 use super::{Body, BodyError, Kind, stall::Stall};
-use crate::{http2::inflow::Incoming, usage::Exchange};
+use crate::{usage::Exchange, versions::http2::inflow::Incoming};
 
 /// A body over TCP.
 pub(super) struct Tcp {
     body: Incoming,
     stall: Option<Stall>,
-    /// Use of the client's connection, until the end of the body.
+    /// The client's use of the connection, until the body ends.
     exchange: Option<Exchange>,
     /// Dropped at the end of the body.
     end: Option<oneshot::Sender<()>>,
@@ -24,7 +24,7 @@ pub(super) struct Tcp {
 
 impl Body {
     /// Returns the body of a response over HTTP/1.1, whose use of the connection is counted elsewhere. Drops `end`
-    /// at its end.
+    /// when the body ends.
     pub(crate) fn of_http1(body: hyper::body::Incoming, end: oneshot::Sender<()>) -> Self {
         let end = (!body.is_end_stream()).then_some(end);
         Self(Kind::Tcp(Tcp {

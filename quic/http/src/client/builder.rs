@@ -19,7 +19,7 @@ use super::{
 };
 use crate::usage::Idle;
 
-/// Bounds of the time between signs of life over TCP: systems take no fractions, and no days.
+/// Bounds of the keep-alive time over TCP: systems accept neither fractions of a second nor days.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
 
 /// Settings of a [`Client`](crate::Client). Start from [`Client::builder`](crate::Client::builder).
@@ -91,22 +91,22 @@ impl std::fmt::Debug for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Sets the use of HTTP/3. Default: [`Http3::Discover`].
+    /// Sets when HTTP/3 is used. Default: [`Http3::Discover`].
     #[must_use]
     pub fn http3(mut self, http3: Http3) -> Self {
         self.http3 = http3;
         self
     }
 
-    /// Sets the use of HTTP/3 with one server, by host and port, for example because it is known to speak
-    /// it. Default: that of all servers.
+    /// Sets when HTTP/3 is used with one server, identified by host and port, for example because it is known to
+    /// support HTTP/3. Default: the setting for all servers.
     #[must_use]
     pub fn http3_for(mut self, host: &str, port: u16, http3: Http3) -> Self {
         self.http3_for.push((Origin::new(host, port), http3));
         self
     }
 
-    /// Sets which hosts a server may offer by `alt-svc` to be asked over HTTP/3 in its place. Default: its own,
+    /// Sets which hosts a server may offer with `alt-svc` to answer its requests over HTTP/3. Default: only its own,
     /// [`OfferedHosts::Same`].
     #[must_use]
     pub fn offered_hosts(mut self, hosts: OfferedHosts) -> Self {
@@ -114,75 +114,74 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the longest time to connect, with the lookup of the name and the TLS handshake. Default: 10 s.
+    /// Sets the longest time to connect, including the name lookup and the TLS handshake. Default: 10 s.
     #[must_use]
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.times.connect = time;
         self
     }
 
-    /// Sets the time after which the next address of a server is tried, and TCP beside QUIC, while there is
-    /// no answer (RFC 8305 §5). Default: 250 ms.
+    /// Sets how long to wait for an answer before the client also tries the server's next address, or TCP beside QUIC
+    /// (RFC 8305 §5). Default: 250 ms.
     #[must_use]
     pub fn attempt_delay(mut self, time: Duration) -> Self {
         self.times.delay = time;
         self
     }
 
-    /// Sets the time after which a connection without requests is closed. A request ends with its response: the
-    /// rest of its body, if the server has answered early, is sent no longer than that. Default: 90 s.
+    /// Sets the time after which a connection without requests is closed. A request ends with its response: if the
+    /// server answers early, the rest of the request body is sent for at most this time. Default: 90 s.
     #[must_use]
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle_timeout = time;
         self
     }
 
-    /// Sets the silence after which a server is asked for a sign of life: over QUIC at most half the
-    /// [idle timeout of the transport](hybriq::TransportConfig::idle_timeout), over TCP from 1 s to an
-    /// hour. A server
-    /// that gives none is gone: over QUIC after that timeout, over HTTP/2 after 20 s, over HTTP/1.1 when the
-    /// system gives it up. Default: 10 s.
+    /// Sets the silence after which the client checks whether the server is still there: over QUIC at most half the
+    /// [idle timeout of the transport](hybriq::TransportConfig::idle_timeout), over TCP between 1 s and an hour. A
+    /// server that does not answer counts as gone: over QUIC after that timeout, over HTTP/2 after 20 s, over
+    /// HTTP/1.1 when the system gives up. Default: 10 s.
     #[must_use]
     pub fn keep_alive(mut self, time: Duration) -> Self {
         self.keep_alive = time;
         self
     }
 
-    /// Sets the largest size of the fields of a response, in bytes, each counted with 32 bytes more (RFC
-    /// 9114 §4.2.2). At most [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792 KiB, is used: a map of
-    /// fields takes no more than 24,576. Default: 64 KiB.
+    /// Sets the largest size of a response's fields in bytes, where each field counts 32 bytes extra (RFC 9114
+    /// §4.2.2). Larger values than [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792 KiB, count as that: a
+    /// header map holds at most 24,576 fields. Default: 64 KiB.
     #[must_use]
     pub fn header_list(mut self, bytes: u64) -> Self {
         self.header_list = bytes.min(hybriq_h3::MAX_FIELD_SECTION);
         self
     }
 
-    /// Sets the largest number of connections without requests. One that is done while there are as many is
-    /// closed. Default: 256.
+    /// Sets the largest number of connections without requests. A connection whose requests end while there are as
+    /// many is closed. Default: 256.
     #[must_use]
     pub fn max_idle(mut self, connections: usize) -> Self {
         self.max_idle = connections;
         self
     }
 
-    /// Sets the number of servers whose connections and offers of HTTP/3 are remembered. Servers in use are
-    /// remembered in any case. Default: 256.
+    /// Sets the largest number of servers whose connections and offers of HTTP/3 are remembered. Servers in use are
+    /// always remembered. Default: 256.
     #[must_use]
     pub fn max_servers(mut self, servers: usize) -> Self {
         self.limits.servers = servers;
         self
     }
 
-    /// Sets the largest number of connections of HTTP/1.1 to a server, which take one request each. Further
-    /// requests wait. Default: 16.
+    /// Sets the largest number of HTTP/1.1 connections to a server, each of which carries one request at a time.
+    /// Further requests wait. Default: 16.
     #[must_use]
     pub fn max_http1(mut self, connections: usize) -> Self {
         self.limits.http1 = connections;
         self
     }
 
-    /// Sets the addresses of a host, which is not looked up then. Port 0 stands for the port of the URI.
-    /// Default: none.
+    /// Sets the addresses of a host, which is then not looked up. Port 0 stands for the port of the URI. Default:
+    /// none.
     #[must_use]
     pub fn resolve(mut self, host: &str, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         let origin = Origin::new(host, 0);
@@ -193,7 +192,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the function that looks hosts up, by name and port. Default: that of the system.
+    /// Sets the function that resolves a host by name and port. Default: the system's resolver.
     ///
     /// # Examples
     /// ```
@@ -216,17 +215,17 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the client. Trust, certificate, key exchange, 0-RTT and transport are those of the
-    /// configuration, over TCP too; its application protocols are replaced.
+    /// Creates the client. Trust, certificate, key exchange, 0-RTT and transport come from the configuration, over
+    /// TCP too; its application protocols are replaced.
     ///
     /// # Errors
-    /// Names the option that cannot be used.
+    /// An option cannot be used; the error names it.
     pub fn build(self, config: ClientConfig) -> Result<Client, ConfigError> {
         let tls = config.tcp(tcp::ALPN)?;
         let keep_alive = self.keep_alive;
         let config = config.alpn([hybriq_h3::ALPN]);
         let config = config.transport_options(|transport| transport.keep_alive(keep_alive));
-        // Builds the provider, whose errors are told here.
+        // Builds the provider, so that its errors are reported here.
         config.setup()?;
         Ok(Client::of(Shared {
             pool: Pool::new(self.limits),

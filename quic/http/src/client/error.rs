@@ -1,9 +1,12 @@
 //! Errors of the client, and the failures of requests that may be sent again.
 
-use std::{error::Error, fmt, io, sync::Arc, time::Duration};
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use http::{Method, Uri};
 use hybriq::ConnectError;
+use hybriq_h3::core::Code;
+
+use crate::StreamError;
 
 /// An error of any type.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
@@ -17,15 +20,14 @@ pub(super) const MOST_INTERIM: usize = 16;
 pub enum ClientError {
     /// The URI does not name a server by https.
     #[error(
-        "'{0}' names no server; give a URI such as https://example.com/path, with https and without \
-         user information"
+        "'{0}' does not name a server; use a URI such as https://example.com/path, without user information"
     )]
     Uri(Uri),
     /// The text is not a URI.
-    #[error("{0}; give a URI such as https://example.com/path")]
+    #[error("{0}; use a URI such as https://example.com/path")]
     InvalidUri(String),
     /// The client does not send requests with this method.
-    #[error("this client sends no {0} requests; it is no client of proxies")]
+    #[error("this client does not send {0} requests, because it does not support proxies")]
     Method(Method),
     /// No connection could be made.
     #[error("no connection to {server}: {}", causes(quic.as_deref(), tcp.as_deref()))]
@@ -41,7 +43,9 @@ pub enum ClientError {
     #[error("the body of the request could not be read: {0}")]
     Body(Arc<dyn Error + Send + Sync>),
     /// The fields of the request are larger than the server accepts.
-    #[error("the fields of the request have {size} bytes, and the server takes {most}; send fewer")]
+    #[error(
+        "the fields of the request have {size} bytes, but the server accepts only {most}; send fewer"
+    )]
     Fields {
         /// Size of the fields (RFC 9114 §4.2.2).
         size: u64,
@@ -55,8 +59,8 @@ pub enum ClientError {
     )]
     ResponseFields(u64),
     /// The server ended the request without a response.
-    #[error("the server ended the request with {0}; it may have processed a part")]
-    Reset(ErrorCode),
+    #[error("the server ended the request with {0}; it may have processed part of it")]
+    Reset(Code),
     /// The connection ended before the response came, or the response broke a rule of HTTP.
     #[error(
         "no response from {server}: {cause}; the server may have processed the request: repeat it only \
@@ -70,8 +74,8 @@ pub enum ClientError {
     },
     /// The server sent more interim responses (1xx) than the client accepts, and no final one.
     #[error(
-        "no response from {server} but more than {most} interim ones (1xx); the server may have processed the \
-         request: repeat it only if that does no harm"
+        "no final response from {server}, but more than {most} interim ones (1xx); the server may have processed \
+         the request: repeat it only if that does no harm"
     )]
     Interim {
         /// Host and port.
@@ -94,6 +98,10 @@ pub enum QuicError {
     /// The name of the server could not be resolved.
     #[error("cannot resolve the name ({0}); check the name and the network")]
     Resolve(io::Error),
+    /// The server offered a host that its own address does not allow it to offer:
+    /// see [`OfferedHosts`](crate::OfferedHosts).
+    #[error("the host that it offers by alt-svc has no address as public as its own")]
+    Excluded,
     /// No socket could be opened.
     #[error(transparent)]
     Endpoint(#[from] hybriq::EndpointError),
@@ -101,28 +109,11 @@ pub enum QuicError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// HTTP/3 could not be started on the connection.
-    #[error("HTTP/3 did not begin")]
-    Http3(#[source] Box<dyn Error + Send + Sync>),
+    #[error("HTTP/3 could not start")]
+    Http3(#[from] StreamError),
     /// The server did not answer in time.
-    #[error("nothing within {0:?}; check that UDP gets there, or raise connect_timeout")]
+    #[error("no answer within {0:?}; check that UDP reaches the server, or raise connect_timeout")]
     TimedOut(Duration),
-}
-
-/// Error code of HTTP/3 (RFC 9114 §8.1). Its text is the name of the code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ErrorCode(pub(in crate::client) h3::error::Code);
-
-impl ErrorCode {
-    /// Returns the number of the code.
-    pub fn value(self) -> u64 {
-        self.0.value()
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 /// Returns the reasons why there is no connection.
@@ -139,14 +130,14 @@ fn with_causes(error: &(dyn Error + 'static)) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// A request without a response.
+/// A request that got no response.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: ClientError,
     pub(super) repeat: Repeat,
 }
 
-/// Requests that may be sent again after a failure.
+/// Which requests may be sent again after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// All: the server did not process the request (RFC 9114 §4.1.1).
@@ -160,7 +151,7 @@ pub(super) enum Repeat {
 }
 
 impl Failure {
-    /// Returns the failure of a request to which too many interim responses came.
+    /// Returns the failure of a request that got too many interim responses.
     pub(super) fn interim(server: String) -> Self {
         let most = MOST_INTERIM;
         Self::new(ClientError::Interim { server, most }, Repeat::Never)
@@ -170,7 +161,7 @@ impl Failure {
         Self { error, repeat }
     }
 
-    /// Returns the failure of a request that may be sent again in any case.
+    /// Returns the failure for a request that may be sent again in any case.
     pub(super) fn anyway(self) -> Self {
         Self {
             repeat: match self.repeat {

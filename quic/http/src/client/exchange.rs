@@ -1,4 +1,4 @@
-//! One request and its response, over as many connections as it takes.
+//! One request and its response, over as many connections as it needs.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{Body, Peer, usage::Exchange};
 
-/// Number of times that a request is sent at most.
+/// Largest number of times that a request is sent.
 const ATTEMPTS: usize = 4;
 
-/// Number of times that a request waits for a connection, for each time that it is sent.
+/// Largest number of times that a request waits for a connection each time it is sent.
 const WAITS: usize = 16;
 
-/// Place that a request was sent to, if it is an alternative (RFC 7838 §5).
+/// Place that a request is sent to, if it is an alternative (RFC 7838 §5).
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
 
 /// A request that is being sent.
@@ -66,7 +66,7 @@ impl Sender {
         })
     }
 
-    /// Sends the request until there is a response, or an error that sending it again would not mend.
+    /// Sends the request until there is a response, or an error that sending it again would not fix.
     pub(super) async fn send(mut self) -> Result<Response<Body>, ClientError> {
         let mut last = None;
         for attempt in 1..=ATTEMPTS {
@@ -107,7 +107,7 @@ impl Sender {
         Err(last.unwrap_or(ClientError::Refused { server }))
     }
 
-    /// Returns true if a response asks to send the request again in another way.
+    /// Returns true if a response asks for the request to be sent again in another way.
     fn is_for_nothing(&mut self, response: &Response<Body>, place: Option<Origin>) -> bool {
         let peer = response.extensions().get::<Peer>();
         match response.status() {
@@ -139,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// Returns a connection, and connects if there is none.
+    /// Returns a connection, connecting if there is none.
     async fn ready(&self) -> Result<Ready, ClientError> {
         let mut permit = None;
         for _ in 0..WAITS {
@@ -209,8 +209,8 @@ impl Sender {
         }
     }
 
-    /// Waits for an attempt to connect. Returns a connection before its handshake is complete if the request
-    /// may use it, and `None` if the pool has a connection.
+    /// Waits for an attempt to connect. Returns a connection whose handshake is not complete if the request may use
+    /// it, and `None` if the pool has a connection.
     async fn connected(
         &self,
         mut progress: watch::Receiver<Progress>,
@@ -275,7 +275,7 @@ impl Sender {
         }
     }
 
-    /// Leaves out a connection that is over. If the path to the server is dead, so is HTTP/3 for a while.
+    /// Stops using a connection that is over. If the path to the server is dead, HTTP/3 is not used for a while.
     fn on_lost(&self, http3: &http3::Connection) {
         use hybriq::ConnectionError::{
             AddressGone, HandshakeTimedOut, NoAnswer, TimedOut, Unreachable,

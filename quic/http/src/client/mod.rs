@@ -1,4 +1,4 @@
-//! Clients of HTTP/3, HTTP/2 and HTTP/1.1.
+//! Clients for HTTP/3, HTTP/2 and HTTP/1.1.
 
 mod builder;
 mod connections;
@@ -25,33 +25,32 @@ use tower_service::Service;
 pub use self::{
     builder::ClientBuilder,
     connections::{Http3, OfferedHosts},
-    error::{ClientError, ErrorCode, QuicError},
+    error::{ClientError, QuicError},
 };
 use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
 use crate::Body;
 
-/// A client of HTTP/3, HTTP/2 and HTTP/1.1, which reuses connections. Clones share them.
+/// A client for HTTP/3, HTTP/2 and HTTP/1.1 that reuses connections. Clones share them.
 ///
-/// The client is a service of [`tower`](https://docs.rs/tower): layers add what it leaves out: redirects,
-/// cookies, timeouts of whole requests, compression. It belongs to the tokio runtime that sends its first
-/// request over QUIC.
+/// The client is a [`tower`](https://docs.rs/tower) service. Layers add what it leaves out: redirects, cookies,
+/// timeouts for whole requests, compression. It belongs to the tokio runtime that sends its first request over QUIC.
 ///
 /// # Versions
-/// [`Http3`] says how HTTP/3 is found. By default the first request to a server goes over HTTP/2 or HTTP/1.1. If
-/// the answer offers HTTP/3 by `alt-svc`, a connection over QUIC is made beside the next requests, and later
-/// ones use it. When there is no connection, QUIC is tried first, and TCP too when there is no answer after
-/// [`ClientBuilder::attempt_delay`]. Where HTTP/3 fails and TCP works, HTTP/3 is left out for 5 minutes, and
-/// longer with each failure. [`OfferedHosts`] has the rules for what a server may offer.
+/// [`Http3`] says when HTTP/3 is used. By default, the first request to a server goes over HTTP/2 or HTTP/1.1. If the
+/// response offers HTTP/3 with `alt-svc`, the client opens a QUIC connection beside the next requests, and later
+/// requests use it. If there is no open connection, the client tries QUIC first, and TCP as well if there is no
+/// answer after [`ClientBuilder::attempt_delay`]. If HTTP/3 fails where TCP works, it is not used for 5 minutes, and
+/// for longer after each further failure. [`OfferedHosts`] lists the rules for what a server may offer.
 ///
 /// # Requests that are sent again
-/// A request is sent again, up to three times, if the server has not processed it: the server refused it or
-/// announced its end (RFC 9114 §5.2), refused 0-RTT data, or answered 425 to early data (RFC 8470) or 421 in
-/// the place of an alternative (RFC 7838). If a connection is lost before the response, idempotent requests
-/// are sent again (RFC 9110 §9.2.2). A body can be sent again if at most its first 64 KiB were sent.
+/// A request is sent again, up to three times, if the server did not process it: the server refused it, announced the
+/// end of the connection (RFC 9114 §5.2), refused 0-RTT data, answered early data with 425 (RFC 8470), or answered
+/// 421 as an alternative (RFC 7838). If a connection is lost before the response, idempotent requests are sent again
+/// (RFC 9110 §9.2.2). A body can be sent again if no more than its first 64 KiB were sent.
 ///
 /// # Security
-/// With [`ClientConfig::offer_early_data`], requests with the methods GET, HEAD, OPTIONS and TRACE and without a
-/// body leave in 0-RTT packets. An attacker can replay them: a server must not change anything for them.
+/// With [`ClientConfig::offer_early_data`], requests with the methods GET, HEAD, OPTIONS and TRACE and without a body
+/// are sent in 0-RTT packets. An attacker can replay them, so the server must not change any state because of them.
 ///
 /// # Examples
 /// ```no_run
@@ -90,15 +89,15 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Makes a client with default settings.
+    /// Creates a client with default settings.
     ///
     /// # Errors
-    /// Names the option of the configuration that cannot be used.
+    /// The configuration has an option that cannot be used; the error names it.
     pub fn new(config: ClientConfig) -> Result<Self, ConfigError> {
         Self::builder().build(config)
     }
 
-    /// Returns a builder, for other settings.
+    /// Returns a builder for other settings.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -107,10 +106,10 @@ impl Client {
         Self(Arc::new(shared))
     }
 
-    /// Asks for a resource by GET.
+    /// Sends a GET request.
     ///
     /// # Errors
-    /// There is no response; each [`ClientError`] says what to do. A response of any status is no error.
+    /// There is no response; each [`ClientError`] says what to do. A response with an error status is not an error.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.
@@ -128,13 +127,13 @@ impl Client {
         }
     }
 
-    /// Sends a request. Its URI has the scheme https, host, port and path.
+    /// Sends a request to the server that its URI names, such as `https://example.com/path`.
     ///
     /// # Errors
-    /// There is no response; each [`ClientError`] says what to do. A response of any status is no error.
+    /// There is no response; each [`ClientError`] says what to do. A response with an error status is not an error.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the request, which the server may have processed.
+    /// Dropping the future cancels the request, but the server may have processed it.
     ///
     /// # Examples
     /// ```no_run
@@ -162,10 +161,10 @@ impl Client {
         self.0.pool.end_idle();
     }
 
-    /// Returns what the client holds, table by table: servers and their connections, requests under way and
-    /// bodies that are sent beside their responses, attempts to connect, and alternatives (RFC 7838).
-    /// Connections without requests end by themselves, and nothing but servers and alternatives is left then:
-    /// the memory of the client, which [`ClientBuilder`] bounds.
+    /// Returns the number of entries in each table of the client: servers and their connections, requests in
+    /// progress, request bodies that are still being sent although the response has arrived, connection attempts, and
+    /// alternatives (RFC 7838). Connections without requests end by themselves. Then only servers and alternatives
+    /// are left, whose number [`ClientBuilder`] bounds.
     pub fn census(&self) -> Census {
         let mut census = Census::default();
         self.0.pool.census(&mut census);
@@ -175,9 +174,9 @@ impl Client {
         census
     }
 
-    /// Tells the client that the machine has moved to another network. New requests use new connections, and
-    /// offers of HTTP/3 are forgotten that do not say that they persist (RFC 7838 §2.2). Connections over QUIC
-    /// with requests under way move along, if their servers allow it.
+    /// Tells the client that the machine has moved to another network. New requests use new connections, and offers
+    /// of HTTP/3 are forgotten unless they are marked as persistent (RFC 7838 §2.2). QUIC connections with requests
+    /// in progress migrate, if their servers allow it.
     ///
     /// # Errors
     /// No socket can be opened in the new network.
@@ -187,7 +186,7 @@ impl Client {
     }
 }
 
-/// Response that a [`Client`] waits for. Dropping it cancels the request.
+/// The future response to a request of a [`Client`]. Dropping it cancels the request.
 #[must_use = "the request is sent when this is polled"]
 pub struct ResponseFuture(
     Pin<Box<dyn Future<Output = Result<Response<Body>, ClientError>> + Send>>,

@@ -1,4 +1,4 @@
-//! Servers that requests go to.
+//! The servers that requests go to.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Bodies of requests, which can be sent again as long as their beginning is kept.
+//! Request bodies, which can be sent again as long as their beginning is kept.
 
 use std::{
     error::Error,
@@ -24,14 +24,14 @@ pub(super) struct Outgoing(Option<Arc<Mutex<Source>>>);
 /// A body that is being sent.
 struct Source {
     body: Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>,
-    /// Frames that were read; `None` if there were too many to keep.
+    /// Frames that were read, or `None` if there were too many to keep.
     kept: Option<Vec<Kept>>,
     kept_bytes: usize,
     /// Size of the whole body.
     size: SizeHint,
     ended: bool,
     failed: Option<Failed>,
-    /// True once a response came, so that no other attempt follows.
+    /// True once a response arrived, so that no other attempt follows.
     settled: bool,
     /// Number of the attempt that reads.
     attempt: u64,
@@ -39,11 +39,11 @@ struct Source {
     reader: Option<Waker>,
 }
 
-/// The body of one attempt, to end it.
+/// The body of one attempt, to end its sending.
 pub(super) struct Upload(Arc<Mutex<Source>>, u64);
 
 impl Upload {
-    /// Returns true if a part of the body was not read.
+    /// Returns true if part of the body was not read.
     pub(super) fn is_under_way(&self) -> bool {
         let source = lock(&self.0);
         source.attempt == self.1 && !source.ended && source.failed.is_none()
@@ -105,8 +105,8 @@ impl Outgoing {
         self.0.is_none()
     }
 
-    /// Returns the body from its beginning, for another attempt. Earlier attempts get no more of it. Returns
-    /// `None` if its beginning is no longer known.
+    /// Returns the body from its beginning, for another attempt. Earlier attempts get no more of it. Returns `None`
+    /// if its beginning was not kept.
     pub(super) fn again(&self) -> Option<Sending> {
         let Some(source) = &self.0 else {
             return Some(Sending::default());
@@ -138,7 +138,7 @@ impl Outgoing {
         })
     }
 
-    /// Keeps no more: a response came.
+    /// Stops keeping the body, because a response arrived.
     pub(super) fn settle(&self) {
         if let Some(source) = &self.0 {
             lock(source).settled = true;
@@ -156,13 +156,13 @@ pub(super) struct Sending {
     size: SizeHint,
 }
 
-/// Error of the body, which the application and the transport get.
+/// Error of the body, for the application and the transport.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 struct Failed(Arc<dyn Error + Send + Sync>);
 
 impl Sending {
-    /// Returns what ends the sending of the body, if there is one.
+    /// Returns a handle to end the sending of the body, if there is a body.
     pub(super) fn upload(&self) -> Option<Upload> {
         let source = self.source.clone()?;
         Some(Upload(source, self.attempt))

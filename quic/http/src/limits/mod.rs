@@ -5,14 +5,14 @@ mod table;
 
 use std::time::Duration;
 
-/// Bounds on what a client may cost. Start from [`Limits::default`].
+/// Bounds on what a client may cost a server. Start from [`Limits::default`].
 ///
-/// The number of requests at once is that of bidirectional streams:
-/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams). A client of QUIC that
-/// sends no packets at all is forgotten after
-/// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive finds it.
+/// [`TransportConfig::max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams) bounds the concurrent requests of
+/// a QUIC connection. A QUIC client that sends no packets is dropped after
+/// [`TransportConfig::idle_timeout`](hybriq::TransportConfig::idle_timeout); over TCP, keep-alive detects that a
+/// client is gone.
 ///
-/// Of times beyond a year, a year is used.
+/// Times longer than a year count as a year.
 ///
 /// # Examples
 /// ```
@@ -27,70 +27,73 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest size of a request's fields, in bytes, each counted with 32 bytes more (RFC 9114
-    /// §4.2.2). Larger requests get 431. At most [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792
-    /// KiB, is used: a map of fields takes no more than 24,576. Over HTTP/1.1, a request has at most 100
-    /// fields. Larger trailers are an error of the body, with H3_EXCESSIVE_LOAD, over HTTP/3. Those over HTTP/1.1 may
-    /// have 16 KiB whatever the limit, and over HTTP/2 the fields beyond the limit are missing. Default: 64 KiB.
+    /// Largest size of a request's fields in bytes, where each field counts 32 bytes extra (RFC 9114 §4.2.2). Larger
+    /// requests get 431. Larger values than [`MAX_FIELD_SECTION`](hybriq_h3::MAX_FIELD_SECTION), 792 KiB, count as
+    /// that: a header map holds at most 24,576 fields. Over HTTP/1.1, a request has at most 100 fields. Trailers
+    /// above the limit are an error of the body over HTTP/3 (H3_EXCESSIVE_LOAD); over HTTP/2, the fields beyond the
+    /// limit are missing; over HTTP/1.1, trailers may have 16 KiB whatever the limit is. Default: 64 KiB.
     pub header_list: u64,
-    /// Longest time from the start of a request to its last field, and from the end of the handshake to the
-    /// first request; for HTTP/1.1 and HTTP/2 also from the start of the TLS handshake to its end. Over HTTP/2 it
-    /// also holds for trailers, may take a quarter longer, and ends the connection: nothing else may come between
-    /// the frames of a field block (RFC 9113 §4.3). Default: 10 s.
+    /// Longest time from the start of a request to its last field, and from the end of the handshake to the first
+    /// request. Over TCP, also the longest time for the TLS handshake. Over HTTP/2 it applies to trailers as well,
+    /// may take a quarter longer, and ends the connection, because nothing else may come between the frames of a
+    /// field block (RFC 9113 §4.3). Default: 10 s.
     pub header_time: Duration,
-    /// Longest time in which a client sends nothing of a body that the service reads, or takes nothing of a
-    /// response that has data for it: for want of credit of flow control, or because it does not read. The
-    /// stream is reset then; over HTTP/1.1, or where data is stuck below the stream, the connection ends.
-    /// A service that has nothing to send may take as long as it likes. The stream of another protocol may
-    /// wait for its client, but what is left of it when the service has shut it down is bound to be taken like
-    /// a response. Default: 60 s.
+    /// Longest time in which a client sends no data of a body that the service is reading, or accepts no data of a
+    /// response, because it grants no flow control credit or does not read. Then the stream is reset; over HTTP/1.1,
+    /// or if data is stuck below the stream, the connection ends. A service that has nothing to send may take any
+    /// time. A stream of another protocol may wait for its client, but once the service has shut it down, the client
+    /// must accept the rest as it would a response. Default: 60 s.
     pub stall_time: Duration,
-    /// Largest number of requests on a connection. With the last one the client is told to connect again
-    /// (GOAWAY, `connection: close`), and those that follow are refused unseen. Default: 1,000,000.
+    /// Largest number of requests on a connection. With the last one the client is told to reconnect (GOAWAY,
+    /// `connection: close`); later ones are refused unprocessed. Default: 1,000,000.
     pub requests: u64,
-    /// Number of requests that a client may cancel in ten seconds before their response began, beyond one for
-    /// each that was answered: work for nothing, as in CVE-2023-44487 and CVE-2025-8671. Requests that fail before
-    /// the service gets them, because they are malformed or not whole in time, count too, over HTTP/2 also those with
-    /// too many fields, and those beyond the number at once once the client knows it. Beyond it, requests
-    /// are refused (H3_REQUEST_REJECTED, REFUSED_STREAM) until the time has passed. A client that has as many
-    /// refused is told to connect again (GOAWAY): responses under way are sent to their end, and the connection
-    /// closes with H3_EXCESSIVE_LOAD, or ends over TCP. Default: 200.
+    /// Number of requests that a client may cancel in ten seconds before their response begins, in addition to one
+    /// for each answered request. They make the server work for nothing, as in CVE-2023-44487 and CVE-2025-8671.
+    /// Requests that fail before they reach the service, because they are malformed or incomplete when their time is
+    /// over, count too. Over HTTP/2, so do requests with too many fields, and requests beyond the concurrency limit
+    /// once the client knows that limit. Beyond this number, requests are refused (H3_REQUEST_REJECTED,
+    /// REFUSED_STREAM) until the count has fallen. A client with as many refused requests is told to reconnect
+    /// (GOAWAY): responses in progress are completed, and then the connection ends, over QUIC with H3_EXCESSIVE_LOAD.
+    /// Default: 200.
     pub cancelled: u32,
-    /// Longest time for which a connection may have no request under way; sessions of WebTransport and other
-    /// protocols on streams are requests, packets and PINGs are not. Then the client is told to connect
-    /// again. It is looked at four times in this time or more often, so it may take a quarter longer. Between
-    /// requests of HTTP/1.1, [`header_time`](Self::header_time) ends a connection earlier. Default: 60 s.
+    /// Longest time that a connection may have no request in progress. WebTransport sessions and streams of other
+    /// protocols count as requests; packets and PINGs do not. Then the client is told to reconnect. The server checks
+    /// at least four times in this period, so it may notice up to a quarter late. Between HTTP/1.1 requests,
+    /// [`header_time`](Self::header_time) ends a connection earlier. Default: 60 s.
     pub idle_time: Duration,
-    /// Longest time that requests under way may take after a connection was told to end, for one of these limits.
-    /// Default: 10 minutes.
+    /// Longest time that requests in progress may take after one of these limits told the connection to end. Default:
+    /// 10 minutes.
     pub drain_time: Duration,
-    /// Largest number of connections over TCP at once. Those of QUIC have
+    /// Largest number of concurrent TCP connections. For QUIC, set
     /// [`EndpointBuilder::max_connections`](hybriq::EndpointBuilder::max_connections). Default: 65,536.
     pub tcp_connections: usize,
-    /// Bytes that all clients together may take, over TCP and QUIC. Connections and requests count as they come and
-    /// go, by estimates for their state and TLS, and by the size of the fields until the response has ended. Four
-    /// times a second the rest is counted: the transport's own count, the data of responses that is on its way,
-    /// incomplete heads, and unread bodies, trailers and tunnels of HTTP/2 and queues of WebTransport. Data of HTTP/2
-    /// for a body that the service has dropped counts while another body of its connection is unread; the start of a
-    /// head of HTTP/1.1 that arrived during a request does not count. What the service holds does not count either.
-    /// [`Handle::memory`](crate::Handle::memory) returns the count. Beyond it connections without requests end, the
-    /// oldest first, until an eighth of it is free: within a second, whether or not the client heeds GOAWAY, unless it
-    /// has yet to read a response. New connections are refused, those of QUIC by Retry first; and requests get 503
-    /// with `retry-after`. Handshakes over QUIC whose client did not prove its address take at most half of what is
-    /// free, get a Retry beyond that, and end no other connection. Default: no limit.
+    /// Bytes that all clients together may take, over TCP and QUIC. Default: no limit.
+    ///
+    /// Connections and requests count while they last: estimates for their state and TLS, and the size of a request's
+    /// fields until the response has ended. Four times a second the rest is counted: what the transport counts
+    /// itself, response data on its way to the client, incomplete heads, unread bodies, trailers and tunnels of
+    /// HTTP/2, and queues of WebTransport. HTTP/2 data for a body that the service has dropped counts while another
+    /// body of its connection is unread. The start of an HTTP/1.1 head that arrives during a request does not count,
+    /// nor does what the service holds. [`Handle::memory`](crate::Handle::memory) returns the count.
+    ///
+    /// Beyond the limit, connections without requests end, the oldest first, until an eighth of the budget is free.
+    /// Each ends within a second, whether or not the client heeds GOAWAY, unless the client has yet to read a
+    /// response. New connections are refused, over QUIC with a Retry first, and requests get 503 with `retry-after`.
+    /// QUIC handshakes of clients that have not proved their address take at most half of what is free; beyond that
+    /// they get a Retry. They end no other connection.
     pub memory: u64,
-    /// Methods of requests that are answered although they may be replays. Default: safe ones.
+    /// Methods that are allowed in requests that may be replays. Default: [`EarlyMethods::Safe`].
     pub early_methods: EarlyMethods,
 }
 
-/// Methods of requests that are answered although they came in 0-RTT packets (RFC 8470).
+/// Methods that are allowed in requests in 0-RTT packets (RFC 8470).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EarlyMethods {
-    /// GET, HEAD, OPTIONS and TRACE (RFC 9110 §9.2.1). Others get 425.
+    /// GET, HEAD, OPTIONS and TRACE (RFC 9110 §9.2.1). Other methods get 425.
     #[default]
     Safe,
-    /// All: the service decides by [`Peer::early`](crate::Peer::early).
+    /// All methods: the service decides by [`Peer::early`](crate::Peer::early).
     All,
 }
 
@@ -98,7 +101,7 @@ pub enum EarlyMethods {
 const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Limits {
-    /// Returns the limits with the times that are used.
+    /// Returns the limits with times of at most [`MOST_TIME`].
     pub(crate) fn with_times_used(mut self) -> Self {
         for time in [
             &mut self.header_time,
@@ -111,7 +114,7 @@ impl Limits {
         self
     }
 
-    /// Returns the largest size of a request's fields that is used.
+    /// Returns the effective limit on the size of a request's fields.
     pub(crate) fn most_fields(&self) -> u64 {
         self.header_list.min(hybriq_h3::MAX_FIELD_SECTION)
     }

@@ -41,11 +41,11 @@ fn all() -> Vec<Line> {
         line(
             "header_list",
             kib(header_list),
-            "size of a request's fields, 32 bytes more for each; 792 KiB at most",
+            "size of a request's fields, plus 32 bytes for each; at most 792 KiB",
             [
                 "431",
                 "431, or the connection ends",
-                "431, or H3_EXCESSIVE_LOAD where a frame is longer",
+                "431, or H3_EXCESSIVE_LOAD if a frame is longer",
             ],
         ),
         line(
@@ -55,23 +55,23 @@ fn all() -> Vec<Line> {
             [
                 "the connection ends",
                 "the connection ends",
-                "the request is reset; without any, the connection ends",
+                "the request is reset; without a request, the connection ends",
             ],
         ),
         line(
             "stall_time",
             time(stall_time),
-            "time in which nothing of a body comes that the service reads, or nothing of a response is taken that has data",
+            "time in which no data of a body arrives that the service is reading, or no data of a response is accepted",
             [
-                "an error of the body; the connection ends",
-                "an error of the body; CANCEL, or GOAWAY where data is stuck below the stream",
-                "an error of the body; H3_REQUEST_CANCELLED",
+                "the body fails; the connection ends",
+                "the body fails; CANCEL, or GOAWAY if data is stuck below the stream",
+                "the body fails; H3_REQUEST_CANCELLED",
             ],
         ),
         line(
             "requests",
             requests.to_string(),
-            "requests of a connection",
+            "requests on a connection",
             [
                 "`connection: close` on the last",
                 "GOAWAY, then REFUSED_STREAM",
@@ -81,29 +81,29 @@ fn all() -> Vec<Line> {
         line(
             "cancelled",
             cancelled.to_string(),
-            "requests cancelled in 10 s before their response began, beyond one for each answered",
+            "requests cancelled in 10 s before their response began, in addition to one for each answered request",
             [
-                "the client can only close",
-                "REFUSED_STREAM; after as many GOAWAY; responses under way are finished, then the connection ends",
-                "H3_REQUEST_REJECTED; after as many GOAWAY; responses under way are finished, then H3_EXCESSIVE_LOAD",
+                "nothing: a client can cancel only by closing the connection",
+                "REFUSED_STREAM; after as many refusals GOAWAY: responses in progress are completed, then the connection ends",
+                "H3_REQUEST_REJECTED; after as many refusals GOAWAY: responses in progress are completed, then H3_EXCESSIVE_LOAD",
             ],
         ),
         line(
             "idle_time",
             time(idle_time),
-            "time without a request under way",
+            "time without a request in progress",
             ["the connection ends", "GOAWAY", "GOAWAY"],
         ),
         line(
             "drain_time",
             time(drain_time),
-            "time that requests under way may take after a connection was told to end",
+            "time that requests in progress may take after their connection was told to end",
             ["the connection ends"; 3],
         ),
         line(
             "tcp_connections",
             tcp_connections.to_string(),
-            "connections over TCP; of QUIC, `EndpointBuilder::max_connections`",
+            "TCP connections; for QUIC, `EndpointBuilder::max_connections`",
             ["reset", "reset", "refused"],
         ),
         line(
@@ -121,8 +121,8 @@ fn all() -> Vec<Line> {
                 EarlyMethods::Safe => "safe".to_owned(),
                 EarlyMethods::All => "all".to_owned(),
             },
-            "methods of requests in 0-RTT packets",
-            ["tickets of TLS over TCP allow no 0-RTT", "the same", "425"],
+            "methods allowed in 0-RTT packets",
+            ["TLS tickets over TCP allow no 0-RTT", "the same", "425"],
         ),
     ]
 }

@@ -41,7 +41,7 @@ pub(super) fn date() -> Option<HeaderValue> {
     })
 }
 
-/// Waits for a future, at most for so long. It costs no timer if the future is ready at once.
+/// Waits for a future, at most for `time`. Takes no timer if the future is ready at once.
 pub(super) async fn within<F: Future>(
     time: Duration,
     mut future: Pin<&mut F>,

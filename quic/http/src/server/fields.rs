@@ -1,24 +1,24 @@
-//! What the fields of requests cost.
+//! The sizes of request fields, on the wire and in memory.
 
 use http::{HeaderMap, Request, Version};
 
-/// Bytes of a field that cannot be saved: its name, and what each counts for besides (RFC 9114 §4.2.2).
+/// Smallest size of a field: its name, and what each field counts in addition (RFC 9114 §4.2.2).
 const LEAST_FIELD: u64 = 33;
 
-/// Largest number of fields that a map takes.
+/// Largest number of fields in a map.
 const MOST_FIELDS: u64 = 24_576;
 
 /// Bytes of a place in a map of fields: an index, and three quarters of an entry.
 pub(super) const PLACE: u64 = 4 + 3 * 104 / 4;
 
-/// Bytes of a field whose name the map has already.
+/// Bytes of a field whose name is already in the map.
 const REPEATED: u64 = 72;
 
-/// Smallest number of these for which a map has room, once there is one.
+/// Smallest number of such fields that a map makes room for.
 const LEAST_REPEATED: usize = 4;
 
-/// Returns the size of a request's fields over HTTP/1.1, as the other versions count it (RFC 9114 §4.2.2): the
-/// bytes of names and values, and 32 more for each, those of the request line included.
+/// Returns the size of a request's fields over HTTP/1.1, counted as in the other versions (RFC 9114 §4.2.2): the
+/// bytes of names and values, and 32 more for each, including those of the request line.
 pub(super) fn size<B>(request: &Request<B>) -> u64 {
     let line = [
         (":method", request.method().as_str().len()),
@@ -49,8 +49,8 @@ pub(super) fn memory<B>(request: &Request<B>) -> u64 {
     places * PLACE + repeated as u64 * REPEATED + strings as u64
 }
 
-/// Returns the bytes of the largest map of fields within a limit. A map doubles its places, so the worst has one
-/// field more than fit in the half, and the same field again and again for the rest.
+/// Returns the bytes of the largest map of fields within a limit. A map doubles its places, so the worst case has one
+/// field more than fit in half of them, and repeats one field for the rest.
 pub(super) fn map_of_fields(list: u64) -> u64 {
     let most = (list / LEAST_FIELD).min(MOST_FIELDS);
     let places = (most + most / 3).next_power_of_two().max(8);
@@ -60,7 +60,7 @@ pub(super) fn map_of_fields(list: u64) -> u64 {
     places * PLACE + repeated * REPEATED + 3 * different
 }
 
-/// Returns the most bytes of memory that the fields of a block of HTTP/2 take: each takes a byte there at least.
+/// Returns the most memory that the fields of an HTTP/2 field block take: each has at least a byte there.
 pub(super) fn most_memory(block: u64, list: u64) -> u64 {
     let each = PLACE * 8 / 3;
     map_of_fields(list).min(block.saturating_mul(each))

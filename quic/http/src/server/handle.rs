@@ -14,7 +14,7 @@ use super::{
     state::{ALPN_TCP, CLOSE_TIME, Phase, Settings, Shared},
 };
 
-/// A handle of a server, which works from any task and thread. Clones are handles of the same server.
+/// A handle to a server, usable from any task and thread. Clones refer to the same server.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
@@ -39,16 +39,15 @@ impl Handle {
         self.0.connections.count()
     }
 
-    /// Returns what the server has under way, table by table: connections, handshakes, requests, streams of
-    /// other protocols, places that are taken, and tasks that wait for a shutdown. A server whose clients have
-    /// left holds what it held when it was new; what is left beyond that is a leak. The transport counts for
-    /// itself.
+    /// Returns the number of entries in each table of the server: connections, handshakes, requests, streams of other
+    /// protocols, places that are taken, and tasks that wait for a shutdown. Once all clients have left, the numbers
+    /// are those of a new server; anything beyond that is a leak. The transport is not included.
     ///
-    /// The call looks at every connection.
+    /// The call visits every connection.
     ///
     /// # Examples
     /// ```
-    /// /// Returns true if nothing but connections without requests is left.
+    /// /// Returns true if no connection has a request in progress.
     /// fn is_idle(server: &hybriq_http::Handle) -> bool {
     ///     let census = server.census();
     ///     census.entries("requests") == 0 && census.entries("tunnels") == 0
@@ -67,22 +66,21 @@ impl Handle {
         census
     }
 
-    /// Returns the bytes that clients take now, as they are counted for
-    /// [`Limits::memory`](crate::Limits::memory): handshakes, connections and requests.
+    /// Returns the bytes that clients take now, counted as for [`Limits::memory`](crate::Limits::memory): handshakes,
+    /// connections and requests.
     ///
-    /// The call looks at every connection.
+    /// The call visits every connection.
     pub fn memory(&self) -> u64 {
         self.0.watch.memory_of_all()
     }
 
-    /// Returns the endpoint of QUIC, for its counters.
+    /// Returns the QUIC endpoint, for example for its counters.
     pub fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
     }
 
-    /// Replaces the configuration of connections that are accepted from now on, over TCP and QUIC:
-    /// certificate, key exchange, transport. Connections that exist keep theirs. A configuration with a
-    /// fault leaves the old one in place.
+    /// Replaces the configuration (certificate, key exchange, transport) of connections accepted from now on, over
+    /// TCP and QUIC. Existing connections keep theirs. If the configuration is invalid, the old one stays in place.
     ///
     /// # Errors
     /// The configuration cannot be used, or the server was shut down. Each [`EndpointError`] says what
@@ -98,14 +96,14 @@ impl Handle {
         Ok(())
     }
 
-    /// Shuts the server down: accepts no more connections, tells clients by GOAWAY (RFC 9114 §5.2) to
-    /// send no more requests, waits until those under way are answered, and closes the connections that
-    /// are left when the time is over, whatever holds them: streams that the service has from an
-    /// [`Upgrade`](crate::Upgrade) or a session of WebTransport fail from then on. Returns once
-    /// [`Server::serve`](super::Server::serve) is about to return, at most a second after the time is over.
+    /// Shuts the server down. Accepts no more connections, tells clients by GOAWAY (RFC 9114 §5.2) to send no more
+    /// requests, and waits until the requests in progress are answered, for at most `timeout`. Then it closes the
+    /// remaining connections, whatever holds them: streams that the service has from an [`Upgrade`](crate::Upgrade)
+    /// and WebTransport sessions fail from then on. Returns when [`Server::serve`](super::Server::serve) is about to
+    /// return, at most a second after the timeout.
     ///
     /// # Cancel safety
-    /// A future that is dropped leaves the server waiting for its requests without an end.
+    /// If the future is dropped, the server waits for its requests without a deadline.
     pub async fn shutdown(&self, timeout: Duration) {
         self.0.phase.send_if_modified(|phase| {
             let first = *phase == Phase::Serving;

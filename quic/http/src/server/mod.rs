@@ -25,7 +25,7 @@ use crate::Body;
 pub use builder::{BindError, ServerBuilder, WorstCaseMemory};
 pub use handle::Handle;
 
-/// A server of HTTP/1.1, HTTP/2 and HTTP/3 on one port number.
+/// A server for HTTP/1.1, HTTP/2 and HTTP/3 on one port number.
 ///
 /// # Examples
 /// See the [crate](crate)'s documentation.
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Makes a server on an address, for TCP and UDP. Port 0 picks one that is free for both.
+    /// Creates a server that listens on an address over TCP and UDP. Port 0 picks a port that is free for both.
     ///
     /// The application protocols of the configuration are replaced by those of HTTP.
     ///
@@ -55,7 +55,7 @@ impl Server {
         Self::builder().bind(address, config)
     }
 
-    /// Returns a builder, for other settings.
+    /// Returns a builder for other settings.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
@@ -70,14 +70,14 @@ impl Server {
         Handle::new(self.shared.clone())
     }
 
-    /// Serves requests by a service until the server is [shut down](Handle::shutdown).
+    /// Serves requests with a service until the server is [shut down](Handle::shutdown).
     ///
-    /// Each connection has a clone of the service, and each request its own task: requests over QUIC run
-    /// beside the worker of their connection ([`hybriq::Connection::spawn`]). A request whose client
-    /// gives it up is dropped.
+    /// Each connection gets a clone of the service, and each request its own task: requests over QUIC run beside the
+    /// worker of their connection ([`hybriq::Connection::spawn`]). If the client gives up a request, its future is
+    /// dropped.
     ///
     /// # Cancel safety
-    /// A future that is dropped accepts no more connections; those that exist go on.
+    /// Dropping the future stops accepting connections; existing connections continue.
     pub async fn serve<S, B>(self, service: S)
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -103,7 +103,7 @@ impl Server {
 /// Any error.
 pub(super) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A service that answers requests: what a server needs of one of tower.
+/// A service that answers requests: what a server needs of a tower service.
 pub(super) trait App: Clone + Send + Sync + 'static {
     /// Body of the responses.
     type Body: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
@@ -115,7 +115,7 @@ pub(super) trait App: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Response<Self::Body>, BoxError>> + Send;
 }
 
-/// A service of tower.
+/// A tower service.
 #[derive(Clone)]
 pub(super) struct Tower<S>(pub(super) S);
 

@@ -15,12 +15,12 @@ use crate::{Limits, webtransport};
 /// Application protocols over TCP.
 pub(super) const ALPN_TCP: [&str; 2] = ["h2", "http/1.1"];
 
-/// Time after the deadline of a shutdown in which the connections that are left, which were closed then, end;
-/// and the same once more for the sockets.
+/// Time that the remaining connections have to end after the deadline of a shutdown has closed them. The sockets have
+/// the same time afterwards.
 pub(super) const CLOSE_TIME: Duration = Duration::from_millis(500);
 
-/// Time from the first GOAWAY, after which clients send no more requests, to the one that tells them
-/// which requests are answered (RFC 9114 §5.2): requests that were on their way have come by then.
+/// Time from the first GOAWAY, which tells clients to send no more requests, to the second, which tells them which
+/// requests are answered (RFC 9114 §5.2). Requests that were on their way arrive in between.
 pub(super) const GOAWAY_PAUSE: Duration = Duration::from_millis(250);
 
 /// State that a server, its connections and its handles share.
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     /// Settings that a reload replaces.
     pub(super) settings: Mutex<Settings>,
     pub(super) phase: watch::Sender<Phase>,
-    /// Has a receiver as long as the server listens on TCP.
+    /// Has a receiver while the server listens on TCP.
     pub(super) listening: watch::Sender<()>,
 }
 
@@ -54,20 +54,20 @@ pub(super) struct Settings {
 pub(super) enum Phase {
     /// The server accepts connections.
     Serving,
-    /// The server finishes the requests that are under way.
+    /// The server finishes the requests in progress.
     Draining,
     /// The server closes the connections that are left.
     Closing,
 }
 
-/// Protocols on the streams of requests.
+/// Protocols that may use the streams of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     pub(super) connect: Connect,
     pub(super) webtransport: Option<webtransport::Limits>,
 }
 
-/// Requests of extended CONNECT.
+/// Whether extended CONNECT requests are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Connect {
     #[default]
@@ -108,8 +108,8 @@ impl Shared {
         *self.phase.borrow() >= phase
     }
 
-    /// Waits until no connection is left, but not for long once they were closed: a service may block the
-    /// thread of one, and a client that is gone does not answer the close.
+    /// Waits until no connection is left. Once the connections were closed, it waits only briefly: a service may
+    /// block the thread of one, and a client that is gone does not answer the close.
     pub(super) async fn ended(&self) {
         let late = async {
             self.phase(Phase::Closing).await;
@@ -123,7 +123,7 @@ impl Shared {
             () = ended => {}
             () = late => {
                 let connections = self.connections.count();
-                tracing::warn!(connections, "connections are still there after they were closed");
+                tracing::warn!(connections, "connections remain after they were closed");
                 self.endpoint.abandon();
             }
         }

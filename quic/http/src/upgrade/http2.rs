@@ -1,7 +1,7 @@
-//! Tunnels over HTTP/2: the data that is received, and what a service leaves to be sent when it is through with one.
+//! Tunnels over HTTP/2: received data, and what is left to send when the service has finished with a tunnel.
 //!
-//! hyper returns any part of a frame, but whole frames are counted. And it sends the rest in a task of its own, which
-//! would wait for the client for ever.
+//! hyper returns parts of frames, but whole frames are counted. It sends the rest in a task of its own, which would
+//! wait for the client forever.
 
 use std::{
     cell::Cell,
@@ -24,14 +24,14 @@ use tokio::{
     time::Instant,
 };
 
-use crate::http2::inflow::Reader;
+use crate::versions::http2::inflow::Reader;
 
 thread_local! {
-    /// The rest of the tunnel that the task which is being polled has agreed to.
+    /// The rest of the tunnel that the task being polled has agreed to.
     static AGREED: Cell<Option<Rest>> = const { Cell::new(None) };
 }
 
-/// Largest number of bytes that hyper takes at once. HTTP/2 holds as much beyond the client's credit.
+/// Largest number of bytes that hyper takes at once. HTTP/2 buffers as many beyond the client's credit.
 pub(super) const PART: usize = 16 << 10;
 
 /// Use of a tunnel by the service, until it is dropped.
@@ -40,7 +40,7 @@ pub(crate) struct Use {
     is_cut: Arc<AtomicBool>,
 }
 
-/// The sending of what is left.
+/// The data that a service leaves to be sent.
 pub(crate) struct Rest {
     over: oneshot::Receiver<()>,
     is_cut: Arc<AtomicBool>,
@@ -50,11 +50,11 @@ pub(crate) struct Rest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Sent,
-    /// The client took nothing of it, and it was dropped.
+    /// The client accepted nothing of it, and it was dropped.
     NotTaken,
 }
 
-/// Returns both ends of a tunnel that the client asks for.
+/// Returns both halves of a tunnel that the client asks for.
 pub(crate) fn tunnel() -> (Use, Rest) {
     let (tell, over) = oneshot::channel();
     let is_cut = Arc::new(AtomicBool::new(false));
@@ -82,17 +82,18 @@ impl Use {
 }
 
 impl Rest {
-    /// Leaves this to the task that hyper starts next for the tunnel, while it polls the response.
+    /// Passes this to the task that hyper starts next for the tunnel, while it polls the response.
     pub(crate) fn agree(self) {
         AGREED.set(Some(self));
     }
 
-    /// Returns the rest that was left last.
+    /// Returns the rest that was passed last.
     pub(crate) fn agreed() -> Option<Self> {
         AGREED.take()
     }
 
-    /// Runs the task of the tunnel. Once the service is through with it, the client may take nothing for `time`.
+    /// Runs the task of the tunnel. Once the service has finished with it, the client may accept nothing for at most
+    /// `time`.
     pub(crate) async fn send(self, task: impl Future, time: Duration) -> Outcome {
         let mut task = pin!(task);
         tokio::select! {
@@ -120,7 +121,7 @@ pub(super) struct Frames {
     pub(super) stream: TokioIo<hyper::upgrade::Upgraded>,
     /// Dropped at the end of the data.
     reader: Option<Reader>,
-    /// The frame of which only a part was read.
+    /// A frame of which only a part was read.
     frame: Vec<u8>,
     read: usize,
 }
@@ -135,7 +136,7 @@ impl Frames {
         }
     }
 
-    /// Reads a frame into a buffer that has room for any.
+    /// Reads a frame into a buffer that has room for any frame.
     fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -187,7 +188,7 @@ impl AsyncRead for Frames {
 }
 
 impl Drop for Frames {
-    /// Counts what goes with the tunnel.
+    /// Counts the data that is lost with the tunnel.
     fn drop(&mut self) {
         self.on_taken(self.frame.len());
         let mut cx = Context::from_waker(Waker::noop());

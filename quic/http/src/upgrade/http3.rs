@@ -14,15 +14,15 @@ use tokio::{
     sync::oneshot,
 };
 
-use crate::body;
+use crate::versions::http3::Stream;
 
 /// Largest number of bytes of one DATA frame.
 const FRAME: usize = 64 << 10;
 
-/// Size of the header of such a frame, at most (RFC 9114 §7.1).
+/// Largest size of the header of such a frame (RFC 9114 §7.1).
 const HEADER: usize = 5;
 
-/// The sending half of a stream of HTTP/3, at either end.
+/// The sending half of an HTTP/3 stream, at a server or a client.
 pub(crate) trait Sink: Send + Unpin + 'static {
     fn data(&mut self, data: Payload) -> impl Future<Output = Result<(), StreamError>> + Send;
     fn end(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send;
@@ -61,7 +61,7 @@ pub(crate) struct Tunnel<R, W> {
     _alive: oneshot::Sender<()>,
 }
 
-/// What happens to a tunnel.
+/// The events at the end of a tunnel.
 pub(crate) struct Ends {
     /// Ready once the service writes nothing more. Its data may still wait for the peer.
     pub(crate) shut: oneshot::Receiver<()>,
@@ -72,7 +72,7 @@ pub(crate) struct Ends {
 /// State of the sending half.
 enum Sending<W> {
     Idle(W),
-    /// A frame, or the end, is on its way.
+    /// A frame, or the end, is being sent.
     Busy(Pin<Box<dyn Sent<W>>>),
     /// The tunnel has ended, or failed.
     Over,
@@ -83,8 +83,8 @@ trait Sent<W>: Future<Output = (W, Result<(), StreamError>)> + Send {}
 
 impl<W, F: Future<Output = (W, Result<(), StreamError>)> + Send> Sent<W> for F {}
 
-impl<R: body::Stream, W: Sink> Tunnel<R, W> {
-    /// Makes a tunnel on a stream of a connection.
+impl<R: Stream, W: Sink> Tunnel<R, W> {
+    /// Creates a tunnel on a stream of a connection.
     pub(crate) fn new(
         connection: hybriq::Connection,
         id: h3::quic::StreamId,
@@ -105,15 +105,15 @@ impl<R: body::Stream, W: Sink> Tunnel<R, W> {
         (tunnel, Ends { shut, dropped })
     }
 
-    /// Waits until the transport takes a frame at once, and returns the largest size of its payload. What
-    /// does not fit stays with the caller: it would leave only when the tunnel is used again.
+    /// Waits until the transport accepts a frame at once, and returns the largest size of its payload. What does not
+    /// fit stays with the caller: it would be sent only when the tunnel is used again.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let room = ready!(self.connection.poll_stream_room(self.id, HEADER + 1, cx));
         // A send buffer that is smaller than this takes a frame in pieces.
         Poll::Ready(Ok(room?.saturating_sub(HEADER).clamp(1, FRAME)))
     }
 
-    /// Waits until the frame before is on its way.
+    /// Waits until the previous frame was sent.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Sending::Busy(busy) = &mut self.sending {
             let (send, sent) = ready!(busy.as_mut().poll(cx));
@@ -129,7 +129,7 @@ impl<R: body::Stream, W: Sink> Tunnel<R, W> {
     }
 }
 
-impl<R: body::Stream + Unpin, W: Sink> AsyncRead for Tunnel<R, W> {
+impl<R: Stream + Unpin, W: Sink> AsyncRead for Tunnel<R, W> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -149,7 +149,7 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncRead for Tunnel<R, W> {
     }
 }
 
-impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
+impl<R: Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -172,7 +172,7 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
                     let sent = send.data(payload).await;
                     (send, sent)
                 }));
-                // The transport takes it at once.
+                // The transport accepts it at once.
                 match this.poll_idle(cx) {
                     Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
                     Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(data.len())),
@@ -202,6 +202,6 @@ impl<R: body::Stream + Unpin, W: Sink> AsyncWrite for Tunnel<R, W> {
     }
 }
 
-fn broken(error: StreamError) -> io::Error {
+fn broken(error: impl std::error::Error + std::marker::Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, error)
 }

@@ -1,4 +1,4 @@
-//! Requests whose streams go on as those of another protocol.
+//! Requests whose streams are handed to another protocol.
 
 mod http2;
 mod http3;
@@ -21,17 +21,17 @@ pub(crate) use self::{
     http2::{Outcome, Rest, Use, tunnel},
     http3::Tunnel,
 };
-use crate::http2::inflow::Reader;
+use crate::versions::http2::inflow::Reader;
 
-/// A request that asks for another protocol on its stream: an extension of the request.
+/// A request extension for requests that ask to use their stream for another protocol.
 ///
-/// There is one for requests of extended CONNECT, over HTTP/3 (RFC 9220) and HTTP/2 (RFC 8441), if
-/// [`ServerBuilder::extended_connect`](crate::ServerBuilder::extended_connect) allows them, and for
-/// requests with the field `upgrade` over HTTP/1.1. A service that agrees keeps it, answers with status
-/// 200 (101 over HTTP/1.1, with the fields of RFC 9110 §7.8), and waits for [`upgraded`](Self::upgraded)
-/// in another task. Any other status refuses.
+/// Extended CONNECT requests over HTTP/3 (RFC 9220) and HTTP/2 (RFC 8441) have it if
+/// [`ServerBuilder::extended_connect`](crate::ServerBuilder::extended_connect) allows them, and so do HTTP/1.1
+/// requests with an `upgrade` field. A service that agrees keeps it, answers with status 200 (101 over HTTP/1.1, with
+/// the fields of RFC 9110 §7.8), and waits for [`upgraded`](Self::upgraded) in another task. Any other status
+/// refuses.
 ///
-/// Clones are the same request.
+/// Clones refer to the same request.
 ///
 /// # Examples
 /// ```
@@ -61,15 +61,15 @@ enum Pending {
     Quic(oneshot::Receiver<Upgraded>),
 }
 
-/// The stream of a request that goes on as that of another protocol. Over HTTP/2 and HTTP/3, it ends when
-/// it is shut down; when it is dropped before that, it is reset. What was written must be taken within
-/// [`Limits::stall_time`](crate::Limits::stall_time) after that, or the stream is reset, and the shutdown fails
-/// with [`TimedOut`](io::ErrorKind::TimedOut) if it still waits for that.
+/// The stream of a request, handed to another protocol. Over HTTP/2 and HTTP/3, a shutdown ends it; dropping it
+/// without a shutdown resets it. If the client then accepts nothing of what was written for
+/// [`Limits::stall_time`](crate::Limits::stall_time), the stream is reset, and a shutdown that still waits fails with
+/// [`TimedOut`](io::ErrorKind::TimedOut).
 pub struct Upgraded(Stream);
 
 enum Stream {
     Http1(TokioIo<hyper::upgrade::Upgraded>),
-    /// With the service's end of it.
+    /// With the service's half of it.
     Http2(Frames, Use),
     Quic(Box<dyn Duplex>),
 }
@@ -79,7 +79,7 @@ trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// The end of an [`Upgrade`] that gets its stream.
+/// The half of an [`Upgrade`] that gets its stream.
 pub(crate) type Give = oneshot::Sender<Upgraded>;
 
 impl Upgrade {
@@ -88,7 +88,7 @@ impl Upgrade {
         Self::new(protocol, Pending::Http1(pending))
     }
 
-    /// Returns an upgrade over HTTP/2 whose frames `reader` counts, and the sending of what the service leaves.
+    /// Returns an upgrade over HTTP/2 whose frames `reader` counts, and the rest that the service will leave.
     pub(crate) fn over_http2(
         protocol: &str,
         pending: hyper::upgrade::OnUpgrade,
@@ -99,7 +99,7 @@ impl Upgrade {
         (Self::new(protocol, pending), rest)
     }
 
-    /// Returns an upgrade over HTTP/3, and the end that gets its stream.
+    /// Returns an upgrade over HTTP/3, and the half that gets its stream.
     pub(crate) fn over_quic(protocol: &str) -> (Self, Give) {
         let (give, stream) = oneshot::channel();
         (Self::new(protocol, Pending::Quic(stream)), give)
@@ -117,20 +117,20 @@ impl Upgrade {
         &self.protocol
     }
 
-    /// Waits until the response with the status that agrees was sent, and returns the stream.
+    /// Waits until the accepting response was sent, and returns the stream.
     ///
     /// # Errors
-    /// The request was refused or cancelled, or its stream was taken already.
+    /// The request was refused or cancelled, or its stream was already taken.
     ///
     /// # Cancel safety
-    /// The stream is lost when the future is dropped.
+    /// Dropping the future loses the stream.
     pub async fn upgraded(self) -> io::Result<Upgraded> {
         let pending = self
             .pending
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let taken = || io::Error::other("the stream of the request was taken already");
+        let taken = || io::Error::other("the stream of the request was already taken");
         match pending.ok_or_else(taken)? {
             Pending::Http1(pending) => {
                 let upgraded = pending.await.map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Sessions of clients.
+//! Opens sessions as a client.
 
 use std::future::poll_fn;
 
@@ -10,15 +10,15 @@ use hybriq_h3::{Payload, webtransport as wire};
 use super::{DRAFT02, Limits, Session};
 use crate::upgrade::Tunnel;
 
-/// Error of opening a session.
+/// Reason why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The address is not `https://host[:port]/path`.
-    #[error("'{0}' is not the address of a session; write https://host[:port]/path")]
+    #[error("'{0}' is not the address of a session; use https://host[:port]/path")]
     Address(Uri),
-    /// The name has no address.
-    #[error("cannot find '{host}': {cause}; check the name")]
+    /// The name of the server could not be resolved.
+    #[error("cannot resolve '{host}': {cause}; check the name")]
     Lookup {
         /// Name of the server.
         host: String,
@@ -35,15 +35,15 @@ pub enum ConnectError {
     #[error("the request failed")]
     Request(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server does not speak WebTransport.
-    #[error("the server does not speak WebTransport: its SETTINGS say so")]
+    #[error("the server does not support WebTransport, according to its SETTINGS")]
     Unsupported,
     /// The server refused the session.
     #[error("the server refused the session with status {0}")]
     Refused(StatusCode),
 }
 
-/// Opens a session, on a connection of its own. The request has an address such as
-/// `https://example.com:4433/chat`, and may have fields; its method is replaced.
+/// Opens a session on a connection of its own. The request has an address such as `https://example.com:4433/chat`,
+/// and may have fields; its method is replaced.
 ///
 /// The endpoint's configuration should have the application protocol `h3` ([`hybriq_h3::ALPN`]). Dropping
 /// the session closes the connection.
@@ -52,7 +52,7 @@ pub enum ConnectError {
 /// The server cannot be reached, does not speak WebTransport, or refuses the session.
 ///
 /// # Cancel safety
-/// The connection is closed if the future is dropped before it is ready.
+/// Dropping the future before it is ready closes the connection.
 ///
 /// # Examples
 /// ```no_run

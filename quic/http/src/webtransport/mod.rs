@@ -1,11 +1,11 @@
-//! WebTransport over HTTP/3, on servers and as a client.
+//! WebTransport over HTTP/3, for servers and clients.
 //!
-//! A server with [`ServerBuilder::webtransport`](crate::ServerBuilder::webtransport) adds a
-//! [`WebTransport`] to the requests that ask for a session. [`connect`] opens one as a client.
-//! `hybriq_h3::webtransport` says which versions these are and what is bounded.
+//! A server with [`ServerBuilder::webtransport`](crate::ServerBuilder::webtransport) adds a [`WebTransport`] to the
+//! requests that ask for a session. [`connect`] opens a session as a client. `hybriq_h3::webtransport` lists the
+//! supported versions and the limits.
 //!
 //! # Examples
-//! A server that sends back what comes on bidirectional streams:
+//! A server that echoes what arrives on bidirectional streams:
 //! ```no_run
 //! use axum::{Extension, Router, routing::any};
 //! use http::StatusCode;
@@ -49,22 +49,22 @@ pub use hybriq_h3::webtransport::{
     Limits, RecvStream, SendStream, Session, SessionError, Sessions, StreamError,
 };
 
-/// Field of requests and value of responses that speak draft-02.
+/// Field of requests that speak draft-02.
 pub(crate) const DRAFT02: &str = "sec-webtransport-http3-draft02";
 /// Field of responses that names the draft.
 pub(crate) const DRAFT: &str = "sec-webtransport-http3-draft";
 
-/// Returns true if this protocol of extended CONNECT is WebTransport: the token of drafts up to 14, or
-/// that of the drafts after them.
+/// Returns true if this protocol of an extended CONNECT is WebTransport: the token of drafts up to 14, or that of
+/// later drafts.
 pub(crate) fn is_webtransport(protocol: &str) -> bool {
     protocol == "webtransport" || protocol == "webtransport-h3"
 }
 
-/// A request for a session: an extension of the request. Clones are the same request.
+/// A request extension for requests that ask for a session. Clones refer to the same request.
 ///
 /// # Security
-/// Browsers let any page ask any server. Compare the request's field `origin` with those that you trust
-/// before you accept.
+/// Browsers let any page ask any server for a session. Before you accept, check that the request's `origin` field
+/// names an origin that you trust.
 #[derive(Clone)]
 pub struct WebTransport {
     upgrade: Upgrade,
@@ -90,11 +90,11 @@ impl WebTransport {
         }
     }
 
-    /// Accepts the session: runs a task with it, once the response was sent. Answer the request with the
-    /// status that this returns.
+    /// Accepts the session: runs a task with it once the response was sent. Answer the request with the status that
+    /// this returns.
     ///
-    /// The session is closed when its last handle is dropped. When the server shuts down, the client is
-    /// asked to end it soon (DRAIN_WEBTRANSPORT_SESSION), and at the deadline it is cut off.
+    /// The session is closed when its last handle is dropped. When the server shuts down, it asks the client to end
+    /// the session soon (DRAIN_WEBTRANSPORT_SESSION), and cuts it off at the deadline.
     pub fn accept<F>(self, run: impl FnOnce(Session) -> F + Send + 'static) -> StatusCode
     where
         F: Future<Output = ()> + Send,
@@ -108,21 +108,21 @@ impl WebTransport {
         StatusCode::OK
     }
 
-    /// Waits until the response was sent, which must have the status 200, and returns the session. Call
-    /// it in another task.
+    /// Waits until the response was sent, which must have the status 200, and returns the session. Call this in
+    /// another task than the one that answers the request.
     ///
     /// # Errors
-    /// The request was refused or cancelled, or its session was taken already.
+    /// The request was refused or cancelled, or its session was already taken.
     ///
     /// # Cancel safety
-    /// The session is lost when the future is dropped.
+    /// Dropping the future loses the session.
     pub async fn session(self) -> io::Result<Session> {
         let start = self
             .start
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let taken = || io::Error::other("the session of the request was taken already");
+        let taken = || io::Error::other("the session of the request was already taken");
         let start = start.ok_or_else(taken)?;
         let stream = self.upgrade.upgraded().await?;
         let session = Session::start(&start.sessions, start.connection, start.request, stream);

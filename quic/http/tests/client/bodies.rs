@@ -106,7 +106,7 @@ async fn a_body_that_ends_early_has_its_cause() {
             Http3::Only => {
                 let cause = cause.downcast_ref();
                 assert!(
-                    matches!(cause, Some(h3::error::StreamError::RemoteTerminate { .. })),
+                    matches!(cause, Some(hybriq_http::StreamError::Ended(_))),
                     "{failed:?}"
                 );
             }

@@ -152,7 +152,7 @@ async fn a_reset_request_is_not_sent_again() {
     let client = client(Http3::Only);
     let reset = soon(client.get(uri(address, "/"))).await.unwrap_err();
     assert!(
-        matches!(reset, ClientError::Reset(code) if code.value() == INTERNAL),
+        matches!(reset, ClientError::Reset(code) if code.0 == INTERNAL),
         "{reset}"
     );
     seen.recv().await.unwrap();

@@ -43,7 +43,7 @@ const TESTS: [(&str, [Proof; 3]); 10] = [
     (
         "cancelled",
         [
-            Proof::Impossible("the client can only close"),
+            Proof::Impossible("nothing: a client can cancel only by closing the connection"),
             Proof::Test(
                 "limits/cancels.rs",
                 "a_flood_of_cancelled_requests_ends_the_connection_after_its_download",

@@ -14,9 +14,14 @@ use hybriq_tls::{CertificateDer, Side};
 
 mod migrate;
 mod polled;
-pub(crate) mod unreliable;
+mod stage;
+mod streams;
+mod unreliable;
 
-use super::stream::{self, RecvStream, SendStream};
+use super::stream;
+pub(super) use stage::sealed;
+pub use stage::{Established, Stage};
+
 use crate::{
     errors::{ExportError, WriteError, wire_code},
     worker::{Handle, Polling, State, WaitFor},
@@ -38,23 +43,90 @@ use hybriq_proto::{
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
 /// the connection is closed with code 0, unless
 /// [`ApplicationCodes`](crate::transport::ApplicationCodes) says otherwise. It closes only after
-/// all streams that were [finished](SendStream::finish) have arrived, or once the peer takes less
+/// all streams that were [finished](crate::SendStream::finish) have arrived, or once the peer takes less
 /// than 16 KiB of them in 30 seconds. [`Connection::close`] does not wait for them: call
-/// [`SendStream::acknowledged`] first, or let the peer close.
+/// [`SendStream::acknowledged`](crate::SendStream::acknowledged) first, or let the peer close.
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
+///
+/// `S` says how far the connection is: [`EarlyConnection`](crate::EarlyConnection) is the same handle
+/// before the handshake is complete.
 #[derive(Clone)]
-pub struct Connection {
-    handle: Polling,
-    handshake: Arc<Handshake>,
+pub struct Connection<S = Established> {
+    pub(super) stage: S,
+    pub(super) handle: Polling,
 }
 
-impl fmt::Debug for Connection {
+impl<S: Stage> fmt::Debug for Connection<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct(S::HANDLE)
             .field("peer_address", &self.peer_address())
             .field("side", &self.side())
             .finish_non_exhaustive()
+    }
+}
+
+/// What a connection can do at every stage.
+impl<S: Stage> Connection<S> {
+    /// Waits until the peer needs nothing more of a stream that this end sends on: see
+    /// [`SendStream::stopped`](crate::SendStream::stopped). For code that has the stream's id but
+    /// not its [`SendStream`](crate::SendStream). Each stream supports one such wait at a time.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn stream_stopped(&self, stream: StreamId) -> Result<Option<u64>, WriteError> {
+        poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
+    }
+
+    /// Returns the counters of the connection.
+    pub fn stats(&self) -> ConnectionStats {
+        self.handle.lock().core.stats()
+    }
+
+    /// Returns the peer's address.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
+    }
+
+    /// Returns the id that names this connection in [events](crate::events::Meta), logs and traces:
+    /// the destination connection id of the client's first packet. Both ends know it and it never
+    /// changes; no packet after the handshake contains it.
+    pub fn id(&self) -> ConnectionId {
+        self.handle.lock().core.id()
+    }
+
+    /// Returns which end this is.
+    pub fn side(&self) -> Side {
+        self.handle.lock().core.side()
+    }
+
+    /// Closes the connection at once with the application's code (RFC 9000 §10.2): data in flight
+    /// may be lost. All later operations on this end fail.
+    ///
+    /// A `code` above 2^62 - 1 is lowered to that. Only the first 256 bytes of `reason` are sent.
+    /// To be sure that the peer receives them, wait for [`Endpoint::idle`] before the runtime ends.
+    ///
+    /// [`Endpoint::idle`]: crate::Endpoint::idle
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        let reason = reason.get(..limits::CLOSE_REASON).unwrap_or(reason);
+        self.handle
+            .close(wire_code(code), Bytes::copy_from_slice(reason));
+    }
+
+    /// Waits until the connection is over and returns the reason.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn closed(&self) -> ConnectionError {
+        self.handle.wait(WaitFor::End, State::poll_closed).await
+    }
+
+    /// Returns why the connection is over; `None` while it is open.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.handle.lock().closed.clone()
     }
 }
 
@@ -68,110 +140,9 @@ impl Connection {
     /// Creates a handle of a connection whose handshake is complete.
     pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
         Self {
+            stage: Established(handshake),
             handle: Polling::new(handle),
-            handshake,
         }
-    }
-
-    /// Opens a bidirectional stream; waits while the peer's limit does not allow another.
-    ///
-    /// The peer learns of the stream with its first byte.
-    ///
-    /// # Errors
-    /// The connection is over.
-    ///
-    /// # Cancel safety
-    /// Opens nothing if the future is dropped before it is ready.
-    pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self.open(Direction::Bidi).await?;
-        Ok(stream::bidi(&self.handle, id))
-    }
-
-    /// Opens a unidirectional stream; waits while the peer's limit does not allow another.
-    ///
-    /// The peer learns of the stream with its first byte.
-    ///
-    /// # Errors
-    /// The connection is over.
-    ///
-    /// # Cancel safety
-    /// Opens nothing if the future is dropped before it is ready.
-    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
-        let id = self.open(Direction::Uni).await?;
-        Ok(stream::send(&self.handle, id))
-    }
-
-    /// Opens a bidirectional stream; `None` if the peer's limit does not allow another now.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub fn try_open_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
-        let id = self.try_open(Direction::Bidi)?;
-        Ok(id.map(|id| stream::bidi(&self.handle, id)))
-    }
-
-    /// Opens a unidirectional stream; `None` if the peer's limit does not allow another now.
-    ///
-    /// # Errors
-    /// The connection is over.
-    pub fn try_open_uni(&self) -> Result<Option<SendStream>, ConnectionError> {
-        let id = self.try_open(Direction::Uni)?;
-        Ok(id.map(|id| stream::send(&self.handle, id)))
-    }
-
-    fn try_open(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
-        match self.handle.lock().poll_open(direction) {
-            Poll::Ready(opened) => opened.map(Some),
-            Poll::Pending => Ok(None),
-        }
-    }
-
-    /// Returns how many more bidirectional streams the peer's limit lets this end open now (RFC
-    /// 9000 §4.6).
-    pub fn openable_bidi(&self) -> u64 {
-        self.handle.lock().core.streams().openable(Direction::Bidi)
-    }
-
-    /// Returns how many more unidirectional streams the peer's limit lets this end open now (RFC
-    /// 9000 §4.6).
-    pub fn openable_uni(&self) -> u64 {
-        self.handle.lock().core.streams().openable(Direction::Uni)
-    }
-
-    /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
-    /// closed cleanly, with [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
-    ///
-    /// # Errors
-    /// The connection is over for another reason.
-    ///
-    /// # Cancel safety
-    /// Takes no stream if the future is dropped before it is ready.
-    pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
-        let id = self.accept(Direction::Bidi).await?;
-        Ok(id.map(|id| stream::bidi(&self.handle, id)))
-    }
-
-    /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
-    /// closed cleanly, with [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
-    ///
-    /// # Errors
-    /// The connection is over for another reason.
-    ///
-    /// # Cancel safety
-    /// Takes no stream if the future is dropped before it is ready.
-    pub async fn accept_uni(&self) -> Result<Option<RecvStream>, ConnectionError> {
-        let id = self.accept(Direction::Uni).await?;
-        Ok(id.map(|id| stream::recv(&self.handle, id)))
-    }
-
-    async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
-        let open = |state: &mut State| state.poll_open(direction);
-        self.handle.wait(WaitFor::Open(direction), open).await
-    }
-
-    async fn accept(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
-        let accept = |state: &mut State| state.poll_accept(direction);
-        self.handle.wait(WaitFor::Accept(direction), accept).await
     }
 
     /// Sets the number of bidirectional streams that the peer may have open at once. Streams that
@@ -206,19 +177,6 @@ impl Connection {
             // A closed stream has nothing left to send.
             let _ = streams.set_priority(stream, priority);
         });
-    }
-
-    /// Waits until the peer needs nothing more of a stream that this end sends on: see
-    /// [`SendStream::stopped`](crate::SendStream::stopped). For code that has the stream's id but
-    /// not its [`SendStream`](crate::SendStream). Each stream supports one such wait at a time.
-    ///
-    /// # Errors
-    /// The connection is over.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub async fn stream_stopped(&self, stream: StreamId) -> Result<Option<u64>, WriteError> {
-        poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
     /// Returns how many bytes the [send buffer](crate::TransportConfig::send_buffer) of a stream
@@ -317,7 +275,7 @@ impl Connection {
 
     /// Returns the negotiated key exchange, cipher suite and application protocol.
     pub fn handshake(&self) -> &Handshake {
-        &self.handshake
+        &self.stage.0
     }
 
     /// Returns the peer's certificates, its own first. Empty if the session was resumed or the peer
@@ -354,11 +312,6 @@ impl Connection {
         Ok(exporter.export(label, context, out)?)
     }
 
-    /// Returns the counters of the connection.
-    pub fn stats(&self) -> ConnectionStats {
-        self.handle.lock().core.stats()
-    }
-
     /// Returns what this connection measured on its path, for later connections to start from (see
     /// [`CarefulResume`](crate::memory::CarefulResume)). `None` if that is switched off, if data
     /// was sent for only a few round trips, or if the path carries too little to gain anything.
@@ -393,23 +346,11 @@ impl Connection {
         self.handle.lock().core.path_stats()
     }
 
-    /// Returns the peer's address.
-    pub fn peer_address(&self) -> SocketAddr {
-        self.handle.lock().core.peer_address()
-    }
-
     /// Returns the local address of the path in use. The IP address is the one that the peer's last
     /// datagram was sent to, or unspecified if the system does not report it.
     pub fn local_address(&self) -> SocketAddr {
         let unknown = (Ipv6Addr::UNSPECIFIED, 0).into();
         self.handle.lock().local_address.unwrap_or(unknown)
-    }
-
-    /// Returns the id that names this connection in [events](crate::events::Meta), logs and traces:
-    /// the destination connection id of the client's first packet. Both ends know it and it never
-    /// changes; no packet after the handshake contains it.
-    pub fn id(&self) -> ConnectionId {
-        self.handle.lock().core.id()
     }
 
     /// Returns the span in which the connection's events are traced: `hybriq.connection`, with its
@@ -434,12 +375,7 @@ impl Connection {
 
     /// Returns the version of QUIC that the connection speaks.
     pub fn version(&self) -> Version {
-        self.handshake.version
-    }
-
-    /// Returns which end this is.
-    pub fn side(&self) -> Side {
-        self.handle.lock().core.side()
+        self.stage.0.version
     }
 
     /// Returns the smoothed round-trip time.
@@ -510,31 +446,5 @@ impl Connection {
         F: Future<Output: Send> + Send + 'static,
     {
         self.handle.tasks().spawn(task)
-    }
-
-    /// Closes the connection at once with the application's code (RFC 9000 §10.2): data in flight
-    /// may be lost. All later operations on this end fail.
-    ///
-    /// A `code` above 2^62 - 1 is lowered to that. Only the first 256 bytes of `reason` are sent.
-    /// To be sure that the peer receives them, wait for [`Endpoint::idle`] before the runtime ends.
-    ///
-    /// [`Endpoint::idle`]: crate::Endpoint::idle
-    pub fn close(&self, code: u64, reason: &[u8]) {
-        let reason = reason.get(..limits::CLOSE_REASON).unwrap_or(reason);
-        self.handle
-            .close(wire_code(code), Bytes::copy_from_slice(reason));
-    }
-
-    /// Waits until the connection is over and returns the reason.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub async fn closed(&self) -> ConnectionError {
-        self.handle.wait(WaitFor::End, State::poll_closed).await
-    }
-
-    /// Returns why the connection is over; `None` while it is open.
-    pub fn close_reason(&self) -> Option<ConnectionError> {
-        self.handle.lock().closed.clone()
     }
 }

@@ -8,7 +8,7 @@ use hybriq_proto::{
     wire::error::ConnectionError,
 };
 
-use super::Connection;
+use super::{Connection, stage::Stage};
 use crate::{
     api::stream::{self, RecvStream, SendStream},
     worker::{Handle, State, WaitFor},
@@ -16,15 +16,15 @@ use crate::{
 
 /// Each method wakes the task of its last call with this handle. Clones wait independently, and
 /// dropping a handle ends its waits.
-impl Connection {
+impl<S: Stage> Connection<S> {
     /// Opens a bidirectional stream; the twin of [`open_bidi`](Self::open_bidi).
     ///
     /// # Errors
-    /// The connection is over.
+    /// As [`open_bidi`](Self::open_bidi).
     pub fn poll_open_bidi(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+    ) -> Poll<Result<(SendStream, RecvStream), S::Error>> {
         let id = self.poll_open(Direction::Bidi, cx);
         id.map_ok(|id| stream::bidi(&self.handle, id))
     }
@@ -32,11 +32,8 @@ impl Connection {
     /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
     ///
     /// # Errors
-    /// The connection is over.
-    pub fn poll_open_uni(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<SendStream, ConnectionError>> {
+    /// As [`open_uni`](Self::open_uni).
+    pub fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, S::Error>> {
         let id = self.poll_open(Direction::Uni, cx);
         id.map_ok(|id| stream::send(&self.handle, id))
     }
@@ -46,10 +43,14 @@ impl Connection {
     ///
     /// # Errors
     /// As [`accept_bidi`](Self::accept_bidi).
+    #[expect(
+        clippy::type_complexity,
+        reason = "the type of `accept_bidi`, in a `Poll`"
+    )]
     pub fn poll_accept_bidi(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<(SendStream, RecvStream)>, ConnectionError>> {
+    ) -> Poll<Result<Option<(SendStream, RecvStream)>, S::Error>> {
         let id = self.poll_accept(Direction::Bidi, cx);
         id.map_ok(|id| id.map(|id| stream::bidi(&self.handle, id)))
     }
@@ -62,7 +63,7 @@ impl Connection {
     pub fn poll_accept_uni(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<RecvStream>, ConnectionError>> {
+    ) -> Poll<Result<Option<RecvStream>, S::Error>> {
         let id = self.poll_accept(Direction::Uni, cx);
         id.map_ok(|id| id.map(|id| stream::recv(&self.handle, id)))
     }
@@ -71,18 +72,20 @@ impl Connection {
         &mut self,
         direction: Direction,
         cx: &Context<'_>,
-    ) -> Poll<Result<StreamId, ConnectionError>> {
-        let open = |_: &Handle, state: &mut State| state.poll_open(direction);
-        self.handle.poll(WaitFor::Open(direction), cx, open)
+    ) -> Poll<Result<StreamId, S::Error>> {
+        self.poll(WaitFor::Open(direction), cx, |state| {
+            state.poll_open(direction)
+        })
     }
 
     fn poll_accept(
         &mut self,
         direction: Direction,
         cx: &Context<'_>,
-    ) -> Poll<Result<Option<StreamId>, ConnectionError>> {
-        let accept = |_: &Handle, state: &mut State| state.poll_accept(direction);
-        self.handle.poll(WaitFor::Accept(direction), cx, accept)
+    ) -> Poll<Result<Option<StreamId>, S::Error>> {
+        self.poll(WaitFor::Accept(direction), cx, |state| {
+            state.poll_accept(direction)
+        })
     }
 
     /// Returns the next datagram of the peer; the twin of [`recv_datagram`](Self::recv_datagram).
@@ -92,9 +95,8 @@ impl Connection {
     pub fn poll_recv_datagram(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, ConnectionError>> {
-        let recv = |_: &Handle, state: &mut State| state.poll_recv_datagram();
-        self.handle.poll(WaitFor::Datagram, cx, recv)
+    ) -> Poll<Result<Option<Bytes>, S::Error>> {
+        self.poll(WaitFor::Datagram, cx, State::poll_recv_datagram)
     }
 
     /// Returns the reason once the connection is over; the twin of [`closed`](Self::closed).

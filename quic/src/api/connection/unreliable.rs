@@ -4,12 +4,11 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use hybriq_proto::owners::datagrams::SendError;
-use hybriq_proto::wire::error::ConnectionError;
 
-use super::Connection;
+use super::{Connection, stage::Stage};
 use crate::{
     errors::SendDatagramError,
-    worker::{Handle, State, WaitFor},
+    worker::{State, WaitFor},
 };
 
 /// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
@@ -17,9 +16,11 @@ use crate::{
 ///
 /// Congestion control and pacing apply as for streams. While streams and datagrams both have data
 /// to send, they get the same number of bytes.
-impl Connection {
+impl<S: Stage> Connection<S> {
     /// Returns the largest datagram that can be sent now; `None` if the peer takes no datagrams. It
-    /// grows as path MTU discovery succeeds, and may shrink when the path changes.
+    /// grows as path MTU discovery succeeds, and may shrink when the path changes. 0-RTT packets have
+    /// less room than later ones; whether the peer takes datagrams is then what it said on the earlier
+    /// connection.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
@@ -27,9 +28,14 @@ impl Connection {
     /// Sends a datagram. When the queue is full, the oldest datagram is dropped, unless the
     /// [configuration](crate::transport::DatagramConfig::when_full) says to refuse the new one.
     ///
+    /// An early connection of a client sends it in a 0-RTT packet: **an attacker can replay it**. If
+    /// the server refuses 0-RTT data, [`DatagramStats`](crate::stats::DatagramStats) counts the
+    /// datagrams sent so far as lost and the queued ones as dropped. Nothing is sent again
+    /// automatically.
+    ///
     /// # Errors
-    /// The peer accepts none, it is too large for the path, the queue is full, or the connection is
-    /// over.
+    /// The peer accepts none, it is too large for the path, the queue is full, the server refused
+    /// 0-RTT data, or the connection is over.
     ///
     /// # Examples
     /// ```no_run
@@ -42,9 +48,44 @@ impl Connection {
     /// # }
     /// ```
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        send(&self.handle, data)
+        let len = data.len();
+        let mut state = self.handle.lock();
+        if let Some(error) = &state.closed {
+            return Err(error.clone().into());
+        }
+        if self.handle.check(&state).is_err() {
+            return Err(SendDatagramError::ZeroRttRejected);
+        }
+        let taken = state.core.send_datagram(data);
+        drop(state);
+        taken.map_err(|error| public(error, len))?;
+        self.handle.touch();
+        Ok(())
     }
 
+    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
+    /// [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
+    /// Datagrams that arrived before the end are still returned.
+    ///
+    /// A client gets none before the handshake is complete. On a server that [accepts early
+    /// data](crate::ServerConfig::accept_early_data), the first datagrams may come from 0-RTT packets
+    /// and thus be replayed; an early connection takes them first.
+    ///
+    /// Unread datagrams are dropped, oldest first, once more than
+    /// [`receive_buffer`](crate::transport::DatagramConfig::receive_buffer) bytes wait.
+    ///
+    /// # Errors
+    /// The connection is over for another reason, or the server refused 0-RTT data.
+    ///
+    /// # Cancel safety
+    /// Takes no datagram if the future is dropped before it is ready.
+    pub async fn recv_datagram(&self) -> Result<Option<Bytes>, S::Error> {
+        self.wait(WaitFor::Datagram, State::poll_recv_datagram)
+            .await
+    }
+}
+
+impl Connection {
     /// Sends a datagram once there is room for it in the queue, whatever the
     /// [configuration](crate::transport::DatagramConfig::when_full) says.
     ///
@@ -68,44 +109,6 @@ impl Connection {
         self.handle.touch();
         Ok(())
     }
-
-    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
-    /// [the code for it](crate::transport::ApplicationCodes::no_error) or without an error.
-    /// Datagrams that arrived before the end are still returned.
-    ///
-    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first
-    /// datagrams may come from 0-RTT packets and thus be replayed, unless
-    /// [`EarlyConnection::recv_datagram`](crate::EarlyConnection::recv_datagram) took them.
-    ///
-    /// Unread datagrams are dropped, oldest first, once more than
-    /// [`receive_buffer`](crate::transport::DatagramConfig::receive_buffer) bytes wait.
-    ///
-    /// # Errors
-    /// The connection is over for another reason.
-    ///
-    /// # Cancel safety
-    /// Takes no datagram if the future is dropped before it is ready.
-    pub async fn recv_datagram(&self) -> Result<Option<Bytes>, ConnectionError> {
-        let recv = State::poll_recv_datagram;
-        self.handle.wait(WaitFor::Datagram, recv).await
-    }
-}
-
-/// Sends a datagram, unless the handle belongs to 0-RTT data that was refused.
-pub(crate) fn send(handle: &Handle, data: Bytes) -> Result<(), SendDatagramError> {
-    let len = data.len();
-    let mut state = handle.lock();
-    if let Some(error) = &state.closed {
-        return Err(error.clone().into());
-    }
-    if handle.check(&state).is_err() {
-        return Err(SendDatagramError::ZeroRttRejected);
-    }
-    let taken = state.core.send_datagram(data);
-    drop(state);
-    taken.map_err(|error| public(error, len))?;
-    handle.touch();
-    Ok(())
 }
 
 fn public(error: SendError, len: usize) -> SendDatagramError {

@@ -1,5 +1,6 @@
 //! Handles of the two ends of a stream.
 
+mod by_id;
 mod io;
 mod recv;
 mod send;
@@ -7,9 +8,9 @@ mod send;
 use hybriq_proto::owners::streams::StreamId;
 
 use crate::worker::Handle;
+pub(crate) use by_id::{poll_room, poll_stopped};
 pub use recv::RecvStream;
 pub use send::SendStream;
-pub(crate) use send::{poll_room, poll_stopped};
 
 /// Returns both ends of a bidirectional stream.
 pub(crate) fn bidi(handle: &Handle, id: StreamId) -> (SendStream, RecvStream) {

@@ -94,6 +94,12 @@ impl RecvStream {
                 .is_ok_and(|mut state| streams(&mut state))
     }
 
+    /// Returns true once a read has taken the end of the stream. A read that returns the last data takes
+    /// the end with it, if that has arrived.
+    pub fn is_finished(&self) -> bool {
+        self.end == End::Finished
+    }
+
     /// Reads available bytes, in order, and returns their number; 0 means the end of the stream.
     ///
     /// Data that arrived before the connection ended can still be read.

@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_proto::owners::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
+use super::by_id;
 use crate::{
     errors::{ResetAtError, WriteError, wire_code},
     worker::{Handle, Rejected, set_waker},
@@ -403,7 +404,7 @@ impl SendStream {
     /// # Errors
     /// The connection is over.
     pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
-        poll_stopped(&self.handle, self.id, cx)
+        by_id::poll_stopped(&self.handle, self.id, cx)
     }
 
     /// Finishes the stream if it is not finished yet, and waits until the peer has acknowledged all
@@ -444,61 +445,6 @@ fn write_chunks(
         }
     }
     Ok(total)
-}
-
-/// Returns the room of a stream's send buffer once it has at least this much.
-pub(crate) fn poll_room(
-    handle: &Handle,
-    id: StreamId,
-    least: usize,
-    cx: &Context<'_>,
-) -> Poll<Result<usize, WriteError>> {
-    let mut state = handle.lock_stream()?;
-    if let Some(error) = &state.closed {
-        return Poll::Ready(Err(error.clone().into()));
-    }
-    match state.core.streams().room(id, least) {
-        Ok(room) => Poll::Ready(Ok(room)),
-        Err(streams::WriteError::Blocked) => {
-            let Some(side) = state.sends.get_mut(&id) else {
-                return Poll::Ready(Err(WriteError::Closed));
-            };
-            let replaced = set_waker(&mut side.writer, cx);
-            drop(state);
-            drop(replaced);
-            Poll::Pending
-        }
-        Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
-        Err(streams::WriteError::Closed) => Poll::Ready(Err(WriteError::Closed)),
-    }
-}
-
-/// Returns how the peer ended a stream that has a handle, once it is known.
-pub(crate) fn poll_stopped(
-    handle: &Handle,
-    id: StreamId,
-    cx: &Context<'_>,
-) -> Poll<Result<Option<u64>, WriteError>> {
-    let mut state = handle.lock_stream()?;
-    let stopped = state.sends.get(&id).and_then(|side| side.stopped);
-    let streams = state.core.streams();
-    if let Some(code) = stopped.or(streams.stop_code(id)) {
-        return Poll::Ready(Ok(Some(code)));
-    }
-    if streams.is_send_acknowledged(id) {
-        return Poll::Ready(Ok(None));
-    }
-    if let Some(error) = &state.closed {
-        return Poll::Ready(Err(error.clone().into()));
-    }
-    let Some(side) = state.sends.get_mut(&id) else {
-        // The stream no longer has a handle.
-        return Poll::Ready(Ok(None));
-    };
-    let replaced = set_waker(&mut side.watcher, cx);
-    drop(state);
-    drop(replaced);
-    Poll::Pending
 }
 
 impl Drop for SendStream {

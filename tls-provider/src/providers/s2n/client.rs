@@ -63,10 +63,10 @@ impl Client {
         let roots = Roots::new(&options.trust)?;
         roots.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
-            let chain = if options.shared.intermediates != Intermediates::Sent {
-                config::chain(&identity.without_intermediates())?
-            } else {
+            let chain = if options.shared.intermediates == Intermediates::Sent {
                 config::chain(identity)?
+            } else {
+                config::chain(&identity.without_intermediates())?
             };
             config::add_chain(&mut builder, &chain, policy)?;
             keys_elsewhere::install(&mut builder, std::slice::from_ref(identity))?;

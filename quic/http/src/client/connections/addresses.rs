@@ -1,4 +1,4 @@
-//! Addresses of servers, tried one after the other (RFC 8305).
+//! Finds the addresses of servers, and tries them in turn (RFC 8305).
 
 use std::{collections::HashMap, io, net::SocketAddr, pin::Pin, time::Duration};
 
@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 
 use crate::client::origin::Origin;
 
-/// Largest number of addresses of a server that are tried.
+/// Largest number of addresses that are tried for a server.
 const MOST: usize = 16;
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
@@ -18,11 +18,11 @@ pub(in crate::client) struct Lookup {
     pub(in crate::client) resolver: Option<Resolver>,
 }
 
-/// Resolver of the application.
+/// The application's resolver.
 pub(in crate::client) type Resolver = Box<dyn Fn(String, u16) -> Found + Send + Sync>;
 
 impl Lookup {
-    /// Returns the addresses of a host in the order in which they are tried.
+    /// Returns the addresses of a host, in the order in which they are tried.
     ///
     /// # Errors
     /// The host has no address, or the lookup failed.
@@ -47,7 +47,7 @@ impl Lookup {
     }
 }
 
-/// Orders addresses by turns of their families, the first of IPv6 (RFC 8305 §4).
+/// Orders addresses so that the families alternate, IPv6 first (RFC 8305 §4).
 fn in_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (v6, v4): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv6);
     let (mut v6, mut v4) = (v6.into_iter(), v4.into_iter());
@@ -63,11 +63,11 @@ fn in_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Connects to the first address that answers. The next address is tried when one fails, or when none has
-/// answered for `delay` (RFC 8305 §5). The attempts that lose are dropped.
+/// Connects to the first address that answers. The next address is tried when one fails, or if none has answered for
+/// `delay` (RFC 8305 §5). Losing attempts are dropped.
 ///
 /// # Errors
-/// The error of the first address that failed, when all have.
+/// All addresses failed; the error is that of the first failure.
 pub(super) async fn first<T, E, F>(
     addresses: Vec<SocketAddr>,
     delay: Duration,

@@ -1,4 +1,4 @@
-//! Connecting: over QUIC first where HTTP/3 is known, over TCP when that takes long.
+//! Connects to servers: over QUIC first if they are known to speak HTTP/3, and over TCP if that fails or takes long.
 
 use std::{
     io,
@@ -28,9 +28,10 @@ use crate::{
         tcp,
     },
     usage::Usage,
+    versions::http3::Transport,
 };
 
-/// Parts of a client that its requests share.
+/// The state that the requests of a client share.
 pub(in crate::client) struct Shared {
     pub(in crate::client) pool: Pool,
     pub(in crate::client) quic: Quic,
@@ -42,23 +43,23 @@ pub(in crate::client) struct Shared {
     pub(in crate::client) http3_for: Vec<(Origin, Http3)>,
 }
 
-/// Times of connecting.
+/// Time limits for connecting.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct Times {
     /// Longest time to connect.
     pub(in crate::client) connect: Duration,
-    /// Time after which the next address is tried, and TCP beside QUIC.
+    /// Time after which the next address is tried, or TCP beside QUIC.
     pub(in crate::client) delay: Duration,
 }
 
-/// Connections over QUIC.
+/// The endpoint of QUIC connections, and its configuration.
 pub(in crate::client) struct Quic {
     pub(in crate::client) config: ClientConfig,
     pub(in crate::client) endpoint: Mutex<Option<Endpoint>>,
 }
 
 impl Quic {
-    /// Returns the endpoint, which is made with the first connection.
+    /// Returns the endpoint, which is created with the first connection.
     fn endpoint(&self) -> Result<Endpoint, EndpointError> {
         let mut endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(endpoint) = &*endpoint {
@@ -91,14 +92,14 @@ impl Quic {
 }
 
 impl Shared {
-    /// Returns the use of HTTP/3 with a server.
+    /// Returns when HTTP/3 is used with a server.
     pub(in crate::client) fn http3_for(&self, origin: &Origin) -> Http3 {
         let mut exceptions = self.http3_for.iter().rev();
         let exception = exceptions.find(|(server, _)| server == origin);
         exception.map_or(self.http3, |(_, http3)| *http3)
     }
 
-    /// Connects in a task of its own, which goes on if nobody waits any more.
+    /// Connects in a task of its own, which continues even if nobody waits any more.
     pub(in crate::client) fn connect(
         self: &Arc<Self>,
         origin: Origin,
@@ -128,7 +129,7 @@ impl Shared {
         });
     }
 
-    /// Tries a connection over QUIC beside one over TCP that is used.
+    /// Tries a QUIC connection while one over TCP is used.
     pub(in crate::client) fn upgrade(self: &Arc<Self>, origin: Origin, place: Origin) {
         let shared = self.clone();
         tokio::spawn(async move {
@@ -139,7 +140,7 @@ impl Shared {
         });
     }
 
-    /// Connects over QUIC, and over TCP if that fails or takes long.
+    /// Connects over QUIC, and also over TCP if that fails or takes long.
     async fn race(
         self: &Arc<Self>,
         origin: &Origin,
@@ -181,10 +182,10 @@ impl Shared {
         }
     }
 
-    /// Leaves a place out for a while if HTTP/3 fails there although TCP works.
+    /// Stops using a place for a while if HTTP/3 fails there although TCP works.
     fn judge(&self, origin: &Origin, place: &Origin, over_quic: Result<(), QuicError>) {
         if let Err(error) = over_quic {
-            tracing::debug!(%origin, %place, %error, "HTTP/3 failed and is not tried for a while");
+            tracing::debug!(%origin, %place, %error, "HTTP/3 failed: not trying it for a while");
             self.pool.on_broken(origin, place, Instant::now());
         }
     }
@@ -210,7 +211,7 @@ impl Shared {
         let Ok(connected) = tokio::time::timeout(self.times.connect, connected).await else {
             let time = self.times.connect;
             let text =
-                format!("nothing within {time:?}; check the address, or raise connect_timeout");
+                format!("no answer within {time:?}; check the address, or raise connect_timeout");
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         };
         let (connection, task) = connected?;
@@ -218,7 +219,7 @@ impl Shared {
         Ok(connection)
     }
 
-    /// Runs the task of a connection, and forgets the connection at its end.
+    /// Runs the task of a connection, and forgets the connection when the task ends.
     fn until_end<F: Future<Output = ()> + Send>(
         self: &Arc<Self>,
         origin: &Origin,
@@ -253,10 +254,7 @@ impl Shared {
             if place != origin {
                 self.pool.reach(&origin, &place).keep(&mut addresses);
                 if addresses.is_empty() {
-                    let text =
-                        "its addresses are less public than those of the server that offers it";
-                    let excluded = io::Error::new(io::ErrorKind::PermissionDenied, text);
-                    return Err(QuicError::Resolve(excluded));
+                    return Err(QuicError::Excluded);
                 }
             }
             let connected = first(addresses, self.times.delay, |address| attempt.to(address));
@@ -270,7 +268,7 @@ impl Shared {
     }
 }
 
-/// Notes the end of an attempt over QUIC when it is dropped.
+/// Reports the end of an attempt over QUIC when this is dropped.
 struct Tried<'a>(&'a Pool, &'a Origin);
 
 impl Drop for Tried<'_> {
@@ -312,7 +310,7 @@ impl Attempt<'_> {
         address: SocketAddr,
     ) -> Result<Arc<http3::Connection>, QuicError> {
         let mut connecting = endpoint.connect(address, self.origin.host());
-        // One address at a time gets replayable requests.
+        // Replayable requests go to one address only.
         if !self.has_early.swap(true, Ordering::Relaxed) {
             match connecting.early().await {
                 Ok(early) => {
@@ -327,7 +325,7 @@ impl Attempt<'_> {
         let connection = connecting.await?;
         let established = Handshake::Complete(Established::new(connection.clone()));
         let (_, handshake) = watch::channel(established);
-        let transport = hybriq_h3::Connection::new(connection.clone());
+        let transport = Transport::Established(connection.clone());
         let idle_time = self.shared.tcp.idle_time;
         let started = http3::start(transport, self.new_connection(handshake), idle_time);
         let (http3, task) = started.await?;
@@ -335,14 +333,14 @@ impl Attempt<'_> {
         Ok(http3)
     }
 
-    /// Offers a connection to requests before its handshake is complete. Returns `None` if the server refuses
-    /// early data.
+    /// Offers a connection to requests before its handshake is complete. Returns `None` if the server refuses early
+    /// data.
     async fn early(
         &self,
         early: EarlyConnection,
     ) -> Result<Option<Arc<http3::Connection>>, QuicError> {
         let (handshake, seen) = watch::channel(Handshake::Pending);
-        let transport = hybriq_h3::Connection::early(early.clone());
+        let transport = Transport::Early(early.clone());
         let idle_time = self.shared.tcp.idle_time;
         let started = http3::start(transport, self.new_connection(seen), idle_time);
         let (http3, task) = started.await?;
@@ -387,7 +385,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Ends a connection whose handshake does not become complete.
+/// Ends a connection unless its handshake becomes complete.
 struct EndUnlessEstablished(Arc<http3::Connection>);
 
 impl Drop for EndUnlessEstablished {

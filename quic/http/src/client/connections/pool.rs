@@ -1,4 +1,4 @@
-//! Connections and alternatives by server.
+//! The connections and alternatives of each server.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use crate::{
     usage::Exchange,
 };
 
-/// Connections to servers.
+/// All connections of a client.
 pub(in crate::client) struct Pool {
     state: Mutex<State>,
     limits: Limits,
@@ -52,11 +52,11 @@ struct Server {
     /// Connections without a request.
     http1: Vec<Http1>,
     http1_slots: Arc<Semaphore>,
-    /// True if the server spoke no HTTP/2 when it was last connected to.
+    /// True if the server did not speak HTTP/2 at the last connection.
     is_http1: bool,
-    /// Attempt under way to connect.
+    /// The current attempt to connect.
     attempt: Option<watch::Receiver<Progress>>,
-    /// True while a connection over QUIC is tried.
+    /// True while a QUIC connection is tried.
     tries_quic: bool,
     used: Instant,
 }
@@ -65,24 +65,24 @@ struct Server {
 #[derive(Clone)]
 pub(in crate::client) enum Progress {
     Connecting,
-    /// Requests in 0-RTT packets may go.
+    /// Requests may be sent in 0-RTT packets.
     Early(Arc<http3::Connection>),
     Done(Result<(), ClientError>),
 }
 
-/// Use of HTTP/3 by a [`Client`](crate::Client).
+/// When a [`Client`](crate::Client) uses HTTP/3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Http3 {
-    /// HTTP/3 with servers that have offered it by `alt-svc` in an earlier response (RFC 7838), otherwise
-    /// HTTP/2 or HTTP/1.1.
+    /// HTTP/3 with servers that offered it with `alt-svc` in an earlier response (RFC 7838), otherwise HTTP/2 or
+    /// HTTP/1.1.
     #[default]
     Discover,
-    /// HTTP/3 first, without an offer. Where UDP does not get through, HTTP/2 or HTTP/1.1.
+    /// HTTP/3 first, even without an offer. If UDP does not get through, HTTP/2 or HTTP/1.1.
     First,
-    /// HTTP/3 and nothing else.
+    /// Only HTTP/3.
     Only,
-    /// HTTP/2 or HTTP/1.1 and nothing else.
+    /// Only HTTP/2 or HTTP/1.1.
     Off,
 }
 
@@ -94,19 +94,19 @@ pub(in crate::client) struct Wanted {
     pub(in crate::client) now: Instant,
 }
 
-/// Way for a request to a connection.
+/// How a request gets a connection.
 pub(in crate::client) enum Choice {
     Http3(Arc<http3::Connection>, Exchange),
-    /// The connection, and the alternative to try beside it.
+    /// The connection, and an alternative to try beside it.
     Http2(Http2, Exchange, Option<Origin>),
     Http1(Box<(Http1, Exchange, OwnedSemaphorePermit)>, Option<Origin>),
-    /// All connections of HTTP/1.1 are in use: get a permit, and choose again with it.
+    /// All HTTP/1.1 connections are in use: get a permit, and choose again with it.
     Full(Arc<Semaphore>),
-    /// Connect once more over TCP.
+    /// Open one more connection over TCP.
     Another(OwnedSemaphorePermit),
-    /// Wait for the attempt under way.
+    /// Wait for the current attempt.
     Wait(watch::Receiver<Progress>),
-    /// Connect, to this place over QUIC if there is one, and tell about it.
+    /// Connect, over QUIC to this place if there is one, and report the progress.
     Connect(Option<Origin>, watch::Sender<Progress>),
 }
 
@@ -151,21 +151,21 @@ impl Server {
         self.is_unused()
     }
 
-    /// Returns true if no request uses a connection, or waits for one.
+    /// Returns true if no request uses a connection or waits for one.
     fn is_idle(&self, limits: &Limits) -> bool {
         self.attempt.is_none()
             && self.http1_slots.available_permits() >= limits.http1.max(1)
             && self.usages().all(crate::usage::Usage::is_idle)
     }
 
-    /// Returns the place to try over QUIC, unless one is tried already.
+    /// Returns the place to try over QUIC, unless one is being tried already.
     fn upgrade(&mut self, place: Option<Origin>) -> Option<Origin> {
         let place = place.filter(|_| !self.tries_quic)?;
         self.tries_quic = true;
         Some(place)
     }
 
-    /// Chooses a connection of HTTP/1.1, if the server speaks nothing else over TCP.
+    /// Chooses an HTTP/1.1 connection, if the server speaks nothing else over TCP.
     fn choose_http1(
         &mut self,
         permit: Option<OwnedSemaphorePermit>,
@@ -181,7 +181,7 @@ impl Server {
                 return Some(Choice::Http1(Box::new((http1, exchange, permit)), place));
             }
         }
-        // With an alternative it is tried first.
+        // If there is an alternative, it is tried first.
         let is_alone = place.is_none() || self.tries_quic;
         is_alone.then_some(Choice::Another(permit))
     }
@@ -205,7 +205,7 @@ impl Pool {
         }
     }
 
-    /// Adds what the pool holds.
+    /// Adds the entries of the pool.
     pub(in crate::client) fn census(&self, census: &mut Census) {
         let state = self.lock();
         let (known, broken) = state.alt_svc.entries();
@@ -228,7 +228,7 @@ impl Pool {
         }
     }
 
-    /// Chooses a connection for a request. `permit` is for one of HTTP/1.1.
+    /// Chooses a connection for a request. `permit` is for an HTTP/1.1 connection.
     pub(in crate::client) fn choose(
         &self,
         origin: &Origin,
@@ -276,7 +276,7 @@ impl Pool {
         Choice::Connect(place, sender)
     }
 
-    /// Returns the connections to a server; makes room if there are too many.
+    /// Returns the connections to a server, making room if there are too many servers.
     fn server<'a>(
         servers: &'a mut HashMap<Origin, Server>,
         limits: &Limits,
@@ -293,7 +293,7 @@ impl Pool {
                     idle.min_by_key(|(_, server)| server.used)
                 });
                 let Some(oldest) = oldest.map(|(origin, _)| origin.clone()) else {
-                    // All are in use by requests of the application.
+                    // Requests of the application use all of them.
                     break;
                 };
                 if let Some(mut server) = servers.remove(&oldest) {
@@ -316,7 +316,7 @@ impl Pool {
                 old.usage().end();
             }
         } else {
-            // The pool forgot this server meanwhile.
+            // The pool has forgotten this server in the meantime.
             http3.usage().end();
         }
     }
@@ -339,7 +339,7 @@ impl Pool {
         }
     }
 
-    /// Takes a connection of HTTP/1.1 back.
+    /// Takes back an HTTP/1.1 connection.
     pub(in crate::client) fn put_back(&self, origin: &Origin, http1: Http1) {
         match self.lock().servers.get_mut(origin) {
             Some(server) if !http1.usage().is_over() => server.http1.push(http1),
@@ -347,7 +347,7 @@ impl Pool {
         }
     }
 
-    /// Notes that a connection over QUIC is no longer tried.
+    /// Notes that no QUIC connection is being tried any more.
     pub(in crate::client) fn on_quic_tried(&self, origin: &Origin) {
         if let Some(server) = self.lock().servers.get_mut(origin) {
             server.tries_quic = false;
@@ -367,7 +367,7 @@ impl Pool {
         }
     }
 
-    /// Returns who must at least be able to reach an address of a place, so that the server may send us there.
+    /// Returns how public an address of a place must be, so that the server may send the client there.
     pub(in crate::client) fn reach(&self, origin: &Origin, place: &Origin) -> Reach {
         self.lock().alt_svc.reach(origin, place)
     }
@@ -381,7 +381,7 @@ impl Pool {
     pub(in crate::client) fn on_misdirected(&self, origin: &Origin, place: &Origin, now: Instant) {
         let mut state = self.lock();
         state.alt_svc.forget(origin);
-        // The server may go on offering it.
+        // The server may continue to offer it.
         state.alt_svc.on_failure(origin, place, now);
         if let Some(server) = state.servers.get_mut(origin) {
             if let Some(http3) = server.http3.take() {
@@ -405,7 +405,7 @@ impl Pool {
         }
     }
 
-    /// Forgets what holds for the network so far only.
+    /// Forgets what was valid only in the previous network.
     pub(in crate::client) fn on_network_change(&self) {
         let mut state = self.lock();
         state.alt_svc.on_network_change();
@@ -423,7 +423,7 @@ impl Pool {
 }
 
 impl Drop for Pool {
-    /// Ends connections when the requests under way have ended.
+    /// Ends the connections once their requests in progress have ended.
     fn drop(&mut self) {
         for server in self.lock().servers.values() {
             for usage in server.usages() {

@@ -1,37 +1,38 @@
 //! A connection of HTTP/3.
 
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::Version;
-use hybriq_h3::{Goaway, OpenStreams, Payload};
+use hybriq_h3::core::{Code, Config, Settings};
 use tokio::sync::watch;
 
 use crate::{
     Peer, Tls,
-    client::{error::QuicError, origin::Origin},
+    client::origin::Origin,
     usage::{Ending, Exchange, Usage},
+    versions::http3::{Link, StreamError, Transport},
 };
 
-type Requests = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
-type Driver = h3::client::Connection<hybriq_h3::Connection, Payload>;
+/// Capacity of the dynamic table for the responses of a server, in bytes, and the streams that may wait for it.
+const TABLE: u64 = 4096;
+const BLOCKED_STREAMS: u64 = 16;
 
 /// A connection of HTTP/3.
 pub(in crate::client) struct Connection {
-    pub(super) requests: Requests,
+    pub(super) link: Arc<Link>,
     pub(super) usage: Arc<Usage>,
     pub(super) handshake: watch::Receiver<Handshake>,
-    /// Place of the server, which may be an alternative one.
+    /// The place of the server, which may be an alternative.
     pub(in crate::client) place: Origin,
-    pub(super) goaway: Goaway,
 }
 
-/// Progress of a handshake, for requests in 0-RTT packets. If its sender is gone before it is complete, the
-/// server refused the early data, or there is no connection.
+/// Progress of a handshake, for requests in 0-RTT packets. If its sender is dropped before the handshake is complete,
+/// the server refused the early data, or there is no connection.
 #[derive(Clone)]
 pub(in crate::client) enum Handshake {
     /// The server has not answered.
     Pending,
-    /// The same, and another connection is there: requests go over that.
+    /// The server has not answered, and another connection is ready: requests use that one.
     Slow,
     Complete(Established),
 }
@@ -60,14 +61,14 @@ impl Established {
     }
 }
 
-/// Tells if a request was sent before the handshake was complete.
+/// Whether a request was sent before the handshake was complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
     Yes,
     No,
 }
 
-/// Facts about a connection that is new.
+/// Facts about a new connection.
 pub(in crate::client) struct New {
     pub(in crate::client) usage: Arc<Usage>,
     pub(in crate::client) handshake: watch::Receiver<Handshake>,
@@ -75,54 +76,46 @@ pub(in crate::client) struct New {
     pub(in crate::client) header_list: u64,
 }
 
-/// Begins HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
+/// Starts HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
 pub(in crate::client) async fn start(
-    transport: hybriq_h3::Connection,
+    transport: Transport,
     new: New,
     idle: Duration,
-) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), QuicError> {
-    let transport = transport.max_frame(new.header_list);
-    let goaway = transport.goaway();
-    let mut builder = h3::client::builder();
-    // nginx 1.26 takes a frame of a reserved type behind a body for its early end.
-    builder.send_grease(false);
-    let builder = builder.max_field_section_size(new.header_list);
-    let built = builder.build(transport).await;
-    let (driver, requests): (Driver, Requests) =
-        built.map_err(|cause| QuicError::Http3(cause.into()))?;
+) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), StreamError> {
+    let mut settings = Settings::new();
+    settings.max_field_section_size = Some(new.header_list);
+    settings.qpack_max_table_capacity = TABLE;
+    settings.qpack_blocked_streams = BLOCKED_STREAMS;
+    let link = Link::begin(transport, Config::new(settings)).await?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {
-        // `h3` closes the connection with the last of these.
-        requests: requests.clone(),
+        link: link.clone(),
         usage: new.usage,
         handshake: new.handshake,
         place: new.place,
-        goaway,
     });
-    Ok((connection, drive(driver, requests, usage, idle)))
+    Ok((connection, drive(link, usage, idle)))
 }
 
-/// Runs a connection until it ends, or is not used any more.
-async fn drive(mut driver: Driver, requests: Requests, usage: Arc<Usage>, idle: Duration) {
+/// Runs a connection until it ends or is no longer used.
+async fn drive(link: Arc<Link>, usage: Arc<Usage>, idle: Duration) {
     let usage = Ending(usage);
     tokio::select! {
-        error = poll_fn(|cx| driver.poll_close(cx)) => {
-            if !error.is_h3_no_error() {
+        error = link.drive() => {
+            if !matches!(error, StreamError::Closed) {
                 tracing::debug!(%error, "an HTTP/3 connection failed");
             }
         }
         () = usage.0.over(idle) => {}
     }
     drop(usage);
-    // Closes the connection with H3_NO_ERROR.
-    drop(driver);
-    drop(requests);
+    link.close(Code::H3_NO_ERROR, "");
 }
 
 impl Connection {
-    /// Begins a request. Returns `None` if the connection takes no more.
+    /// Begins a request. Returns `None` if the connection takes no more requests.
     pub(in crate::client) fn begin(&self) -> Option<Exchange> {
-        if self.goaway.is_announced() {
+        if self.link.is_going_away() {
             self.usage.end();
         }
         self.usage.begin()

@@ -5,35 +5,24 @@ use std::{
     sync::Arc,
 };
 
-use h3::error::{Code, StreamError};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Version, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hybriq_h3::{BidiStream, Payload, RecvStream, SendStream};
+use hybriq_h3::core::Code;
 use tokio::sync::watch;
 
 use super::connection::{Connection, Early, Handshake, established};
 use crate::{
     Body, body,
     client::{
-        error::{BoxError, ClientError, ErrorCode, Failure, MOST_INTERIM, Repeat},
+        error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
         outgoing::Sending,
     },
     usage::Exchange,
+    versions::http3::{Recv, Send, StreamError},
 };
 
-type Stream = h3::client::RequestStream<BidiStream<Payload>, Payload>;
-type Upload = h3::client::RequestStream<SendStream<Payload>, Payload>;
-type Download = h3::client::RequestStream<RecvStream, Payload>;
-
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
-const CONNECTION_FIELDS: [&str; 5] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "upgrade",
-];
+type Download = Recv<Response<()>>;
 
 impl Connection {
     /// Sends a request and returns the response.
@@ -58,7 +47,7 @@ impl Connection {
             },
         }?;
         let established = self.established().await.ok_or_else(|| self.refused())?;
-        // Nobody knows the end of a body whose length is no number, so it never ends well.
+        // A body whose length is not a number has no known end, so it never ends well.
         let length = body::length(response.headers()).unwrap_or(Some(u64::MAX));
         let has_body =
             request.method != Method::HEAD && !matches!(response.status().as_u16(), 204 | 304);
@@ -67,7 +56,7 @@ impl Connection {
         Ok(response.map(|()| Body::of_response(stream, length, exchange)))
     }
 
-    /// Returns the outcome of an early request. A failure is that of the early data if these were refused.
+    /// Returns the outcome of an early request. If the server refused the early data, that is the failure.
     async fn unless_refused<T>(
         &self,
         asked: impl Future<Output = Result<T, Failure>>,
@@ -78,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Waits until it is clear that early data did not arrive, or not in time.
+    /// Waits until it is clear that early data was refused, or did not arrive in time.
     async fn not_accepted(&self) {
         let mut handshake = self.handshake.clone();
         let is_slow = |handshake: &Handshake| matches!(handshake, Handshake::Slow);
@@ -100,20 +89,22 @@ impl Connection {
         head: Request<()>,
         body: Sending,
     ) -> Result<(Response<()>, Download, Exchange), Failure> {
-        let stream = self.requests.clone().send_request(head).await;
-        let stream: Stream = stream.map_err(|error| self.failure(error, Stage::Fields))?;
-        let (mut send, mut recv) = stream.split();
+        if self.link.is_going_away() {
+            self.usage.end();
+            return Err(self.refused());
+        }
+        let stream = self.link.request(&head).await;
+        let (mut send, mut recv) = stream.map_err(|error| self.failure(error, Stage::Fields))?;
         if body.is_end_stream() {
-            // An error is told with the response.
+            // The response reports an error.
             let _ = send.finish().await;
             let response = self.response(&mut recv).await?;
             return Ok((response, recv, exchange));
         }
-        let stream = hybriq::StreamId(recv.id().into_inner());
-        let mut upload = Box::pin(upload(self.handshake.clone(), stream, send, body));
+        let mut upload = Box::pin(upload(self.handshake.clone(), send, body));
         let (response, sent) = self.send_and_wait(upload.as_mut(), &mut recv).await?;
         if let Sent::Part = sent {
-            // The rest is sent beside the response.
+            // The rest is sent while the response arrives.
             let uploading = exchange.uploading();
             let rest = async move {
                 let _counted = uploading;
@@ -135,7 +126,7 @@ impl Connection {
         let mut response = pin!(self.response(recv));
         tokio::select! {
             biased;
-            // First, so that a short body leaves together with the fields.
+            // First, so that a short body is sent together with the fields.
             sent = upload => match sent {
                 // All of it, or as much as the server wants.
                 Ok(()) => Ok((response.await?, Sent::All)),
@@ -151,9 +142,9 @@ impl Connection {
     /// Waits for the final response.
     async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
         for _ in 0..=MOST_INTERIM {
-            let response = recv.recv_response().await;
+            let response = recv.head().await;
             let response = response.map_err(|error| {
-                let refused = self.goaway.refuses(recv.id());
+                let refused = self.link.is_refused(recv.id());
                 let failure = self.failure(error, Stage::Response);
                 if refused { failure.anyway() } else { failure }
             })?;
@@ -168,34 +159,27 @@ impl Connection {
     fn failure(&self, error: StreamError, stage: Stage) -> Failure {
         let server = self.place.to_string();
         let (error, repeat) = match (error, stage) {
-            (StreamError::RemoteClosing, _) => {
-                self.usage.end();
-                (ClientError::Refused { server }, Repeat::Any)
-            }
-            (StreamError::RemoteTerminate { code }, _) => match code {
+            (StreamError::Ended(code), _) => match code {
                 Code::H3_REQUEST_REJECTED => {
-                    // The server takes no more here.
+                    // The server takes no more requests on this connection.
                     self.usage.end();
                     (ClientError::Refused { server }, Repeat::Any)
                 }
                 Code::H3_VERSION_FALLBACK => (ClientError::Refused { server }, Repeat::OverTcp),
-                code => (ClientError::Reset(ErrorCode(code)), Repeat::Never),
+                code => (ClientError::Reset(code), Repeat::Never),
             },
-            (StreamError::HeaderTooBig { max_size, .. }, Stage::Response) => {
-                (ClientError::ResponseFields(max_size), Repeat::Never)
+            (StreamError::HeadTooLarge(most), _) => {
+                (ClientError::ResponseFields(most), Repeat::Never)
             }
-            (
-                StreamError::HeaderTooBig {
-                    actual_size: size,
-                    max_size: most,
-                },
-                Stage::Fields,
-            ) => (ClientError::Fields { size, most }, Repeat::Never),
+            (StreamError::TooLarge(error), _) => {
+                let (size, most) = (error.size, error.most);
+                (ClientError::Fields { size, most }, Repeat::Never)
+            }
             (error, stage) => {
-                let repeat = match (&error, stage) {
+                let repeat = match stage {
                     // The server processes no fields that are not whole.
-                    (StreamError::ConnectionError(_), Stage::Fields) => Repeat::Any,
-                    (StreamError::ConnectionError(_), Stage::Response) => Repeat::Idempotent,
+                    Stage::Fields if error.is_of_connection() => Repeat::Any,
+                    Stage::Response if error.is_of_connection() => Repeat::Idempotent,
                     _ => Repeat::Never,
                 };
                 let cause = Arc::new(error);
@@ -206,13 +190,13 @@ impl Connection {
     }
 }
 
-/// Part of the body of a request that was sent when the response came.
+/// How much of a request's body was sent when the response arrived.
 enum Sent {
     All,
     Part,
 }
 
-/// Part of an exchange that failed.
+/// The part of an exchange that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The sending of the request's fields.
@@ -229,21 +213,26 @@ async fn unneeded(handshake: &watch::Receiver<Handshake>, stream: hybriq::Stream
     }
 }
 
-/// Sends the body of a request. A body that is silent is dropped when the server needs no more of it.
+/// Sends the body of a request. A silent body is dropped once the server needs no more of it.
 ///
 /// # Errors
-/// The body failed. An end that the server caused is no error: the response says more.
+/// The body failed. If the server ended the stream, that is no error: the response says more.
 async fn upload(
     handshake: watch::Receiver<Handshake>,
-    stream: hybriq::StreamId,
-    mut send: Upload,
+    mut send: Send,
     body: Sending,
 ) -> Result<(), BoxError> {
+    let stream = send.id();
     let mut body = pin!(body);
     loop {
         let frame = tokio::select! {
             biased;
             frame = body.frame() => frame,
+            // The head leaves alone if no content is there.
+            flushed = send.flush(), if send.is_holding() => match flushed {
+                Ok(()) => continue,
+                Err(_) => return Ok(()),
+            },
             () = unneeded(&handshake, stream) => return Ok(()),
         };
         let Some(frame) = frame else {
@@ -252,15 +241,14 @@ async fn upload(
         let frame = match frame {
             Ok(frame) => frame,
             Err(error) => {
-                send.stop_stream(Code::H3_REQUEST_CANCELLED);
+                send.reset(Code::H3_REQUEST_CANCELLED);
                 return Err(error);
             }
         };
         let sent = match frame.into_data() {
-            Ok(data) if data.is_empty() => Ok(()),
-            Ok(data) => send.send_data(Payload::from(data)).await,
+            Ok(data) => send.data(data).await,
             Err(frame) => match frame.into_trailers() {
-                Ok(trailers) => send.send_trailers(trailers).await,
+                Ok(trailers) => send.trailers(&trailers),
                 Err(_) => Ok(()),
             },
         };
@@ -268,7 +256,7 @@ async fn upload(
             return Ok(());
         }
     }
-    // An end of the connection is told with the response.
+    // The response reports an end of the connection.
     let _ = send.finish().await;
     Ok(())
 }
@@ -281,20 +269,11 @@ fn head(request: &Parts, body: &Sending) -> Request<()> {
     *head.version_mut() = Version::HTTP_3;
     let fields = head.headers_mut();
     fields.clone_from(&request.headers);
-    // The authority says it.
-    fields.remove(header::HOST);
-    for field in CONNECTION_FIELDS {
-        fields.remove(field);
-    }
-    let is_trailers = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"trailers");
-    if !fields.get_all(header::TE).iter().all(is_trailers) {
-        fields.remove(header::TE);
-    }
     set_length(fields, &request.method, body);
     head
 }
 
-/// Sets the length of a body that is known.
+/// Sets `content-length`, if the length of the body is known.
 fn set_length(fields: &mut HeaderMap, method: &Method, body: &Sending) {
     let Some(length) = body.size_hint().exact() else {
         return;

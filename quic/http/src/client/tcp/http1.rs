@@ -15,13 +15,13 @@ use crate::{
     usage::{Exchange, Usage},
 };
 
-/// A connection of HTTP/1.1, for one request at a time.
+/// An HTTP/1.1 connection, for one request at a time.
 pub(in crate::client) struct Http1 {
     sender: http1::SendRequest<Sending>,
     facts: Arc<Facts>,
 }
 
-/// Begins HTTP/1.1 on a connection, and returns it with its task.
+/// Starts HTTP/1.1 on a connection, and returns it with its task.
 pub(super) async fn start(
     settings: &Settings,
     stream: TlsStream<TcpStream>,
@@ -35,7 +35,7 @@ pub(super) async fn start(
 }
 
 impl Http1 {
-    /// Begins a request. Returns `None` if the connection takes no more.
+    /// Begins a request. Returns `None` if the connection takes no more requests.
     pub(in crate::client) fn begin(&self) -> Option<Exchange> {
         self.facts
             .usage
@@ -84,7 +84,7 @@ impl Http1 {
                         drop(exchange);
                         ready
                     }
-                    // The rest of the request is still sent, until the connection has been idle for too long.
+                    // The rest of the request is sent until the connection has been idle for too long.
                     _ = ended => {
                         drop(exchange);
                         ready.await

@@ -18,20 +18,20 @@ use crate::{
     usage::{Exchange, Usage},
 };
 
-/// Time in which a server must answer when it is asked for a sign of life.
+/// Time in which a server must answer a PING.
 const PING_TIME: Duration = Duration::from_secs(20);
 
-/// Longest time that a connection of HTTP/2 may take to close.
+/// Longest time that an HTTP/2 connection may take to close.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// A connection of HTTP/2. Clones share it.
+/// An HTTP/2 connection. Clones share it.
 #[derive(Clone)]
 pub(in crate::client) struct Http2 {
     sender: http2::SendRequest<Sending>,
     facts: Arc<Facts>,
 }
 
-/// Begins HTTP/2 on a connection, and returns it with its task.
+/// Starts HTTP/2 on a connection, and returns it with its task.
 pub(super) async fn start(
     settings: &Settings,
     stream: TlsStream<TcpStream>,
@@ -43,7 +43,7 @@ pub(super) async fn start(
         .timer(TokioTimer::new())
         .keep_alive_interval(settings.keep_alive)
         .keep_alive_timeout(PING_TIME)
-        // h2 counts late frames of cancelled streams too, over the life of the connection: a bound would end it
+        // h2 also counts late frames of cancelled streams, over the life of the connection: a bound would end it
         // after a thousand. `interim::follow` bounds the resets that wait.
         .max_local_error_reset_streams(None)
         .max_header_list_size(settings.header_list.try_into().unwrap_or(u32::MAX));
@@ -53,14 +53,14 @@ pub(super) async fn start(
     let usage = facts.usage.clone();
     let task = async move {
         task.await;
-        // hyper is through with requests that use it no more, but may still send a body, or the end.
+        // hyper has finished with the requests that no longer use it, but may still send a body, or the end.
         usage.over(Duration::ZERO).await;
         let _ = tokio::time::timeout(CLOSE_TIME, open.closed()).await;
     };
     Ok((Connection::Http2(Http2 { sender, facts }), Box::pin(task)))
 }
 
-/// Runs the tasks of a connection of HTTP/2, until the sender of this is dropped.
+/// Runs the tasks of an HTTP/2 connection, until the sender of this is dropped.
 #[derive(Clone)]
 struct Tasks(watch::Receiver<()>);
 
@@ -77,7 +77,7 @@ impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Tasks {
 }
 
 impl Http2 {
-    /// Begins a request. Returns `None` if the connection takes no more.
+    /// Begins a request. Returns `None` if the connection takes no more requests.
     pub(in crate::client) fn begin(&self) -> Option<Exchange> {
         self.facts
             .usage
@@ -98,20 +98,20 @@ impl Http2 {
     ) -> Result<Response<Body>, Failure> {
         let upload = body.upload();
         let mut head = head(request, Version::HTTP_2, request.uri.clone());
-        // The authority says it.
+        // The authority replaces it.
         head.headers_mut().remove(header::HOST);
         let sent = self.sender.try_send_request(head.map(|()| body)).await;
         let response = sent.map_err(|error| {
             let failure = self.facts.failure(error);
             if failure.repeat == Repeat::Any {
-                // The server takes no more.
+                // The server takes no more requests.
                 self.facts.usage.end();
             }
             failure
         })?;
         let response = self.facts.with_peer(response);
         if let Some(upload) = upload.filter(Upload::is_under_way) {
-            // The connection goes on with it when the response is dropped.
+            // The connection continues to send it when the response is dropped.
             exchange.upload(move || upload.end());
         }
         Ok(response.map(|body| Body::answered(body, exchange)))

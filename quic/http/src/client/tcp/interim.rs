@@ -1,7 +1,7 @@
-//! Interim responses (1xx, RFC 9110 §15.2): a request passes over some of them, and ends with more.
+//! Interim responses (1xx, RFC 9110 §15.2). A request ignores some of them, and fails if there are more.
 //!
-//! hyper passes over all of them. Over HTTP/1.1 it tells of each; over HTTP/2 it does not, so the frames are
-//! followed on their way to it.
+//! hyper ignores all of them. It reports each one over HTTP/1.1 but not over HTTP/2, so there the frames are followed
+//! on their way to hyper.
 
 use std::{
     io,
@@ -21,20 +21,20 @@ use tokio::{
 
 use crate::{
     client::error::MOST_INTERIM as MOST,
-    http2::{
+    versions::http2::{
         Followed, Follower, Late, Side, Streams,
         frames::{DATA, Frame, Frames, HEADER, HEADERS, PRIORITY, RST_STREAM},
     },
 };
 
-/// Code of the resets that stand for the end of such a request over HTTP/2. No RFC has given it a meaning.
+/// Code of the resets that end such a request over HTTP/2. No RFC defines it.
 const CODE: u32 = u32::from_be_bytes(*b"1xx!");
 
-/// Bytes that h2 sends before a reset that waits, where 100 requests are under way: each stream has its turn, with 1 MiB
-/// of its body at most.
+/// Most bytes that h2 sends before a waiting reset, with 100 requests in progress: each stream has its turn, with at
+/// most 1 MiB of its body.
 const ROUND: u64 = 100 << 20;
 
-/// Returns a future that is ready once a request over HTTP/1.1 has got too many interim responses.
+/// Returns a future that is ready once an HTTP/1.1 request has got too many interim responses.
 pub(super) fn too_many<B>(request: &mut Request<B>) -> impl Future<Output = ()> + use<B> {
     let exceeded = Arc::new(Notify::new());
     let tell = exceeded.clone();
@@ -47,32 +47,32 @@ pub(super) fn too_many<B>(request: &mut Request<B>) -> impl Future<Output = ()> 
     async move { exceeded.notified().await }
 }
 
-/// Returns true if a request over HTTP/2 has got too many interim responses.
+/// Returns true if an HTTP/2 request has got too many interim responses.
 pub(super) fn is_too_many(error: &h2::Error) -> bool {
     error.is_reset() && error.reason() == Some(CODE.into())
 }
 
-/// Follows the frames of a connection over HTTP/2.
+/// Follows the frames of an HTTP/2 connection.
 pub(super) fn follow<S>(stream: S) -> Followed<S, Answers> {
     Followed::new(stream, Some(Answers::new()), ROUND)
 }
 
-/// The frames of a server of HTTP/2. A stream that gets too many heads in a row is reset towards hyper, as if the
-/// server did that; hyper answers what comes on it later with RST_STREAM.
+/// The frames of an HTTP/2 server. A stream with too many heads in a row is reset towards hyper, as if by the server.
+/// hyper answers later frames of that stream with RST_STREAM.
 #[derive(Debug)]
 pub(super) struct Answers {
     received: Frames,
     sent: Frames,
     heads: Heads,
-    /// Bytes for hyper that come before those of the stream.
+    /// Bytes that hyper gets before those of the stream.
     passed: Vec<u8>,
 }
 
-/// Open streams, with the number of heads that came in a row.
+/// Open streams, with the number of heads that arrived in a row.
 #[derive(Debug)]
 struct Heads(Streams<usize>);
 
-/// A place before a frame, and the stream that is reset there.
+/// A position before a frame, and the stream to reset there.
 #[derive(Debug, PartialEq, Eq)]
 struct Reset {
     at: usize,
@@ -130,15 +130,15 @@ impl Answers {
         }
     }
 
-    /// Follows the next bytes. Returns the streams to reset, with positions that count from the start of the frame
-    /// that was not known before.
+    /// Follows the next bytes. Returns the streams to reset, at positions counted from the start of the first
+    /// incomplete frame.
     fn follow(&mut self, bytes: &[u8], late: &mut Late) -> Vec<Reset> {
         let mut resets = Vec::new();
         let all = self.received.partial().len() + bytes.len();
         let mut rest = bytes;
         while let Some(frame) = self.received.next_in(&mut rest) {
             if self.heads.on_received(frame, late) {
-                // Of HEADERS, no more is known than the header.
+                // Only the header of a HEADERS frame is read.
                 let at = all - rest.len() - HEADER;
                 let id = frame.stream;
                 resets.push(Reset { at, id });
@@ -147,7 +147,7 @@ impl Answers {
         resets
     }
 
-    /// Follows what came behind `before`. What hyper must not see yet, or not as it came, leaves the buffer.
+    /// Follows what arrived after `before`. Removes from the buffer what hyper must not see yet, or must see changed.
     fn pass(&mut self, buffer: &mut ReadBuf<'_>, before: usize, late: &mut Late) {
         let came = buffer.filled().get(before..).unwrap_or_default();
         let mut whole = self.received.partial().to_vec();
@@ -188,7 +188,7 @@ impl Follower for Answers {
             if buffer.filled().len() > before {
                 self.pass(buffer, before, late);
             } else {
-                // The end, within a frame perhaps.
+                // The end, perhaps within a frame.
                 self.passed = self.received.partial().to_vec();
                 self.received = Frames::of_server();
                 if self.passed.is_empty() {
@@ -208,7 +208,7 @@ impl Follower for Answers {
         }
     }
 
-    /// Returns 0: all are the client's own.
+    /// Returns 0: the client began all streams itself.
     fn peer_streams(&self) -> usize {
         0
     }
@@ -217,7 +217,7 @@ impl Follower for Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http2::frames;
+    use crate::versions::http2::frames;
 
     /// Returns a frame whose payload looks like headers.
     fn frame(kind: u8, flags: u8, id: u8, len: usize) -> Vec<u8> {

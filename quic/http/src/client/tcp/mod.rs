@@ -30,7 +30,7 @@ pub(super) struct Settings {
     pub(super) tls: TlsConnector,
     pub(super) header_list: u64,
     pub(super) idle_time: Duration,
-    /// Silence after which a server with requests is asked for a sign of life.
+    /// Silence after which the client checks whether a server with requests is still there.
     pub(super) keep_alive: Duration,
     pub(super) idle: Arc<Idle>,
 }
@@ -59,7 +59,7 @@ struct Facts {
     usage: Arc<Usage>,
 }
 
-/// Task of a connection, which ends with it.
+/// The task of a connection, which ends with it.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Connects to an address, and returns the connection with its task.
@@ -72,7 +72,7 @@ pub(super) async fn connect(
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     if let Err(error) = keep_alive(&stream, settings.keep_alive) {
-        tracing::debug!(%error, "cannot set keep-alive of a connection");
+        tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
     }
     let local_address = stream.local_addr()?;
     let stream = settings.tls.connect(name, stream).await?;
@@ -93,10 +93,10 @@ pub(super) async fn connect(
     connection.map_err(io::Error::other)
 }
 
-/// Lets the system find servers that are gone while nothing is sent.
+/// Lets the system detect servers that are gone while nothing is sent.
 fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
     let keep_alive = socket2::TcpKeepalive::new().with_time(time);
-    // Not every system has more than the first wait.
+    // Not every system lets programs set more than the first wait.
     #[cfg(any(
         target_os = "linux",
         target_os = "android",
@@ -107,7 +107,7 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
 }
 
-/// Runs a connection until it ends, or is not used any more.
+/// Runs a connection until it ends or is no longer used.
 async fn drive(
     connection: impl Future<Output = hyper::Result<()>>,
     usage: Arc<Usage>,
@@ -116,7 +116,7 @@ async fn drive(
     let usage = Ending(usage);
     tokio::select! {
         ended = connection => if let Err(error) = ended {
-            tracing::debug!(%error, "a connection over TCP failed");
+            tracing::debug!(%error, "a TCP connection failed");
         },
         () = usage.0.over(idle) => {}
     }

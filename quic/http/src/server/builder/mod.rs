@@ -16,10 +16,10 @@ use crate::{Limits, webtransport};
 pub use sockets::BindError;
 pub use worst_case::WorstCaseMemory;
 
-/// Time for which clients remember that there is HTTP/3, if nothing else is said.
+/// Default of [`ServerBuilder::alt_svc_age`].
 const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Settings of a server. [`Server::builder`] makes one.
+/// Settings of a [`Server`]. Start from [`Server::builder`].
 #[derive(Default)]
 pub struct ServerBuilder {
     endpoint: EndpointBuilder,
@@ -36,8 +36,8 @@ impl std::fmt::Debug for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Sets the options of the QUIC endpoint, for example workers and limits of connections. Its server
-    /// configuration is replaced.
+    /// Sets the options of the QUIC endpoint, such as workers and connection limits. Its server configuration is
+    /// replaced.
     #[must_use]
     pub fn endpoint(mut self, endpoint: EndpointBuilder) -> Self {
         self.endpoint = endpoint;
@@ -51,39 +51,39 @@ impl ServerBuilder {
         self
     }
 
-    /// Speaks HTTP/3 alone. Default: HTTP/1.1 and HTTP/2 over TCP, too.
+    /// Serves HTTP/3 only. Default: also HTTP/1.1 and HTTP/2 over TCP.
     #[must_use]
     pub fn without_tcp(mut self) -> Self {
         self.protocols = Protocols::Http3Only;
         self
     }
 
-    /// Sets the time for which clients remember that there is HTTP/3 (the `ma` of `Alt-Svc`, RFC 7838
-    /// §3.1), in whole seconds. 0 tells them nothing. Default: 24 hours.
+    /// Sets how long clients remember that the server speaks HTTP/3 (the `ma` of `Alt-Svc`, RFC 7838 §3.1), in whole
+    /// seconds. With 0, no `Alt-Svc` is sent. Default: 24 hours.
     #[must_use]
     pub fn alt_svc_age(mut self, age: Duration) -> Self {
         self.alt_svc_age = Some(age);
         self
     }
 
-    /// Allows requests of extended CONNECT over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service finds
-    /// an [`Upgrade`](crate::Upgrade) in them. Browsers then send WebSockets over HTTP/2, so the service
-    /// must know them. Default: not allowed.
+    /// Allows extended CONNECT requests over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220), which carry an
+    /// [`Upgrade`](crate::Upgrade) for the service. Browsers then send WebSockets over HTTP/2, so the service must
+    /// support that. Default: not allowed.
     #[must_use]
     pub fn extended_connect(mut self) -> Self {
         self.features.connect = Connect::Extended;
         self
     }
 
-    /// Allows sessions of WebTransport over HTTP/3, within these limits: the service finds a
-    /// [`WebTransport`](webtransport::WebTransport) in requests for one. Default: not allowed.
+    /// Allows WebTransport sessions over HTTP/3, within these limits. A request for a session carries a
+    /// [`WebTransport`](webtransport::WebTransport) for the service. Default: not allowed.
     #[must_use]
     pub fn webtransport(mut self, limits: webtransport::Limits) -> Self {
         self.features.webtransport = Some(limits);
         self
     }
 
-    /// Returns the memory that clients can make a server of these settings and this configuration hold, for
+    /// Returns the memory that clients can make a server with these settings and this configuration hold, for
     /// capacity planning.
     ///
     /// # Examples
@@ -105,7 +105,7 @@ impl ServerBuilder {
         WorstCaseMemory::of(config, &self.limits, self.features)
     }
 
-    /// Makes the server: see [`Server::bind`].
+    /// Creates the server; see [`Server::bind`].
     ///
     /// # Errors
     /// The configuration or the address cannot be used, or there is no tokio runtime. Each

@@ -1,4 +1,4 @@
-//! One port number for TCP and UDP.
+//! Binds TCP and UDP to one port number.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 
-/// Number of ports that are tried when any will do.
+/// Number of ports that are tried if any port will do.
 const ATTEMPTS: usize = 32;
 
 /// Protocols that a server speaks.
@@ -22,14 +22,14 @@ pub(super) enum Protocols {
     Http3Only,
 }
 
-/// Error of making a server.
+/// Reason why a server could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The endpoint of QUIC cannot be made.
+    /// The QUIC endpoint cannot be created.
     #[error("for HTTP/3: {0}")]
     Quic(EndpointError),
     /// The address cannot be used for TCP.
@@ -55,17 +55,17 @@ impl From<EndpointError> for BindError {
 /// Returns what to do about an address that cannot be used.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "stop the program that has the port",
+        io::ErrorKind::AddrInUse => "stop the program that uses the port",
         io::ErrorKind::PermissionDenied => {
-            "take a port above 1023, or give the program the capability CAP_NET_BIND_SERVICE"
+            "use a port above 1023, or give the program the capability CAP_NET_BIND_SERVICE"
         }
-        io::ErrorKind::AddrNotAvailable => "take an address that this machine has",
+        io::ErrorKind::AddrNotAvailable => "use an address of this machine",
         // A system without IPv6 does not know its sockets.
-        _ => "take another address, 0.0.0.0 where there is no IPv6",
+        _ => "use another address, such as 0.0.0.0 if the system has no IPv6",
     }
 }
 
-/// Makes the endpoint and the listener on the same port.
+/// Creates the endpoint and the listener on the same port.
 pub(super) fn bind(
     endpoint: EndpointBuilder,
     address: impl ToSocketAddrs,
@@ -129,7 +129,7 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
         // `[::]` takes IPv4 as well, as it does for QUIC.
         socket.set_only_v6(false)?;
     }
-    // Connections of an earlier process, which are in their last state, do not hold the port.
+    // Closing connections of an earlier process do not hold the port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;

@@ -1,107 +1,105 @@
-//! Memory that clients can make a server hold, as a function of its configuration.
+//! The memory that clients can make a server hold, as a function of its configuration.
 
 use hybriq::{Direction, ServerConfig};
 
 use crate::{
     Limits,
-    http2::inflow,
     server::{
         fields::{PLACE, map_of_fields},
         state::Features,
         tcp::{self, LEAST_BUFFER},
     },
+    versions::http2::inflow,
     webtransport,
 };
 
-/// Bytes of a connection over TCP: its task, and its TLS without buffers.
+/// Bytes of a TCP connection: its task, and its TLS without buffers.
 const TCP: u64 = 10 << 10;
 
-/// Longest message of a TLS handshake that rustls puts together, which may come after the handshake, too.
+/// Longest TLS handshake message that rustls assembles, which may also arrive after the handshake.
 const MESSAGE: u64 = 0xffff;
 
-/// Bytes of records that wait for room in the socket, of which each has 22 bytes more, and a place.
+/// Bytes of records that wait for room in the socket; each takes 22 bytes more, and a place.
 const RECORDS: u64 = tcp::TLS_BUFFER as u64 + 5 * 64;
 
-/// Bytes of a request over HTTP/1.1, without its fields.
+/// Bytes of an HTTP/1.1 request, without its fields.
 const HTTP1_REQUEST: u64 = 8 << 10;
 
-/// Bytes of a map for the fields of HTTP/1.1, of which there may be 100.
+/// Bytes of a map for the fields of HTTP/1.1, at most 100.
 const HTTP1_FIELDS: u64 = 256 * PLACE + 100 * 8;
 
-/// Bytes of a body of HTTP/1.1 that are read before the service asks: the part that waits for it, and the next.
+/// Bytes of an HTTP/1.1 body that are read before the service asks: the part that waits for it, and the next.
 const HTTP1_BODY: u64 = 2 * (32 << 10);
 
-/// Bytes of a connection over HTTP/2: its state, and the buffers of its frames.
+/// Bytes of an HTTP/2 connection: its state, and the buffers of its frames.
 const HTTP2: u64 = 32 << 10;
 
-/// Bytes of a request over HTTP/2, without its fields.
+/// Bytes of an HTTP/2 request, without its fields.
 const HTTP2_REQUEST: u64 = 8 << 10;
 
-/// Bytes of the resets of HTTP/2 that wait to be sent: of [`RESETS`](crate::http2::pause::RESETS), and of as many as
-/// fit in a buffer, in a table that doubles.
+/// Bytes of the HTTP/2 resets that wait to be sent: [`RESETS`](crate::versions::http2::pause::RESETS), and as many as fit in a
+/// buffer, in a table that doubles.
 const HTTP2_RESETS: u64 = 4096 * 704;
 
-/// Bytes of a frame of HTTP/2 that waits to be sent, besides its data.
+/// Bytes of an HTTP/2 frame that waits to be sent, in addition to its data.
 const SENT_FRAME: u64 = 640;
 
-/// Shortest part of a response that is counted on.
+/// Shortest part of a response that the estimate assumes.
 const PART: u64 = 4 << 10;
 
-/// Bytes of a connection of HTTP/3: its task, and its state.
+/// Bytes of an HTTP/3 connection: its task, and its state.
 const HTTP3: u64 = 8 << 10;
 
-/// Bytes of a request over HTTP/3, without its fields: its task, and both halves of its stream.
+/// Bytes of an HTTP/3 request, without its fields: its task, and both halves of its stream.
 const HTTP3_REQUEST: u64 = 8 << 10;
 
-/// Bytes of a stream that waits in a session, with what was read of it.
+/// Bytes of a stream that waits in a session, including what was read of it.
 const SESSION_STREAM: u64 = 3 << 10;
 
-/// Bytes of a session of WebTransport, besides its request: its tasks and its state.
+/// Bytes of a WebTransport session, in addition to its request: its tasks and its state.
 const SESSION: u64 = 8 << 10;
 
-/// Memory that clients can make a server hold: upper bounds in bytes, by what holds it.
+/// Memory that clients can make a server hold: upper bounds in bytes, for each part.
 ///
-/// Parts count once for each connection of their kind; those of [`transport`](Self::transport) say for
-/// themselves. Tests reach them within a tenth.
+/// Each part counts once per connection of its kind; the parts of [`transport`](Self::transport) say how they count.
+/// Tests come within a tenth of each bound.
 ///
-/// Not in it: what the service holds (its futures and state, bodies that it has read, and the parts of its
-/// responses that it made and nobody asked for), what the system holds in the buffers of sockets, what the TLS
-/// library computes with during handshakes, and what the allocator adds.
+/// Not included: what the service holds (its futures and state, bodies that it has read, and parts of its responses
+/// that it made before they were asked for), the system's socket buffers, working memory of the TLS library during
+/// handshakes, and overhead of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorstCaseMemory {
-    /// Memory of the transport of QUIC. Bodies over HTTP/3 that are not read, and responses that are not
-    /// acknowledged, are in it.
+    /// Memory of the QUIC transport, including unread HTTP/3 bodies and unacknowledged responses.
     pub transport: hybriq::stats::WorstCaseMemory,
-    /// Bytes of the state of HTTP/3, for each connection over QUIC.
+    /// Bytes of HTTP/3 state per QUIC connection.
     pub http3: u64,
-    /// Bytes of the requests that a connection of HTTP/3 may have at once: their tasks, their fields as a map,
-    /// in the sizes that cost most, and a field section of trailers that is not whole.
+    /// Bytes of the requests that an HTTP/3 connection may have at once: their tasks, their fields as a map in the
+    /// most expensive sizes, and an incomplete field section of trailers.
     pub http3_requests: u64,
-    /// Bytes of the sessions of WebTransport of a connection, with their streams and datagrams that are not
-    /// taken. 0 if they are not allowed.
+    /// Bytes of a connection's WebTransport sessions, including their streams and datagrams that the service has not
+    /// accepted. 0 if sessions are not allowed.
     pub sessions: u64,
-    /// Bytes of a connection over TCP during its TLS handshake, with a message that is not whole.
+    /// Bytes of a TCP connection during its TLS handshake, including an incomplete message.
     pub handshake: u64,
-    /// Bytes of a connection over TCP after that: its task, a message that is not whole, and records that the
-    /// client does not take.
+    /// Bytes of a TCP connection after its handshake: its task, an incomplete message, and records that the client
+    /// does not read.
     pub tls: u64,
-    /// Bytes of a request over HTTP/1.1: its task, the bytes of its head and its fields as a map, and the part of
-    /// its body that is read before the service asks for it.
+    /// Bytes of an HTTP/1.1 request: its task, the bytes of its head, its fields as a map, and the part of its body
+    /// that is read before the service asks for it.
     pub http1: u64,
-    /// Bytes of a response over HTTP/1.1 that the client does not take, beyond the records of
-    /// [`tls`](Self::tls). A service whose body gives longer parts has one of them more.
+    /// Bytes of an HTTP/1.1 response that the client does not read, in addition to the records in [`tls`](Self::tls).
+    /// If the service's body yields longer parts, one of them is added.
     pub http1_response: u64,
-    /// Bytes of the state of HTTP/2, for each connection.
+    /// Bytes of HTTP/2 state per connection.
     pub http2: u64,
-    /// Bytes of the requests that a connection of HTTP/2 may have at once: their tasks, and their fields and
-    /// trailers as maps; and resets of others, which the client does not take.
+    /// Bytes of the requests that an HTTP/2 connection may have at once: their tasks, and their fields and trailers
+    /// as maps. Includes resets of other requests that the client does not read.
     pub http2_requests: u64,
-    /// Bytes of bodies over HTTP/2 that are not read, in the frames that cost most: each keeps a whole buffer of
-    /// 8 KiB.
+    /// Bytes of unread HTTP/2 bodies, in the most expensive frames: each keeps a whole buffer of 8 KiB.
     pub http2_bodies: u64,
-    /// Bytes of responses over HTTP/2 that the client allows and does not take, in parts of 4 KiB. A service
-    /// with shorter ones has 640 bytes more for each.
+    /// Bytes of HTTP/2 responses that the client gives credit for and does not read, in parts of 4 KiB. Shorter parts
+    /// take 640 bytes more each.
     pub http2_responses: u64,
 }
 
@@ -135,7 +133,7 @@ impl WorstCaseMemory {
         }
     }
 
-    /// Returns the bytes of one connection over QUIC.
+    /// Returns the bytes of one QUIC connection.
     pub const fn per_quic_connection(&self) -> u64 {
         let transport = self.transport.per_connection();
         let http3 = self.http3.saturating_add(self.http3_requests);
@@ -144,7 +142,7 @@ impl WorstCaseMemory {
             .saturating_add(self.sessions)
     }
 
-    /// Returns the bytes of one connection over TCP: of the worse of its versions, and of its stages.
+    /// Returns the bytes of one TCP connection, in its most expensive version and stage.
     pub const fn per_tcp_connection(&self) -> u64 {
         let http1 = self.http1 + self.http1_response;
         let http2 = self.http2 + self.http2_requests + self.http2_bodies + self.http2_responses;
@@ -157,7 +155,7 @@ impl WorstCaseMemory {
         }
     }
 
-    /// Returns the bytes of a server with these numbers of workers of QUIC and of connections of both kinds.
+    /// Returns the bytes of a server with this many QUIC workers and connections of both kinds.
     pub const fn total(&self, workers: u64, quic_connections: u64, tcp_connections: u64) -> u64 {
         let quic = self.per_quic_connection().saturating_mul(quic_connections);
         let tcp = self.per_tcp_connection().saturating_mul(tcp_connections);
@@ -166,8 +164,8 @@ impl WorstCaseMemory {
     }
 }
 
-/// Returns the bytes of the sessions of a connection, whose client may open so many unidirectional streams.
-/// Bidirectional ones take the place of requests, and less than they.
+/// Returns the bytes of the sessions of a connection whose client may open `streams` unidirectional streams.
+/// Bidirectional streams take the place of requests, and cost less.
 fn of_sessions(limits: &webtransport::Limits, streams: u64) -> u64 {
     let session = SESSION.saturating_add(limits.datagrams as u64);
     let sessions = session.saturating_mul(limits.sessions as u64);

@@ -11,25 +11,25 @@ use std::{
 /// Time in which [`Limits::cancelled`](crate::Limits::cancelled) requests may be cancelled.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Share of the level that one request makes up: so that the level falls by whole steps in a millisecond.
+/// Amount by which one request raises a level, so that levels fall by whole steps in a millisecond.
 const REQUEST: u64 = WINDOW.as_millis() as u64;
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Serve,
-    /// It is refused unseen; the client may send it again.
+    /// It is refused unprocessed; the client may send it again.
     Refuse,
-    /// It is refused, and so are all that follow: the client goes on as if nothing were.
+    /// It is refused, and so are all later ones: the client ignores the refusals.
     Finish,
 }
 
-/// Counts the requests of a connection that were cancelled before their response began, which are work for
-/// nothing (CVE-2023-44487, CVE-2025-8671), and decides when it is too much.
+/// Counts the requests of a connection that were cancelled before their response began, which make the server work
+/// for nothing (CVE-2023-44487, CVE-2025-8671), and decides when there are too many.
 ///
-/// Both counts fall with time. Above the limit new requests are refused, which costs next to nothing, until
-/// the count has fallen; a client that has as many refused ends its connection. A cancelled request for
-/// each that was answered is free: a proxy with many users has many that give up.
+/// Both counts fall with time. Above the limit, new requests are refused, which costs next to nothing, until the
+/// count has fallen. A client with as many refused requests loses its connection. Each answered request makes up for
+/// a cancelled one: a proxy with many users has many that give up.
 #[derive(Debug, Default)]
 pub(crate) struct Cancels {
     is_over: AtomicBool,
@@ -42,7 +42,7 @@ struct Levels {
     refused: Level,
     /// Requests that were answered when the last one was cancelled.
     answered: u64,
-    /// Requests that were cancelled or refused, of all time.
+    /// All requests that were cancelled or refused.
     failed: u64,
 }
 
@@ -84,8 +84,8 @@ impl Level {
 }
 
 impl Cancels {
-    /// Counts a request that was cancelled before its response began, on a connection that has had so many
-    /// that are over.
+    /// Counts a request that was cancelled before its response began. `over` is the number of the connection's
+    /// requests that are over.
     pub(crate) fn on_cancelled(&self, now: Instant, over: u64, most: u32) {
         let mut levels = self.lock();
         levels.failed += 1;

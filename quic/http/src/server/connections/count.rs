@@ -1,4 +1,4 @@
-//! What a server has under way, counted.
+//! Counts the connections of a server, and what belongs to them.
 
 use std::sync::{
     Arc,
@@ -8,7 +8,7 @@ use std::sync::{
 use hybriq::stats::Census;
 use tokio::sync::watch;
 
-/// Counts connections that are served, and what belongs to them. Clones count the same ones.
+/// Counts connections that are served, and what belongs to them. Clones share the counts.
 #[derive(Clone, Default)]
 pub(crate) struct Connections(Arc<Counts>);
 
@@ -19,16 +19,16 @@ struct Counts {
     kinds: [AtomicUsize; 5],
 }
 
-/// Kind of what is counted.
+/// Kind of counted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tcp,
     Quic,
-    /// A handshake of either.
+    /// A handshake, over TCP or QUIC.
     Handshake,
-    /// A stream of another protocol, while the service has it.
+    /// A stream of another protocol, while the service holds it.
     Tunnel,
-    /// A connection over TCP whose end the client has not seen.
+    /// A TCP connection whose end the client has not seen.
     Lingering,
 }
 
@@ -78,7 +78,7 @@ impl Connections {
         }
     }
 
-    /// Waits until there are none.
+    /// Waits until there are no connections.
     pub(crate) async fn ended(&self) {
         // The sender is alive, so this cannot fail.
         let _ = self

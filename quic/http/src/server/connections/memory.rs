@@ -1,42 +1,43 @@
-//! The memory that clients take, against the budget of the server.
+//! The memory that clients take, compared with the budget of the server.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
-/// Bytes of a connection of HTTP/1.1 between requests: its task, TLS and the buffers of both. A test compares
-/// these numbers with what is allocated.
+/// Bytes of an HTTP/1.1 connection between requests: its task, TLS and the buffers of both. A test compares these
+/// numbers with what is allocated.
 pub(crate) const HTTP1_CONNECTION: u64 = 42 << 10;
 
-/// Bytes of a connection of HTTP/2 without requests.
+/// Bytes of an HTTP/2 connection without requests.
 pub(crate) const HTTP2_CONNECTION: u64 = 48 << 10;
 
-/// Bytes of a connection over QUIC without requests, beside those that the transport counts: its tasks, its TLS,
-/// and the state of HTTP/3.
+/// Bytes of a QUIC connection without requests, in addition to what the transport counts: its tasks, its TLS, and the
+/// state of HTTP/3.
 pub(crate) const QUIC_CONNECTION: u64 = 25 << 10;
 
-/// Bytes of a request that is under way, without its fields and body, beyond those of its connection.
+/// Bytes of a request in progress over HTTP/1.1, without its fields and body, in addition to those of its connection.
 pub(crate) const HTTP1_REQUEST: u64 = 1 << 10;
 
-/// The same of HTTP/2, with its task.
+/// The same for HTTP/2, including its task.
 pub(crate) const HTTP2_REQUEST: u64 = 15 << 8;
 
-/// The same of HTTP/3, with both halves of its stream.
+/// The same for HTTP/3, including both halves of its stream.
 pub(crate) const HTTP3_REQUEST: u64 = 13 << 9;
 
-/// Counts the memory of clients: what is booked to their accounts, and what the last look over all connections found
-/// besides.
+/// Counts the memory of clients: the bytes booked to their accounts, and what the last visit to all connections found
+/// in addition.
 #[derive(Debug)]
 pub(crate) struct Memory {
     budget: u64,
     booked: AtomicU64,
-    /// Those of them that clients have whose address may be forged.
+    /// Those booked for clients whose address may be forged.
     unproven: AtomicU64,
     found: AtomicU64,
 }
 
-/// Bytes that a connection and its requests take, from when it comes until this is dropped: a flood between two looks counts.
+/// Bytes that a connection and its requests take, from its arrival until this is dropped, so that a flood between two
+/// visits counts.
 #[derive(Debug)]
 pub(crate) struct Account {
     memory: Arc<Memory>,
@@ -78,8 +79,8 @@ impl Memory {
         self.counted() > self.budget
     }
 
-    /// Takes the bytes that a look found beside the accounts. Returns those to be freed, if clients with a proven
-    /// address exceed the budget: with an eighth of it to spare, so that many newcomers have room.
+    /// Records the bytes that a visit found in addition to the accounts. Returns the bytes to free if clients with a
+    /// proved address exceed the budget: enough to leave an eighth of it to newcomers.
     pub(crate) fn on_look(&self, found: u64) -> u64 {
         self.found.store(found, Ordering::Relaxed);
         let proven = self.proven();
@@ -107,13 +108,13 @@ impl Memory {
 }
 
 impl Account {
-    /// Opens the account of a connection that takes this many bytes, whose client proved its address.
+    /// Opens the account of a connection whose client proved its address, with `bytes` booked.
     pub(crate) fn open(memory: &Arc<Memory>, bytes: u64) -> Arc<Self> {
         Self::new(memory, bytes, true)
     }
 
     /// Opens the account of a connection whose client may have forged its address. Such clients take at most half of
-    /// what the others leave: `None` beyond that.
+    /// what the others leave; beyond that, returns `None`.
     pub(crate) fn open_unproven(memory: &Arc<Memory>, bytes: u64) -> Option<Arc<Self>> {
         let unproven = memory.unproven.load(Ordering::Relaxed);
         let most = memory.budget.saturating_sub(memory.proven()) / 2;

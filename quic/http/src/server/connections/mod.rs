@@ -1,5 +1,5 @@
-//! The watch over the connections of a server: one task looks at all of them from time to time, so that none
-//! needs a timer of its own.
+//! Watches the connections of a server. One task visits all of them from time to time, so that none needs a timer of
+//! its own.
 
 mod cancels;
 mod count;
@@ -35,32 +35,32 @@ const TOGETHER: usize = 64;
 /// Bounds of the time between two looks.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(5));
 
-/// The same where there is a budget of memory: what comes between two looks is estimated.
+/// The same if there is a memory budget: between two visits, memory is estimated.
 const LOOK_AT_MEMORY: Duration = Duration::from_millis(250);
 
-/// Lines of the log about clients that go too far, in a second.
+/// Most log lines about misbehaving clients in a second.
 const LINES: u64 = 10;
 
 /// A connection of either kind.
 pub(super) trait Watched: Send + Sync {
     fn standing(&self) -> &Standing;
 
-    /// Returns the number of requests that are under way.
+    /// Returns the number of requests in progress.
     fn running(&self) -> u64;
 
-    /// Adds what it holds.
+    /// Adds the entries of its tables.
     fn count(&self, census: &mut Census);
 
-    /// Ends the responses of which the client has taken nothing for this time.
+    /// Ends the responses of which the client has accepted nothing for `time`.
     fn end_stalled(&self, now: Instant, time: Duration);
 
-    /// Ends the connection if the fields of a request take too long, where no request does that for itself.
+    /// Ends the connection if the fields of a request take too long, unless the request does that itself.
     fn end_slow(&self, _now: Instant) {}
 
     /// Returns the account of the memory that the connection takes.
     fn account(&self) -> &Account;
 
-    /// Returns the bytes that the connection takes beside its account.
+    /// Returns the bytes that the connection takes in addition to its account.
     fn memory(&self) -> u64;
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Watch {
     start: Instant,
 }
 
-/// Place of a connection under watch, until it is dropped.
+/// A watched connection, until this is dropped.
 pub(super) struct Seat {
     watch: Arc<Watch>,
     key: u64,
@@ -103,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// Adds what all connections hold.
+    /// Adds the entries of all connections.
     pub(super) fn census(&self, census: &mut Census) {
         census.add("watched connections", self.connections().len(), 0);
         self.each(|connection| connection.count(census));
@@ -116,14 +116,14 @@ impl Watch {
         all
     }
 
-    /// Tells all connections something.
+    /// Gives all connections an order.
     pub(super) fn tell_all(&self, order: Order, cause: Cause) {
         self.each(|connection| {
             connection.standing().tell(order, cause);
         });
     }
 
-    /// Starts the task that looks at all connections until the server is gone.
+    /// Starts the task that visits all connections until the server is gone.
     pub(super) fn begin(self: &Arc<Self>) {
         let limits = &self.limits;
         let time = limits
@@ -156,7 +156,7 @@ impl Watch {
         });
     }
 
-    /// Ends connections without requests, the oldest first, until so many bytes will be free.
+    /// Ends connections without requests, the oldest first, until they will free `bytes`.
     fn shed(&self, mut bytes: u64) {
         if bytes == 0 {
             return;
@@ -184,7 +184,7 @@ impl Watch {
         }
     }
 
-    /// Looks at the next connections behind this one. Returns the last of them, if there may be more.
+    /// Visits the connections that follow `after`. Returns the last of them if there may be more.
     fn look(&self, after: Option<u64>, memory: &mut u64) -> Option<u64> {
         let (last, some) = self.some(after);
         let now = clock::now();
@@ -214,7 +214,7 @@ impl Watch {
         }
     }
 
-    /// Returns the next connections behind this one, and the last of them, if there may be more.
+    /// Returns the connections that follow `after`, and the last of them if there may be more.
     fn some(&self, after: Option<u64>) -> (Option<u64>, Vec<Arc<dyn Watched>>) {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let connections = self.connections();
@@ -230,7 +230,7 @@ impl Watch {
         (None, some)
     }
 
-    /// Returns true if a line about a client may be logged now: a flood must not fill the disk.
+    /// Returns true if a line about a client may be logged now. A flood must not fill the disk.
     pub(super) fn may_log(&self) -> bool {
         let second = clock::now().duration_since(self.start).as_secs();
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,14 +8,14 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-/// What a connection does. Later ones win.
+/// What a connection does. Later variants win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// It takes requests.
     Serve,
-    /// It tells the client to send no more requests, and takes those that are on their way.
+    /// It tells the client to send no more requests, and still takes those that are on their way.
     Drain,
-    /// It takes no request any more, and ends when those under way are answered.
+    /// It takes no more requests, and ends when those in progress are answered.
     Finish,
     /// It ends at once.
     Close,
@@ -55,7 +55,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Gives an order, unless there was a later one. Returns true if it is new.
+    /// Gives an order, unless a later one was given. Returns true if it is new.
     pub(crate) fn tell(&self, order: Order, cause: Cause) -> bool {
         if self.order() >= order {
             return false;
@@ -98,7 +98,7 @@ impl Told {
             .unwrap_or(Cause::Shutdown)
     }
 
-    /// Returns why a client is cut off that goes on after it was told to end.
+    /// Returns the cause for cutting off a client that continues after it was told to end.
     pub(crate) fn cause_of_deaf(&self) -> Cause {
         match self.cause() {
             Cause::Cancelled => Cause::Cancelled,

@@ -1,4 +1,4 @@
-//! How a client stands with the server.
+//! The requests of a connection, and whether the next one is served.
 
 use std::{
     net::SocketAddr,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::Limits;
 
-/// Requests after the end that may have been on their way when the client was told, beside
+/// Requests after the end that may have been on their way when the client was told, in addition to
 /// [`Limits::cancelled`].
 pub(crate) const LATE: u64 = 128;
 
@@ -33,10 +33,10 @@ pub(crate) struct Standing {
     peer: SocketAddr,
 }
 
-/// What the watch saw when it looked last.
+/// What the watch saw at its last visit.
 struct Seen {
     requests: u64,
-    /// Time at which a request came, or was under way.
+    /// Time at which a request last arrived or was in progress.
     active: Instant,
 }
 
@@ -44,9 +44,9 @@ struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Serve,
-    /// It is the last one of the connection.
+    /// It is served, and is the last one of the connection.
     ServeLast,
-    /// It is refused unseen: the client may send it again.
+    /// It is refused unprocessed; the client may send it again.
     Refuse,
 }
 
@@ -104,7 +104,7 @@ impl Standing {
         }
     }
 
-    /// Counts a request of a client that was told to send none.
+    /// Counts a request that arrived after its client was told to send none.
     fn on_late(&self, limits: &Limits) {
         let late = self.late.fetch_add(1, Ordering::Relaxed) + 1;
         if late > u64::from(limits.cancelled) + LATE {
@@ -119,7 +119,7 @@ impl Standing {
             .on_cancelled(clock::now(), over, limits.cancelled);
     }
 
-    /// Ends the connection if no request has been under way for too long.
+    /// Ends the connection if it has had no request in progress for too long.
     pub(super) fn end_if_idle(&self, running: u64, now: Instant, limits: &Limits) {
         let requests = self.requests();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The tasks of requests.
+//! Answers the requests of a connection.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -9,22 +9,22 @@ use std::{
 
 use crate::server::clock;
 
-/// Time that one answer may take on the task of its connection.
+/// Longest time that an answer may take on the task of its connection.
 const QUICK: Duration = Duration::from_micros(200);
 
-/// Number of requests that get tasks at once after one that took longer.
+/// Number of requests that immediately get tasks after one that took longer.
 const SLOW: u32 = 64;
 
-/// Number of answers that may leave together.
+/// Number of answers that may be sent together.
 const TOGETHER: u32 = 12;
 
-/// Answers the requests of a connection, each on a task of its own unless it is ready at once: most requests
-/// need no waiting, and a task costs more than they do.
+/// Answers the requests of a connection, each on a task of its own unless it is ready at once: most requests need not
+/// wait, and a task costs more than they do.
 pub(super) struct Answers<F> {
-    /// Memory of a future that was ready, for the next one.
+    /// Memory of a completed future, for the next one.
     spare: Option<Pin<Box<F>>>,
-    /// Number of requests that get a task before they are polled, because one has used the thread for long:
-    /// a runtime with several threads runs them side by side.
+    /// Number of requests that get a task before they are polled, because an earlier one used the thread for long. A
+    /// runtime with several threads runs them in parallel.
     slow: u32,
     /// Time above which an answer is slow.
     quick: Duration,
@@ -44,8 +44,8 @@ impl<F> Default for Answers<F> {
 }
 
 impl<F: Future<Output = ()> + Send + 'static> Answers<F> {
-    /// Pauses after some answers, so that they are sent, and the client works on them, while the next ones
-    /// are made.
+    /// Pauses after some answers, so that they are sent, and the client works on them, while the next ones are
+    /// prepared.
     pub(super) async fn pause(&mut self) {
         self.answered += 1;
         if self.answered >= TOGETHER {
@@ -69,8 +69,8 @@ impl<F: Future<Output = ()> + Send + 'static> Answers<F> {
             return;
         }
         let start = clock::now();
-        // A task polls it again, so that nobody needs to be woken here. A service that panics ends its
-        // request alone, as it does on a task.
+        // A task polls it again, so nothing needs to be woken here. A service that panics ends only its own request,
+        // as it does on a task.
         let mut cx = Context::from_waker(Waker::noop());
         let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut cx)));
         let Ok(polled) = polled else {
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// Counts its polls, and ends after so many.
+    /// Counts its polls, and ends after `polls`.
     async fn ends_after(polls: usize, count: Arc<AtomicUsize>) {
         poll_fn(|cx| {
             cx.waker().wake_by_ref();

@@ -1,4 +1,4 @@
-//! The state of a connection over QUIC that its requests share.
+//! The state that the requests of a QUIC connection share.
 
 use std::{
     net::SocketAddr,
@@ -25,36 +25,35 @@ use crate::{
     },
 };
 
-/// Number of answered streams from which on those that are over are removed.
+/// Number of answered streams above which those that are over are removed.
 const MANY: usize = 64;
 
-/// Time between two looks for responses that are still on their way, when a server drains.
+/// Time between two checks for responses still on their way, while a server drains.
 pub(super) const DELIVERY_LOOK: Duration = Duration::from_millis(10);
 
-/// A connection over QUIC, for its requests.
+/// A QUIC connection, as its requests see it.
 pub(super) struct Quic {
     pub(super) shared: Arc<Shared>,
-    /// Progress of the handshake. The sender belongs to the task that does it, so that its failure ends all
-    /// waits.
+    /// Progress of the handshake. The sender belongs to the task that performs it, so that a failure ends all waits.
     handshake: watch::Receiver<Progress>,
-    /// Facts that are known before the handshake is complete, if requests are answered then.
+    /// Facts known before the handshake is complete, if requests are answered then.
     early: Option<(EarlyConnection, Arc<Tls>)>,
     replayable: EarlyRequests,
-    /// Requests whose fields have not come.
+    /// Requests whose fields have not arrived.
     pub(super) requests: Requests,
-    /// Requests of extended CONNECT, if they are allowed.
+    /// Extended CONNECT requests, if they are allowed.
     pub(super) protocols: Option<Protocols>,
-    /// Sessions of WebTransport, if they are allowed.
+    /// WebTransport sessions, if they are allowed.
     pub(super) sessions: Option<Sessions>,
     /// Requests that are being answered.
     running: AtomicU64,
-    /// Told whenever one of them ends.
+    /// Notified whenever one of them ends.
     ended: Notify,
     pub(super) standing: Standing,
     account: Arc<Account>,
-    /// Responses that the client does not take.
+    /// Responses that the client does not accept.
     stalls: Mutex<Stalls>,
-    /// Streams of ordinary requests that were answered, where other streams of clients are not requests.
+    /// Streams of ordinary requests that were answered, if clients may open other streams too.
     answered: Mutex<Vec<Answered>>,
 }
 
@@ -67,8 +66,7 @@ pub(super) struct Answer<'a> {
 /// The outcome of a handshake, `None` before it is complete.
 type Progress = Option<Arc<Established>>;
 
-/// The end of a handshake that somebody waits for. Dropping it before the handshake is complete says that
-/// it failed.
+/// The end of a handshake that others wait for. Dropping this before the handshake is complete means that it failed.
 pub(super) struct Handshake {
     progress: watch::Sender<Progress>,
     account: Arc<Account>,
@@ -116,7 +114,7 @@ impl Established {
 }
 
 impl Quic {
-    /// Makes the state of a connection whose handshake is complete.
+    /// Creates the state of a connection whose handshake is complete.
     pub(super) fn established_at_once(
         shared: Arc<Shared>,
         account: Arc<Account>,
@@ -128,7 +126,7 @@ impl Quic {
         Self::new(shared, account, transport, Standing::new(peer), seen, None)
     }
 
-    /// Makes the state of a connection before its handshake is complete.
+    /// Creates the state of a connection before its handshake is complete.
     pub(super) fn early(
         shared: Arc<Shared>,
         account: Arc<Account>,
@@ -144,7 +142,7 @@ impl Quic {
         (quic, Handshake { progress, account })
     }
 
-    /// Turns on what the server allows.
+    /// Creates the state, and enables what the server allows.
     fn new(
         shared: Arc<Shared>,
         account: Arc<Account>,
@@ -217,8 +215,8 @@ impl Quic {
         self.early.as_ref()
     }
 
-    /// Waits for what the service makes for a response, unless nobody needs it any more. Nothing is asked
-    /// of the connection if it is there at once.
+    /// Waits for a part of a response from the service, unless nobody needs it any more. If the part is ready at
+    /// once, the connection is not asked.
     pub(super) async fn unless_gone<T>(
         &self,
         established: Option<&Established>,
@@ -242,10 +240,10 @@ impl Quic {
         stopped.map_or(Gone::Connection, |_| Gone::Stopped)
     }
 
-    /// Waits until no request is under way, and the client has all responses.
+    /// Waits until no request is in progress, and the client has all responses.
     pub(super) async fn drained(&self) {
         self.answered().await;
-        // A close loses what was not acknowledged.
+        // A close would lose what was not acknowledged.
         let Ok(established) = self.completed().await else {
             return;
         };
@@ -276,7 +274,7 @@ impl Quic {
         self.standing.on_cancelled(running, &self.shared.limits);
     }
 
-    /// Notes that the stream of an ordinary request is answered: its data is bound to be taken.
+    /// Notes that the stream of an ordinary request is answered: the client must accept its data.
     pub(super) fn on_answer(&self, stream: StreamId) -> Answer<'_> {
         if self.protocols.is_some() {
             let mut answered = self.answered_streams();
@@ -299,7 +297,7 @@ impl Quic {
         answered.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the connection, before its handshake is complete too.
+    /// Closes the connection, even before its handshake is complete.
     pub(super) fn close(&self, code: Code, reason: &[u8]) {
         if let Some(established) = &*self.handshake.borrow() {
             established.connection.close(code.value(), reason);
@@ -363,7 +361,7 @@ impl Watched for Quic {
         if blocked.is_empty() && stalls.is_empty() {
             return;
         }
-        // Streams of other protocols may wait for their client as long as they like.
+        // Streams of other protocols may wait for their client without limit.
         let is_response = |blocked: &Blocked| {
             let id = blocked.id;
             let is_request = id.direction() == Direction::Bidi && id.initiator() == Side::Client;

@@ -20,12 +20,12 @@ type Resolver = RequestResolver<hybriq_h3::Connection, Payload>;
 
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
-/// Reads a request, has it answered by the service, and sends the response.
+/// Reads a request, lets the service answer it, and sends the response.
 pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A) {
     let quic = &*running.0;
     let limits = &quic.shared.limits;
     let stream = hybriq::StreamId(resolver.frame_stream.id().into_inner());
-    // The block ends the future, whose place others take then.
+    // The block ends the future, so that others can reuse its memory.
     let resolved = {
         let resolving = quic.requests.resolve(resolver);
         within(limits.header_time, pin!(resolving)).await
@@ -103,7 +103,7 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     };
     if response.status().is_informational() {
         let status = response.status();
-        tracing::error!(%status, "the service answered with a status that is no end of a request");
+        tracing::error!(%status, "the service answered with an interim status (1xx) instead of a final one");
         return Box::pin(refuse(quic, &mut send, StatusCode::INTERNAL_SERVER_ERROR)).await;
     }
     if let Some(field) = response.headers().get(&PRIORITY) {
@@ -112,11 +112,11 @@ pub(super) async fn answer<A: App>(running: Running, resolver: Resolver, app: A)
     let to = Destination { quic, established };
     let sent = send_response(to, &mut send, response, asked).await;
     if let Err(error) = sent {
-        tracing::debug!(%error, "a response was not sent to its end");
+        tracing::debug!(%error, "a response was not sent completely");
     }
 }
 
-/// Has a request of extended CONNECT answered, and waits until its stream is over.
+/// Lets the service answer an extended CONNECT request, and waits until its stream is over.
 async fn tunnel<B>(
     quic: &Quic,
     established: &Established,
@@ -135,12 +135,12 @@ async fn tunnel<B>(
             established: Some(established),
         };
         if let Err(error) = send_response(to, &mut send, response, Asked::All).await {
-            tracing::debug!(%error, "a response was not sent to its end");
+            tracing::debug!(%error, "a response was not sent completely");
         }
     }
 }
 
-/// Resets the stream of a request that is malformed (RFC 9114 §4.1.2), which counts as one that was cancelled.
+/// Resets the stream of a malformed request (RFC 9114 §4.1.2), which counts as cancelled.
 fn refuse_malformed(quic: &Quic, send: &mut Send) {
     send.stop_stream(Code::H3_MESSAGE_ERROR);
     quic.on_cancelled();
@@ -178,7 +178,7 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
     })
 }
 
-/// Sends the response by the urgency that the client, or the service, asks for (RFC 9218).
+/// Sends the response with the urgency that the client or the service asks for (RFC 9218).
 fn set_priority(established: Option<&Established>, send: &Send, field: &HeaderValue) {
     if let Some(established) = established {
         let stream = hybriq::StreamId(send.send_id().into_inner());

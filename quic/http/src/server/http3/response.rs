@@ -24,7 +24,7 @@ use crate::{
 
 pub(super) type Send = h3::server::RequestStream<SendStream<Payload>, Payload>;
 
-/// Fields of a connection, which HTTP/3 has not (RFC 9114 §4.2).
+/// Connection-specific fields, which HTTP/3 does not allow (RFC 9114 §4.2).
 static CONNECTION_FIELDS: [HeaderName; 5] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -33,7 +33,7 @@ static CONNECTION_FIELDS: [HeaderName; 5] = [
     header::UPGRADE,
 ];
 
-/// Removes the fields that responses of HTTP/3 have not.
+/// Removes the fields that HTTP/3 responses must not have.
 pub(super) fn strip(fields: &mut HeaderMap) {
     if !fields.is_empty() {
         for field in &CONNECTION_FIELDS {
@@ -43,7 +43,7 @@ pub(super) fn strip(fields: &mut HeaderMap) {
     }
 }
 
-/// Returns the date for a response that has none.
+/// Returns the date for a response without a `date` field.
 pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
     if fields.contains_key(DATE) {
         None
@@ -56,20 +56,20 @@ pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
 #[derive(Clone, Copy)]
 pub(super) struct Destination<'a> {
     pub(super) quic: &'a Quic,
-    /// The same, if the handshake was complete when the request came.
+    /// The established connection, if the handshake was complete when the request arrived.
     pub(super) established: Option<&'a Established>,
 }
 
-/// Part of the response that a request asks for.
+/// The part of the response that a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     All,
-    /// Nothing but the head (RFC 9110 §9.3.2).
+    /// Only the head (RFC 9110 §9.3.2).
     Head,
 }
 
-/// Sends a response. Its head, what the body has at once and the end leave together. If the client takes nothing
-/// of it for long, the watch resets the stream.
+/// Sends a response. Its head, what the body has at once, and the end are sent together. If the client accepts
+/// nothing of it for long, the watch resets the stream.
 pub(super) async fn send_response<B>(
     to: Destination<'_>,
     send: &mut Send,
@@ -165,13 +165,13 @@ where
     Ok(())
 }
 
-/// Bytes of a response that its `content-length` promises and that have not come yet, if it has one.
+/// Bytes of a response that its `content-length` promises and that are still to come, if it has one.
 #[derive(Clone, Copy)]
 struct Promised(Option<u64>);
 
-/// A service whose response has not the length that it says (RFC 9114 §4.1.2).
+/// The service's response does not have the length that it promised (RFC 9114 §4.1.2).
 #[derive(Debug, thiserror::Error)]
-#[error("the body of the response is not as long as its content-length says")]
+#[error("the length of the response body differs from its content-length")]
 struct BrokenPromise;
 
 impl Promised {
@@ -180,7 +180,7 @@ impl Promised {
         Self(length.filter(|_| asked == Asked::All))
     }
 
-    /// Takes the length of a part of the body, which may be the last.
+    /// Counts a part of the body, which may be the last.
     fn on_data(&mut self, len: usize, is_last: bool) -> Result<(), BrokenPromise> {
         let Some(left) = &mut self.0 else {
             return Ok(());
@@ -193,17 +193,16 @@ impl Promised {
     }
 }
 
-/// Part of a response that is sent after its first write.
+/// The part of a response that follows its first write.
 enum Rest {
     Nothing,
     /// Frames of the body.
     Frames,
-    /// Nothing but trailers.
+    /// Only trailers.
     Trailers(Option<HeaderMap>),
 }
 
-/// Returns the data of the first frame of a body, and what comes after it: `rest`, if the frame has
-/// data.
+/// Returns the data of the first frame of a body, and what follows it: `rest`, if the frame has data.
 fn begin<D: Buf>(
     frame: Option<Result<Frame<D>, BoxError>>,
     rest: Rest,
@@ -217,7 +216,7 @@ fn begin<D: Buf>(
     })
 }
 
-/// Returns the length of a response that has no field with it.
+/// Returns the length of a response that lacks the field for it.
 fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) -> Option<u64> {
     length.filter(|&length| {
         let is_told = has_length(parts.status) && (length > 0 || asked == Asked::All);
@@ -225,8 +224,7 @@ fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) ->
     })
 }
 
-/// Sends the body of a response, and its trailers. A body that is silent is dropped when nobody needs it any
-/// more.
+/// Sends the body of a response, and its trailers. A silent body is dropped once nobody needs it any more.
 async fn send_body<B>(
     to: Destination<'_>,
     send: &mut Send,
@@ -271,19 +269,19 @@ where
     }
 }
 
-/// Returns true if responses of this status have content (RFC 9110 §6.4.1).
+/// Returns true if responses with this status have content (RFC 9110 §6.4.1).
 fn has_content(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT
         && status != StatusCode::RESET_CONTENT
         && status != StatusCode::NOT_MODIFIED
 }
 
-/// Returns true if responses of this status have a length (RFC 9110 §8.6).
+/// Returns true if responses with this status have a length (RFC 9110 §8.6).
 fn has_length(status: StatusCode) -> bool {
     !status.is_informational() && has_content(status)
 }
 
-/// Sends a response without a body. The client may be gone, or take no response at all.
+/// Sends a response without a body. The client may be gone, or accept no response at all.
 pub(super) async fn send_status(send: &mut Send, response: Response<()>) {
     if Box::pin(send.send_response(response)).await.is_err() {
         return send.stop_stream(Code::H3_INTERNAL_ERROR);
@@ -291,12 +289,12 @@ pub(super) async fn send_status(send: &mut Send, response: Response<()>) {
     let _ = Box::pin(send.finish()).await;
 }
 
-/// Returns true for fields that are larger than the client takes: they are not sent (RFC 9114 §4.2.2).
+/// Returns true if the fields are larger than the client accepts: they are not sent (RFC 9114 §4.2.2).
 fn are_too_large<T>(sent: &Result<T, StreamError>) -> bool {
     matches!(sent, Err(StreamError::HeaderTooBig { .. }))
 }
 
-/// Sends trailers. Without them the response would not be whole, so it is reset if the client does not take them.
+/// Sends trailers. Without them the response would be incomplete, so it is reset if the client does not accept them.
 async fn send_trailers(send: &mut Send, trailers: HeaderMap) -> Result<(), StreamError> {
     let sent = Box::pin(send.send_trailers(trailers)).await;
     if are_too_large(&sent) {

@@ -21,7 +21,7 @@ use crate::server::{
     state::{GOAWAY_PAUSE, Phase, Shared},
 };
 
-/// Requests that the first GOAWAY still allows: all.
+/// Requests that the first GOAWAY still allows: all of them.
 const ALL: usize = 1 << 40;
 
 type Request = h3::server::RequestResolver<hybriq_h3::Connection, Payload>;
@@ -38,7 +38,7 @@ pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, app: &A) {
         let (shared, app) = (shared.clone(), app.clone());
         tokio::spawn(async move {
             if let Err(error) = start(shared, incoming, account, app, served).await {
-                tracing::debug!(%error, "a connection over QUIC failed");
+                tracing::debug!(%error, "a QUIC connection failed");
             }
         });
     }
@@ -53,17 +53,17 @@ fn account(memory: &Arc<Memory>, incoming: &Incoming) -> Option<Arc<Account>> {
     }
 }
 
-/// Refuses a client, once it has proved its address.
+/// Refuses a client once it has proved its address.
 fn turn_away(incoming: Incoming) {
     if incoming.is_validated() {
         incoming.refuse();
     } else if let Err(incoming) = incoming.retry() {
-        // It tries again for a while.
+        // The client tries again for a while.
         incoming.ignore();
     }
 }
 
-/// Does the handshake, and serves the connection beside its worker.
+/// Performs the handshake, and serves the connection beside its worker.
 async fn start<A: App>(
     shared: Arc<Shared>,
     incoming: Incoming,
@@ -116,7 +116,7 @@ async fn serve<A: App>(
     let transport = transport.field_section_limit(header_list);
     let mut builder = h3::server::builder();
     let builder = builder.max_field_section_size(header_list);
-    // A client that allows too few streams for it keeps this waiting.
+    // A client that allows too few streams keeps this waiting.
     let built = tokio::select! {
         biased;
         built = Box::pin(builder.build(transport)) => Some(built),
@@ -169,7 +169,7 @@ async fn requests<A: App>(
     };
     if order == Order::Drain {
         connection.shutdown(ALL).await?;
-        // Requests that were on their way come until then.
+        // Requests that were on their way arrive in this time.
         let mut pause = pin!(tokio::time::sleep(GOAWAY_PAUSE));
         loop {
             let request = tokio::select! {
@@ -184,7 +184,7 @@ async fn requests<A: App>(
     finish(quic, connection).await
 }
 
-/// Decides about a request. Those before it that turned out to be malformed count as cancelled.
+/// Decides about a request. Requests before it that turned out to be malformed count as cancelled.
 fn admit(quic: &Quic) -> Admission {
     for _ in 0..quic.requests.take_broken() {
         quic.on_cancelled();
@@ -200,7 +200,7 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
     connection.shutdown(1).await?;
     let over = async {
         quic.drained().await;
-        // The client learns that its last requests are refused.
+        // Leaves time for the client to learn that its last requests are refused.
         tokio::time::sleep(GOAWAY_PAUSE).await;
     };
     let ended = tokio::select! {
@@ -216,7 +216,7 @@ async fn finish(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::Conne
     ended
 }
 
-/// Refuses all requests, and counts them among those that come too late.
+/// Refuses all requests, and counts them as late.
 async fn refuse_all(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::ConnectionError> {
     quic.requests.refuse_all(Code::H3_REQUEST_REJECTED.value());
     let mut counted = 0;
@@ -237,8 +237,8 @@ async fn refuse_all(quic: &Quic, connection: &mut H3) -> Result<(), h3::error::C
     }
 }
 
-/// Returns the next request of a connection that was told to end. `h3` says that there is none as soon as none
-/// is under way, but some may be on their way.
+/// Returns the next request of a connection that was told to end. `h3` reports that there is none as soon as none is
+/// in progress, but some may still be on their way.
 async fn late(connection: &mut H3) -> Result<Request, h3::error::ConnectionError> {
     loop {
         if let Some(request) = connection.accept().await? {
@@ -248,7 +248,7 @@ async fn late(connection: &mut H3) -> Result<Request, h3::error::ConnectionError
     }
 }
 
-/// Refuses a request unseen: the client may send it again, on another connection.
+/// Refuses a request unprocessed: the client may send it again on another connection.
 fn refuse(quic: &Quic, request: Request) {
     let code = Code::H3_REQUEST_REJECTED.value();
     quic.requests.refuse(request, code);

@@ -1,4 +1,4 @@
-//! Responses over HTTP/3 that the client does not take.
+//! HTTP/3 responses that the client does not accept.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,7 @@ use std::{
 
 use hybriq::{StreamId, transport::Blocked};
 
-/// The streams that were blocked when the watch looked last, with what they had, and since when.
+/// The streams that were blocked at the last visit of the watch: their progress, and since when it has been the same.
 #[derive(Debug, Default)]
 pub(super) struct Stalls(BTreeMap<StreamId, (u64, Instant)>);
 
@@ -22,7 +22,7 @@ impl Stalls {
         self.0.len()
     }
 
-    /// Takes the streams that are blocked now. Returns those that are for this time.
+    /// Records the streams that are blocked now. Returns those that have been blocked for `time`.
     pub(super) fn look(
         &mut self,
         blocked: impl Iterator<Item = Blocked>,
@@ -49,12 +49,12 @@ impl Stalls {
 /// Stream of an ordinary request that was answered.
 pub(super) struct Answered {
     pub(super) stream: StreamId,
-    /// True once the response was sent as far as it ever will be. It may wait for the client even so.
+    /// True once nothing more of the response will be sent. It may still wait for the client.
     pub(super) is_over: bool,
 }
 
-/// Forgets the responses that are over, and of which the client has everything. One that is being sent may pause, and
-/// one that waits for the network may have to wait for the client later.
+/// Forgets the responses that are over and completely delivered. A response in progress may pause, and one that waits
+/// for the network may have to wait for the client later.
 pub(super) fn forget_taken(answered: &mut Vec<Answered>, is_delivered: impl Fn(StreamId) -> bool) {
     answered.retain(|answered| !answered.is_over || !is_delivered(answered.stream));
 }

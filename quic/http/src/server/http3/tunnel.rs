@@ -1,4 +1,4 @@
-//! Requests of extended CONNECT over HTTP/3.
+//! Extended CONNECT requests over HTTP/3.
 
 use http::{
     HeaderValue, Method, Request, Response, StatusCode,
@@ -27,11 +27,11 @@ pub(super) struct Offer {
     give: Give,
     recv: Recv,
     session: Session,
-    /// Place of the session, until it is over. Dropped earlier, the session is refused.
+    /// The place of the session, until it is over. If this is dropped earlier, the session is refused.
     reservation: Option<Reservation>,
 }
 
-/// Session of WebTransport that a request asks for.
+/// The WebTransport session that a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Session {
     None,
@@ -39,7 +39,7 @@ enum Session {
     Later,
 }
 
-/// Request that is not offered to the service.
+/// A request that is not offered to the service.
 pub(super) enum Refusal {
     /// The request breaks a rule of RFC 9220.
     Malformed,
@@ -48,7 +48,7 @@ pub(super) enum Refusal {
 }
 
 impl Offer {
-    /// Offers the stream of a request to the service, by extensions of the request.
+    /// Offers the stream of a request to the service, as an extension of the request.
     pub(super) fn new(
         quic: &Quic,
         established: &Established,
@@ -99,8 +99,8 @@ impl Offer {
         })
     }
 
-    /// Gives the stream to the service if it has agreed, and waits until it is through with it, or the
-    /// connection is over. Returns the response, and the sending half of its stream, if it has not.
+    /// Passes the stream to the service if it has agreed, and waits until the service has finished with it or the
+    /// connection is over. Otherwise, returns the response and the sending half of its stream.
     pub(super) async fn answered<B>(
         self,
         quic: &Quic,
@@ -136,15 +136,15 @@ impl Offer {
         if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
             let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
             let used = async {
-                // The senders of these only drop them.
+                // Nothing is sent on these channels: they end when their senders are dropped.
                 let _ = ends.shut.await;
-                // What is left is bound to be taken, as that of a response.
+                // The client must accept the rest, as it must a response.
                 let _answer = quic.on_answer(id);
                 let _ = ends.dropped.await;
             };
             tokio::select! {
                 () = used => {}
-                // A service that keeps the stream finds its end when it uses it.
+                // A service that keeps the stream finds out when it uses it.
                 _ = established.connection.closed() => {}
             }
         }

@@ -1,4 +1,4 @@
-//! A connection over TCP: its requests, and the responses that are under way.
+//! A TCP connection: its requests, and the responses in progress.
 
 use std::{
     net::SocketAddr,
@@ -14,7 +14,6 @@ use hybriq::stats::Census;
 use super::{heads::Head, http2::Observer, lent::Line, responses::Response};
 use crate::{
     Limits,
-    http2::inflow::{Inflow, Reader},
     server::{
         connections::{
             Account, Admission, Cause, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION,
@@ -23,40 +22,41 @@ use crate::{
         fields,
     },
     upgrade::{Outcome, Rest},
+    versions::http2::inflow::{Inflow, Reader},
 };
 
 /// Smallest size of the buffers of HTTP/1.1.
 pub(crate) const LEAST_BUFFER: usize = 8 << 10;
 
-/// Number of responses from which on the list is cleaned.
+/// Number of responses above which the list is cleaned.
 const FEW: usize = 16;
 
-/// Time between two looks for requests that are still under way, when a connection drains.
+/// Time between two checks for requests still in progress, while a connection drains.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A connection over TCP.
+/// A TCP connection.
 pub(super) struct Activity {
     pub(super) standing: Standing,
     version: Over,
     limits: Limits,
     watch: Arc<Watch>,
     account: Arc<Account>,
-    /// Requests that are not answered to their end.
+    /// Requests that are not completely answered.
     requests: AtomicU64,
-    /// Tasks of HTTP/2 for responses, and streams of other protocols.
+    /// HTTP/2 tasks that send responses, and streams of other protocols.
     tasks: AtomicU64,
     responses: Mutex<Responses>,
-    /// What came of requests of HTTP/2 and is not read.
+    /// Unread data of HTTP/2 requests.
     inflow: Option<Arc<Inflow>>,
     /// The incomplete head of HTTP/1.1.
     head: Arc<Head>,
-    /// Since when the server waits for the rest of a field block, of HTTP/2.
+    /// Since when the server has been waiting for the rest of an HTTP/2 field block.
     field_block: Mutex<Option<Instant>>,
     /// The connection itself, while HTTP uses it.
     line: Mutex<Weak<dyn Line>>,
 }
 
-/// Stands for the connection before there is one, and after HTTP.
+/// Stands in for the connection before HTTP begins, and after it ends.
 struct NoLine;
 
 impl Line for NoLine {
@@ -65,18 +65,18 @@ impl Line for NoLine {
     }
 }
 
-/// Version of a connection over TCP.
+/// HTTP version of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Http1,
     Http2,
 }
 
-/// Responses with a body, and some that are over.
+/// Responses with a body, including some that are over.
 #[derive(Default)]
 struct Responses {
     all: Vec<Weak<Response>>,
-    /// Number from which on those that are over are removed.
+    /// Number above which those that are over are removed.
     most: usize,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Answering {
     _share: Share,
 }
 
-/// How far a request is.
+/// Progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The service has not answered. If the request ends here, the client has cancelled it.
@@ -136,7 +136,7 @@ impl Activity {
         self.version == Over::Http2
     }
 
-    /// Returns the counter of bodies that are not read, of HTTP/2.
+    /// Returns the counter of unread bodies, for HTTP/2.
     pub(super) fn inflow(&self) -> Option<&Arc<Inflow>> {
         self.inflow.as_ref()
     }
@@ -155,18 +155,18 @@ impl Activity {
             return 0;
         }
         let buffer = LEAST_BUFFER as u64;
-        // The connection counts for its first buffer.
+        // The connection's account already includes its first buffer.
         let most = self.limits.most_fields().saturating_sub(buffer);
         self.head.len().saturating_sub(buffer).min(most)
     }
 
-    /// Looks from now on whether the client has closed the connection while requests are under way. HTTP/1.1
-    /// finds that only if nothing came behind the request.
+    /// From now on, checks whether the client has closed the connection while requests are in progress. HTTP/1.1
+    /// notices that only if nothing follows the request.
     pub(super) fn watch_line(&self, line: Weak<dyn Line>) {
         *self.line() = line;
     }
 
-    /// Leaves the connection to another protocol, which may use it in one direction alone.
+    /// Leaves the connection to another protocol, which may use only one of its directions.
     pub(super) fn leave_line(&self) {
         *self.line() = Weak::<NoLine>::new();
     }
@@ -191,12 +191,12 @@ impl Activity {
 
     /// Counts a request that the client cancelled before its response began.
     fn on_cancelled(&self) {
-        // Without their tasks: each request is one that is not over.
+        // Without the tasks: every request counts until it is over.
         let running = self.requests.load(Ordering::Relaxed);
         self.standing.on_cancelled(running, &self.limits);
     }
 
-    /// Notes a request whose fields take this many bytes.
+    /// Notes a request whose fields take this many bytes of memory.
     pub(super) fn on_request(self: &Arc<Self>, fields: u64) -> Answering {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.head.begin();
@@ -207,7 +207,7 @@ impl Activity {
         }
     }
 
-    /// Books the bytes of a request with such fields. Its task is among them.
+    /// Books the bytes of a request with these fields, including its task.
     fn share(&self, fields: u64) -> Share {
         let request = match self.version {
             Over::Http1 => HTTP1_REQUEST,
@@ -227,7 +227,7 @@ impl Activity {
         Working(self.clone())
     }
 
-    /// Runs the task of a tunnel. A client that takes nothing of what the service left is told to connect again: a
+    /// Runs the task of a tunnel. If the client accepts nothing of what the service left, it is told to reconnect: a
     /// part may be stuck below the stream.
     pub(super) async fn send_rest(self: &Arc<Self>, rest: Rest, task: impl Future) {
         let tunnel = self.on_tunnel();
@@ -239,7 +239,7 @@ impl Activity {
         }
     }
 
-    /// Returns once no request has been under way for a pause that begins now.
+    /// Returns once no request is in progress any more, after a pause that begins now.
     pub(super) async fn drained(&self, pause: Duration) {
         tokio::time::sleep(pause).await;
         self.standing.tell(Order::Finish, self.standing.cause());
@@ -248,7 +248,7 @@ impl Activity {
         }
     }
 
-    /// Returns true if a body has given data that was not sent.
+    /// Returns true if a body has yielded data that was not sent.
     fn has_data(&self) -> bool {
         let responses = self.responses();
         let mut all = responses.all.iter().filter_map(Weak::upgrade);
@@ -367,7 +367,7 @@ impl Watched for Activity {
                 continue;
             }
             let peer = self.standing.peer();
-            // What is stuck below a stream can only end with the connection, but others need not end with it.
+            // Data stuck below a stream can only end with the connection, but other streams need not end with it.
             let order = match (self.version, self.running()) {
                 (Over::Http1, _) | (Over::Http2, 0) => Order::Close,
                 (Over::Http2, _) => Order::Finish,
@@ -382,7 +382,7 @@ impl Watched for Activity {
 }
 
 impl Answering {
-    /// Notes a reader of what comes on the stream of the request behind its body.
+    /// Returns a reader for what arrives on the stream of the request after its body.
     pub(super) fn reader(&self) -> Option<Reader> {
         self.activity.inflow.as_ref().map(Inflow::reader)
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::server::BoxError;
 
-/// Longest part of a body behind which HTTP/2 gets the next part, or the end, before it has left. As long as the
+/// Longest part of a body after which HTTP/2 gets the next part, or the end, before that part was sent. While the
 /// body is waited for, its stream can be reset alone.
 const SHORT: usize = 16 << 10;
 
@@ -31,13 +31,13 @@ pin_project! {
     }
 }
 
-/// The part of a body that was given last.
+/// The part of a body that was yielded last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
     Short,
-    /// The next one must wait for it.
+    /// The next part must wait for it.
     Long,
-    /// The same, and there is no other.
+    /// The same, and it is the last part.
     LongAndLast,
 }
 
@@ -70,7 +70,7 @@ impl<B: Body> Counted<B> {
         }
     }
 
-    /// Makes the body of a response of the server itself.
+    /// Returns the empty body of a response made by the server itself.
     pub(super) fn none(mut answering: Answering) -> Self {
         answering.on_over();
         Self {

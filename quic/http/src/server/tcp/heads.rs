@@ -1,4 +1,4 @@
-//! Incomplete heads over HTTP/1.1. hyper does not tell how much of one it has.
+//! Incomplete HTTP/1.1 heads. hyper does not report how much of one it has read.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Debug, Default)]
 pub(super) struct Head(AtomicU64);
 
-/// A connection whose bytes are counted as they come, if it is one of HTTP/1.1.
+/// A connection whose bytes are counted as they arrive, if it uses HTTP/1.1.
 pub(super) struct Heads<S> {
     stream: S,
     head: Option<Arc<Head>>,
@@ -27,7 +27,7 @@ impl Head {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Notes that the next bytes are those of another request.
+    /// Notes that the next bytes belong to another request.
     pub(super) fn begin(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Streams of connections over TCP that a service may keep, and that can be taken back.
+//! TCP streams that are lent to a service after an upgrade, and can be taken back.
 
 use std::{
     io,
@@ -9,25 +9,25 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that hyper uses, and gives to the service after an upgrade of HTTP/1.1. It fails once its
-/// [`Lender`] is dropped.
+/// A stream that hyper uses, and passes to the service after an HTTP/1.1 upgrade. It fails once its [`Lender`] is
+/// dropped.
 pub(super) struct Lent<S>(Arc<Loan<S>>);
 
-/// The other end of a [`Lent`] stream: dropping it closes the stream, whoever has it.
+/// The other end of a [`Lent`] stream: dropping it closes the stream, whoever holds it.
 pub(super) struct Lender<S>(Arc<Loan<S>>);
 
 /// A stream whose other end may be gone.
 pub(super) trait Line: Send + Sync {
-    /// Returns true if the other end has closed it, even behind data that nobody has read.
+    /// Returns true if the other end has closed it, even after data that nobody has read.
     fn is_gone(&self) -> bool;
 }
 
-/// A stream that may hold data which was written and has not left.
+/// A stream that may hold written data that was not sent.
 pub(super) trait Buffered: AsyncRead + AsyncWrite + Unpin {
     /// Returns true if data that was written waits for room in the socket.
     fn has_unsent(&self) -> bool;
 
-    /// Returns true if the other end has closed the stream, even behind data that nobody has read.
+    /// Returns true if the other end has closed the stream, even after data that nobody has read.
     fn is_gone(&self) -> bool;
 }
 
@@ -59,7 +59,7 @@ impl<S> Loan<S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the stream, and wakes all that wait for it.
+    /// Closes the stream, and wakes all tasks that wait for it.
     fn end(&self) {
         let mut state = self.lock();
         let stream = state.stream.take();
@@ -82,7 +82,7 @@ impl<S: Buffered + Send> Line for Loan<S> {
 }
 
 impl<S: Buffered + Send + 'static> Lender<S> {
-    /// Returns the stream, for those who ask whether its other end is gone.
+    /// Returns the stream, to check whether its other end is gone.
     pub(super) fn line(&self) -> Weak<dyn Line> {
         let line: Weak<Loan<S>> = Arc::downgrade(&self.0);
         line
@@ -105,8 +105,8 @@ impl<S: Buffered> Lender<S> {
         }
     }
 
-    /// Waits until the stream is given back. Until then, sends what the service has written, so that it
-    /// leaves although the service does not flush, or write again.
+    /// Waits until the stream is returned. Until then, sends what the service has written, even if the service
+    /// neither flushes nor writes again.
     pub(super) async fn returned(&self) {
         std::future::poll_fn(|cx| self.poll_returned(cx)).await;
     }
@@ -126,11 +126,11 @@ impl<S: Buffered> Lender<S> {
         let writer = sent.is_ready().then(|| state.writer.take()).flatten();
         drop(state);
         drop(replaced);
-        // The stream tells one task only that it has room.
+        // The stream tells only one task that it has room.
         writer.into_iter().for_each(Waker::wake);
         match ready!(sent) {
             Ok(()) => Poll::Pending,
-            // The client takes nothing, or is gone.
+            // The client accepts nothing, or is gone.
             Err(_) => Poll::Ready(()),
         }
     }
@@ -166,7 +166,7 @@ impl<S: Buffered> Lent<S> {
     }
 }
 
-/// Notes the task that waits. Returns the waker of the one before, to be dropped without the lock.
+/// Records the waiting task. Returns the previous waker, to be dropped without the lock.
 fn set(waker: &mut Option<Waker>, cx: &Context<'_>) -> Option<Waker> {
     match waker {
         Some(waker) if waker.will_wake(cx.waker()) => None,

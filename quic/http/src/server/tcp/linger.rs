@@ -1,4 +1,4 @@
-//! Connections over TCP: the time that writing may take, and the end.
+//! Limits the time that a write over TCP may take, and closes connections without losing data.
 
 use std::{
     io,
@@ -26,8 +26,8 @@ use crate::server::{
 /// Longest time to wait for the client's end.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A connection that is read to the client's end after this end. The system answers data that nobody reads with
-/// a reset, and the client loses what it has not read yet (RFC 9112 §9.6).
+/// A connection that is read to the client's end after this end was sent. The system answers data that nobody reads
+/// with a reset, and then the client loses what it has not read yet (RFC 9112 §9.6).
 pub(super) struct Lingering {
     /// Taken when this is dropped.
     stream: Option<TlsStream<TcpStream>>,
@@ -36,7 +36,7 @@ pub(super) struct Lingering {
     stall: Stall,
 }
 
-/// Place of a connection among those that are served.
+/// The place of a connection among those that are served.
 #[expect(dead_code, reason = "both count until they are dropped")]
 pub(super) struct Place {
     pub(super) shared: Arc<Shared>,
@@ -46,9 +46,9 @@ pub(super) struct Place {
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// Bound on the time in which the client takes nothing of what is written.
+/// Limits the time in which the client accepts no written data.
 struct Stall {
-    /// Made when the client first takes nothing.
+    /// Created when the client first accepts nothing.
     timer: Option<Pin<Box<Sleep>>>,
     state: Taking,
     time: Duration,
@@ -63,7 +63,7 @@ enum Taking {
 }
 
 impl Stall {
-    /// Passes on what became of a write. Fails when the client took nothing for too long.
+    /// Returns the outcome of a write. Fails if the client has accepted nothing for too long.
     fn check<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -123,7 +123,7 @@ impl Buffered for Lingering {
         stream.is_some_and(|stream| {
             let readable = pin!(stream.get_ref().0.ready(Interest::READABLE));
             let mut cx = Context::from_waker(Waker::noop());
-            // An error is found by whoever reads or writes next.
+            // Whoever reads or writes next finds an error.
             matches!(readable.poll(&mut cx), Poll::Ready(Ok(ready)) if ready.is_read_closed())
         })
     }

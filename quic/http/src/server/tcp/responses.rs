@@ -1,4 +1,4 @@
-//! Responses over TCP whose data is under way.
+//! Response data over TCP that was not sent yet.
 
 use std::{
     cell::RefCell,
@@ -19,14 +19,14 @@ use pin_project_lite::pin_project;
 use crate::upgrade::Rest;
 
 thread_local! {
-    /// The response that the task which is being polled has begun.
+    /// The response that the task being polled has begun.
     static BEGUN: RefCell<Option<Arc<Response>>> = const { RefCell::new(None) };
 }
 
 /// Data of a response, from the body to the connection.
 #[derive(Debug, Default)]
 pub(super) struct Response {
-    /// Bytes that the body gave, and that were not sent.
+    /// Bytes that the body yielded and that were not sent.
     held: AtomicU64,
     /// Bytes that were sent.
     sent: AtomicU64,
@@ -38,14 +38,14 @@ pub(super) struct Response {
     seen: Mutex<Option<Seen>>,
 }
 
-/// Whether a task sends the response, and what it is told.
+/// Whether a task sends the response, and whether it is told to end.
 #[derive(Debug, Default)]
 struct AtomicTaskState {
     lives: AtomicBool,
     ends: AtomicBool,
 }
 
-/// What the watch saw when data was first under way without progress.
+/// What the watch saw when data first made no progress.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     sent: u64,
@@ -56,7 +56,7 @@ struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     All,
-    /// The client takes nothing of it.
+    /// The client accepts nothing of it.
     Ended,
 }
 
@@ -68,23 +68,23 @@ pub(super) struct Held<D: Buf> {
 }
 
 impl Response {
-    /// Lets the task that polls this find the response.
+    /// Tells the task that polls this about the response.
     pub(super) fn tell_task(response: &Arc<Self>) {
         response.task_state.lives.store(true, Ordering::Release);
         BEGUN.set(Some(response.clone()));
     }
 
-    /// Returns true if a task sends the response, which can be ended alone.
+    /// Returns true if a task sends the response, so that it can be ended alone.
     pub(super) fn has_task(&self) -> bool {
         self.task_state.lives.load(Ordering::Acquire)
     }
 
-    /// Returns the bytes that the body gave, and that were not sent.
+    /// Returns the bytes that the body yielded and that were not sent.
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Acquire)
     }
 
-    /// Returns true if data has been under way for this time, and nothing of it was sent.
+    /// Returns true if data has waited for this time, and nothing was sent.
     pub(super) fn has_stalled(&self, now: Instant, time: Duration) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if self.held() == 0 {
@@ -181,7 +181,7 @@ impl<D: Buf> Drop for Held<D> {
 }
 
 pin_project! {
-    /// The task of a request over HTTP/2. It ends, and its stream is reset, when the client takes nothing of the
+    /// The task of an HTTP/2 request. It ends, and its stream is reset, when the client accepts nothing of the
     /// response.
     pub(super) struct Sending<F, G> {
         #[pin]

@@ -33,7 +33,6 @@ use super::{
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,
-    http2::inflow::{self, Incoming},
     server::{
         App, BoxError,
         connections::{Account, Admission, Cause, HTTP2_CONNECTION, Kind, LATE, Order},
@@ -41,33 +40,34 @@ use crate::{
         state::{Connect, GOAWAY_PAUSE, Phase, Shared},
     },
     upgrade::Rest,
+    versions::http2::inflow::{self, Incoming},
 };
 
-/// Time to wait after the system could not accept a connection, usually for want of descriptors.
+/// Time to wait after the system could not accept a connection, usually for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bounds of the time that systems take for keep-alive: Linux has 15 bits for the seconds.
+/// Bounds of the keep-alive time that systems accept: Linux has 15 bits for the seconds.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(0x7fff));
 
-/// Longest time to wait for the answer to a PING, beside [`Limits::stall_time`].
+/// Longest time to wait for the answer to a PING, in addition to [`Limits::stall_time`].
 const PING_TIME: Duration = Duration::from_secs(20);
 
-/// Largest number of requests at once on a connection of HTTP/2.
+/// Largest number of concurrent requests on an HTTP/2 connection.
 pub(crate) const STREAMS: u32 = 100;
 
-/// Bytes that a client of HTTP/2 may send on a stream before they are read: all that it may on the connection.
+/// Bytes that an HTTP/2 client may send on a stream before they are read: all that the connection allows.
 const STREAM_WINDOW: u32 = inflow::WINDOW;
 
-/// Bytes of a response that HTTP/2 takes beyond the client's credit.
+/// Bytes of a response that HTTP/2 buffers beyond the client's credit.
 pub(crate) const SEND_BUFFER: usize = 400 << 10;
 
-/// Bytes of responses that HTTP/2 sends before a reset that waits, at most: each stream has its turn.
+/// Most bytes of responses that HTTP/2 sends before a waiting reset: each stream has its turn.
 const ROUND: u64 = STREAMS as u64 * SEND_BUFFER as u64;
 
 /// Bytes of TLS records that wait for room in the socket.
 pub(crate) const TLS_BUFFER: usize = 64 << 10;
 
-/// Largest frame of HTTP/2 that clients may send.
+/// Largest HTTP/2 frame that clients may send.
 const FRAME: u32 = 16 << 10;
 
 /// Accepts connections until the server shuts down.
@@ -78,7 +78,7 @@ pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection over TCP");
+                    tracing::warn!(%error, "cannot accept a TCP connection");
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -87,7 +87,7 @@ pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
         if shared.watch.memory.is_short() {
             if shared.watch.may_log() {
                 tracing::warn!(
-                    "connections over TCP are refused: the budget of memory is used up; raise Limits::memory"
+                    "refusing TCP connections: the memory budget is exhausted; raise Limits::memory"
                 );
             }
             continue;
@@ -99,7 +99,7 @@ pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
                 let most = shared.limits.tcp_connections;
                 tracing::warn!(
                     most,
-                    "connections over TCP are refused: there are as many as may be; raise \
+                    "refusing TCP connections: their limit is reached; raise \
                      Limits::tcp_connections, or lower Limits::idle_time"
                 );
             }
@@ -116,9 +116,9 @@ pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
             };
             tokio::select! {
                 ended = serve(&shared, stream, arriving, app, place) => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection over TCP failed");
+                    tracing::debug!(%error, "a TCP connection failed");
                 },
-                // Whatever is under way, and whoever holds the stream.
+                // Whatever is in progress, and whoever holds the stream.
                 () = shared.phase(Phase::Closing) => {}
             }
             // A caller that waits for the last connection may need the port.
@@ -138,7 +138,7 @@ async fn serve<A: App>(
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
     if let Err(error) = keep_alive(&stream, shared.limits.stall_time) {
-        tracing::debug!(%error, "cannot set keep-alive of a connection");
+        tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
     }
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
@@ -154,7 +154,7 @@ async fn serve<A: App>(
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
         let admission = activity.admit();
         let is_short = shared.watch.memory.is_short();
-        // Of HTTP/1.1, hyper bounds all fields together by 8 KiB at least.
+        // Over HTTP/1.1, hyper bounds all fields together, at 8 KiB or more.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
         let answering = activity.on_request(fields::memory(&request));
         let peer = Peer {
@@ -197,7 +197,7 @@ async fn serve<A: App>(
     activity.watch_line(lender.line());
     run(shared, connection, drain, &activity, &lender).await?;
     activity.leave_line();
-    // After an upgrade of HTTP/1.1, the service has the stream.
+    // After an HTTP/1.1 upgrade, the service has the stream.
     let _tunnel = (
         shared.connections.count_one(Kind::Tunnel),
         activity.on_tunnel(),
@@ -208,7 +208,7 @@ async fn serve<A: App>(
     }
 }
 
-/// Runs a connection until hyper is through with it. `drain` ends it after the requests under way.
+/// Runs a connection until hyper has finished with it. `drain` ends it after the requests in progress.
 async fn run<C: Future<Output = Result<(), BoxError>>>(
     shared: &Shared,
     connection: C,
@@ -231,7 +231,7 @@ async fn run<C: Future<Output = Result<(), BoxError>>>(
     let over = async {
         activity.drained(GOAWAY_PAUSE).await;
         if standing.cause() == Cause::Memory && !lender.has_unsent() {
-            // What it holds is needed, and it loses nothing.
+            // What it holds is needed elsewhere, and nothing is lost.
             lender.finish();
             return;
         }
@@ -247,14 +247,14 @@ async fn run<C: Future<Output = Result<(), BoxError>>>(
     }
 }
 
-/// Returns the settings of a connection. Everything that bounds memory is set here.
+/// Returns the settings of a connection, which include all bounds on memory.
 fn builder(
     limits: &Limits,
     version: Over,
     activity: &Arc<Activity>,
     connect: Connect,
 ) -> auto::Builder<Tasks> {
-    // The version is known: looking for it in the first bytes would wait for them without a limit.
+    // The version is known. Detecting it from the first bytes would wait for them without a limit.
     let builder = auto::Builder::new(Tasks(activity.clone()));
     let mut builder = match version {
         Over::Http2 => builder.http2_only(),
@@ -271,8 +271,8 @@ fn builder(
         .max_header_list_size(limits.most_fields() as u32)
         .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(limits.cancelled as usize + LATE as usize)
-        // Honest clients have it reset many: frames that were on their way to streams that are over. `observe`
-        // counts those that are the client's fault, and bounds those that wait.
+        // Honest clients cause many such resets, with frames for streams that have just ended. `observe` counts those
+        // that are the client's fault, and bounds those that wait.
         .max_local_error_reset_streams(None)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(inflow::WINDOW)
@@ -307,13 +307,13 @@ where
     }
 }
 
-/// Returns the error of a request that is refused unseen, for which the client may try elsewhere.
+/// Returns the error of a request that is refused unprocessed, so that the client may try elsewhere.
 fn refused(mut answering: Answering) -> Fault {
     answering.on_over();
     Fault::Refused(h2::Reason::REFUSED_STREAM.into())
 }
 
-/// Returns a response of the server itself.
+/// Returns a response made by the server itself.
 fn status_alone<B: http_body::Body>(
     status: StatusCode,
     answering: Answering,
@@ -327,7 +327,7 @@ fn status_alone<B: http_body::Body>(
     response
 }
 
-/// Tells a client of HTTP/1.1 that this was the last response of its connection, unless another protocol follows.
+/// Tells an HTTP/1.1 client that this was the last response of its connection, unless another protocol follows.
 fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Response<B> {
     let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if admission == Admission::ServeLast && version == Over::Http1 && !is_upgrade {
@@ -337,11 +337,11 @@ fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Re
     response
 }
 
-/// Lets the system find clients that are gone while nothing is sent.
+/// Lets the system detect clients that are gone while nothing is sent.
 fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
     let time = time.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1);
     let keep_alive = socket2::TcpKeepalive::new().with_time(time);
-    // Not every system has more than the first wait.
+    // Not every system lets programs set more than the first wait.
     #[cfg(any(
         target_os = "linux",
         target_os = "android",
@@ -352,7 +352,7 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
 }
 
-/// Does the TLS handshake, with the configuration for the client's name and groups.
+/// Performs the TLS handshake, with the configuration for the client's name and groups.
 async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
     let _counted = shared.connections.count_one(Kind::Handshake);
     let settings = shared.settings();
@@ -363,13 +363,12 @@ async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<T
         () = shared.phase(Phase::Draining) => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
     let config = settings.tls.config(&start.client_hello());
-    let config =
-        config.ok_or_else(|| io::Error::other("the policy of key exchange has no group"))?;
+    let config = config.ok_or_else(|| io::Error::other("the key exchange policy has no groups"))?;
     let limit = |session: &mut ServerConnection| session.set_buffer_limit(Some(TLS_BUFFER));
     start.into_stream_with(config, limit).await
 }
 
-/// Answers a request, and tells the client about HTTP/3.
+/// Answers a request, and announces HTTP/3 to the client.
 async fn answer<A: App>(
     app: A,
     mut request: Request<Body>,
@@ -397,7 +396,7 @@ async fn answer<A: App>(
     Ok(response.map(|body| Counted::new(body, answering)))
 }
 
-/// Returns what a request asks to upgrade to, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
+/// Returns the upgrade that a request asks for, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
 fn upgrade(request: &Request<Body>, answering: &Answering) -> Option<(Upgrade, Option<Rest>)> {
     let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
     let pending = pending.clone();

@@ -30,11 +30,11 @@ fn arrival(port: u16) -> Arrival {
 }
 
 fn server() -> Endpoint {
-    server_with(server_options())
+    server_with(&server_options())
 }
 
 fn early_server() -> Endpoint {
-    server_with(server_options().accept_early_data())
+    server_with(&server_options().accept_early_data())
 }
 
 fn server_options() -> ServerOptions {
@@ -43,9 +43,9 @@ fn server_options() -> ServerOptions {
     ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key)).alpn(["test"])
 }
 
-fn server_with(options: ServerOptions) -> Endpoint {
+fn server_with(options: &ServerOptions) -> Endpoint {
     let setup = Setup {
-        provider: Backend::Rustls.server(&options).unwrap(),
+        provider: Backend::Rustls.server(options).unwrap(),
         transport: Arc::new(TransportConfig::new()),
     };
     Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup))

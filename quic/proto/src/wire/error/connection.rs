@@ -30,7 +30,7 @@ use crate::wire::FrameType;
 /// | the deadline of `Endpoint::drain` | `Application { Local, code }` | `Application { Peer, code }` |
 /// | the last handle of the connection is dropped, and finished streams have arrived | - | `Application { Peer, code }` with the code of `ApplicationCodes::no_error`, 0 unless set, and without a reason |
 /// | the application closes during the handshake (RFC 9000 §10.2.3) | `Application { Local, code }` | `Transport { Peer, APPLICATION_ERROR }` without the application's code and reason |
-/// | the peer breaks a rule of QUIC | `Transport { Local, code, frame }`, the reason names the rule | `Transport { Peer, code, frame }` with that reason |
+/// | the peer breaks a rule of QUIC | `Transport { Local, code, frame, violation }`, the reason names the rule | `Transport { Peer, code, frame, violation }` with that reason |
 /// | this end refuses in TLS: certificate, application protocol, client authentication | `Transport { Local, CRYPTO_ERROR }`, [`Code::alert`] returns the alert | `Transport { Peer, CRYPTO_ERROR }` with the alert |
 /// | the key exchange does not satisfy the policy of this end | `KeyExchangeRefused { Local }` | `KeyExchangeRefused { Peer }` |
 /// | the server was post-quantum before, is not now, and the client has `Continuity::Refuse` | `Downgraded` | `Transport { Peer, CRYPTO_ERROR }` with the alert and the reason |
@@ -79,8 +79,8 @@ pub enum ConnectionError {
         code: Code,
         /// Type of the frame at fault, if one is known.
         frame: Option<FrameType>,
-        /// Rule that the other end broke. If the peer closed the connection, it is the rule that its
-        /// reason names, if that is a text of this crate.
+        /// Rule that was broken: by the peer if this end closed the connection, by this end if the
+        /// peer closed it. A peer tells it by its reason, which only peers with this crate write.
         violation: Option<Violation>,
         /// The reason given.
         reason: Bytes,

@@ -58,6 +58,29 @@ impl fmt::Display for TransportError {
 
 impl std::error::Error for TransportError {}
 
+impl Violation {
+    /// Returns the error with the name of what it is about.
+    #[cold]
+    pub(crate) fn of(self, name: impl fmt::Display) -> TransportError {
+        TransportError {
+            violation: Some(self),
+            ..TransportError::new(self.code(), self.reason(name))
+        }
+    }
+
+    /// Returns the error with the type of the frame at fault.
+    #[cold]
+    pub(crate) fn in_frame(self, frame: FrameType) -> TransportError {
+        TransportError::from(self).in_frame(frame)
+    }
+}
+
+impl From<Violation> for TransportError {
+    fn from(violation: Violation) -> Self {
+        violation.of(violation.noun())
+    }
+}
+
 /// The error of a handshake that this end aborted. Its detail stays at this end unless it was
 /// created to be told.
 impl From<hybriq_tls::Error> for TransportError {

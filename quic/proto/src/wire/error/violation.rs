@@ -4,18 +4,36 @@ use std::{borrow::Cow, fmt};
 
 use hybriq_tls::Alert;
 
-use super::{Code, TransportError};
-use crate::wire::{Eof, FrameType};
+use super::Code;
+use crate::wire::Eof;
 
 /// Declares the rules: name, code, text, and where the rule is written. In a text, braces mark a
 /// noun that an error replaces by the name of what it is about.
 macro_rules! violations {
     ($($name:ident = $code:ident, $text:literal, $section:literal;)*) => {
-        /// Rule of QUIC that an end broke, or limit that it exceeded, so that the other end closed the
-        /// connection.
+        /// Rule of QUIC that an end broke, or limit that was exceeded, so that the other end closed
+        /// the connection.
         ///
         /// [`Display`](fmt::Display) is the reason in a CONNECTION_CLOSE frame. There, the name of a
         /// frame, of a transport parameter or of a limit replaces the noun in braces.
+        ///
+        /// # Examples
+        /// ```
+        /// use hybriq_proto::wire::error::{By, ConnectionError, Violation};
+        ///
+        /// /// Returns true if the peer sent more than it was allowed to.
+        /// fn sent_too_much(end: &ConnectionError) -> bool {
+        ///     use Violation::{ConnectionDataLimit, StreamDataLimit, StreamLimit};
+        ///     matches!(
+        ///         end,
+        ///         ConnectionError::Transport {
+        ///             by: By::Local,
+        ///             violation: Some(ConnectionDataLimit | StreamDataLimit | StreamLimit),
+        ///             ..
+        ///         }
+        ///     )
+        /// }
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Violation {
@@ -158,7 +176,7 @@ impl Code {
 impl Violation {
     /// Returns the rule that a peer's CONNECTION_CLOSE names, if the peer uses our texts.
     pub(crate) fn told(code: Code, reason: &[u8]) -> Option<Self> {
-        let reason = str::from_utf8(reason).ok()?;
+        let reason = std::str::from_utf8(reason).ok()?;
         let mut rules = Self::ALL.iter().copied();
         rules.find(|rule| rule.code() == code && rule.reads(reason))
     }
@@ -173,6 +191,11 @@ impl Violation {
         }
     }
 
+    /// Returns the noun that a name replaces, if there is one.
+    pub(super) fn noun(self) -> &'static str {
+        self.parts().map_or("", |[_, noun, _]| noun)
+    }
+
     /// Returns the text before the noun, the noun, and the text after it.
     fn parts(self) -> Option<[&'static str; 3]> {
         let (before, rest) = self.text().split_once('{')?;
@@ -180,42 +203,22 @@ impl Violation {
         Some([before, noun, after])
     }
 
-    /// Returns the error with the name of what it is about in the place of the noun.
-    #[cold]
-    pub(crate) fn of(self, name: impl fmt::Display) -> TransportError {
-        let reason: Cow<'static, str> = match self.parts() {
+    /// Returns the reason, with the name of what it is about in the place of the noun.
+    pub(super) fn reason(self, name: impl fmt::Display) -> Cow<'static, str> {
+        match self.parts() {
             Some([before, _, after]) => format!("{before}{name}{after}").into(),
             None => self.text().into(),
-        };
-        TransportError {
-            violation: Some(self),
-            ..TransportError::new(self.code(), reason)
         }
-    }
-
-    /// Returns the error with the type of the frame at fault.
-    #[cold]
-    pub(crate) fn in_frame(self, frame: FrameType) -> TransportError {
-        TransportError::from(self).in_frame(frame)
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.parts() {
-            Some(parts) => parts.iter().try_for_each(|part| f.write_str(part)),
-            None => f.write_str(self.text()),
-        }
+        f.write_str(&self.reason(self.noun()))
     }
 }
 
 impl std::error::Error for Violation {}
-
-impl From<Violation> for TransportError {
-    fn from(violation: Violation) -> Self {
-        violation.of(violation.parts().map_or("", |[_, noun, _]| noun))
-    }
-}
 
 impl From<Eof> for Violation {
     fn from(Eof: Eof) -> Self {

@@ -1,4 +1,4 @@
-//! Servers that speak HTTP/3, as their answers say (RFC 7838).
+//! Where servers offer HTTP/3, as learned from the `alt-svc` fields of their responses (RFC 7838).
 
 mod parse;
 mod rules;
@@ -16,11 +16,10 @@ pub(super) use self::rules::Reach;
 use self::{parse::Advice, rules::allow};
 use crate::client::origin::Origin;
 
-/// Longest time for which an alternative is good, whatever it says.
+/// Longest time for which an alternative is valid, whatever the server says.
 const LONGEST_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Time for which an alternative that failed is left out: the first time, and at most. It doubles with
-/// each failure.
+/// Time for which a failed alternative is not used: the first time, and at most. It doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(5 * 60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
@@ -29,7 +28,7 @@ pub(super) struct AltSvc {
     most: usize,
     hosts: OfferedHosts,
     known: HashMap<Origin, Vec<Known>>,
-    /// By server and alternative: no server decides about the alternatives of another.
+    /// By server and alternative, so that no server affects the alternatives of another.
     broken: HashMap<(Origin, Origin), Broken>,
 }
 
@@ -38,7 +37,7 @@ struct Known {
     place: Origin,
     until: Instant,
     persist: bool,
-    /// Who could reach the address that the server answered from.
+    /// Who can reach the address that the server answered from.
     from: Reach,
 }
 
@@ -49,7 +48,7 @@ struct Broken {
 }
 
 impl AltSvc {
-    /// Remembers the alternatives of at most so many servers.
+    /// Creates a store for the alternatives of at most `most` servers.
     pub(super) fn new(most: usize, hosts: OfferedHosts) -> Self {
         Self {
             most,
@@ -64,8 +63,8 @@ impl AltSvc {
         (self.known.len(), self.broken.len())
     }
 
-    /// Learns from a response of the server itself, whose certificate was checked. It came from this
-    /// address.
+    /// Learns from a response of the server itself, whose certificate was verified. The response came from the
+    /// address `from`.
     pub(super) fn learn(
         &mut self,
         origin: &Origin,
@@ -79,14 +78,14 @@ impl AltSvc {
             return;
         }
         let Some(advice) = parse::parse(values) else {
-            tracing::debug!(%origin, "a malformed alt-svc field");
+            tracing::debug!(%origin, "ignored a malformed alt-svc field");
             return;
         };
         let Advice::Alternatives(alternatives) = advice else {
             self.known.remove(origin);
             return;
         };
-        // The time that a cache has kept the response counts (RFC 7838 §3.1).
+        // The time that the response spent in a cache counts (RFC 7838 §3.1).
         let age = fields.get(AGE);
         let age = age.and_then(|age| age.to_str().ok()?.parse().ok());
         let age = Duration::from_secs(age.unwrap_or(0));
@@ -104,7 +103,7 @@ impl AltSvc {
         let is_allowed = |known: &Known| {
             let is_allowed = allow(origin, &known.place, self.hosts);
             if !is_allowed {
-                // Quoted: the place may be anything.
+                // Quoted, because the place may be any text.
                 let place = known.place.to_string();
                 tracing::debug!(%origin, ?place, "ignored an alternative of alt-svc that the rules exclude");
             }
@@ -122,7 +121,7 @@ impl AltSvc {
         }
     }
 
-    /// Returns the alternative to use, if there is one that did not fail lately.
+    /// Returns the alternative to use, if there is one that did not fail recently.
     pub(super) fn find(&self, origin: &Origin, now: Instant) -> Option<Origin> {
         let mut known = self.known.get(origin)?.iter();
         let usable =
@@ -130,14 +129,14 @@ impl AltSvc {
         usable.map(|known| known.place.clone())
     }
 
-    /// Returns who must at least be able to reach an address of the alternative, so that it may be used.
+    /// Returns how public an address of the alternative must be, so that it may be used.
     pub(super) fn reach(&self, origin: &Origin, place: &Origin) -> Reach {
         let mut known = self.known.get(origin).into_iter().flatten();
         let known = known.find(|known| known.place == *place);
         known.map_or(Reach::Anybody, |known| known.from)
     }
 
-    /// Returns true if the alternative of a server failed lately.
+    /// Returns true if the alternative of a server failed recently.
     pub(super) fn is_broken(&self, origin: &Origin, place: &Origin, now: Instant) -> bool {
         if self.broken.is_empty() {
             return false;
@@ -146,7 +145,7 @@ impl AltSvc {
         broken.is_some_and(|broken| broken.until > now)
     }
 
-    /// Notes that an alternative failed where TCP works. It is left out for a while (RFC 7838 §2.4).
+    /// Notes that an alternative failed although TCP works. It is not used for a while (RFC 7838 §2.4).
     pub(super) fn on_failure(&mut self, origin: &Origin, place: &Origin, now: Instant) {
         let key = (origin.clone(), place.clone());
         let failures = self.broken.get(&key).map_or(0, |broken| broken.failures);
@@ -173,8 +172,7 @@ impl AltSvc {
         self.known.remove(origin);
     }
 
-    /// Forgets the alternatives that do not outlast a change of the network, and all failures (RFC 7838
-    /// §2.2).
+    /// Forgets all failures, and the alternatives that do not survive a change of the network (RFC 7838 §2.2).
     pub(super) fn on_network_change(&mut self) {
         self.broken.clear();
         self.known.retain(|_, known| {
@@ -184,7 +182,7 @@ impl AltSvc {
     }
 }
 
-/// Makes room for an entry: without it, the one that ends first goes.
+/// Makes room for a new entry by removing those that expire first.
 fn make_room<K: Clone + Eq + Hash, V>(
     entries: &mut HashMap<K, V>,
     most: usize,

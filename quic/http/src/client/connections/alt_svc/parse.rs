@@ -2,29 +2,29 @@
 
 use std::time::Duration;
 
-/// Time for which an alternative is good if it does not say (RFC 7838 §3.1).
+/// Time for which an alternative is valid if it does not say (RFC 7838 §3.1).
 const DEFAULT_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Largest number of alternatives of a server that are kept.
+/// Largest number of alternatives that are kept for a server.
 pub(super) const MOST: usize = 4;
 
-/// Value of a field.
+/// The value of a field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Advice {
-    /// The alternatives so far are invalid.
+    /// All earlier alternatives are invalid.
     Clear,
-    /// The alternatives of HTTP/3 are these, in order of preference.
+    /// The alternatives for HTTP/3, in order of preference.
     Alternatives(Vec<Alternative>),
 }
 
 /// A place where a server speaks HTTP/3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alternative {
-    /// Host, if it is another than the server's.
+    /// Host, if it differs from the server's.
     pub(super) host: Option<String>,
     pub(super) port: u16,
     pub(super) max_age: Duration,
-    /// True if a change of the network leaves it valid.
+    /// True if it survives a change of the network.
     pub(super) persist: bool,
 }
 

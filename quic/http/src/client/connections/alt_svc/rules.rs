@@ -4,35 +4,35 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::client::origin::Origin;
 
-/// Ports from 1024 on where services of UDP answer strangers, so that what a client sends there could be
-/// taken for a question, or be reflected: SSDP, WS-Discovery, SIP, multicast DNS, CoAP, memcached.
+/// Ports from 1024 on where UDP services answer anybody, so that they could take what a client sends for a request,
+/// or reflect it: SSDP, WS-Discovery, SIP, multicast DNS, CoAP, memcached.
 const OTHER_SERVICES: [u16; 6] = [1900, 3702, 5060, 5353, 5683, 11211];
 
-/// Hosts that may serve a server's origin over HTTP/3, if the server offers them by `alt-svc`.
+/// Hosts that may serve a server's origin over HTTP/3, if the server offers them with `alt-svc`.
 ///
-/// An offer is a request to send datagrams to a place that the server chooses. Whatever is chosen here, an
-/// offer counts only if
-/// - it came in a response of the server itself over https, whose certificate was verified;
-/// - its port is that of the server or 443, or at least 1024 and none where another service of UDP is
-///   known to answer; below 1024 the server's port must be below 1024 too;
+/// An offer asks the client to send datagrams to a place that the server chooses. With either setting, an offer
+/// counts only if
+/// - it came over https in a response of the server itself, whose certificate was verified;
+/// - its port is the server's own; or 443, if the server's port is below 1024; or at least 1024, unless another UDP
+///   service is known to use it;
 /// - its host is a DNS name or an IP address;
-/// - and its addresses are no less public than the one that the server has answered from: a public server
-///   cannot send the client to this machine or the private network, nor one of the private network to this
-///   machine. Nobody can send it to a multicast address.
+/// - its addresses are no less public than the one that the server answered from: a public server cannot send the
+///   client to the private network or to this machine, and a server in the private network cannot send it to this
+///   machine. No server can send it to a multicast address.
 ///
-/// In that place a certificate must be shown that is valid for the server's own name. A certificate of the
-/// other host is no help.
+/// The offered host must present a certificate that is valid for the server's own name. A certificate for the name of
+/// the offered host does not count.
 ///
-/// Up to four offers of a server are remembered, for at most 30 days, also those that say that they persist.
-/// `clear` forgets them, and so does a place that is not responsible (status 421).
+/// Up to four offers of a server are remembered, for at most 30 days even if they are marked as persistent. They are
+/// forgotten when the server sends `clear`, or when an offered host answers that it is not responsible (status 421).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OfferedHosts {
     /// The server's own host, at any port that the rules allow.
     #[default]
     Same,
-    /// Any host. Whoever controls a response field can then make the client send a few datagrams to a host of
-    /// their choice, and can track the client by offering each one a different host (RFC 7838 §9.4).
+    /// Any host. Whoever controls a response field can then make the client send a few datagrams to a host of their
+    /// choice, and can track clients by offering each a different host (RFC 7838 §9.4).
     Any,
 }
 
@@ -46,12 +46,12 @@ pub(in crate::client) enum Reach {
 }
 
 impl Reach {
-    /// Returns who can reach an address; `None` if it is not that of one host.
+    /// Returns who can reach an address, or `None` if it is not the address of one host.
     pub(in crate::client) fn of(ip: IpAddr) -> Option<Self> {
         match ip.to_canonical() {
             IpAddr::V4(ip) if ip.is_multicast() || ip.is_broadcast() => None,
             IpAddr::V6(ip) if ip.is_multicast() => None,
-            // The system takes the unspecified address, and 0.0.0.0/8, for this machine.
+            // The system treats the unspecified address, and 0.0.0.0/8, as this machine.
             ip if ip.is_loopback() || ip.is_unspecified() => Some(Self::ThisHost),
             IpAddr::V4(ip) => Some(match ip.octets() {
                 [0, ..] => Self::ThisHost,
@@ -72,13 +72,13 @@ impl Reach {
         }
     }
 
-    /// Keeps the addresses of a place that a server may send a client to which it has answered from here.
+    /// Keeps the addresses to which a server that answered from an address of this reach may send a client.
     pub(in crate::client) fn keep(self, addresses: &mut Vec<SocketAddr>) {
         addresses.retain(|address| Self::of(address.ip()).is_some_and(|reach| reach >= self));
     }
 }
 
-/// Returns the address of IPv4 that an address of NAT64 or 6to4 leads to (RFC 6052, RFC 3056).
+/// Returns the IPv4 address that a NAT64 or 6to4 address leads to (RFC 6052, RFC 3056).
 fn embedded(ip: Ipv6Addr) -> Option<IpAddr> {
     let bytes = ip.octets();
     let v4 = match ip.segments() {

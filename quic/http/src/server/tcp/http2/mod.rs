@@ -1,4 +1,4 @@
-//! What the frames of a client of HTTP/2 say about its requests.
+//! Follows the frames of an HTTP/2 client, to learn about its requests.
 
 mod requests;
 
@@ -16,27 +16,27 @@ use std::{
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    http2::{
+    server::clock,
+    versions::http2::{
         Followed, Follower, Late,
         frames::{CONTINUATION, Frames},
     },
-    server::clock,
 };
 use requests::Requests;
 
-/// Who is told what the frames say.
+/// Receiver of what the frames say.
 pub(super) trait Observer {
-    /// Returns the number of requests that came, and of those that failed before that.
+    /// Returns the number of requests that arrived, including those that failed before they could.
     fn requests(&self) -> u64;
 
-    /// Notes a request that failed before it came: it was malformed, its fields were too large, or there were too many
-    /// at once.
+    /// Notes a request that failed before it arrived: it was malformed, its fields were too large, or there were too
+    /// many at once.
     fn on_failed(&self);
 
     /// Notes the data of a DATA frame on an open stream.
     fn on_data(&self, len: u64);
 
-    /// Notes a field block of trailers of this length. Returns the bytes of memory that they take.
+    /// Notes a field block of trailers with this length. Returns the bytes of memory that they take.
     fn on_trailers(&self, len: u64) -> u64;
 
     /// Notes the end of streams whose trailers take this many bytes of memory.
@@ -45,7 +45,7 @@ pub(super) trait Observer {
     /// Notes how much of an incomplete field block has arrived.
     fn on_partial_block(&self, len: u64);
 
-    /// Notes since when a field block is not whole for which the server waits.
+    /// Notes since when the server has been waiting for the rest of a field block.
     fn on_field_block(&self, since: Option<Instant>);
 }
 
@@ -56,11 +56,11 @@ pub(super) struct Observed<O> {
     sent: Frames,
     requests: Requests,
     block: Option<Block>,
-    /// Requests that had come when h2 had handled all that it has read.
+    /// Requests that had arrived when h2 had handled everything it had read.
     came: Option<u64>,
 }
 
-/// A field block that has begun and not ended.
+/// A field block that has begun but not ended.
 #[derive(Clone, Copy)]
 struct Block {
     number: u64,
@@ -68,8 +68,8 @@ struct Block {
     is_told: bool,
 }
 
-/// Follows the frames of a client, if there is an observer: that of HTTP/2. At most `round` bytes of h2 leave before a
-/// reset that it holds.
+/// Follows the frames of a client if there is an observer, which is the case for HTTP/2. h2 sends at most `round`
+/// bytes before a reset that it holds.
 pub(super) fn observe<S, O: Observer>(
     stream: S,
     observer: Option<Arc<O>>,
@@ -133,7 +133,7 @@ impl<O: Observer> Observed<O> {
         }
     }
 
-    /// Notes that the server waits for the client: only then it is the client that takes its time.
+    /// Notes that the server waits for the client: the client is slow only then.
     fn on_nothing_received(&mut self) {
         if let Some(Block { is_told: false, .. }) = self.block {
             self.tell_block(true);
@@ -150,9 +150,9 @@ impl<O: Observer> Observed<O> {
 }
 
 impl<O: Observer> Follower for Observed<O> {
-    /// Finds the requests that have failed. Nothing tells which ones did: some are reset, some are answered by h2 itself,
-    /// and of some nothing is sent. But hyper takes all that h2 has for it, one after another, and lets h2 read again
-    /// after each. If none came since a read that was pending, none will come of those that h2 has read.
+    /// Finds the requests that failed. Nothing tells which they are: h2 resets some, answers some itself, and sends
+    /// nothing for others. But hyper takes all requests that h2 has for it, one after another, and lets h2 read again
+    /// after each. If none arrived since a read was pending, none of those that h2 has read will.
     fn on_turn(&mut self) {
         if self.came == Some(self.observer.requests()) {
             let is_in_block = self.received.field_block().is_some();

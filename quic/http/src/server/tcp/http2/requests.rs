@@ -1,6 +1,6 @@
-//! Requests of a connection, as its frames show them.
+//! The requests of a connection, as its frames show them.
 
-use crate::http2::{
+use crate::versions::http2::{
     Late, Side, Streams,
     frames::{CONTINUATION, DATA, Frame, GOAWAY, HEADERS, PRIORITY, RST_STREAM},
 };
@@ -8,26 +8,26 @@ use crate::http2::{
 /// Error code of streams that were not processed (RFC 9113 §7).
 const REFUSED_STREAM: u32 = 0x7;
 
-/// Requests beyond SETTINGS_MAX_CONCURRENT_STREAMS that are excused, because the client did not know it yet.
+/// Requests beyond SETTINGS_MAX_CONCURRENT_STREAMS that are excused because the client did not know the limit yet.
 const EXCUSED: u32 = 256;
 
 /// Requests that the client has begun.
 #[derive(Debug)]
 pub(super) struct Requests {
     streams: Streams<Request>,
-    /// The last stream that the server takes.
+    /// The last stream that the server accepts.
     most: u32,
-    /// All of them. A frame that makes h2 reset a stream that is none counts as one.
+    /// Number of all requests. A frame that makes h2 reset a stream that does not exist counts as one.
     count: u64,
-    /// The last field block has begun one.
+    /// True if the last field block began a request.
     is_last_new: bool,
     /// Length of that field block, as far as its frames have announced it.
     block: u64,
-    /// The open stream whose trailers it has, until they are counted.
+    /// The open stream whose trailers that field block has, until they are counted.
     trailers: Option<u32>,
-    /// Bytes of the trailers of streams that were closed, until they are told.
+    /// Bytes of the trailers of closed streams, until they are reported.
     closed: u64,
-    /// The client has seen the settings.
+    /// True if the client has seen the settings.
     has_settings: bool,
     excused: u32,
 }
@@ -67,7 +67,8 @@ impl Requests {
         self.streams.len()
     }
 
-    /// Returns the number of requests whose fields are whole, unless those of the last field block are not.
+    /// Returns the number of requests with complete fields. `is_in_block` is true if the last field block is
+    /// incomplete.
     pub(super) fn whole(&self, is_in_block: bool) -> u64 {
         self.count
             .saturating_sub((is_in_block && self.is_last_new).into())
@@ -117,12 +118,12 @@ impl Requests {
         (is_open && frame.kind == DATA).then(|| frame.data_len())
     }
 
-    /// Returns the length of the field block that came last, as far as its frames have announced it.
+    /// Returns the length of the last field block, as far as its frames have announced it.
     pub(super) fn block(&self) -> u64 {
         self.block
     }
 
-    /// Counts the field block that is whole now, if it has trailers. `count` returns the bytes that they take.
+    /// Counts the field block that has just ended, if it has trailers. `count` returns the bytes that they take.
     pub(super) fn on_whole_block(&mut self, count: impl FnOnce(u64) -> u64) {
         let Some(stream) = self.trailers.take() else {
             return;
@@ -134,7 +135,7 @@ impl Requests {
         }
     }
 
-    /// Returns the bytes of trailers of streams that were closed since this was asked.
+    /// Returns the bytes of trailers of streams that were closed since the last call.
     pub(super) fn take_closed(&mut self) -> u64 {
         std::mem::take(&mut self.closed)
     }

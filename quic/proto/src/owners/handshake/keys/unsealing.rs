@@ -67,7 +67,7 @@ impl Handshake {
             }
             Err(OpenError::ReservedBits) => Some(Err(Violation::ReservedBits)),
             Err(OpenError::Undecryptable) => {
-                keys.on_failed().then(|| Err(Violation::TooManyForgeries))
+                keys.on_failed().then_some(Err(Violation::TooManyForgeries))
             }
         }
     }

@@ -13,7 +13,7 @@ use std::{
 use tokio::io::AsyncWrite;
 
 use super::*;
-use crate::http2::{
+use crate::versions::http2::{
     frames::{
         ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PRIORITY, RST_STREAM, SETTINGS, frame,
     },

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::http2::frames::Frames;
+use crate::versions::http2::frames::Frames;
 
 type Respond = SendResponse<Bytes>;
 

@@ -1,4 +1,5 @@
-//! Unread data over TCP: bodies and trailers over HTTP/2, and incomplete heads. hyper does not tell how much that is.
+//! Counts unread data over HTTP/2: bodies, trailers, tunnels, and incomplete field blocks. hyper does not report how
+//! much there is.
 
 use std::{
     pin::Pin,
@@ -15,28 +16,28 @@ use http_body::{Body as _, Frame, SizeHint};
 /// Bytes that a client may send on a connection before they are read.
 pub(crate) const WINDOW: u32 = 1 << 20;
 
-/// Bytes of a buffer that h2 reads frames into. The smallest part of a body keeps it whole.
+/// Bytes of a buffer that h2 reads frames into. Even the smallest part of a body keeps a whole one.
 pub(crate) const BUFFER: u64 = 8 << 10;
 
-/// Bytes of a frame that waits to be read, besides its data.
+/// Bytes of a frame that waits to be read, in addition to its data.
 const FRAME: u64 = 512;
 
-/// Length from which on h2 does not hold a DATA frame against the client.
+/// Length from which on h2 does not count a DATA frame against the client.
 const GOOD_FRAME: u64 = 256;
 
-/// Most bytes of memory that bodies which are not read take, in the frames that cost most: those which fill the
-/// window, and shorter ones until h2 ends the connection.
+/// Most memory that unread bodies take, in the most expensive frames: those that fill the window, and shorter ones
+/// until h2 ends the connection.
 pub(crate) const MOST: u64 = {
     let window = WINDOW as u64;
     let frames = window / GOOD_FRAME + window / 2 / (GOOD_FRAME - 1);
     frames * (BUFFER + FRAME)
 };
 
-/// Counts the unread data that a connection over TCP holds. Over HTTP/2 these are bodies and the data of tunnels: each
-/// DATA frame counts for its length, or for the buffer that it may keep.
+/// Counts the unread data of a TCP connection. Over HTTP/2 these are bodies and the data of tunnels: each DATA frame
+/// counts for its length, or for the buffer that it may keep.
 ///
-/// Data without a reader cannot be told apart. It is forgotten with the last reader, since h2 holds no data for streams
-/// that have none.
+/// Data without a reader cannot be told apart. It is forgotten with the last reader, because h2 holds no data for
+/// streams that have none.
 #[derive(Debug, Default)]
 pub(crate) struct Inflow {
     /// Bytes of frames that arrived, and were neither read nor dropped with their body.
@@ -50,12 +51,12 @@ pub(crate) struct Inflow {
 /// Unread trailers. h2 holds them until their stream is closed and its reader is gone.
 #[derive(Debug, Default)]
 struct Trailers {
-    /// How many of them wait for a reader.
+    /// Number of trailers that wait for a reader.
     waiting: u64,
     bytes: u64,
-    /// Bytes of the largest.
+    /// Bytes of the largest trailers.
     largest: u64,
-    /// Bytes of those on open streams, read or not.
+    /// Bytes of the trailers of open streams, read or not.
     open: u64,
 }
 
@@ -64,7 +65,7 @@ struct Trailers {
 pub(crate) struct Reader(Arc<Inflow>);
 
 impl Inflow {
-    /// Returns the bytes that are not read: of data, no more than the window allows.
+    /// Returns the number of unread bytes. Data counts no more than the window allows.
     pub(crate) fn unread(&self) -> u64 {
         if !self.has_readers() {
             self.forget();
@@ -73,7 +74,7 @@ impl Inflow {
         data + self.trailers().bytes + self.fields.load(Ordering::Relaxed)
     }
 
-    /// Notes a reader that has not read to its end.
+    /// Returns a new reader, which counts until it is dropped.
     pub(crate) fn reader(self: &Arc<Self>) -> Reader {
         self.readers.fetch_add(1, Ordering::Relaxed);
         Reader(self.clone())
@@ -94,7 +95,7 @@ impl Inflow {
         trailers.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the data of a frame that came.
+    /// Notes the data of a frame that arrived.
     pub(crate) fn on_arrived(&self, len: u64) {
         self.data.fetch_add(cost(len), Ordering::Relaxed);
     }
@@ -131,7 +132,7 @@ impl Inflow {
 }
 
 impl Trailers {
-    /// Notes that a reader has taken those of its stream, whichever they are.
+    /// Notes that a reader has taken the trailers of its stream, whichever they are.
     fn on_taken(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
         self.bytes = self.bytes.min(self.waiting * self.largest);
@@ -140,7 +141,7 @@ impl Trailers {
         }
     }
 
-    /// Forgets those of streams that are closed, when there is no reader.
+    /// Forgets the trailers of closed streams, when there is no reader.
     fn forget(&mut self) {
         self.bytes = self.bytes.min(self.open);
         if self.open == 0 {
@@ -169,7 +170,7 @@ fn cost(len: u64) -> u64 {
     if len == 0 { 0 } else { len.max(BUFFER) }
 }
 
-/// A body over TCP, whose frames are counted when they are read if it is one of HTTP/2.
+/// A body over TCP. Over HTTP/2, its frames are counted when they are read.
 pub(crate) struct Incoming {
     body: hyper::body::Incoming,
     /// Dropped at the end of the body.
@@ -213,7 +214,7 @@ impl Incoming {
 }
 
 impl Drop for Incoming {
-    /// Counts what goes with the body.
+    /// Counts the data that is lost with the body.
     fn drop(&mut self) {
         if self.reader.is_some() {
             let mut cx = Context::from_waker(Waker::noop());

@@ -1,5 +1,5 @@
-//! The frames of a connection over HTTP/2, in both directions. h2 and hyper do not tell what they do with streams that
-//! fail, so the bytes are followed on their way.
+//! Follows the frames of an HTTP/2 connection, in both directions, because h2 and hyper do not report what they do
+//! with streams that fail.
 
 pub(crate) mod frames;
 pub(crate) mod inflow;
@@ -25,8 +25,8 @@ pub(crate) trait Follower {
     /// Notes that h2 wants to read.
     fn on_turn(&mut self) {}
 
-    /// Reads from the stream, and follows the frames that come. Notes those for which h2 may hold something although
-    /// their stream is not open.
+    /// Reads from the stream, and follows the frames that arrive. Notes those for which h2 may hold something
+    /// although their stream is not open.
     fn poll_read<S: AsyncRead>(
         &mut self,
         stream: Pin<&mut S>,
@@ -38,7 +38,7 @@ pub(crate) trait Follower {
     /// Follows bytes that were sent.
     fn on_sent(&mut self, bytes: &[u8], late: &mut Late);
 
-    /// Returns the number of open streams that the peer has begun: h2 may hold a reset of each.
+    /// Returns the number of open streams that the peer has begun: h2 may hold a reset for each.
     fn peer_streams(&self) -> usize;
 }
 
@@ -49,13 +49,13 @@ pub(crate) struct Followed<S, F> {
 }
 
 impl<S, F: Follower> Followed<S, F> {
-    /// Follows the frames on a stream. At most `round` bytes of h2 leave before a reset that it holds.
+    /// Follows the frames on a stream. h2 sends at most `round` bytes before a reset that it holds.
     pub(crate) fn new(stream: S, follower: Option<F>, round: u64) -> Self {
         let followed = follower.map(|follower| (follower, Pause::new(round)));
         Self { stream, followed }
     }
 
-    /// Follows bytes that were written, in these parts.
+    /// Follows bytes that were written in these parts.
     fn on_written<'a>(
         &mut self,
         written: &Poll<io::Result<usize>>,

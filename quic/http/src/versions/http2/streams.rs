@@ -1,9 +1,9 @@
-//! Streams of a connection, as its frames open and close them (RFC 9113 §5.1).
+//! The streams of a connection, as its frames open and close them (RFC 9113 §5.1).
 
 /// Open streams that the client has begun, with what is known about each.
 #[derive(Debug)]
 pub(crate) struct Streams<T> {
-    /// In the order of their numbers.
+    /// Ordered by their numbers.
     open: Vec<Stream<T>>,
     /// The last one that was begun.
     last: u32,
@@ -12,9 +12,9 @@ pub(crate) struct Streams<T> {
 #[derive(Debug)]
 struct Stream<T> {
     id: u32,
-    /// The peer has sent its end.
+    /// True if the peer has sent its end.
     is_peer_ended: bool,
-    /// This end has sent its end.
+    /// True if this side has sent its end.
     is_local_ended: bool,
     about: T,
 }
@@ -44,7 +44,7 @@ impl<T> Streams<T> {
         id > self.last
     }
 
-    /// Opens a stream that is new.
+    /// Opens a new stream.
     pub(crate) fn open(&mut self, id: u32, about: T) {
         self.last = id;
         self.open.push(Stream {
@@ -61,7 +61,7 @@ impl<T> Streams<T> {
         self.open.get_mut(at).map(|stream| &mut stream.about)
     }
 
-    /// Notes the end of what one side sends. Returns what was known about the stream, if that closes it.
+    /// Notes that one side has sent its end. Returns what was known about the stream, if that closes it.
     pub(crate) fn end(&mut self, id: u32, side: Side) -> Option<T> {
         let at = self.position(id)?;
         let stream = self.open.get_mut(at)?;

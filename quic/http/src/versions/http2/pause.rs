@@ -1,4 +1,4 @@
-//! Stops reading while h2 may hold too much that waits to be sent.
+//! Stops reading while h2 may hold too many resets that wait to be sent.
 
 #[cfg(test)]
 use std::sync::{
@@ -7,15 +7,15 @@ use std::sync::{
 };
 use std::task::{Context, Poll, Waker};
 
-/// Resets of streams that h2 may hold because the peer does not take them, before nothing more is read. Frames that
-/// are in the buffer of h2 by then may add as many.
+/// Stream resets that h2 may hold because the peer does not accept them, before reading stops. Frames that are in the
+/// buffer of h2 by then may add as many.
 pub(crate) const RESETS: usize = 1024;
 
-/// Frames for which h2 may hold a reset, or a stream, until it has been sent. Their number is not known: h2 ignores
-/// some.
+/// Frames for which h2 may hold a reset, or a stream, until it was sent. Their exact number is unknown, because h2
+/// ignores some.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    /// Those before the round began.
+    /// Frames before the current round.
     before: usize,
     since: usize,
 }
@@ -25,7 +25,7 @@ impl Late {
         self.since += 1;
     }
 
-    /// Notes that a reset was sent for one.
+    /// Notes that a reset was sent for such a frame.
     pub(crate) fn on_reset_sent(&mut self) {
         match self.before {
             0 => self.since = self.since.saturating_sub(1),
@@ -37,7 +37,7 @@ impl Late {
         self.before + self.since
     }
 
-    /// Forgets what has left in a round, which ends.
+    /// Ends a round, and forgets what was sent in it.
     fn end_round(&mut self) {
         self.before = self.since;
         self.since = 0;
@@ -51,31 +51,31 @@ impl Late {
 
 /// What h2 has done since it was last asked to read.
 ///
-/// In each poll, a connection of h2 reads, and handles all frames, until a read is pending (`Connection::poll2`). Only
-/// then it sends what its streams have queued, until the queues are empty and flushed, or the socket takes no more
-/// (`Streams::poll_complete`). So after a read that was pending, a flush that was ready means that all was sent, unless
-/// a write or a flush was pending after that read. No other flush says so: before it reads a frame, h2 may have to make
-/// room for the answer to a PING or SETTINGS, for a PING of its own, or for GOAWAY (`FramedWrite::poll_ready`). That
-/// writes and flushes its buffer, while the queues stay, and the next read follows.
+/// In each poll, an h2 connection reads and handles all frames until a read is pending (`Connection::poll2`). Only
+/// then does it send what its streams have queued, until the queues are empty and flushed, or the socket accepts no
+/// more (`Streams::poll_complete`). So after a pending read, a flush that is ready means that everything was sent,
+/// unless a write or a flush was pending after that read. No other flush means that: before it reads a frame, h2 may
+/// have to make room for the answer to a PING or SETTINGS, for a PING of its own, or for GOAWAY
+/// (`FramedWrite::poll_ready`). That writes and flushes its buffer while the queues stay, and the next read follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// It has something to handle.
     Reading,
     /// A read was pending.
     Sending,
-    /// The socket took no more after that.
+    /// The socket accepted no more after that.
     Blocked,
-    /// The socket took everything.
+    /// The socket accepted everything.
     Sent,
 }
 
-/// Counts what h2 may hold, and lets it read no more while that is too much.
+/// Counts what h2 may hold, and stops it from reading while that is too much.
 #[derive(Debug)]
 pub(super) struct Pause {
     pub(super) late: Late,
     turn: Turn,
     is_on: bool,
-    /// Bytes that leave before a reset, at most.
+    /// Most bytes that are sent before a reset.
     round: u64,
     /// Bytes that were sent in this round.
     sent: u64,
@@ -98,7 +98,7 @@ impl Pause {
         }
     }
 
-    /// Waits while h2 may hold too much. A reset of each of `streams` is added to what was counted.
+    /// Waits while h2 may hold too much. `streams` adds a reset for each stream to what was counted.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, streams: usize) -> Poll<()> {
         if self.turn == Turn::Sent || self.is_on && self.sent >= self.round {
             self.late = Late::default();

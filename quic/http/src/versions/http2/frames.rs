@@ -1,4 +1,4 @@
-//! Frames of one direction of a connection (RFC 9113 §4.1), whose bytes pass in any parts.
+//! Finds the frames of one direction of a connection (RFC 9113 §4.1), whose bytes arrive in arbitrary parts.
 
 /// Types of frames (RFC 9113 §6).
 pub(crate) const DATA: u8 = 0;
@@ -20,10 +20,10 @@ const PREFACE: u32 = 24;
 /// Length of a frame header.
 pub(crate) const HEADER: usize = 9;
 
-/// Bytes of a payload that are looked at, at most.
+/// Most bytes of a payload that are read.
 const START: usize = 4;
 
-/// A frame, of which the start of the payload is known.
+/// A frame, with the start of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -81,7 +81,7 @@ impl Frame {
         u32::from_be_bytes(self.start)
     }
 
-    /// Returns the last stream that a GOAWAY frame leaves.
+    /// Returns the last stream that a GOAWAY frame accepts.
     pub(crate) fn last_stream(&self) -> u32 {
         u32::from_be_bytes(self.start) & 0x7fff_ffff
     }
@@ -106,12 +106,12 @@ impl Frame {
 /// Position in the frames of one direction.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// Bytes to pass over until the next frame.
+    /// Bytes to skip until the next frame.
     rest: u32,
     /// Start of the next frame.
     bytes: [u8; HEADER + START],
     have: usize,
-    /// The bytes that pass end a field block.
+    /// True if the bytes being skipped end a field block.
     ends_block: bool,
     is_in_block: bool,
     blocks: u64,
@@ -129,33 +129,33 @@ impl Frames {
         }
     }
 
-    /// Returns the start of the frames of a client.
+    /// Returns the position before the frames of a client.
     pub(crate) const fn of_client() -> Self {
         Self::new(PREFACE)
     }
 
-    /// Returns the start of the frames of a server.
+    /// Returns the position before the frames of a server.
     pub(crate) const fn of_server() -> Self {
         Self::new(0)
     }
 
-    /// Returns the number of the field block (RFC 9113 §4.3) that has begun and not ended.
+    /// Returns the number of the field block (RFC 9113 §4.3) that has begun but not ended.
     pub(crate) fn field_block(&self) -> Option<u64> {
         self.is_in_block.then_some(self.blocks)
     }
 
-    /// Returns the bytes of the last frame that have not passed.
+    /// Returns the number of bytes of the last frame that have not arrived.
     pub(crate) fn missing(&self) -> u64 {
         self.rest.into()
     }
 
-    /// Returns what has passed of a frame that is not known yet.
+    /// Returns the bytes of the next frame that have arrived, if they are too few to know it.
     pub(crate) fn partial(&self) -> &[u8] {
         self.bytes.get(..self.have).unwrap_or_default()
     }
 
-    /// Passes over bytes up to the next frame of which all that is needed has passed. `None` if there is none: then
-    /// all bytes have passed.
+    /// Skips bytes up to the next frame of which enough has arrived. Returns `None` if there is none; then all bytes
+    /// were skipped.
     pub(crate) fn next_in(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
         while !bytes.is_empty() {
             if self.rest > 0 {

@@ -1,0 +1,4 @@
+//! What the versions of HTTP have on the wire, for clients and servers.
+
+pub(crate) mod http2;
+pub(crate) mod http3;

@@ -359,6 +359,8 @@ class Api:
         if path[0] in ("core", "alloc", "std"):
             is_known = path[-1] in PRELUDE and path[1] not in ("io", "fmt") or path[-1] in ("Debug", "Display")
             return path[-1] if is_known else "::".join(("std", *path[1:2], path[-1]))
+        if path[0] in self.crates and path[-1] == "Sealed":
+            return "Sealed"
         if path[0] in self.crates:
             self.foreign.add(f"{'::'.join(path)}, which is not public")
         else:

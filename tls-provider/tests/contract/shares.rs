@@ -4,7 +4,7 @@
 //! The peer of the end under test is rustls, which does every group; its messages are changed on the way.
 
 use bytes::BytesMut;
-use hybriq_tls::{Alert, ClientHello, Error, Group, KeyExchange, PerLevel, Side, Status};
+use hybriq_tls::{Alert, ClientHello, Error, Group, KeyExchange, PerLevel, Status};
 
 use crate::support::{CONTENDERS, Contender, End, Pair, Slices, exactly, options_for};
 
@@ -408,7 +408,7 @@ fn a_client_refuses_a_group_that_it_did_not_offer_or_has_no_share_of() {
 /// server proves that it knows the secret, and not before.
 #[cfg(feature = "unstable-rustls")]
 mod implicit_rejection {
-    use hybriq_tls::rustls::Server;
+    use hybriq_tls::{Side, rustls::Server};
     use rustls::crypto::{
         ActiveKeyExchange, CompletedKeyExchange, CryptoProvider, SupportedKxGroup,
     };

@@ -65,7 +65,7 @@ impl From<EarlyError> for StreamError {
     fn from(error: EarlyError) -> Self {
         match error {
             EarlyError::Connection(error) => error.into(),
-            _ => Self::EarlyDataRefused,
+            EarlyError::ZeroRttRejected => Self::EarlyDataRefused,
         }
     }
 }

@@ -71,7 +71,9 @@ impl Drop for Folder {
 fn lacks_root() -> bool {
     let lack = testbed::lack();
     if let Some(lack) = &lack {
-        println!("skipped: {lack}");
+        test_summary::skip(format!(
+            "network namespaces with TUN devices need root: {lack}"
+        ));
     }
     lack.is_some()
 }

@@ -197,7 +197,7 @@ fn a_blackout_ends_when_it_should_and_no_earlier() {
 fn ecn_marks_pass_both_ways_and_trains_are_taken_apart() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         if UdpSocket::bind(address).is_err() {
-            println!("skipped: {address} cannot be had here");
+            test_summary::skip(format!("this machine cannot bind {address}: enable IPv6"));
             continue;
         }
         let (server, client) = (

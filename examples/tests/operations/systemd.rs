@@ -113,7 +113,9 @@ fn systemd_accepts_the_units() {
                 "{said}"
             );
         }
-        Err(error) => println!("skipped: systemd-analyze is not installed ({error})"),
+        Err(error) => {
+            test_summary::skip(format!("systemd-analyze: {error}: apt-get install systemd"));
+        }
     }
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn on_clients_host<F: Future>(
     let hosts = match Hosts::new() {
         Ok(hosts) => hosts,
         Err(why) => {
-            println!("skipped: network namespaces cannot be made here ({why})");
+            test_summary::skip(format!("network namespaces need root and iproute2: {why}"));
             return;
         }
     };

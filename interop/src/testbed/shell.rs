@@ -87,7 +87,9 @@ mod tests {
     #[tokio::test]
     async fn a_program_reaches_both_hosts() {
         if let Some(lack) = crate::testbed::lack() {
-            eprintln!("skipped: {lack}");
+            test_summary::skip(format!(
+                "network namespaces with TUN devices need root: {lack}"
+            ));
             return;
         }
         let wire = Wire {

@@ -14,3 +14,11 @@ mod with_itself;
 mod with_quiche;
 mod with_quinn;
 mod with_s2n_quic;
+
+#[cfg(not(feature = "quiche"))]
+#[test]
+fn quiche_is_left_out() {
+    test_summary::skip(
+        "quiche is not built in: --features hybriq-interop/quiche, with CMake and a C++ compiler",
+    );
+}

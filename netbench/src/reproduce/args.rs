@@ -1,8 +1,11 @@
 //! The command line of `netbench reproduce`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::budget::Length;
+use super::budget::{Length, QUICK};
 
 /// Repeats published experiments, and writes a report with the published figures next to ours.
 #[derive(clap::Args)]
@@ -10,6 +13,11 @@ pub(crate) struct Args {
     /// Uses fewer connections and repetitions and shorter waits, about 5 minutes in all.
     #[arg(long)]
     pub(crate) quick: bool,
+
+    /// Time of all experiments of a quick run. Each gets its share, and takes longer where it cannot
+    /// measure anything in it.
+    #[arg(long, value_name = "MINUTES", requires = "quick", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) minutes: Option<u64>,
 
     /// Runs only these experiments, by their ids, separated by commas.
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
@@ -24,7 +32,7 @@ impl Args {
     /// Returns the length of the run.
     pub(super) fn length(&self) -> Length {
         if self.quick {
-            Length::Quick
+            Length::Quick(self.minutes.map_or(QUICK, Duration::from_mins))
         } else {
             Length::Full
         }

@@ -6,7 +6,7 @@ use super::Experiment;
 
 /// Time of all experiments of a quick run. The rest of its five minutes is for starting processes
 /// and writing the report.
-const QUICK: Duration = Duration::from_secs(275);
+pub(super) const QUICK: Duration = Duration::from_secs(275);
 
 /// Limits of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,8 @@ impl Budget {
 /// Length of a run of all experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// Five minutes, with fewer repetitions than were published.
-    Quick,
+    /// This time for all experiments, with fewer repetitions than were published.
+    Quick(Duration),
     /// As long as the published experiments need.
     Full,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Length {
 /// Distribution of the time over the experiments by their weights.
 #[derive(Clone, Debug)]
 pub(super) struct Purse {
-    quick: bool,
+    length: Length,
     /// Sum of the weights of all experiments.
     total_weight: u32,
     /// Time planned for the experiments so far.
@@ -57,7 +57,7 @@ impl Purse {
     pub(super) fn new(length: Length, total_weight: u32) -> Self {
         Self {
             total_weight,
-            quick: length == Length::Quick,
+            length,
             planned: Duration::ZERO,
         }
     }
@@ -66,8 +66,8 @@ impl Purse {
     /// down to half the share. A quick run of few experiments gives each only its share of all, so
     /// that it measures the same in both.
     pub(super) fn share(&mut self, experiment: &Experiment, elapsed: Duration) -> Budget {
-        let time = if self.quick {
-            let share = QUICK * experiment.weight / self.total_weight;
+        let time = if let Length::Quick(all) = self.length {
+            let share = all * experiment.weight / self.total_weight;
             let late = elapsed.saturating_sub(self.planned);
             self.planned += share;
             share.saturating_sub(late).max(share / 2)
@@ -75,7 +75,7 @@ impl Purse {
             experiment.full
         };
         Budget {
-            quick: self.quick,
+            quick: self.length != Length::Full,
             time,
         }
     }
@@ -90,21 +90,23 @@ mod tests {
 
     #[test]
     fn a_quick_run_of_everything_keeps_to_its_time() {
-        let mut purse = Purse::new(Length::Quick, total_weight());
-        let mut elapsed = Duration::ZERO;
-        for experiment in ALL {
-            elapsed += purse.share(experiment, elapsed).time;
+        for time in [QUICK, Duration::from_mins(1)] {
+            let mut purse = Purse::new(Length::Quick(time), total_weight());
+            let mut elapsed = Duration::ZERO;
+            for experiment in ALL {
+                elapsed += purse.share(experiment, elapsed).time;
+            }
+            assert!(elapsed <= time && elapsed > time * 9 / 10);
         }
-        assert!(elapsed <= QUICK && elapsed > QUICK * 9 / 10);
     }
 
     #[test]
     fn who_comes_after_one_that_took_too_long_gets_less() {
-        let mut purse = Purse::new(Length::Quick, total_weight());
+        let mut purse = Purse::new(Length::Quick(QUICK), total_weight());
         let first = purse.share(&ALL[0], Duration::ZERO).time;
         let late = first + Duration::from_secs(2);
         let second = purse.share(&ALL[1], late).time;
-        let on_time = Purse::new(Length::Quick, total_weight())
+        let on_time = Purse::new(Length::Quick(QUICK), total_weight())
             .share(&ALL[1], Duration::ZERO)
             .time;
         assert!(
@@ -112,7 +114,7 @@ mod tests {
             "{second:?}"
         );
         let third = purse.share(&ALL[2], late * 100).time;
-        let on_time = Purse::new(Length::Quick, total_weight())
+        let on_time = Purse::new(Length::Quick(QUICK), total_weight())
             .share(&ALL[2], Duration::ZERO)
             .time;
         assert_eq!(third, on_time / 2);

@@ -38,7 +38,7 @@ impl Reproduction {
         Self {
             netbench_reproduction: FORMAT,
             complete: false,
-            quick: length == Length::Quick,
+            quick: length != Length::Full,
             about: About::this_run(Machine::detect()),
             sections: Vec::new(),
         }
@@ -77,7 +77,8 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reproduction, Section, Verdict};
+    use super::{Length, Reproduction, Section, Verdict};
+    use crate::reproduce::budget::QUICK;
     use crate::reproduce::experiments::ALL;
     use crate::reproduce::section::Finding;
 
@@ -89,7 +90,7 @@ mod tests {
     }
 
     fn is_complete(sections: Vec<Section>, asked: usize) -> bool {
-        let mut reproduction = Reproduction::begin(crate::reproduce::budget::Length::Quick);
+        let mut reproduction = Reproduction::begin(Length::Quick(QUICK));
         reproduction.sections = sections;
         reproduction.finish(asked);
         reproduction.complete

@@ -208,11 +208,12 @@ fn figure(figure: &Value) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::{Reproduction, Section, ValueTable, html};
+    use crate::reproduce::budget::{Length, QUICK};
     use crate::reproduce::section::{Finding, Source};
 
     #[test]
     fn everything_is_escaped_and_nothing_is_loaded() {
-        let mut reproduction = Reproduction::begin(crate::reproduce::budget::Length::Quick);
+        let mut reproduction = Reproduction::begin(Length::Quick(QUICK));
         reproduction.sections.push(Section {
             id: "rate".to_owned(),
             title: "<b>Rate</b>".to_owned(),

@@ -84,7 +84,7 @@ fn a_client_on_another_host_measures_over_both_kinds_of_addresses() {
     let hosts = match Hosts::new() {
         Ok(hosts) => hosts,
         Err(why) => {
-            println!("skipped: network namespaces cannot be made here ({why})");
+            test_summary::skip(format!("network namespaces need root and iproute2: {why}"));
             return;
         }
     };

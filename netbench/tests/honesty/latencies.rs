@@ -111,7 +111,9 @@ fn alone(run: &Command) -> Option<Child> {
     };
     let tried = network("ip link set lo up").output();
     if !tried.as_ref().is_ok_and(|output| output.status.success()) {
-        println!("skipped: no network of our own: {tried:?}");
+        test_summary::skip(format!(
+            "a network of its own needs root or user namespaces: {tried:?}"
+        ));
         return None;
     }
     let run = network("ip link set lo up; exec \"$@\"")

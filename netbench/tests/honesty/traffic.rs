@@ -54,14 +54,16 @@ fn alone(name: &str, args: &[&str]) -> Option<(Value, Counters)> {
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            println!("skipped: no network of our own: {error}");
+            test_summary::skip(format!("a network of its own needs util-linux: {error}"));
             return None;
         }
     };
     let out = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let Some(counters) = out.strip_prefix("ready\n") else {
-        println!("skipped: no network of our own: {said}");
+        test_summary::skip(format!(
+            "a network of its own needs root or user namespaces: {said}"
+        ));
         return None;
     };
     assert!(output.status.success(), "{said}");

@@ -136,7 +136,7 @@ fn cost_of_parts(victim: &str, number: usize) -> Option<[u64; 2]> {
 #[ignore = "takes minutes, and needs valgrind"]
 fn no_datagram_costs_more_than_its_bound() {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: there is no valgrind");
+        test_summary::skip("valgrind is not installed: apt-get install valgrind");
         return;
     }
     println!("instructions for a datagram, in the second and the third part of an attack");

@@ -98,7 +98,7 @@ async fn a_datagram_from_port_0_slows_nobody() {
     let raw = match raw {
         Ok(raw) => raw,
         Err(error) => {
-            eprintln!("skipped: raw sockets need root: {error}");
+            test_summary::skip(format!("raw sockets need root: {error}"));
             return;
         }
     };

@@ -60,7 +60,7 @@ pub(crate) fn browse(page: &Path) -> Option<(Value, String)> {
         .output();
     let _ = std::fs::remove_dir_all(profile);
     let Ok(output) = output else {
-        println!("skipped: chromium is not installed");
+        test_summary::skip("chromium is not installed: apt-get install chromium");
         return None;
     };
     let dom = String::from_utf8_lossy(&output.stdout);

@@ -62,7 +62,7 @@ async fn stop(group: Option<u32>) {
 async fn chromium(files: &Files, port: u16) -> Option<Command> {
     let version = Command::new("chromium").arg("--version").output().await;
     if version.is_err() {
-        println!("skipped: chromium is not installed");
+        test_summary::skip("chromium is not installed: apt-get install chromium");
         return None;
     }
     let origin = format!("localhost:{port}");

@@ -70,7 +70,9 @@ fn installed(name: &str) -> Option<PathBuf> {
     let path = env::var_os("HYBRIQ_JUDGES").map(|folder| Path::new(&folder).join(name));
     let found = path.filter(|path| path.exists());
     if found.is_none() {
-        println!("skipped: HYBRIQ_JUDGES names no folder with {name} (.ci/judges makes one)");
+        test_summary::skip(format!(
+            "HYBRIQ_JUDGES names no folder with {name}: .ci/judges makes one"
+        ));
     }
     found
 }

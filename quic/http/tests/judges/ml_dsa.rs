@@ -37,7 +37,7 @@ fn chroot() -> Option<PathBuf> {
     if entered.is_ok_and(|status| status.success()) {
         return Some(chroot);
     }
-    println!("skipped: a chroot needs root");
+    test_summary::skip("a chroot needs root");
     None
 }
 
@@ -49,7 +49,7 @@ pub(super) fn backends() -> Vec<Backend> {
     let built = |backend: &Backend| {
         let problems = ClientConfig::new().tls(*backend).check().err();
         if let Some(problems) = &problems {
-            println!("skipped: {backend}: {problems}");
+            test_summary::skip(format!("{backend} is not built in: {problems}"));
         }
         problems.is_none()
     };

@@ -189,7 +189,9 @@ async fn a_page_uses_sessions(draft: Draft) {
     let _ = std::fs::remove_dir_all(profile);
     let output = match output {
         Ok(Ok(output)) => output,
-        Ok(Err(_)) => return println!("skipped: chromium is not installed"),
+        Ok(Err(_)) => {
+            return test_summary::skip("chromium is not installed: apt-get install chromium");
+        }
         Err(late) => panic!("{late}: {:?}", told.lines.lock().unwrap()),
     };
     let mut lines = told.lines.lock().unwrap().clone();

@@ -36,6 +36,8 @@ impl Link {
         let mut streams = FuturesUnordered::new();
         let mut bidis = FuturesUnordered::new();
         loop {
+            // Streams without number do not keep other tasks waiting.
+            tokio::task::consume_budget().await;
             tokio::select! {
                 accepted = self.transport.accept_uni() => streams.push(self.read(accepted?)),
                 Some(read) = streams.next() => read?,

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use hybriq::{RecvStream, StreamId};
 use hybriq_h3::core::{Code, Head, Received, Receiver, Scope};
+use tokio::task::coop;
 
 use super::{Link, StreamError};
 
@@ -102,7 +103,11 @@ impl<H: Head> Recv<H> {
                     return Poll::Ready(Err(error));
                 }
             }
-            match ready!(self.stream.poll_read_chunk(cx, usize::MAX)) {
+            // Frames that nobody needs do not keep other tasks waiting.
+            let turn = ready!(coop::poll_proceed(cx));
+            let read = ready!(self.stream.poll_read_chunk(cx, usize::MAX));
+            turn.made_progress();
+            match read {
                 Ok(Some(data)) => {
                     self.receiver.on_data(data);
                     if self.stream.is_finished() {

@@ -548,7 +548,11 @@ fn critical_streams_that_break_a_rule_are_errors() {
         (&both, vec![0, 0x21, 0], V::MissingSettings),
         (&both, vec![0, 4, 1, 6], V::FrameLength),
         (&both, vec![0, 4, 0x50, 1], V::ControlFrameTooLong),
-        (&both, vec![0, 4, 2, 0x33, 1], V::DatagramsWithoutTransport),
+        (
+            &[Side::Server],
+            vec![0, 4, 2, 0x33, 1],
+            V::DatagramsWithoutTransport,
+        ),
         (&both, after(&[4, 0]), V::FrameNotAllowed),
         (&both, after(&[0, 0]), V::FrameNotAllowed),
         (&both, after(&[1, 0]), V::FrameNotAllowed),
@@ -635,6 +639,15 @@ fn news_of_the_control_stream_are_events() {
     );
     let peer = server.connection.peer_settings();
     assert_eq!(peer.and_then(|peer| peer.max_field_section_size), Some(5));
+}
+
+/// RFC 9297 §2.1.1; servers break it, so a client goes on without datagrams.
+#[test]
+fn a_server_that_takes_datagrams_by_its_settings_alone_takes_none() {
+    let mut client = End::new(Side::Client, Settings::new());
+    uni(&mut client, &[0, 4, 2, 0x33, 1]).expect("settings");
+    let peer = client.connection.peer_settings().expect("settings");
+    assert!(!peer.h3_datagram);
 }
 
 #[test]

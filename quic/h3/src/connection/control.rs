@@ -144,7 +144,7 @@ impl Connection {
             if self.side().is_server() {
                 return Err(Violation::DatagramsWithoutTransport);
             }
-            // Servers exist that say so, such as those of qh3. A client that sends them none loses nothing.
+            // Servers of qh3 do so. A client that sends them no datagrams loses nothing.
             settings.h3_datagram = false;
         }
         match &self.config.remembered {

@@ -3,13 +3,24 @@
 
 mod support;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
 use axum::{Router, body::Body, extract::Request, http::StatusCode, routing::post as on_post};
+use http_body_util::BodyExt as _;
 use hybriq::{RecvStream, SendStream};
 use hybriq_http::{Limits, Server};
 use support::{Certificate, Http3, Running, client_config, post, run, run_with, soon};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Notify,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream, rustls};
 
 /// HEADERS of `POST / HTTP/3` for the authority `a`.
@@ -74,6 +85,54 @@ async fn a_body_that_nobody_reads_is_stopped_without_an_error() {
     let (mut send, _recv) = send(&client, &[POST, &[0, 0x80, 0x10, 0, 0]].concat()).await;
     assert_eq!(soon(send.stopped()).await, Ok(Some(0x100)), "H3_NO_ERROR");
     assert_eq!(client.ask(post("/x", "fine")).await.unwrap().body(), "fine");
+}
+
+/// A body of frames that carry nothing does not keep the thread of its reader from other tasks.
+#[tokio::test]
+async fn a_body_of_empty_frames_is_read_in_turns() {
+    const MANY: usize = 8_000;
+    let (told, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let turns = Arc::new(AtomicUsize::new(0));
+    let read = {
+        let (told, arrived, turns) = (told.clone(), arrived.clone(), turns.clone());
+        async move |request: Request| {
+            let counting = {
+                let turns = turns.clone();
+                tokio::spawn(async move {
+                    // `yield_now` would let the reader go before, many times.
+                    std::future::poll_fn::<(), _>(|context| {
+                        turns.fetch_add(1, Ordering::Relaxed);
+                        context.waker().wake_by_ref();
+                        Poll::Pending
+                    })
+                    .await;
+                })
+            };
+            told.notify_one();
+            arrived.notified().await;
+            let before = turns.load(Ordering::Relaxed);
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            assert!(body.is_empty());
+            counting.abort();
+            turns.fetch_sub(before, Ordering::Relaxed);
+        }
+    };
+    let server = run(Router::new().route("/", on_post(read)));
+    let client = Http3::connect(server.address()).await;
+    let (mut send, mut recv) = send(&client, POST).await;
+    soon(told.notified()).await;
+    soon(send.write_all(&[0, 0].repeat(MANY))).await.unwrap();
+    send.finish();
+    let delivered = async {
+        while !client.connection.is_delivered(send.id()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(delivered).await;
+    arrived.notify_one();
+    soon(recv.read_to_end(1000)).await.unwrap();
+    let turns = turns.load(Ordering::Relaxed);
+    assert!(turns > MANY / 100, "others had {turns} turns");
 }
 
 /// A field section that is short on the wire and long in memory ends its stream alone.

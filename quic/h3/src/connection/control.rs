@@ -139,9 +139,13 @@ impl Connection {
     }
 
     fn on_settings(&mut self, payload: &[u8]) -> Result<(), Violation> {
-        let settings = Settings::read(payload)?;
+        let mut settings = Settings::read(payload)?;
         if settings.h3_datagram && !self.datagrams {
-            return Err(Violation::DatagramsWithoutTransport);
+            if self.side().is_server() {
+                return Err(Violation::DatagramsWithoutTransport);
+            }
+            // Servers of qh3 do so. A client that sends them no datagrams loses nothing.
+            settings.h3_datagram = false;
         }
         match &self.config.remembered {
             Some(remembered) => settings.keep(remembered)?,

@@ -224,7 +224,7 @@ impl Connection {
         output + self.decoder.unsent()
     }
 
-    /// Takes what is to be sent on one of our critical streams; the first bytes are the type of the stream.
+    /// Takes the bytes to send on one of our critical streams. The first of them are the type of the stream.
     pub fn take_output(&mut self, stream: Critical) -> Bytes {
         let [control, encoder, decoder] = &mut self.output;
         let output = match stream {

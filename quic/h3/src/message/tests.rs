@@ -248,6 +248,9 @@ fn a_content_length_is_one_number() {
         (&["12", "12"], Ok(Some(12))),
         (&["12", "13"], Err(Violation::ContentLengthInvalid)),
         (&["12, 12"], Err(Violation::ContentLengthInvalid)),
+        (&["-1"], Err(Violation::ContentLengthInvalid)),
+        (&["1 2"], Err(Violation::ContentLengthInvalid)),
+        (&["0x10"], Err(Violation::ContentLengthInvalid)),
         (&["+1"], Err(Violation::ContentLengthInvalid)),
         (&[""], Err(Violation::ContentLengthInvalid)),
         (

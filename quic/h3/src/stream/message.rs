@@ -36,6 +36,9 @@ pub struct Receiver<H> {
     head: PhantomData<fn() -> H>,
 }
 
+/// Frames that carry nothing for which a receiver is polled once.
+const TURN: usize = 64;
+
 /// Position in the frames of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
@@ -92,6 +95,8 @@ pub enum Start {
 pub enum Received<H> {
     /// Nothing: more data is needed.
     NeedData,
+    /// Nothing: there were many frames that carry nothing. Let others have their turn, and poll again.
+    Pause,
     /// Nothing: a field section waits for entries of the dynamic table. [`Connection::poll_event`] says when
     /// they have arrived.
     Blocked,
@@ -212,8 +217,8 @@ impl<H> Receiver<H> {
         std::mem::take(&mut self.data)
     }
 
-    /// Gives the stream up: it was reset, or nobody reads it. What is held is dropped, and the peer's encoder
-    /// is told if it must be (RFC 9204 §2.2.2.2).
+    /// Gives the stream up: it was reset, or nobody reads it. Drops what is held, and cancels the stream in QPACK
+    /// (RFC 9204 §2.2.2.2).
     pub fn cancel(&mut self, connection: &mut Connection) {
         if self.at != At::End && self.at != At::Session {
             connection.decoder.cancel(self.id.0);
@@ -251,10 +256,13 @@ impl<H: Head> Receiver<H> {
     }
 
     fn poll_frames(&mut self, connection: &mut Connection) -> Result<Received<H>, Violation> {
+        let mut frames = 0;
         loop {
             match self.at {
+                At::Head if frames == TURN && !self.data.is_empty() => return Ok(Received::Pause),
                 At::Head => match self.begun.take(&mut self.data, frame::Head::read) {
                     Some(head) => {
+                        frames += 1;
                         if let Some(received) = self.on_frame(head, connection)? {
                             return Ok(received);
                         }

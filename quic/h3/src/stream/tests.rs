@@ -96,6 +96,7 @@ fn read<H: Head>(
     loop {
         match receiver.poll(connection)? {
             Received::NeedData => return Ok(all),
+            Received::Pause => {}
             last @ (Received::End | Received::Blocked | Received::Session(_)) => {
                 all.push(last);
                 return Ok(all);
@@ -189,6 +190,26 @@ fn a_request_that_came_whole_is_known_to_have_no_content() {
         receiver.poll(&mut server.connection),
         Ok(Received::End)
     ));
+}
+
+/// A peer that sends frames without number does not keep the task of their reader from others.
+#[test]
+fn frames_that_carry_nothing_come_in_turns() {
+    for empty in [[0, 0], [0x21, 0]] {
+        let mut server = End::new(Side::Server, Settings::new());
+        let mut receiver = Receiver::request(FIRST);
+        receiver.on_data([head(), empty.repeat(1000)].concat().into());
+        receiver.on_fin();
+        let mut pauses = 0;
+        loop {
+            match receiver.poll(&mut server.connection).expect("a request") {
+                Received::Pause => pauses += 1,
+                Received::End => break,
+                _ => {}
+            }
+        }
+        assert_eq!(pauses, 1000 / 64, "{empty:?}");
+    }
 }
 
 #[test]
@@ -548,7 +569,11 @@ fn critical_streams_that_break_a_rule_are_errors() {
         (&both, vec![0, 0x21, 0], V::MissingSettings),
         (&both, vec![0, 4, 1, 6], V::FrameLength),
         (&both, vec![0, 4, 0x50, 1], V::ControlFrameTooLong),
-        (&both, vec![0, 4, 2, 0x33, 1], V::DatagramsWithoutTransport),
+        (
+            &[Side::Server],
+            vec![0, 4, 2, 0x33, 1],
+            V::DatagramsWithoutTransport,
+        ),
         (&both, after(&[4, 0]), V::FrameNotAllowed),
         (&both, after(&[0, 0]), V::FrameNotAllowed),
         (&both, after(&[1, 0]), V::FrameNotAllowed),
@@ -635,6 +660,15 @@ fn news_of_the_control_stream_are_events() {
     );
     let peer = server.connection.peer_settings();
     assert_eq!(peer.and_then(|peer| peer.max_field_section_size), Some(5));
+}
+
+/// RFC 9297 §2.1.1 forbids it, but some servers do it: the client goes on without datagrams.
+#[test]
+fn a_server_that_takes_datagrams_by_its_settings_alone_takes_none() {
+    let mut client = End::new(Side::Client, Settings::new());
+    uni(&mut client, &[0, 4, 2, 0x33, 1]).expect("settings");
+    let peer = client.connection.peer_settings().expect("settings");
+    assert!(!peer.h3_datagram);
 }
 
 #[test]

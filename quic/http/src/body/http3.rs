@@ -20,8 +20,6 @@ use crate::{
 pub(super) struct Quic<H: Head> {
     stream: Recv<H>,
     part: Part,
-    /// Bytes that are still to come according to `content-length`.
-    left: Option<u64>,
     stall: Option<Stall>,
     /// The client's use of the connection, until the body ends.
     exchange: Option<Exchange>,
@@ -36,40 +34,25 @@ enum Part {
 }
 
 impl Body {
-    pub(crate) fn of_quic(
-        stream: Recv<Request<()>>,
-        length: Option<u64>,
-        stall_time: Duration,
-    ) -> Self {
+    pub(crate) fn of_quic(stream: Recv<Request<()>>, stall_time: Duration) -> Self {
         Self(Kind::Request(Box::new(Quic {
             stream,
             part: Part::Data,
-            left: length,
             stall: Some(Stall::new(stall_time)),
             exchange: None,
         })))
     }
 
     /// Returns the body of a response over HTTP/3.
-    pub(crate) fn of_response(
-        stream: Recv<Response<()>>,
-        length: Option<u64>,
-        exchange: Exchange,
-    ) -> Self {
-        let is_end = stream.is_end();
-        let (part, exchange) = if is_end {
-            exchange.complete();
-            (Part::Nothing, None)
-        } else {
-            (Part::Data, Some(exchange))
-        };
-        Self(Kind::Response(Box::new(Quic {
+    pub(crate) fn of_response(stream: Recv<Response<()>>, exchange: Exchange) -> Self {
+        let mut body = Quic {
             stream,
-            part,
-            left: if is_end { Some(0) } else { length },
+            part: Part::Data,
             stall: None,
-            exchange,
-        })))
+            exchange: Some(exchange),
+        };
+        body.complete();
+        Self(Kind::Response(Box::new(body)))
     }
 }
 
@@ -90,12 +73,17 @@ impl<H: Head> Quic<H> {
         if let Some(stall) = &mut self.stall {
             stall.on_news();
         }
-        if self.part == Part::Nothing {
+        self.complete();
+        polled
+    }
+
+    /// Ends the use of the connection after the last of the body: its reader need not ask for the end.
+    fn complete(&mut self) {
+        if self.is_end_stream() {
             if let Some(exchange) = self.exchange.take() {
                 exchange.complete();
             }
         }
-        polled
     }
 
     pub(super) fn is_end_stream(&self) -> bool {
@@ -103,17 +91,14 @@ impl<H: Head> Quic<H> {
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::new, SizeHint::with_exact)
+        let left = self.stream.content_left();
+        left.map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.part == Part::Data {
             match ready!(self.stream.poll_data(cx)) {
-                Ok(Some(data)) => return Poll::Ready(Some(self.take(data))),
-                Ok(None) if self.left.is_some_and(|left| left > 0) => {
-                    self.fail(Code::H3_MESSAGE_ERROR);
-                    return Poll::Ready(Some(Err(BodyError::Length)));
-                }
+                Ok(Some(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Ok(None) => self.part = Part::Trailers,
                 Err(error) => {
                     self.part = Part::Nothing;
@@ -131,22 +116,9 @@ impl<H: Head> Quic<H> {
         Poll::Ready(None)
     }
 
-    /// Counts data against `content-length`.
-    fn take(&mut self, data: Bytes) -> Result<Frame<Bytes>, BodyError> {
-        if let Some(left) = &mut self.left {
-            let Some(rest) = left.checked_sub(data.len() as u64) else {
-                self.fail(Code::H3_MESSAGE_ERROR);
-                return Err(BodyError::Length);
-            };
-            *left = rest;
-        }
-        Ok(Frame::data(data))
-    }
-
     /// Stops reading the body, and tells the peer why.
     fn fail(&mut self, code: Code) {
         self.part = Part::Nothing;
-        self.left = None;
         self.stream.stop(code);
     }
 }

@@ -11,7 +11,6 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header::CONTENT_LENGTH};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
@@ -48,23 +47,6 @@ pub enum BodyError {
     /// The body is longer than the limit of [`Body::bytes`].
     #[error("the body is longer than {0} bytes; raise the limit, or read it frame by frame")]
     TooLong(usize),
-}
-
-/// A `content-length` that is not a number, or several that differ.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadLength;
-
-/// Returns the length that a message announces (RFC 9110 §8.6), if any.
-pub(crate) fn length(fields: &HeaderMap) -> Result<Option<u64>, BadLength> {
-    let mut values = fields.get_all(CONTENT_LENGTH).iter();
-    let Some(first) = values.next() else {
-        return Ok(None);
-    };
-    if values.any(|other| other != first) || !first.as_bytes().iter().all(u8::is_ascii_digit) {
-        return Err(BadLength);
-    }
-    let length = first.to_str().ok().and_then(|digits| digits.parse().ok());
-    length.map(Some).ok_or(BadLength)
 }
 
 impl Body {
@@ -135,36 +117,6 @@ impl http_body::Body for Body {
             Kind::Tcp(tcp) => tcp.size_hint(),
             Kind::Request(body) => body.size_hint(),
             Kind::Response(body) => body.size_hint(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_length_is_digits_and_one_number() {
-        let read = |values: &[&'static str]| {
-            let mut fields = HeaderMap::new();
-            for value in values {
-                fields.append(CONTENT_LENGTH, http::HeaderValue::from_static(value));
-            }
-            length(&fields)
-        };
-        assert_eq!(read(&[]), Ok(None));
-        assert_eq!(read(&["17"]), Ok(Some(17)));
-        assert_eq!(read(&["17", "17"]), Ok(Some(17)));
-        for wrong in [
-            &["17", "18"][..],
-            &["+1"],
-            &["-1"],
-            &["1 2"],
-            &[""],
-            &["0x10"],
-            &["18446744073709551616"],
-        ] {
-            assert_eq!(read(wrong), Err(BadLength), "{wrong:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::connection::{Connection, Early, Handshake, established};
 use crate::{
-    Body, body,
+    Body,
     client::{
         error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
         outgoing::Sending,
@@ -47,13 +47,8 @@ impl Connection {
             },
         }?;
         let established = self.established().await.ok_or_else(|| self.refused())?;
-        // A body whose length is not a number has no known end, so it never ends well.
-        let length = body::length(response.headers()).unwrap_or(Some(u64::MAX));
-        let has_body =
-            request.method != Method::HEAD && !matches!(response.status().as_u16(), 204 | 304);
-        let length = length.filter(|_| has_body);
         response.extensions_mut().insert(established.peer(early));
-        Ok(response.map(|()| Body::of_response(stream, length, exchange)))
+        Ok(response.map(|()| Body::of_response(stream, exchange)))
     }
 
     /// Returns the outcome of an early request. If the server refused the early data, that is the failure.

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version, header::RETRY_AFTER};
-use hybriq_h3::core::{Code, Protocol, Scope, content_length};
+use hybriq_h3::core::{Code, Protocol, Scope};
 
 use super::{
     connection::{Established, Gone, Quic, Running},
@@ -28,6 +28,8 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         Ok(Ok(request)) => request,
         Ok(Err(StreamError::HeadTooLarge(_))) => {
             quic.on_cancelled();
+            // The rest is not needed, which is no error (RFC 9114 §4.1).
+            recv.stop(Code::H3_NO_ERROR);
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             return Box::pin(refuse(quic, &mut send, status)).await;
         }
@@ -46,11 +48,10 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         }
     };
     if quic.shared.watch.memory.is_short() {
+        recv.stop(Code::H3_NO_ERROR);
         return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
     let _share = quic.share(fields::memory(&request));
-    // The core has checked it.
-    let length = content_length(request.headers()).unwrap_or_default();
     let protocol = request.extensions_mut().remove::<Protocol>();
     let early = recv.is_early();
     let established = if early && protocol.is_none() {
@@ -68,6 +69,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     };
     peer.early = early;
     if early && limits.early_methods == EarlyMethods::Safe && !request.method().is_safe() {
+        recv.stop(Code::H3_NO_ERROR);
         return Box::pin(refuse(quic, &mut send, StatusCode::TOO_EARLY)).await;
     }
     if let Some(field) = request.headers().get(&PRIORITY) {
@@ -84,7 +86,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
             Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
         }
     }
-    let body = Body::of_quic(recv, length, limits.stall_time);
+    let body = Body::of_quic(recv, limits.stall_time);
     let asked = match *request.method() {
         Method::HEAD => Asked::Head,
         _ => Asked::All,

@@ -45,19 +45,20 @@ impl Requests {
         }
     }
 
-    /// Returns the next request. Streams of sessions are given to them.
+    /// Returns the next request. Streams of sessions are given to them. No request is lost if the future is dropped.
     ///
     /// # Errors
     /// The connection is over, or the client broke a rule for which it is closed.
     pub(crate) async fn next(&mut self) -> Result<Arrived, StreamError> {
         loop {
+            // Here, because nothing was accepted yet.
+            tokio::task::consume_budget().await;
             tokio::select! {
                 biased;
                 accepted = self.link.transport.accept_bidi() => {
                     let (send, recv) = accepted?;
                     let mut stream = Stream::new(send, recv);
                     if self.link.sessions.is_none() {
-                        tokio::task::consume_budget().await;
                         return Ok(stream.into_request(&self.link));
                     }
                     // Most streams have arrived with their first bytes.
@@ -81,7 +82,6 @@ impl Requests {
                     }
                 }
             }
-            tokio::task::consume_budget().await;
         }
     }
 }

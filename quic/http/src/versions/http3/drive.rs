@@ -128,8 +128,7 @@ impl Link {
         while let Some(event) = core.http3.poll_event() {
             match event {
                 Event::Unblocked(stream) => {
-                    let waiting = core.blocked.iter().position(|(id, _)| *id == stream);
-                    unblocked.extend(waiting.map(|index| core.blocked.swap_remove(index)));
+                    unblocked.extend(core.forget(stream));
                 }
                 Event::Settings => self.settings.notify_waiters(),
                 Event::Priority(stream, priority) => self.transport.set_priority(stream, priority),
@@ -138,7 +137,7 @@ impl Link {
         }
         // The receipt of entries is told later, together with that of their sections.
         drop(core);
-        for (_, waker) in unblocked {
+        for waker in unblocked {
             waker.wake();
         }
         Ok(read)

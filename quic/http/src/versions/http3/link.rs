@@ -191,15 +191,22 @@ impl Link {
 }
 
 impl Core {
-    /// Wakes a message once its entries have arrived.
-    pub(super) fn wait(&mut self, stream: StreamId, waker: &Waker) {
-        self.forget(stream);
+    /// Wakes a message once its entries have arrived. Returns the waker that it replaces.
+    #[must_use = "a waker may run its own code when it is dropped: do so without the lock"]
+    pub(super) fn wait(&mut self, stream: StreamId, waker: &Waker) -> Option<Waker> {
+        let replaced = self.forget(stream);
         self.blocked.push((stream, waker.clone()));
+        replaced
     }
 
-    /// Forgets a message that waits.
-    pub(super) fn forget(&mut self, stream: StreamId) {
-        self.blocked.retain(|(waiting, _)| *waiting != stream);
+    /// Forgets a message that waits, and returns its waker.
+    #[must_use = "a waker may run its own code when it is dropped: do so without the lock"]
+    pub(super) fn forget(&mut self, stream: StreamId) -> Option<Waker> {
+        let index = self
+            .blocked
+            .iter()
+            .position(|(waiting, _)| *waiting == stream)?;
+        Some(self.blocked.swap_remove(index).1)
     }
 
     /// Sends what can be sent at once, and leaves the rest to the driver.

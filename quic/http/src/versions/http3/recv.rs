@@ -78,17 +78,23 @@ impl<H: Head> Recv<H> {
         loop {
             let id = self.receiver.id();
             let receiver = &mut self.receiver;
+            let mut replaced = None;
             let polled = self.link.with(|core| {
                 let received = receiver.poll(&mut core.http3)?;
                 if matches!(received, Received::Blocked) {
-                    core.wait(id, cx.waker());
+                    replaced = core.wait(id, cx.waker());
                 }
                 Ok(received)
             });
+            drop(replaced);
             self.count();
             match polled {
                 Ok(Received::NeedData) => {}
                 Ok(Received::Blocked) => return Poll::Pending,
+                Ok(Received::Pause) => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Ok(received) => {
                     self.on_received(&received);
                     return Poll::Ready(Ok(received));
@@ -184,6 +190,15 @@ impl<H: Head> Recv<H> {
         Poll::Ready(Ok(self.trailers.take()))
     }
 
+    /// Returns the bytes of content that must still come, if that is known.
+    pub(crate) fn content_left(&self) -> Option<u64> {
+        if self.is_over() {
+            Some(0)
+        } else {
+            self.receiver.content_left()
+        }
+    }
+
     /// Returns true if it is known that nothing more comes.
     pub(crate) fn is_end(&self) -> bool {
         self.trailers.is_none() && self.is_over()
@@ -197,12 +212,14 @@ impl<H: Head> Recv<H> {
         self.end();
         let id = self.receiver.id();
         let receiver = &mut self.receiver;
+        let mut forgotten = None;
         // The connection may be over.
         let _ = self.link.with(|core| {
-            core.forget(id);
+            forgotten = core.forget(id);
             receiver.cancel(&mut core.http3);
             Ok(())
         });
+        drop(forgotten);
         self.count();
         self.stream.stop(code.0);
     }

@@ -18,14 +18,14 @@ pub(crate) enum Transport {
 #[non_exhaustive]
 pub enum StreamError {
     /// The peer broke a rule: for the code, the stream or the connection was ended.
-    #[error("the peer broke a rule of HTTP/3")]
+    #[error(transparent)]
     Violation(#[from] Violation),
     /// The peer reset or stopped the stream.
     #[error("the peer ended the stream with {0}")]
     Ended(Code),
     /// The connection is over.
-    #[error("the connection is over")]
-    Connection(#[source] ConnectionError),
+    #[error(transparent)]
+    Connection(ConnectionError),
     /// The connection was closed without an error.
     #[error("the connection is closed")]
     Closed,

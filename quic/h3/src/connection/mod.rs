@@ -235,6 +235,9 @@ impl Connection {
                 decoder
             }
         };
+        if output.is_empty() {
+            return Bytes::new();
+        }
         std::mem::take(output).into()
     }
 

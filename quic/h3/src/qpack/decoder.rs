@@ -155,6 +155,7 @@ impl Decoder {
         if self.begun.is_empty() {
             self.begun = Vec::new();
         }
+        self.scratch.shrink_to(SCRATCH);
         self.blocked.on_inserted(self.table.inserted());
         Ok(())
     }
@@ -197,7 +198,7 @@ impl Decoder {
             }
             0x40.. => {
                 let name = ahead.string(5, most)?;
-                let value = ahead.string(7, most)?;
+                let value = ahead.string(7, most - name.len())?;
                 let (name, value) = (self.string(name)?, self.string(value)?);
                 self.insert(name, value)?;
             }
@@ -220,8 +221,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the bytes of the longest string that an instruction may have: Huffman code has at most 30 bits
-    /// for each byte of what the table can take.
+    /// Returns the most bytes of strings that an instruction may have: Huffman code has at most 30 bits for each byte
+    /// of what the table can take.
     const fn most_string(&self) -> usize {
         self.most_capacity.saturating_mul(15) / 4
     }

@@ -1,6 +1,6 @@
 //! The encoder: it decides what goes into the table, and encodes field sections.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 
@@ -8,25 +8,20 @@ use super::{
     Error,
     fixed::{self, Found},
     integer::{Reader, Stop, put_integer, put_string},
+    line::{FieldRef, Line, put_line},
     policy::{Hashes, History, Names, Note, Past, Room},
-    table::{OVERHEAD, Table, size_of},
+    table::{Entry, OVERHEAD, Table, size_of as size_of_entry},
 };
 
-/// Sections that may wait for their acknowledgement: of a stream, and of all. Later ones refer to no entry, so
-/// that a peer that acknowledges nothing costs no more.
-const SECTIONS_OF_STREAM: usize = 8;
-const SECTIONS: usize = 256;
+/// Sections that may wait for their acknowledgement. Later ones refer to no entry, so that a peer that acknowledges
+/// nothing costs no more.
+const SECTIONS: usize = 128;
 
-/// A field to encode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FieldRef<'f> {
-    /// Name, in lower case.
-    pub name: &'f [u8],
-    /// Value.
-    pub value: &'f [u8],
-    /// True if no table may have the value, at either end or between (RFC 9204 §7.1.3).
-    pub sensitive: bool,
-}
+/// Places in which the entry of a field is looked for first.
+const PLACES: usize = 128;
+
+/// Fields of a section for which memory is kept until the next one.
+const LINES: usize = 64;
 
 /// Encoder of field sections.
 #[derive(Debug)]
@@ -40,12 +35,10 @@ pub struct Encoder {
     most_blocked: usize,
     /// Number of entries of which we know that they came.
     known: u64,
-    /// Sections that are not acknowledged, by stream.
-    sent: BTreeMap<u64, VecDeque<Sent>>,
-    /// Number of sections in it.
-    unacknowledged: usize,
-    /// Number of those sections whose oldest entry this is.
-    pins: BTreeMap<u64, u32>,
+    /// Sections that are not acknowledged, in the order in which they were sent.
+    sent: VecDeque<Sent>,
+    /// Entries by the hashes of their fields, of which there may be others with the same place.
+    places: Vec<u64>,
     history: History,
     /// Unused until there is a table.
     names: Names,
@@ -59,18 +52,9 @@ pub struct Encoder {
 /// A section that refers to entries.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
+    stream: u64,
     required: u64,
     oldest: u64,
-}
-
-/// How a field is written.
-#[derive(Clone, Copy, Debug)]
-enum Line {
-    Static(u8),
-    Dynamic(u64),
-    StaticName(u8),
-    DynamicName(u64),
-    Literal,
 }
 
 /// References of the section under way.
@@ -98,9 +82,8 @@ impl Encoder {
             most_entries: 0,
             most_blocked: 0,
             known: 0,
-            sent: BTreeMap::new(),
-            unacknowledged: 0,
-            pins: BTreeMap::new(),
+            sent: VecDeque::new(),
+            places: Vec::new(),
             history: History::default(),
             names: Names::default(),
             section: 0,
@@ -128,9 +111,13 @@ impl Encoder {
         self.known
     }
 
-    /// Returns the bytes of memory that the encoder holds, without its records of sections.
+    /// Returns the bytes of memory that the encoder holds.
     pub fn memory(&self) -> usize {
-        self.table.memory() + self.lines.capacity() * size_of_line() + self.begun.capacity()
+        let own = self.lines.capacity() * size_of::<Line>()
+            + self.sent.capacity() * size_of::<Sent>()
+            + self.places.capacity() * size_of::<u64>()
+            + self.begun.capacity();
+        own + self.table.memory() + self.history.memory() + self.names.memory()
     }
 
     /// Encodes a field section of a stream, appending it to `section`. The instructions that it needs are appended
@@ -146,58 +133,68 @@ impl Encoder {
             self.table.set_capacity(self.wanted_capacity);
             put_integer(instructions, 0x20, 5, self.wanted_capacity as u64);
         }
+        if self.table.capacity() == 0 || self.sent.len() >= SECTIONS {
+            self.put_prefix(section, 0);
+            for field in fields {
+                let line = match fixed::find(field.name, field.value) {
+                    Found::Field(index) => Line::Static(index),
+                    Found::Name(index) => Line::StaticName(index),
+                    Found::Nothing => Line::Literal,
+                };
+                put_line(section, 0, field, line);
+            }
+            return;
+        }
         self.section += 1;
         let mut references = References {
             may_block: self.may_block(stream),
             oldest: None,
             required: 0,
         };
-        let uses_table = self.table.capacity() > 0 && self.has_room_for_section(stream);
         let mut lines = std::mem::take(&mut self.lines);
-        lines.clear();
         for field in fields.clone() {
-            lines.push(self.line(field, uses_table, &mut references, instructions));
+            lines.push(self.line(field, &mut references, instructions));
         }
         self.put_prefix(section, references.required);
         for (field, line) in fields.zip(&lines) {
             put_line(section, references.required, field, *line);
         }
+        lines.clear();
+        lines.shrink_to(LINES);
         self.lines = lines;
         if let Some(oldest) = references.oldest {
             let required = references.required;
-            self.sent
-                .entry(stream)
-                .or_default()
-                .push_back(Sent { required, oldest });
-            *self.pins.entry(oldest).or_default() += 1;
-            self.unacknowledged += 1;
+            self.sent.push_back(Sent {
+                stream,
+                required,
+                oldest,
+            });
         }
     }
 
-    /// Returns true if a section of a stream may wait for its acknowledgement.
-    fn has_room_for_section(&self, stream: u64) -> bool {
-        let of_stream = self.sent.get(&stream).map_or(0, VecDeque::len);
-        of_stream < SECTIONS_OF_STREAM && self.unacknowledged < SECTIONS
-    }
-
-    /// Returns true if a section of a stream may refer to entries that may not have come (RFC 9204 §2.1.2).
+    /// Returns true if a section of a stream may refer to entries that may not have come (RFC 9204 §2.1.2). A stream
+    /// with several such sections counts as several.
     fn may_block(&self, stream: u64) -> bool {
         if self.most_blocked == 0 {
             return false;
         }
-        let is_blocked = |sent: &VecDeque<Sent>| sent.iter().any(|sent| sent.required > self.known);
-        if self.sent.get(&stream).is_some_and(is_blocked) {
+        if self.known == self.inserted() {
             return true;
         }
-        let blocked = self.sent.values().filter(|sent| is_blocked(sent));
-        blocked.take(self.most_blocked).count() < self.most_blocked
+        let mut blocked = 0;
+        for sent in self.sent.iter().filter(|sent| sent.required > self.known) {
+            if sent.stream == stream {
+                return true;
+            }
+            blocked += 1;
+        }
+        blocked < self.most_blocked
     }
 
     /// Decides how to write a field.
     fn line(
         &mut self,
         field: FieldRef<'_>,
-        uses_table: bool,
         references: &mut References,
         instructions: &mut Vec<u8>,
     ) -> Line {
@@ -207,9 +204,6 @@ impl Encoder {
             Found::Nothing => None,
         };
         let by_name = static_name.map_or(Line::Literal, Line::StaticName);
-        if !uses_table {
-            return by_name;
-        }
         let hashes = Hashes::of(field.name, field.value);
         let known = self.entry(field, hashes.field).filter(|_| !field.sensitive);
         let past = self.past(field, hashes, known);
@@ -244,7 +238,11 @@ impl Encoder {
         }
         let entry = known.and_then(|index| self.table.get(index));
         let is_used = entry.is_some_and(|entry| entry.note.uses > 0);
-        let before = self.history.note(hashes.field);
+        let before = if is_used {
+            1
+        } else {
+            self.history.note(hashes.field)
+        };
         self.names.note(hashes.name, before, is_used)
     }
 
@@ -266,7 +264,7 @@ impl Encoder {
         references: &References,
         instructions: &mut Vec<u8>,
     ) -> Option<u64> {
-        let room = self.room(size_of(field.name, field.value));
+        let room = self.room(size_of_entry(field.name, field.value));
         if field.sensitive || !past.is_worth_inserting(room) {
             return None;
         }
@@ -282,7 +280,7 @@ impl Encoder {
         references: &References,
         instructions: &mut Vec<u8>,
     ) -> Option<u64> {
-        let room = self.room(size_of(field.name, b""));
+        let room = self.room(size_of_entry(field.name, b""));
         if !past.is_name_worth_inserting(room) {
             return None;
         }
@@ -304,11 +302,27 @@ impl Encoder {
 
     fn entry(&self, field: FieldRef<'_>, whole: u32) -> Option<u64> {
         let FieldRef { name, value, .. } = field;
-        let mut entries = self.table.newest_first();
-        let found = entries.find(|(_, entry)| {
+        let is_it = |entry: &Entry<Note>| {
             entry.note.field == whole && entry.name == name && entry.value == value
-        });
+        };
+        let place = self.places.get(whole as usize % PLACES);
+        let likely = place.filter(|&&index| self.table.get(index).is_some_and(is_it));
+        if let Some(index) = likely {
+            return Some(*index);
+        }
+        let mut entries = self.table.newest_first();
+        let found = entries.find(|(_, entry)| is_it(entry));
         found.map(|(index, _)| index)
+    }
+
+    /// Inserts an entry for which there is room.
+    fn put(&mut self, name: Bytes, value: Bytes, note: Note) -> u64 {
+        let index = self.table.insert(name, value, note);
+        self.places.resize(PLACES, u64::MAX);
+        if let Some(place) = self.places.get_mut(note.field as usize % PLACES) {
+            *place = index;
+        }
+        index
     }
 
     fn name_entry(&self, text: &[u8], name: u32) -> Option<u64> {
@@ -335,7 +349,7 @@ impl Encoder {
             Found::Field(index) | Found::Name(index) => Some(index),
             Found::Nothing => None,
         };
-        if !self.make_room(size_of(name, value), references, instructions) {
+        if !self.make_room(size_of_entry(name, value), references, instructions) {
             return None;
         }
         if let Some(index) = static_name {
@@ -347,7 +361,7 @@ impl Encoder {
         }
         put_string(instructions, 0, 7, value);
         let (name, value) = (Bytes::copy_from_slice(name), Bytes::copy_from_slice(value));
-        Some(self.table.insert(name, value, note))
+        Some(self.put(name, value, note))
     }
 
     /// Evicts entries until `bytes` more fit. Returns false if there cannot be.
@@ -359,10 +373,16 @@ impl Encoder {
     ) -> bool {
         /// Entries that are made the newest for one insertion.
         const KEPT: usize = 8;
+        let pinned = self.sent.iter().map(|sent| sent.oldest).min();
+        let pinned = pinned.into_iter().chain(references.oldest).min();
+        let is_evictable = |known: u64, index: u64| {
+            // RFC 9204 §2.1.1.
+            index < known && pinned.is_none_or(|oldest| index < oldest)
+        };
         let mut kept = 0;
         while self.table.size() + bytes > self.table.capacity() {
             let oldest = self.table.oldest();
-            if !self.is_evictable(oldest, references) {
+            if !is_evictable(self.known, oldest) {
                 return false;
             }
             let Some(entry) = self.table.evict() else {
@@ -371,17 +391,10 @@ impl Encoder {
             if kept < KEPT && entry.note.is_worth_keeping(self.section) {
                 kept += 1;
                 put_integer(instructions, 0, 5, self.inserted() - 1 - oldest);
-                self.table.insert(entry.name, entry.value, entry.note);
+                self.put(entry.name, entry.value, entry.note);
             }
         }
         true
-    }
-
-    /// Returns true if an entry may be evicted (RFC 9204 §2.1.1).
-    fn is_evictable(&self, index: u64, references: &References) -> bool {
-        let pinned = self.pins.first_key_value().map(|(oldest, _)| *oldest);
-        let mut pins = [pinned, references.oldest].into_iter().flatten();
-        index < self.known && pins.all(|oldest| index < oldest)
     }
 
     /// Writes the prefix of a section (RFC 9204 §4.5.1). Its base is its required insert count.
@@ -442,61 +455,21 @@ impl Encoder {
 
     fn on_acknowledged(&mut self, stream: u64) -> Result<(), Error> {
         const UNKNOWN: Error = Error::DecoderStream("a section is acknowledged that was not sent");
-        let sections = self.sent.get_mut(&stream).ok_or(UNKNOWN)?;
-        let sent = sections.pop_front().ok_or(UNKNOWN)?;
-        if sections.is_empty() {
-            self.sent.remove(&stream);
-        }
-        self.unpin(sent);
-        self.known = self.known.max(sent.required);
+        let mut sections = self.sent.iter();
+        let place = sections.position(|sent| sent.stream == stream);
+        let sent = place.and_then(|place| self.sent.remove(place));
+        self.known = self.known.max(sent.ok_or(UNKNOWN)?.required);
         Ok(())
     }
 
     /// Forgets the sections of a stream that the peer will not decode.
     fn cancel(&mut self, stream: u64) {
-        for sent in self.sent.remove(&stream).unwrap_or_default() {
-            self.unpin(sent);
-        }
-    }
-
-    fn unpin(&mut self, sent: Sent) {
-        self.unacknowledged -= 1;
-        if let Some(count) = self.pins.get_mut(&sent.oldest) {
-            *count -= 1;
-            if *count == 0 {
-                self.pins.remove(&sent.oldest);
-            }
-        }
+        self.sent.retain(|sent| sent.stream != stream);
     }
 }
 
 impl Default for Encoder {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-const fn size_of_line() -> usize {
-    std::mem::size_of::<Line>()
-}
-
-/// Writes a field (RFC 9204 §4.5.2 to §4.5.6).
-fn put_line(section: &mut Vec<u8>, base: u64, field: FieldRef<'_>, line: Line) {
-    let never = u8::from(field.sensitive);
-    match line {
-        Line::Static(index) => put_integer(section, 0xc0, 6, index.into()),
-        Line::Dynamic(index) => put_integer(section, 0x80, 6, base - 1 - index),
-        Line::StaticName(index) => {
-            put_integer(section, 0x50 | never << 5, 4, index.into());
-            put_string(section, 0, 7, field.value);
-        }
-        Line::DynamicName(index) => {
-            put_integer(section, 0x40 | never << 5, 4, base - 1 - index);
-            put_string(section, 0, 7, field.value);
-        }
-        Line::Literal => {
-            put_string(section, 0x20 | never << 4, 3, field.name);
-            put_string(section, 0, 7, field.value);
-        }
     }
 }

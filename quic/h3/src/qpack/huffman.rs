@@ -70,15 +70,17 @@ pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
         let len = u32::from(LENGTHS[usize::from(byte)]);
         bits = bits << len | u64::from(CODES[usize::from(byte)]);
         count += len;
-        while count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
+        if count >= u32::BITS {
+            count -= u32::BITS;
+            out.extend_from_slice(&((bits >> count) as u32).to_be_bytes());
         }
     }
-    if count > 0 {
-        // The end of the string begins with ones.
-        out.push((bits << (8 - count)) as u8 | 0xff >> count);
-    }
+    // The end of the string begins with ones.
+    let padding = count.next_multiple_of(8) - count;
+    bits = bits << padding | ((1 << padding) - 1);
+    count += padding;
+    let rest = ((bits << (u32::BITS - count)) as u32).to_be_bytes();
+    out.extend(rest.iter().take(count as usize / 8));
 }
 
 /// Decodes a string behind what is there. It takes the same number of steps for each byte.

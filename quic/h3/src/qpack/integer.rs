@@ -94,6 +94,13 @@ impl<'b> Reader<'b> {
 }
 
 impl Coded<'_> {
+    /// Returns the bytes of the string as it came.
+    pub(super) const fn len(self) -> usize {
+        match self {
+            Coded::Plain(string) | Coded::Huffman(string) => string.len(),
+        }
+    }
+
     /// Decodes the string behind what is there.
     pub(super) fn decode(self, out: &mut Vec<u8>) -> Result<(), huffman::Malformed> {
         match self {

@@ -9,6 +9,7 @@ mod encoder;
 mod fixed;
 mod huffman;
 mod integer;
+mod line;
 mod policy;
 mod stateless;
 mod table;
@@ -20,7 +21,8 @@ mod tests;
 pub(crate) use integer::put_string;
 
 pub use decoder::{Decoded, Decoder, Field};
-pub use encoder::{Encoder, FieldRef};
+pub use encoder::Encoder;
+pub use line::FieldRef;
 pub(crate) use stateless::{Seen, each};
 
 /// Error of QPACK, which ends the connection (RFC 9204 §6).

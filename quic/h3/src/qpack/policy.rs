@@ -5,7 +5,7 @@
 //! responses (see the tests of the encoder).
 
 /// Fields that are remembered, most of which never come again.
-const REMEMBERED: usize = 48;
+const REMEMBERED: usize = 28;
 
 /// Names that are remembered.
 const NAMES: usize = 128;
@@ -58,7 +58,12 @@ impl Note {
 pub(super) struct History(Vec<(u32, u32)>);
 
 impl History {
-    /// Notes a field. Returns the number of times that it came before.
+    /// Returns the bytes of memory that it takes.
+    pub(super) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<(u32, u32)>()
+    }
+
+    /// Notes a field without an entry that is used. Returns the number of times that it came before.
     pub(super) fn note(&mut self, field: u32) -> u32 {
         let Self(fields) = self;
         let place = fields.iter().position(|(known, _)| *known == field);
@@ -95,6 +100,11 @@ pub(super) struct Past {
 }
 
 impl Names {
+    /// Returns the bytes of memory that it takes.
+    pub(super) fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Name>()
+    }
+
     /// Notes a field: its name, how often it came before, and whether it has an entry that was used.
     pub(super) fn note(&mut self, hash: u32, before: u32, has_entry: bool) -> Past {
         let Self(names) = self;

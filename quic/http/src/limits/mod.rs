@@ -33,6 +33,12 @@ pub struct Limits {
     /// above the limit are an error of the body over HTTP/3 (H3_EXCESSIVE_LOAD); over HTTP/2, the fields beyond the
     /// limit are missing; over HTTP/1.1, trailers may have 16 KiB whatever the limit is. Default: 64 KiB.
     pub header_list: u64,
+    /// Capacity of the dynamic tables of QPACK (RFC 9204 §3.2.1), in bytes: of the one that a client may fill for its
+    /// requests, and of the one for the responses to it, if the client allows as much. A client that goes beyond it
+    /// is disconnected (QPACK_ENCODER_STREAM_ERROR). With 0 there are no tables, which saves some memory where
+    /// connections are many and their requests few. Larger values than 64 KiB count as that. Over HTTP/2, a table
+    /// has 4 KiB, whatever the limit is. Default: 4 KiB.
+    pub field_table: u64,
     /// Longest time from the start of a request to its last field, and from the end of the handshake to the first
     /// request. Over TCP, also the longest time for the TLS handshake. Over HTTP/2 it applies to trailers as well,
     /// may take a quarter longer, and ends the connection, because nothing else may come between the frames of a
@@ -114,6 +120,11 @@ impl Limits {
         self
     }
 
+    /// Returns the effective capacity of a dynamic table.
+    pub(crate) fn most_table(&self) -> u64 {
+        self.field_table.min(64 << 10)
+    }
+
     /// Returns the effective limit on the size of a request's fields.
     pub(crate) fn most_fields(&self) -> u64 {
         self.header_list.min(hybriq_h3::MAX_FIELD_SECTION)
@@ -124,6 +135,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             header_list: 64 << 10,
+            field_table: 4 << 10,
             header_time: Duration::from_secs(10),
             stall_time: Duration::from_secs(60),
             requests: 1_000_000,

@@ -19,6 +19,7 @@ struct Line {
 fn all() -> Vec<Line> {
     let Limits {
         header_list,
+        field_table,
         header_time,
         stall_time,
         requests,
@@ -46,6 +47,16 @@ fn all() -> Vec<Line> {
                 "431",
                 "431, or the connection ends",
                 "431, or H3_EXCESSIVE_LOAD if a frame is longer",
+            ],
+        ),
+        line(
+            "field_table",
+            kib(field_table),
+            "dynamic table of QPACK, in each direction",
+            [
+                "there is none",
+                "4 KiB, whatever the limit is",
+                "QPACK_ENCODER_STREAM_ERROR",
             ],
         ),
         line(

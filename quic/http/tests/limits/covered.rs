@@ -4,10 +4,18 @@ const PAGE: &str = include_str!("../../../docs/http3.md");
 
 /// For each limit, its test of HTTP/1.1, HTTP/2 and HTTP/3: in one file and one function where the scenario is the
 /// same, or the reason why there can be none.
-const TESTS: [(&str, [Proof; 3]); 10] = [
+const TESTS: [(&str, [Proof; 3]); 11] = [
     (
         "header_list",
         [Proof::Test("limits/fields.rs", "fields_beyond_the_limit_get_431"); 3],
+    ),
+    (
+        "field_table",
+        [
+            Proof::Impossible("there is none"),
+            Proof::Impossible("4 KiB, whatever the limit is"),
+            Proof::Test("limits/fields.rs", "tables_have_the_limit_that_was_set"),
+        ],
     ),
     (
         "header_time",

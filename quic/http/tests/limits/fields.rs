@@ -1,6 +1,9 @@
 //! The size of the fields of requests and responses.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
 
 use axum::{
     Router,
@@ -9,11 +12,12 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use hybriq::{ClientConfig, Connection, Endpoint, ReadError, SendStream, Trust};
+use hybriq::{ClientConfig, Connection, Endpoint, ReadError, RecvStream, SendStream, Trust};
+use hybriq_h3::qpack::{Decoded, Decoder, Encoder, FieldRef};
 use hybriq_http::{ClientError, Http3};
 
 use crate::{
-    client::{Client, Outcome, VERSIONS},
+    client::{Client, Outcome, VERSIONS, Version},
     serve,
     support::{Certificate, Running, client_config, soon},
 };
@@ -67,6 +71,144 @@ impl Http3Connection {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// RFC 9204 §3.2.3: a client learns the capacity, and may not set a larger one.
+#[tokio::test]
+async fn tables_have_the_limit_that_was_set() {
+    for (limit, allowed, beyond) in [
+        (0, &[0x20][..], &[0x21][..]),
+        (100, &[0x3f, 69], &[0x3f, 70]),
+        (4096, &[0x3f, 0xe1, 0x1f], &[0x3f, 0xe2, 0x1f]),
+    ] {
+        let server = serve(Router::new(), |limits| limits.field_table = limit);
+        for (capacity, is_allowed) in [(allowed, true), (beyond, false)] {
+            let client = client_that_takes(6000, &server).await;
+            let mut encoder = soon(client.connection.open_uni()).await.unwrap();
+            soon(encoder.write_all(&[&[2], capacity].concat()))
+                .await
+                .unwrap();
+            if is_allowed {
+                let delivered = async {
+                    while client.connection.undelivered_streams() > 2 {
+                        tokio::task::yield_now().await;
+                    }
+                };
+                soon(delivered).await;
+                assert!(client.get(b's').await.is_ok(), "{limit}");
+            } else {
+                let reason = soon(client.connection.closed()).await;
+                let hybriq::ConnectionError::Application { code, .. } = reason else {
+                    panic!("{:?}, {limit}: {reason}", Version::Http3);
+                };
+                assert_eq!(code, 0x201, "QPACK_ENCODER_STREAM_ERROR");
+            }
+        }
+    }
+}
+
+/// Reads what comes on a stream, and gives it to somebody.
+async fn pump(mut stream: RecvStream, mut take: impl FnMut(&[u8])) {
+    while let Ok(Some(data)) = stream.read_chunk(1000).await {
+        take(&data);
+    }
+}
+
+/// Both ends insert fields that come again, and refer to them (RFC 9204).
+#[tokio::test]
+async fn tables_are_used_in_both_directions() {
+    let router = Router::new().route("/s", get(async || answer(200, 200)));
+    let server = serve(router, |_| {});
+    let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+    let connecting = endpoint.connect(server.address(), "localhost");
+    let connection = soon(connecting).await.unwrap();
+    // SETTINGS with a table of 4096 bytes, for which 16 streams may wait.
+    let mut control = connection.open_uni().await.unwrap();
+    let settings = [0, 4, 5, 1, 0x50, 0, 7, 16];
+    soon(control.write_all(&settings)).await.unwrap();
+    let mut to_decoder = connection.open_uni().await.unwrap();
+    soon(to_decoder.write_all(&[2])).await.unwrap();
+    let mut to_encoder = connection.open_uni().await.unwrap();
+    soon(to_encoder.write_all(&[3])).await.unwrap();
+    let mut encoder = Encoder::new();
+    encoder.set_peer(4096, 16, 4096);
+    let encoder = Arc::new(Mutex::new(encoder));
+    let decoder = Arc::new(Mutex::new(Decoder::new(4096, 16, 10_000)));
+    for _ in 0..3 {
+        let mut stream = soon(connection.accept_uni()).await.unwrap().unwrap();
+        let kind = soon(stream.read_chunk(1)).await.unwrap().unwrap();
+        let (encoder, decoder) = (encoder.clone(), decoder.clone());
+        tokio::spawn(pump(stream, move |data| match kind[0] {
+            2 => decoder.lock().unwrap().on_encoder_stream(data).unwrap(),
+            3 => encoder.lock().unwrap().on_decoder_stream(data).unwrap(),
+            _ => {}
+        }));
+    }
+    let fields = [
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":authority", "localhost"),
+        (":path", "/s"),
+        ("user-agent", "a client with a long name"),
+    ];
+    let fields = fields.map(|(name, value)| FieldRef {
+        name: name.as_bytes(),
+        value: value.as_bytes(),
+        sensitive: false,
+    });
+    let mut lengths = Vec::new();
+    for _ in 0..5 {
+        let (mut send, mut recv) = connection.open_bidi().await.unwrap();
+        let (mut section, mut entries) = (Vec::new(), Vec::new());
+        {
+            let mut encoder = encoder.lock().unwrap();
+            encoder.encode(send.id().0, fields.into_iter(), &mut section, &mut entries);
+        }
+        soon(to_decoder.write_all(&entries)).await.unwrap();
+        let request = [&[1, section.len() as u8], &section[..]].concat();
+        soon(send.write_all(&request)).await.unwrap();
+        send.finish();
+        let response = soon(recv.read_to_end(10_000)).await.unwrap();
+        // Its head has fewer bytes than two bytes can say.
+        let (len, head) = match response[1] {
+            short @ 0..0x40 => (usize::from(short), 2),
+            long => (usize::from(long & 0x3f) << 8 | usize::from(response[2]), 3),
+        };
+        let decode = || {
+            let mut fields = Vec::new();
+            let mut decoder = decoder.lock().unwrap();
+            let section = &response[head..head + len];
+            let decoded = decoder.decode(send.id().0, section, |field| fields.push(field));
+            (decoded.unwrap(), fields)
+        };
+        let fields = soon(async {
+            loop {
+                match decode() {
+                    (Decoded::Whole, fields) => break fields,
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        });
+        let fields = fields.await;
+        assert!(
+            fields
+                .iter()
+                .any(|field| field.name == "x" && field.value.len() == 200)
+        );
+        let mut answer = Vec::new();
+        decoder.lock().unwrap().take_instructions(&mut answer);
+        soon(to_encoder.write_all(&answer)).await.unwrap();
+        lengths.extend([section.len(), len]);
+    }
+    assert!(lengths.iter().all(|len| *len < 10), "{lengths:?}");
+    assert!(decoder.lock().unwrap().inserted() > 0);
+    // The server says that its decoder has the entries of the requests.
+    soon(async {
+        while encoder.lock().unwrap().known_received() == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 /// Returns an answer with fields, and trailers, of so many bytes and more.

@@ -256,7 +256,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "a dynamic table beyond the limit (§4.1.3)",
-        streams: &[CONTROL, (Uni, &[2, 0x3f, 0x1f])],
+        streams: &[CONTROL, (Uni, &[2, 0x3f, 0xe2, 0x1f])],
         end: End::Open,
         expected: Closes(ENCODER_STREAM_ERROR),
     },

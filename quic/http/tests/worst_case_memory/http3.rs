@@ -1,11 +1,15 @@
 //! HTTP/3.
 
+use std::net::SocketAddr;
+
 use axum::{Router, extract::Request, routing::any};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt as _;
+use hybriq::{Connection, Endpoint, SendStream};
 
 use crate::{
     Server, fields,
-    support::{Http3, soon},
+    support::{Certificate, Http3, client_config, soon},
 };
 
 /// Requests at once, of which a client may have as many.
@@ -40,12 +44,65 @@ pub(crate) fn headers(path: &str, names: &[String]) -> Vec<u8> {
     frame
 }
 
+/// Entries of a table that has doubled, and is full.
+const ENTRIES: usize = 65;
+
+/// Answers with fields that fill a table.
+async fn large() -> HeaderMap {
+    let field = |index| {
+        let name = HeaderName::try_from(format!("x{index:02}")).unwrap();
+        (
+            name,
+            HeaderValue::from_static("1234567890123456789012345678"),
+        )
+    };
+    (0..ENTRIES).map(field).collect()
+}
+
+/// Connects a client that says nothing of HTTP/3.
+async fn connect(server: SocketAddr) -> (Endpoint, Connection) {
+    let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+    let connection = soon(endpoint.connect(server, "localhost")).await.unwrap();
+    (endpoint, connection)
+}
+
+/// Opens a unidirectional stream that begins with these bytes.
+async fn open((_, connection): &(Endpoint, Connection), bytes: &[u8]) -> SendStream {
+    let mut stream = soon(connection.open_uni()).await.unwrap();
+    soon(stream.write_all(bytes)).await.unwrap();
+    stream
+}
+
 #[tokio::test]
 async fn the_state_of_http3_reaches_its_worst_case() {
-    let server = Server::start(Router::new()).await;
-    let mut all = Vec::new();
+    let router = Router::new().route("/", any(large));
+    let server = Server::start(router).await;
+    let (mut clients, mut all) = (Vec::new(), Vec::new());
     for _ in 0..CONNECTIONS {
-        all.push(Http3::connect(server.address()).await);
+        let client = connect(server.address()).await;
+        // SETTINGS with a table of 4096 bytes, for which any number of streams may wait.
+        all.push(open(&client, &[0, 4, 6, 1, 0x50, 0, 7, 0x50, 0]).await);
+        let mut entries = vec![2, 0x3f, 0xe1, 0x1f];
+        for _ in 0..ENTRIES {
+            entries.extend([&[0x41, b'x', 30][..], &[b'x'; 30]].concat());
+        }
+        // A name in Huffman code, which does not end.
+        entries.extend([0x7f, 0xe0, 0x76]);
+        all.push(open(&client, &entries).await);
+        for _ in 0..130 {
+            let (mut send, mut recv) = soon(client.1.open_bidi()).await.unwrap();
+            soon(send.write_all(&headers("/", &[]))).await.unwrap();
+            send.finish();
+            soon(recv.read_to_end(10_000)).await.unwrap();
+        }
+        clients.push(client);
+    }
+    // Each part fills a buffer that has doubled, but for the last.
+    for part in [947, 950, 1900, 3800, 7600, 20] {
+        server.quiet().await;
+        for entries in all.iter_mut().skip(1).step_by(2) {
+            soon(entries.write_all(&vec![0; part])).await.unwrap();
+        }
     }
     let most = server.worst.transport.connection + server.worst.http3;
     server.reaches("state of http3", CONNECTIONS, most).await;

@@ -286,7 +286,7 @@ fn sections_without_acknowledgement_are_bounded() {
         streams.filter(encode).collect::<Vec<_>>()
     };
     let sent = referring(&mut encoder, 0..2000);
-    assert_eq!(sent.len(), 256);
+    assert_eq!(sent.len(), 128);
     for stream in sent {
         put_integer(&mut answers, 0x80, 7, stream);
     }

@@ -13,9 +13,8 @@ use crate::{
     versions::http3::{Link, Setup, StreamError, Transport},
 };
 
-/// Capacity of the dynamic table for the responses of a server, in bytes, and the streams that may wait for it.
+/// Capacity of a dynamic table, in bytes.
 const TABLE: u64 = 4096;
-const BLOCKED_STREAMS: u64 = 16;
 
 /// A connection of HTTP/3.
 pub(in crate::client) struct Connection {
@@ -83,8 +82,7 @@ pub(in crate::client) async fn start(
     idle: Duration,
 ) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), StreamError> {
     let mut setup = Setup::new(new.header_list);
-    setup.config.settings.qpack_max_table_capacity = TABLE;
-    setup.config.settings.qpack_blocked_streams = BLOCKED_STREAMS;
+    setup.tables(TABLE);
     let link = Link::begin(transport, setup).await?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {

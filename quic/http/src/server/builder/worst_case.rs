@@ -50,6 +50,9 @@ const PART: u64 = 4 << 10;
 /// Bytes of an HTTP/3 connection: its task, and its state.
 const HTTP3: u64 = 3 << 10;
 
+/// Bytes of the records beside a dynamic table: of fields that came, and of sections that are not acknowledged.
+const TABLE_RECORDS: u64 = 13 << 9;
+
 /// Bytes of an HTTP/3 request, without its fields: its task, and both halves of its stream.
 const HTTP3_REQUEST: u64 = 11 << 9;
 
@@ -72,7 +75,7 @@ const SESSION: u64 = 8 << 10;
 pub struct WorstCaseMemory {
     /// Memory of the QUIC transport, including unread HTTP/3 bodies and unacknowledged responses.
     pub transport: hybriq::stats::WorstCaseMemory,
-    /// Bytes of HTTP/3 state per QUIC connection.
+    /// Bytes of HTTP/3 state per QUIC connection, including its dynamic tables.
     pub http3: u64,
     /// Bytes of the requests that an HTTP/3 connection may have at once: their tasks, their fields as a map in the
     /// most expensive sizes, and an incomplete field section of trailers.
@@ -118,7 +121,7 @@ impl WorstCaseMemory {
         let at_once = u64::from(tcp::STREAMS);
         Self {
             transport: config.worst_case_memory(),
-            http3: HTTP3,
+            http3: HTTP3 + of_tables(limits.most_table()),
             http3_requests: requests.saturating_mul(request),
             sessions: sessions.map_or(0, |limits| of_sessions(&limits, streams)),
             handshake: TCP + MESSAGE,
@@ -162,6 +165,19 @@ impl WorstCaseMemory {
         let endpoint = self.transport.per_endpoint(workers);
         endpoint.saturating_add(quic).saturating_add(tcp)
     }
+}
+
+/// Returns the bytes of the dynamic tables of a connection, for a capacity in bytes.
+fn of_tables(capacity: u64) -> u64 {
+    if capacity == 0 {
+        return 0;
+    }
+    // Half of an entry's size, if it is short, is its overhead; a table's memory doubles as it grows.
+    let requests = capacity * 5 / 2;
+    let responses = capacity * 13 / 4 + TABLE_RECORDS;
+    // An instruction that is not whole, in a buffer that doubles.
+    let instruction = 2 * (capacity * 15 / 4);
+    requests + responses + instruction
 }
 
 /// Returns the bytes of the sessions of a connection whose client may open `streams` unidirectional streams.

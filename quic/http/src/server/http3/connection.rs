@@ -155,6 +155,7 @@ impl Quic {
         } = shared.features;
         let extended = connect == Connect::Extended || webtransport.is_some();
         let mut setup = Setup::new(shared.limits.most_fields());
+        setup.tables(shared.limits.most_table());
         if extended {
             setup.extended_connect();
         }

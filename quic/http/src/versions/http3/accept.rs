@@ -128,7 +128,7 @@ impl Stream {
     ) -> Poll<Result<Start, StreamError>> {
         loop {
             let receiver = &mut self.receiver;
-            if let Some(start) = link.with(|core| Ok(receiver.start(&core.http3)?))? {
+            if let Some(start) = link.receive(|core| Ok(receiver.start(&core.http3)?))? {
                 return Poll::Ready(Ok(start));
             }
             match ready!(self.recv.poll_read_start(cx, FIRST)) {

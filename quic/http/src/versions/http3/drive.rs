@@ -3,7 +3,9 @@
 use std::{
     convert::Infallible,
     future::poll_fn,
+    pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -11,10 +13,15 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use hybriq::{ReadError, RecvStream, tls::Side};
 use hybriq_h3::core::{Event, Uni, UniReceiver, Violation};
 
+use tokio::time::{Instant, Sleep};
+
 use super::{Link, StreamError, accept::Stream, link::CRITICAL};
 
 /// Largest part of a critical stream that is read at once, in bytes.
 const PART: usize = 4 << 10;
+
+/// Time after which the peer learns what was received, if nothing is sent to it before.
+const LATER: Duration = Duration::from_millis(25);
 
 /// Bytes of a stream that are read before its type is known, at most.
 const FIRST: usize = 16;
@@ -35,6 +42,7 @@ impl Link {
     async fn run(&self) -> Result<Infallible, StreamError> {
         let mut streams = FuturesUnordered::new();
         let mut bidis = FuturesUnordered::new();
+        let mut later = Box::pin(tokio::time::sleep(LATER));
         loop {
             // Streams without number do not keep other tasks waiting.
             tokio::task::consume_budget().await;
@@ -53,7 +61,7 @@ impl Link {
                     let (send, recv) = accepted?;
                     bidis.push(Stream::new(send, recv).sort(self));
                 }
-                error = poll_fn(|cx| self.poll_flush(cx)) => return Err(error),
+                error = poll_fn(|cx| self.poll_flush(cx, later.as_mut())) => return Err(error),
             }
         }
     }
@@ -74,10 +82,20 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what waits, whenever there is something.
-    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<StreamError> {
+    /// Sends what waits, whenever there is something; what may wait, when its time is over.
+    fn poll_flush(&self, cx: &mut Context<'_>, mut later: Pin<&mut Sleep>) -> Poll<StreamError> {
         self.driver.register(cx.waker());
-        match self.core().poll_flush(cx) {
+        let mut core = self.core();
+        if core.is_later {
+            if later.is_elapsed() {
+                later.as_mut().reset(Instant::now() + LATER);
+            }
+            if later.poll(cx).is_pending() && !core.is_unsent() {
+                return Poll::Pending;
+            }
+            core.is_later = false;
+        }
+        match core.poll_flush(cx) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(error),
         }

@@ -18,9 +18,16 @@ use super::{StreamError, Transport, counts::Counts};
 /// is closed.
 const MOST_UNSENT: usize = 64 << 10;
 
+/// Messages that may wait for entries of the dynamic table at once.
+const BLOCKED_STREAMS: u64 = 16;
+
 /// Our critical streams: entries of the table go first, because others wait for them.
 pub(super) const CRITICAL: [Critical; 3] =
     [Critical::Encoder, Critical::Control, Critical::Decoder];
+
+/// Bytes that may wait for the next message, or for the driver, because nobody waits for them: they say what was
+/// received.
+const MOST_LATER: usize = 64;
 
 /// A connection of HTTP/3, which its messages share.
 pub(crate) struct Link {
@@ -53,6 +60,14 @@ impl Setup {
         }
     }
 
+    /// Allows dynamic tables of this capacity, in bytes, in both directions.
+    pub(crate) fn tables(&mut self, capacity: u64) {
+        let settings = &mut self.config.settings;
+        settings.qpack_max_table_capacity = capacity;
+        settings.qpack_blocked_streams = if capacity > 0 { BLOCKED_STREAMS } else { 0 };
+        self.config.encoder_table = capacity as usize;
+    }
+
     /// Allows requests of extended CONNECT (RFC 9220), on a server.
     pub(crate) fn extended_connect(&mut self) {
         self.config.settings.enable_connect_protocol = true;
@@ -78,6 +93,8 @@ pub(crate) struct Core {
     unsent: [Bytes; 3],
     /// Messages that wait for entries of the dynamic table.
     pub(super) blocked: Vec<(StreamId, Waker)>,
+    /// True if the driver sends what waits after a while, unless a message takes it along before.
+    pub(super) is_later: bool,
 }
 
 impl Link {
@@ -105,6 +122,7 @@ impl Link {
                 streams: Default::default(),
                 unsent: Default::default(),
                 blocked: Vec::new(),
+                is_later: false,
             }),
             driver: AtomicWaker::new(),
             counts: Counts::default(),
@@ -176,9 +194,25 @@ impl Link {
         &self,
         act: impl FnOnce(&mut Core) -> Result<T, StreamError>,
     ) -> Result<T, StreamError> {
+        self.act(act, Core::flush)
+    }
+
+    /// The same for what this end receives: what follows from it may be sent later, together with something else.
+    pub(super) fn receive<T>(
+        &self,
+        act: impl FnOnce(&mut Core) -> Result<T, StreamError>,
+    ) -> Result<T, StreamError> {
+        self.act(act, Core::flush_later)
+    }
+
+    fn act<T>(
+        &self,
+        act: impl FnOnce(&mut Core) -> Result<T, StreamError>,
+        flush: impl FnOnce(&mut Core, &AtomicWaker) -> Result<(), StreamError>,
+    ) -> Result<T, StreamError> {
         let mut core = self.core();
         let done = act(&mut core);
-        let flushed = core.flush(&self.driver);
+        let flushed = flush(&mut core, &self.driver);
         drop(core);
         let done = done.and_then(|done| flushed.map(|()| done));
         if let Err(StreamError::Violation(violation)) = &done {
@@ -215,13 +249,32 @@ impl Core {
             return Ok(());
         }
         self.poll_flush(&mut Context::from_waker(Waker::noop()))?;
-        if self.unsent.iter().any(|unsent| !unsent.is_empty()) {
+        if self.is_unsent() {
             driver.wake();
         }
         Ok(())
     }
 
+    /// The same after a while, unless there is much.
+    fn flush_later(&mut self, driver: &AtomicWaker) -> Result<(), StreamError> {
+        if self.http3.unsent() > MOST_LATER {
+            return self.flush(driver);
+        }
+        if self.http3.has_output() && !std::mem::replace(&mut self.is_later, true) {
+            driver.wake();
+        }
+        Ok(())
+    }
+
+    /// Returns true if a critical stream takes no more.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.unsent.iter().any(|unsent| !unsent.is_empty())
+    }
+
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Result<(), StreamError> {
+        if !self.http3.has_output() && !self.is_unsent() {
+            return Ok(());
+        }
         let unsent = self.unsent.iter_mut();
         for ((unsent, stream), kind) in unsent.zip(&mut self.streams).zip(CRITICAL) {
             let Some(stream) = stream else {

@@ -79,7 +79,7 @@ impl<H: Head> Recv<H> {
             let id = self.receiver.id();
             let receiver = &mut self.receiver;
             let mut replaced = None;
-            let polled = self.link.with(|core| {
+            let polled = self.link.receive(|core| {
                 let received = receiver.poll(&mut core.http3)?;
                 if matches!(received, Received::Blocked) {
                     replaced = core.wait(id, cx.waker());
@@ -214,7 +214,7 @@ impl<H: Head> Recv<H> {
         let receiver = &mut self.receiver;
         let mut forgotten = None;
         // The connection may be over.
-        let _ = self.link.with(|core| {
+        let _ = self.link.receive(|core| {
             forgotten = core.forget(id);
             receiver.cancel(&mut core.http3);
             Ok(())

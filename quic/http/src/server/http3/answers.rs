@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 use crate::server::clock;
 
 /// Longest time that an answer may take on the task of its connection.
@@ -23,9 +25,10 @@ const TOGETHER: u32 = 12;
 pub(super) struct Answers<F> {
     /// Memory of a completed future, for the next one.
     spare: Option<Pin<Box<F>>>,
-    /// Number of requests that get a task before they are polled, because an earlier one used the thread for long. A
-    /// runtime with several threads runs them in parallel.
+    /// Number of requests that get a task before they are polled, because an earlier one used the thread for long.
     slow: u32,
+    /// True if the runtime has other threads, to run those in parallel.
+    has_threads: bool,
     /// Time above which an answer is slow.
     quick: Duration,
     /// Number of answers since the last pause.
@@ -37,6 +40,8 @@ impl<F> Default for Answers<F> {
         Self {
             spare: None,
             slow: 0,
+            has_threads: Handle::try_current()
+                .is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread),
             quick: QUICK,
             answered: 0,
         }
@@ -77,7 +82,11 @@ impl<F: Future<Output = ()> + Send + 'static> Answers<F> {
             return;
         };
         if clock::now().duration_since(start) > self.quick {
-            self.slow = SLOW;
+            if self.has_threads {
+                self.slow = SLOW;
+            } else {
+                self.answered = TOGETHER;
+            }
         }
         match polled {
             Poll::Ready(()) => self.spare = Some(answer),
@@ -96,6 +105,8 @@ mod tests {
             atomic::{AtomicUsize, Ordering},
         },
     };
+
+    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -184,13 +195,16 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_takes_long_is_slow() {
-        let mut answers = patient();
-        answers.quick = Duration::ZERO;
-        answers.start(async {
-            // Some time passes, however little.
-            let start = clock::now();
-            while clock::now() == start {}
-        });
-        assert_eq!(answers.slow, SLOW);
+        for has_threads in [true, false] {
+            let mut answers = patient();
+            (answers.quick, answers.has_threads) = (Duration::ZERO, has_threads);
+            answers.start(async {
+                // Some time passes, however little.
+                let start = clock::now();
+                while clock::now() == start {}
+            });
+            assert_eq!(answers.slow == SLOW, has_threads);
+            assert_eq!(pin!(answers.pause()).now_or_never().is_none(), !has_threads);
+        }
     }
 }

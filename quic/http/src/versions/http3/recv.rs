@@ -227,6 +227,14 @@ impl<H: Head> Recv<H> {
 
 impl<H: Head> Drop for Recv<H> {
     fn drop(&mut self) {
+        if self.stage == Stage::Content && self.receiver.held() > 0 {
+            // All that is left may be frames that carry nothing, and the end.
+            let receiver = &mut self.receiver;
+            let rest = self
+                .link
+                .receive(|core| Ok(receiver.poll(&mut core.http3)?));
+            drop(rest);
+        }
         if self.is_over() {
             self.end();
         } else {

@@ -9,6 +9,9 @@ use hybriq_h3::core::{Code, Receiver, put_data_head};
 
 use super::{Link, Recv, StreamError};
 
+/// Content of so many bytes is sent in one piece with what comes before.
+const SHORT: usize = 256;
+
 /// The sending half of a stream. Dropping it before its end resets the stream with H3_REQUEST_CANCELLED.
 pub(crate) struct Send {
     stream: SendStream,
@@ -99,6 +102,8 @@ impl Send {
         fields: &HeaderMap,
         extra: &[Option<(HeaderName, HeaderValue)>],
     ) -> Result<(), StreamError> {
+        // Most heads are short, and so is what follows some of them.
+        self.held.reserve(2 * SHORT);
         let (id, held) = (self.stream.id(), &mut self.held);
         self.link.with(|core| {
             let http3 = &mut core.http3;
@@ -123,8 +128,13 @@ impl Send {
         if !data.is_empty() {
             put_data_head(data.len() as u64, &mut self.held);
         }
-        let before = self.take();
-        self.stream.finish_with(&mut [before, data]).await?;
+        let mut rest = [Bytes::new(), data];
+        if rest[1].len() <= SHORT {
+            // It would be copied in any case: once is enough.
+            self.held.extend_from_slice(&std::mem::take(&mut rest[1]));
+        }
+        rest[0] = self.take();
+        self.stream.finish_with(&mut rest).await?;
         self.is_over = true;
         Ok(())
     }

@@ -2,12 +2,10 @@
 
 mod activity;
 mod body;
-mod heads;
 mod http2;
-mod lent;
-mod linger;
 mod responses;
 mod serve;
+mod streams;
 
 pub(super) use self::{
     activity::LEAST_BUFFER,

@@ -25,11 +25,9 @@ use tokio_rustls::{
 use super::{
     activity::{Activity, Answering, LEAST_BUFFER, Over},
     body::{Counted, Fault},
-    heads::Heads,
     http2::observe,
-    lent::{Lender, lend},
-    linger::{Lingering, Place},
     responses::Sending,
+    streams::{Heads, Lender, Lingering, Place, lend},
 };
 use crate::{
     Body, Limits, Peer, Tls, Upgrade,

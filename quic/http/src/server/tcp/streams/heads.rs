@@ -14,27 +14,27 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes that arrived since the last request.
 #[derive(Debug, Default)]
-pub(super) struct Head(AtomicU64);
+pub(in crate::server::tcp) struct Head(AtomicU64);
 
 /// A connection whose bytes are counted as they arrive, if it uses HTTP/1.1.
-pub(super) struct Heads<S> {
+pub(in crate::server::tcp) struct Heads<S> {
     stream: S,
     head: Option<Arc<Head>>,
 }
 
 impl Head {
-    pub(super) fn len(&self) -> u64 {
+    pub(in crate::server::tcp) fn len(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Notes that the next bytes belong to another request.
-    pub(super) fn begin(&self) {
+    pub(in crate::server::tcp) fn begin(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
 impl<S> Heads<S> {
-    pub(super) fn new(stream: S, head: Option<Arc<Head>>) -> Self {
+    pub(in crate::server::tcp) fn new(stream: S, head: Option<Arc<Head>>) -> Self {
         Self { stream, head }
     }
 }

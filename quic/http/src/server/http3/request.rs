@@ -2,18 +2,21 @@
 
 use std::pin::pin;
 
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version, header::RETRY_AFTER};
+use http::{HeaderName, HeaderValue, Response, StatusCode, Version, header::RETRY_AFTER};
 use hybriq_h3::core::{Code, Protocol, Scope};
 
 use super::{
     connection::{Established, Gone, Quic, Running},
-    response::{Asked, Destination, send_response, send_status},
+    response::{Destination, send_response, send_status},
     tunnel::{Offer, Refusal},
 };
 use crate::{
     Body, EarlyMethods, Peer,
     server::{App, BoxError, clock::within, fields},
-    versions::http3::{Arrived, Send, StreamError},
+    versions::{
+        content::Asked,
+        http3::{Arrived, Send, StreamError},
+    },
 };
 
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -81,25 +84,22 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         match Offer::new(quic, established, &protocol, &mut request, recv) {
             Ok(offer) => {
                 let answer = app.answer(request);
-                return Box::pin(tunnel(quic, established, send, offer, answer)).await;
+                let respond = respond(quic, Some(established), &mut send, answer);
+                if let Some(response) = Box::pin(respond).await {
+                    Box::pin(tunnel(quic, established, send, offer, response)).await;
+                }
+                return;
             }
             Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
         }
     }
     let body = Body::of_quic(recv, limits.stall_time);
-    let asked = match *request.method() {
-        Method::HEAD => Asked::Head,
-        _ => Asked::All,
-    };
+    let asked = Asked::by(request.method());
     let request = request.map(|()| body);
-    let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
+    let answer = app.answer(request);
+    let Some(response) = respond(quic, established, &mut send, answer).await else {
         return;
     };
-    if response.status().is_informational() {
-        let status = response.status();
-        tracing::error!(%status, "the service answered with an interim status (1xx) instead of a final one");
-        return Box::pin(refuse(quic, &mut send, StatusCode::INTERNAL_SERVER_ERROR)).await;
-    }
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
@@ -110,25 +110,22 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     }
 }
 
-/// Lets the service answer an extended CONNECT request, and waits until its stream is over.
+/// Answers an extended CONNECT request, and waits until its stream is over.
 async fn tunnel<B>(
     quic: &Quic,
     established: &Established,
-    mut send: Send,
+    send: Send,
     offer: Offer,
-    answer: impl Future<Output = Result<Response<B>, BoxError>>,
+    response: Response<B>,
 ) where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let Some(response) = respond(quic, Some(established), &mut send, answer).await else {
-        return;
-    };
     if let Err((mut send, response)) = offer.answered(quic, established, send, response).await {
         let to = Destination {
             quic,
             established: Some(established),
         };
-        if let Err(error) = send_response(to, &mut send, response, Asked::All).await {
+        if let Err(error) = send_response(to, &mut send, response, Asked::Connect).await {
             tracing::debug!(%error, "a response was not sent completely");
         }
     }
@@ -180,6 +177,12 @@ async fn respond<B>(
 ) -> Option<Response<B>> {
     let stream = send.id();
     match quic.unless_gone(established, stream, answer).await {
+        Ok(Ok(response)) if response.status().is_informational() => {
+            let status = response.status();
+            tracing::error!(%status, "the service answered with an interim status (1xx) instead of a final one");
+            Box::pin(refuse(quic, send, StatusCode::INTERNAL_SERVER_ERROR)).await;
+            None
+        }
         Ok(Ok(response)) => Some(response),
         Ok(Err(error)) => {
             tracing::error!(%error, "the service failed");

@@ -1,6 +1,7 @@
 //! HTTP/1.1 and HTTP/2 over TCP.
 
 mod activity;
+mod answer;
 mod body;
 mod http2;
 mod responses;

@@ -3,3 +3,4 @@
 pub(crate) mod content;
 pub(crate) mod http2;
 pub(crate) mod http3;
+pub(crate) mod interim;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Request, Response, StatusCode, header::CONNECTION};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header::CONNECTION};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
@@ -171,6 +171,8 @@ async fn serve<A: App>(
         let beside = Beside {
             peer,
             alt_svc: shared.alt_svc.clone(),
+            head: (request.version() == Version::HTTP_11).then(|| activity.head().clone()),
+            stall_time: limits.stall_time,
         };
         let app = app.clone();
         async move {

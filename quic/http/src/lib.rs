@@ -68,6 +68,11 @@
 //! before; expectations that the server does not know are ignored. Over HTTP/2, neither can be sent, because hyper has
 //! no way to do so; clients send the body after a while even so.
 //!
+//! # Several hosts
+//! Clients use a connection for all hosts of its certificate. If a host has another certificate, or a key exchange
+//! policy of its own that the connection does not satisfy, its requests get 421 (RFC 9110 §15.5.20), and the client
+//! repeats them on a connection of their own: see [`Misdirected`].
+//!
 //! # Other protocols
 //! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such as
 //! WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
@@ -104,7 +109,7 @@ pub use client::{
 pub use hybriq_h3::core::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
-pub use server::{BindError, Handle, Server, ServerBuilder, WorstCaseMemory};
+pub use server::{BindError, Handle, Misdirected, Server, ServerBuilder, WorstCaseMemory};
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{
     http3::StreamError,

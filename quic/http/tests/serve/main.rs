@@ -3,6 +3,7 @@
 
 mod interim;
 mod messages;
+mod misdirected;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -79,6 +79,15 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         recv.stop(Code::H3_NO_ERROR);
         return Box::pin(refuse(quic, &mut send, StatusCode::TOO_EARLY)).await;
     }
+    if !quic.hosts.serve(&request, &peer.tls) {
+        recv.stop(Code::H3_NO_ERROR);
+        // The key exchange may not be known yet.
+        let status = match established {
+            Some(_) => StatusCode::MISDIRECTED_REQUEST,
+            None => StatusCode::TOO_EARLY,
+        };
+        return Box::pin(refuse(quic, &mut send, status)).await;
+    }
     if let Some(field) = request.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use http::{HeaderValue, Request, Response, StatusCode, Version, header::CONNECTION};
+use hybriq::tls::rustls::TcpServer;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
@@ -31,7 +32,7 @@ use crate::{
     Body, Limits, Peer, Tls,
     server::{
         App, BoxError,
-        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Kind, LATE, Order},
+        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order},
         fields,
         state::{Connect, GOAWAY_PAUSE, Phase, Shared},
     },
@@ -138,7 +139,10 @@ async fn serve<A: App>(
     }
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
-    let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
+    let settings = shared.settings();
+    let handshake = handshake(shared, &settings.tls, stream);
+    let stream = tokio::time::timeout(limits.header_time, handshake).await??;
+    let hosts = Hosts::new(settings.tls, shared.features.misdirected);
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let version = if is_h2 { Over::Http2 } else { Over::Http1 };
@@ -153,6 +157,7 @@ async fn serve<A: App>(
         // Over HTTP/1.1, hyper bounds all fields together, at 8 KiB or more.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
         let names_one_host = fields::names_one_host(&request);
+        let is_misdirected = names_one_host && !hosts.serve(&request, &tls);
         let answering = activity.on_request(fields::memory(&request));
         let peer = Peer {
             address,
@@ -184,6 +189,7 @@ async fn serve<A: App>(
                     Ok(status_alone(status, answering))
                 }
                 _ if !names_one_host => Ok(status_alone(StatusCode::BAD_REQUEST, answering)),
+                _ if is_misdirected => Ok(status_alone(StatusCode::MISDIRECTED_REQUEST, answering)),
                 _ => answer(app, request, beside, answering)
                     .await
                     .map(|response| last(response, admission, version))
@@ -345,16 +351,19 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
 }
 
 /// Performs the TLS handshake, with the configuration for the client's name and groups.
-async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+async fn handshake(
+    shared: &Shared,
+    tls: &TcpServer,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
     let _counted = shared.connections.count_one(Kind::Handshake);
-    let settings = shared.settings();
     let start = tokio::select! {
         biased;
         start = LazyConfigAcceptor::new(Acceptor::default(), stream) => start?,
         // A client that has said nothing loses nothing.
         () = shared.phase(Phase::Draining) => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
-    let config = settings.tls.config(&start.client_hello());
+    let config = tls.config(&start.client_hello());
     let config = config.ok_or_else(|| io::Error::other("the key exchange policy has no groups"))?;
     let limit = |session: &mut ServerConnection| session.set_buffer_limit(Some(TLS_BUFFER));
     start.into_stream_with(config, limit).await

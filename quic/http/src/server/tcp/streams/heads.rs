@@ -221,7 +221,7 @@ mod tests {
             let flushed = poll_fn(|cx| Poll::Ready(Pin::new(&mut heads).poll_flush(cx))).await;
             assert!(flushed.is_pending());
             heads.write_all(b"after").await?;
-            head.interjected(Duration::MAX).await?;
+            head.interjected(Duration::from_secs(30)).await?;
             heads.flush().await?;
             drop(heads);
             io::Result::Ok(())

@@ -3,6 +3,7 @@
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Version,
     header::{CONNECTION, COOKIE, HOST, TE, TRANSFER_ENCODING, UPGRADE},
+    uri::Authority,
 };
 
 /// Smallest size of a field: its name, and what each field counts in addition (RFC 9114 §4.2.2).
@@ -84,7 +85,7 @@ fn lengths(fields: &HeaderMap) -> impl Iterator<Item = usize> {
 pub(super) fn names_one_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, other) = (hosts.next(), hosts.next());
-    let target = request.uri().authority().map(|target| target.as_str());
+    let target = request.uri().authority().map(Authority::as_str);
     let agrees = |target: &str| {
         host.is_none_or(|host| host.as_bytes().eq_ignore_ascii_case(target.as_bytes()))
     };

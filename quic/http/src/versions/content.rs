@@ -55,10 +55,10 @@ impl Content {
         asked: Asked,
     ) -> Result<Self, BrokenPromise> {
         let status = head.status;
-        let has_content = !matches!(
-            status,
-            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
-        ) && !(asked == Asked::Connect && status.is_success());
+        let has_content = match status {
+            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED => false,
+            _ => asked != Asked::Connect || !status.is_success(),
+        };
         let told = content_length(&head.headers);
         if told.is_err() {
             tracing::error!("the service answered with a content-length that is no number");

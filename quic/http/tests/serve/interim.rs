@@ -30,7 +30,7 @@ const HAVE: [Version; 2] = [Version::HTTP_11, Version::HTTP_3];
 
 /// A request whose client sees every head of its response.
 enum Asked {
-    Http1(TlsStream<TcpStream>),
+    Http1(Box<TlsStream<TcpStream>>),
     Http3(Box<Http3>),
 }
 
@@ -52,12 +52,13 @@ impl Asked {
                 head.method(),
                 head.uri().path()
             );
-            for (name, value) in head.headers() {
-                text += &format!("{name}: {}\r\n", value.to_str().unwrap());
-            }
+            let fields = head.headers().iter();
+            text.extend(
+                fields.map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap())),
+            );
             text += "\r\n";
             stream.write_all(text.as_bytes()).await.unwrap();
-            return Self::Http1(stream);
+            return Self::Http1(Box::new(stream));
         }
         let client = Endpoint::client(client_config(&Certificate::shared())).unwrap();
         let connection = soon(client.connect(server.address(), "localhost"))

@@ -62,6 +62,17 @@
 //! methods, and only without a body. If such a request gets 425, the client sends it again once the handshake is
 //! complete.
 //!
+//! # Interim responses
+//! A service sends early hints (103) and other interim responses with [`Interim`], over HTTP/1.1 and HTTP/3. A client
+//! that sends `expect: 100-continue` gets 100 when the service first reads the body, and none if the service answers
+//! before; expectations that the server does not know are ignored. Over HTTP/2, neither can be sent, because hyper has
+//! no way to do so; clients send the body after a while even so.
+//!
+//! # Several hosts
+//! Clients use a connection for all hosts of its certificate. If a host has another certificate, or a key exchange
+//! policy of its own that the connection does not satisfy, its requests get 421 (RFC 9110 §15.5.20), and the client
+//! repeats them on a connection of their own: see [`Misdirected`].
+//!
 //! # Other protocols
 //! [`ServerBuilder::extended_connect`] lets clients use the stream of a request for another protocol, such as
 //! WebSocket, over HTTP/2 (RFC 8441) and HTTP/3 (RFC 9220): the service gets an [`Upgrade`].
@@ -98,6 +109,9 @@ pub use client::{
 pub use hybriq_h3::core::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
-pub use server::{BindError, Handle, Server, ServerBuilder, WorstCaseMemory};
+pub use server::{BindError, Handle, Misdirected, Server, ServerBuilder, WorstCaseMemory};
 pub use upgrade::{Upgrade, Upgraded};
-pub use versions::http3::StreamError;
+pub use versions::{
+    http3::StreamError,
+    interim::{Interim, InterimError},
+};

@@ -97,14 +97,17 @@ impl Tls {
     }
 
     /// Returns what is known while a QUIC handshake is not complete, for requests in 0-RTT packets.
-    pub(crate) fn of_early(connection: &hybriq::EarlyConnection) -> Self {
+    pub(crate) fn of_early(
+        connection: &hybriq::EarlyConnection,
+        server_name: Option<String>,
+    ) -> Self {
         Self {
             group: None,
             hello_retry: false,
             lineage: None,
             resumed: true,
             suite: None,
-            server_name: None,
+            server_name,
             alpn: connection.alpn(),
             client_certificates: Vec::new(),
             server_certificates: Vec::new(),

@@ -2,7 +2,7 @@
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode,
-    header::{AUTHORIZATION, COOKIE, HOST, TE},
+    header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, TE},
     uri::{PathAndQuery, Scheme},
 };
 
@@ -64,9 +64,17 @@ impl<'a> Fields<'a> {
             protocol.map(|protocol| plain(b":protocol", protocol.as_str().as_bytes())),
         ];
         let mut fields = Self(pseudo.into_iter().flatten().collect());
-        let rest = request.headers().iter();
         // The target says the host.
-        fields.extend(rest.filter(|(name, _)| authority.is_none() || **name != HOST));
+        fields.extend(
+            request
+                .headers()
+                .iter()
+                .filter(|(name, value)| match **name {
+                    HOST => authority.is_none(),
+                    TE => is_trailers(value),
+                    _ => true,
+                }),
+        );
         fields
     }
 
@@ -80,21 +88,26 @@ impl<'a> Fields<'a> {
         all.0.push(plain(b":status", status.as_str().as_bytes()));
         let extra = extra.iter().flatten();
         all.extend(extra.map(|(name, value)| (name, value)));
-        all.extend(fields.iter());
+        all.extend(fields.iter().filter(not_te));
         all
     }
 
     /// Returns the fields of trailers.
     pub(crate) fn of_trailers(fields: &'a HeaderMap) -> Self {
         let mut all = Self(SmallVec::new());
-        all.extend(fields.iter());
+        all.extend(fields.iter().filter(not_te));
         all
     }
 
-    /// Adds ordinary fields, but for those of connections (RFC 9114 §4.2).
+    /// Adds ordinary fields, but for those of connections (RFC 9114 §4.2) and those that `connection` names as such
+    /// (RFC 9110 §7.6.1).
     fn extend(&mut self, fields: impl Iterator<Item = (&'a HeaderName, &'a HeaderValue)>) {
-        let is_allowed = |(name, value): &(&HeaderName, &HeaderValue)| {
-            !(is_of_connection(name) || (**name == TE && !is_trailers(value)))
+        let mut named = Vec::new();
+        let is_allowed = |(name, value): &(&HeaderName, &'a HeaderValue)| {
+            if **name == CONNECTION {
+                named.push(value.as_bytes());
+            }
+            !is_of_connection(name)
         };
         let allowed = fields.filter(is_allowed);
         self.0.extend(allowed.map(|(name, value)| FieldRef {
@@ -102,6 +115,19 @@ impl<'a> Fields<'a> {
             value: value.as_bytes(),
             sensitive: is_sensitive(name, value),
         }));
+        if !named.is_empty() {
+            let named: Vec<_> = named
+                .iter()
+                .flat_map(|names| names.split(|byte| *byte == b','))
+                .map(<[u8]>::trim_ascii)
+                .collect();
+            let is_named = |field: &FieldRef<'_>| {
+                let mut named = named.iter();
+                named.any(|name| name.eq_ignore_ascii_case(field.name))
+            };
+            self.0
+                .retain(|field| field.name.starts_with(b":") || !is_named(field));
+        }
     }
 
     /// Returns the fields in their order.
@@ -115,6 +141,11 @@ impl<'a> Fields<'a> {
         let sizes = sizes.map(|field| (field.name.len() + field.value.len()) as u64 + OVERHEAD);
         sizes.sum()
     }
+}
+
+/// Returns true for fields other than `te`, which requests alone may have (RFC 9114 §4.2).
+fn not_te((name, _): &(&HeaderName, &HeaderValue)) -> bool {
+    **name != TE
 }
 
 /// Returns true for what no table may have (RFC 9204 §7.1.3).

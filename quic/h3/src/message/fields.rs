@@ -24,6 +24,8 @@ pub struct Section {
     pub(super) fields: HeaderMap,
     /// The values of several cookie fields, which are one for others than HTTP (RFC 9114 §4.2.1).
     cookies: Option<BytesMut>,
+    /// True if one of them must not be indexed, which holds for the whole then.
+    has_secret_cookie: bool,
     count: usize,
     /// The first rule that is broken. The rest is decoded even so, for the sake of later sections.
     broken: Option<Violation>,
@@ -37,6 +39,7 @@ impl Section {
             pseudo: Default::default(),
             fields: HeaderMap::new(),
             cookies: None,
+            has_secret_cookie: false,
             count: 0,
             broken: None,
         }
@@ -102,6 +105,7 @@ impl Section {
 
     /// Joins cookies with "; " (RFC 9114 §4.2.1).
     fn take_cookie(&mut self, value: HeaderValue) {
+        self.has_secret_cookie |= value.is_sensitive();
         if let Some(cookies) = &mut self.cookies {
             cookies.extend_from_slice(b"; ");
             cookies.extend_from_slice(value.as_bytes());
@@ -126,7 +130,8 @@ impl Section {
         }
         if let Some(cookies) = self.cookies.take() {
             let cookies = HeaderValue::from_maybe_shared(cookies.freeze());
-            let cookies = cookies.map_err(|_| Violation::FieldValue)?;
+            let mut cookies = cookies.map_err(|_| Violation::FieldValue)?;
+            cookies.set_sensitive(self.has_secret_cookie);
             self.fields.insert(COOKIE, cookies);
         }
         Ok(())

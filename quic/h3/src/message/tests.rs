@@ -21,7 +21,7 @@ fn section_of(pseudo: super::fields::Pseudo, lines: &[Line]) -> Result<Section, 
         section.take(Field {
             name: Bytes::from_static(name.as_bytes()),
             value: Bytes::from_static(value.as_bytes()),
-            never_indexed: *name == "secret",
+            never_indexed: *name == "secret" || value.starts_with("secret"),
         });
     }
     section.end().map(|()| section)
@@ -291,7 +291,7 @@ fn sent(fields: &Fields<'_>) -> Vec<(String, String)> {
 fn what_is_sent_leaves_out_what_http3_does_not_have() {
     let request = Request::get("https://me:secret@example.com")
         .header("host", "example.com")
-        .header("connection", "x")
+        .header("connection", "close")
         .header("keep-alive", "1")
         .header("te", "gzip")
         .header("te", "trailers")
@@ -312,6 +312,42 @@ fn what_is_sent_leaves_out_what_http3_does_not_have() {
         ("x", "1"),
     ];
     assert_eq!(sent, expected);
+}
+
+/// As hyper does for HTTP/2.
+#[test]
+fn responses_and_trailers_leave_out_what_belongs_to_a_connection() {
+    let mut fields = HeaderMap::new();
+    for (name, value) in [
+        ("connection", "close, X-Hop"),
+        ("connection", "x-other"),
+        ("transfer-encoding", "chunked"),
+        ("te", "trailers"),
+        ("keep-alive", "5"),
+        ("proxy-connection", "close"),
+        ("upgrade", "h2c"),
+        ("x-hop", "1"),
+        ("x-other", "1"),
+        ("x", "1"),
+    ] {
+        fields.append(name, HeaderValue::from_static(value));
+    }
+    let kept = ("x".to_owned(), "1".to_owned());
+    let status = (":status".to_owned(), "200".to_owned());
+    let response = sent(&Fields::of_response(&StatusCode::OK, &fields, &[]));
+    assert_eq!(response, [status, kept]);
+    assert_eq!(sent(&Fields::of_trailers(&fields)), response[1..]);
+}
+
+/// A secret cookie stays one when it is joined with others (RFC 9204 §7.1.3).
+#[test]
+fn cookies_with_a_secret_are_secret() {
+    for (second, is_secret) in [("secret=1", true), ("b=2", false)] {
+        let lines = get_and(&[("cookie", "a=1"), ("cookie", second), ("cookie", "c=3")]);
+        let request = request(&lines).expect("a request");
+        let cookies = request.headers().get(COOKIE);
+        assert_eq!(cookies.map(HeaderValue::is_sensitive), Some(is_secret));
+    }
 }
 
 /// RFC 7541 §7.1.3: what could be guessed by its size.

@@ -13,7 +13,10 @@ use hybriq_h3::core::{Code, Head, Violation};
 use super::{Body, BodyError, Kind, stall::Stall};
 use crate::{
     usage::Exchange,
-    versions::http3::{Recv, StreamError},
+    versions::{
+        http3::{Recv, StreamError},
+        interim::Continue,
+    },
 };
 
 /// A body over HTTP/3.
@@ -21,6 +24,8 @@ pub(super) struct Quic<H: Head> {
     stream: Recv<H>,
     part: Part,
     stall: Option<Stall>,
+    /// Answer to a client that waits until the body is read.
+    expected: Option<Continue>,
     /// The client's use of the connection, until the body ends.
     exchange: Option<Exchange>,
 }
@@ -34,11 +39,17 @@ enum Part {
 }
 
 impl Body {
-    pub(crate) fn of_quic(stream: Recv<Request<()>>, stall_time: Duration) -> Self {
+    /// Returns the body of a request over HTTP/3.
+    pub(crate) fn of_quic(
+        stream: Recv<Request<()>>,
+        stall_time: Duration,
+        expected: Option<Continue>,
+    ) -> Self {
         Self(Kind::Request(Box::new(Quic {
             stream,
             part: Part::Data,
             stall: Some(Stall::new(stall_time)),
+            expected,
             exchange: None,
         })))
     }
@@ -49,6 +60,7 @@ impl Body {
             stream,
             part: Part::Data,
             stall: None,
+            expected: None,
             exchange: Some(exchange),
         };
         body.complete();
@@ -62,6 +74,10 @@ impl<H: Head> Quic<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let polled = self.poll_part(cx);
+        // A client that has sent a part of the body does not wait.
+        if let Some(expected) = self.expected.take().filter(|_| polled.is_pending()) {
+            expected.send();
+        }
         if polled.is_pending() {
             let Some(stall) = &mut self.stall else {
                 return Poll::Pending;

@@ -94,6 +94,10 @@ impl Tcp {
     }
 
     pub(super) fn size_hint(&self) -> SizeHint {
+        if self.is_end_stream() {
+            // hyper gives what `content-length` says, even in the response to HEAD.
+            return SizeHint::with_exact(0);
+        }
         self.body.size_hint()
     }
 }

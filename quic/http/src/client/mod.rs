@@ -28,7 +28,7 @@ pub use self::{
     error::{ClientError, QuicError},
 };
 use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
-use crate::Body;
+use crate::{Body, versions::content::Promised};
 
 /// A client for HTTP/3, HTTP/2 and HTTP/1.1 that reuses connections. Clones share them.
 ///
@@ -150,7 +150,16 @@ impl Client {
         B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
-        match Sender::new(self.0.clone(), parts, Outgoing::new(body)) {
+        let promised = Promised::by(&parts.headers);
+        let length = if body.is_end_stream() {
+            Some(0)
+        } else {
+            body.size_hint().exact()
+        };
+        if let Err(error) = promised.check(length) {
+            return ResponseFuture::failed(ClientError::Body(Arc::new(error)));
+        }
+        match Sender::new(self.0.clone(), parts, Outgoing::new(body, promised)) {
             Ok(sender) => ResponseFuture(Box::pin(sender.send())),
             Err(error) => ResponseFuture::failed(error),
         }

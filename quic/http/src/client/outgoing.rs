@@ -13,6 +13,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 
 use super::error::BoxError;
+use crate::versions::content::Promised;
 
 /// Bytes of a body that are kept until the response comes, so that the request can be sent again.
 const KEPT: usize = 64 << 10;
@@ -29,6 +30,7 @@ struct Source {
     kept_bytes: usize,
     /// Size of the whole body.
     size: SizeHint,
+    promised: Promised,
     ended: bool,
     failed: Option<Failed>,
     /// True once a response arrived, so that no other attempt follows.
@@ -76,7 +78,8 @@ impl Kept {
 }
 
 impl Outgoing {
-    pub(super) fn new<B>(body: B) -> Self
+    /// Takes a body of the promised length.
+    pub(super) fn new<B>(body: B, promised: Promised) -> Self
     where
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
@@ -92,6 +95,7 @@ impl Outgoing {
             kept: Some(Vec::new()),
             kept_bytes: 0,
             size,
+            promised,
             ended: false,
             failed: None,
             settled: false,
@@ -118,6 +122,7 @@ impl Outgoing {
         locked.attempt += 1;
         Some(Sending {
             size: locked.size,
+            promised: locked.promised,
             attempt: locked.attempt,
             at: 0,
             source: Some(source.clone()),
@@ -154,6 +159,7 @@ pub(super) struct Sending {
     /// Number of kept frames that were sent.
     at: usize,
     size: SizeHint,
+    promised: Promised,
 }
 
 /// Error of the body, for the application and the transport.
@@ -189,7 +195,11 @@ impl Body for Sending {
         let kept = source.kept.as_ref().and_then(|kept| kept.get(this.at));
         if let Some(kept) = kept {
             this.at += 1;
-            return Poll::Ready(Some(Ok(kept.frame())));
+            let frame = kept.frame();
+            let len = frame.data_ref().map_or(0, Bytes::len);
+            // It was counted in the attempt that read it.
+            let _ = this.promised.on_data(len, false);
+            return Poll::Ready(Some(Ok(frame)));
         }
         if source.ended {
             return Poll::Ready(None);
@@ -206,6 +216,20 @@ impl Body for Sending {
         }
         let frame = ready!(polled);
         this.at += 1;
+        let counted = match &frame {
+            Some(Err(_)) => Ok(()),
+            frame => {
+                let data = frame
+                    .as_ref()
+                    .and_then(|frame| frame.as_ref().ok()?.data_ref());
+                let is_last = data.is_none() || source.body.is_end_stream();
+                this.promised.on_data(data.map_or(0, Bytes::len), is_last)
+            }
+        };
+        let frame = match counted {
+            Ok(()) => frame,
+            Err(broken) => Some(Err(broken.into())),
+        };
         Poll::Ready(match frame {
             Some(Ok(frame)) => {
                 source.keep(&frame);
@@ -266,7 +290,10 @@ mod tests {
     fn pieces(len: usize, count: usize) -> Outgoing {
         let piece = Bytes::from(vec![7; len]);
         let pieces = (0..count).map(move |_| Ok::<_, BoxError>(Frame::data(piece.clone())));
-        Outgoing::new(StreamBody::new(futures_util::stream::iter(pieces)))
+        Outgoing::new(
+            StreamBody::new(futures_util::stream::iter(pieces)),
+            Promised::default(),
+        )
     }
 
     async fn read(body: Sending) -> Result<usize, BoxError> {
@@ -275,7 +302,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_sent_again_from_its_beginning() {
-        let outgoing = Outgoing::new(Full::<Bytes>::from("hello"));
+        let outgoing = Outgoing::new(Full::<Bytes>::from("hello"), Promised::default());
         let mut first = outgoing.again().expect("the beginning");
         assert!(first.frame().await.is_some_and(|frame| frame.is_ok()));
         let second = outgoing.again().expect("the beginning");
@@ -310,7 +337,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_body_is_always_at_its_beginning() {
-        let outgoing = Outgoing::new(Empty::<Bytes>::new());
+        let outgoing = Outgoing::new(Empty::<Bytes>::new(), Promised::default());
         assert!(outgoing.is_empty());
         outgoing.settle();
         let body = outgoing.again().expect("nothing");

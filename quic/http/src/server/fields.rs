@@ -1,6 +1,10 @@
-//! The sizes of request fields, on the wire and in memory.
+//! Fields: their sizes on the wire and in memory, and rules that hyper leaves to others. HTTP/3 keeps those by itself.
 
-use http::{HeaderMap, Request, Version};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Version,
+    header::{CONNECTION, COOKIE, HOST, TE, TRANSFER_ENCODING, UPGRADE},
+    uri::Authority,
+};
 
 /// Smallest size of a field: its name, and what each field counts in addition (RFC 9114 §4.2.2).
 const LEAST_FIELD: u64 = 33;
@@ -74,4 +78,56 @@ fn path_len<B>(request: &Request<B>) -> usize {
 fn lengths(fields: &HeaderMap) -> impl Iterator<Item = usize> {
     let fields = fields.iter();
     fields.map(|(name, value)| name.as_str().len() + value.len())
+}
+
+/// Returns true if a request over TCP names one host: that of its target, or its field `host` (RFC 9112 §3.2, RFC 9113
+/// §8.3.1).
+pub(super) fn names_one_host<B>(request: &Request<B>) -> bool {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, other) = (hosts.next(), hosts.next());
+    let target = request.uri().authority().map(Authority::as_str);
+    let agrees = |target: &str| {
+        host.is_none_or(|host| host.as_bytes().eq_ignore_ascii_case(target.as_bytes()))
+    };
+    let is_named = match (target, request.version()) {
+        (Some(target), Version::HTTP_2) => agrees(target),
+        // HTTP/1.1 ignores the field then (RFC 9112 §3.2.2).
+        (Some(_), _) | (None, Version::HTTP_09 | Version::HTTP_10) => true,
+        (None, _) => host.is_some(),
+    };
+    let has_userinfo = target.is_some_and(|target| target.contains('@'))
+        || host.is_some_and(|host| host.as_bytes().contains(&b'@'));
+    is_named && other.is_none() && !has_userinfo
+}
+
+/// Joins several cookie fields of HTTP/2, which are one for others (RFC 9113 §8.2.3).
+pub(super) fn join_cookies(fields: &mut HeaderMap) {
+    let cookies = fields.get_all(COOKIE);
+    if cookies.iter().nth(1).is_none() {
+        return;
+    }
+    let is_sensitive = cookies.iter().any(HeaderValue::is_sensitive);
+    let cookies: Vec<_> = cookies.iter().map(HeaderValue::as_bytes).collect();
+    let joined = cookies.join(&b"; "[..]);
+    // It has the characters of its parts.
+    if let Ok(mut joined) = HeaderValue::try_from(joined) {
+        joined.set_sensitive(is_sensitive);
+        fields.insert(COOKIE, joined);
+    }
+}
+
+/// Removes the fields of a connection, which trailers and interim responses must not have (RFC 9110 §7.6.1).
+pub(super) fn remove_those_of_connection(fields: &mut HeaderMap) {
+    const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+    const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+    for name in [
+        CONNECTION,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        TE,
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+    ] {
+        fields.remove(name);
+    }
 }

@@ -23,6 +23,7 @@ use tower_service::Service;
 use self::state::Shared;
 use crate::Body;
 pub use builder::{BindError, ServerBuilder, WorstCaseMemory};
+pub use connections::Misdirected;
 pub use handle::Handle;
 
 /// A server for HTTP/1.1, HTTP/2 and HTTP/3 on one port number.

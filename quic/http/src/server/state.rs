@@ -9,7 +9,7 @@ use http::HeaderValue;
 use hybriq::{Endpoint, tls::rustls::TcpServer};
 use tokio::sync::{Semaphore, watch};
 
-use super::connections::{Connections, Watch};
+use super::connections::{Connections, Misdirected, Watch};
 use crate::{Limits, webtransport};
 
 /// Application protocols over TCP.
@@ -60,11 +60,12 @@ pub(super) enum Phase {
     Closing,
 }
 
-/// Protocols that may use the streams of requests.
+/// Requests that are answered: protocols that may use their streams, and hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     pub(super) connect: Connect,
     pub(super) webtransport: Option<webtransport::Limits>,
+    pub(super) misdirected: Misdirected,
 }
 
 /// Whether extended CONNECT requests are allowed.

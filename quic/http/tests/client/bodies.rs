@@ -6,7 +6,7 @@ use axum::{Router, response::Response, routing::any};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, StreamBody, channel::Channel};
+use http_body_util::{BodyExt as _, Full, StreamBody, channel::Channel};
 use hybriq_http::{BodyError, ClientError, Http3};
 
 use crate::{
@@ -237,4 +237,55 @@ async fn a_short_request_is_one_datagram() {
     // A few acknowledgements may leave alone.
     let datagrams = received() - before;
     assert!(datagrams < 150, "{datagrams} datagrams");
+}
+
+/// Without reading, over both versions.
+#[tokio::test]
+async fn a_response_known_to_be_empty_is_empty() {
+    let router = Router::new()
+        .route("/page", any(async || "page"))
+        .route("/empty", any(async || ""))
+        .route("/204", any(async || StatusCode::NO_CONTENT));
+    let server = run(router);
+    for http3 in ALL {
+        let client = client(http3);
+        for (method, path, size) in [
+            (Method::HEAD, "/page", 0),
+            (Method::GET, "/empty", 0),
+            (Method::GET, "/204", 0),
+            (Method::GET, "/page", 4),
+        ] {
+            let sent = request(method.clone(), &uri(server.address(), path), "");
+            let response = soon(client.request(sent)).await.unwrap();
+            let name = format!("{http3:?} {method} {path}");
+            assert_eq!(response.body().is_end_stream(), size == 0, "{name}");
+            assert_eq!(response.body().size_hint().exact(), Some(size), "{name}");
+        }
+    }
+}
+
+/// The server would have to refuse it (RFC 9110 §8.6).
+#[tokio::test]
+async fn a_request_of_another_length_than_announced_is_not_sent() {
+    let server = run(Router::new());
+    for http3 in ALL {
+        let client = client(http3);
+        for (length, is_right) in [("4", false), ("5", true), ("6", false)] {
+            let parts =
+                ["hel", "lo"].map(|part| Ok::<Frame<Bytes>, Infallible>(Frame::data(part.into())));
+            let parts = StreamBody::new(futures_util::stream::iter(parts)).boxed();
+            let whole = Full::<Bytes>::from("hello").boxed();
+            for body in [whole, parts] {
+                let sent =
+                    Request::post(uri(server.address(), "/")).header("content-length", length);
+                let sent = sent.body(body).unwrap();
+                let answer = soon(client.request(sent)).await;
+                match answer {
+                    Ok(response) if is_right => assert_eq!(bytes(response).await, "hello"),
+                    Err(ClientError::Body(_)) if !is_right => {}
+                    answer => panic!("{http3:?} {length}: {answer:?}"),
+                }
+            }
+        }
+    }
 }

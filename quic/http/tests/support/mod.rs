@@ -37,7 +37,12 @@ pub struct Certificate(Arc<(Vec<u8>, Vec<u8>)>);
 
 impl Certificate {
     pub fn new() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        Self::of("localhost")
+    }
+
+    /// The same for another host.
+    pub fn of(host: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
         let der = (made.cert.der().to_vec(), made.signing_key.serialize_der());
         Self(Arc::new(der))
     }
@@ -56,8 +61,12 @@ impl Certificate {
         PrivateKeyDer::try_from(self.0.1.clone()).unwrap()
     }
 
+    pub fn identity(&self) -> Identity {
+        Identity::from_der(vec![self.der()], self.key())
+    }
+
     pub fn config(&self) -> ServerConfig {
-        ServerConfig::new(Identity::from_der(vec![self.der()], self.key()))
+        ServerConfig::new(self.identity())
     }
 }
 

@@ -32,6 +32,7 @@ mod tcp;
 pub use ::rustls as library;
 #[cfg(feature = "unstable-rustls")]
 pub use ::rustls::{ClientConfig, ServerConfig, crypto::CryptoProvider};
+pub use certificates::hosts::Coverage;
 pub use quic::client::Client;
 pub use quic::server::Server;
 pub use tcp::{TcpClient, TcpServer};

@@ -10,6 +10,7 @@ use ::rustls::crypto::{CryptoProvider, aws_lc_rs::Ticketer};
 use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
 use ::rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig, version};
 
+use super::certificates::hosts::{Coverage, Hosts};
 use super::locals::chain::TICKETS;
 use super::quic::client;
 use super::quic::server::Parts;
@@ -26,7 +27,9 @@ use crate::{ClientOptions, ConfigError, Group, KeyExchange, ServerOptions};
 ///
 /// Tickets are separate from those of QUIC.
 pub struct TcpServer {
-    policies: ByServerName<Vec<(Group, Arc<ServerConfig>)>>,
+    configs: ByServerName<Vec<(Group, Arc<ServerConfig>)>>,
+    policies: ByServerName<KeyExchange>,
+    hosts: Hosts,
 }
 
 impl std::fmt::Debug for TcpServer {
@@ -54,12 +57,12 @@ impl TcpServer {
             });
             configs.collect::<Result<Vec<_>, _>>()
         };
-        let policies = ByServerName::build(
-            &options.shared.key_exchange,
-            &options.key_exchange_for,
-            of_policy,
-        )?;
-        Ok(Self { policies })
+        let (default, names) = (&options.shared.key_exchange, &options.key_exchange_for);
+        Ok(Self {
+            configs: ByServerName::build(default, names, of_policy)?,
+            policies: ByServerName::build(default, names, |policy| Ok(policy.clone()))?,
+            hosts: Hosts::new(&options.identities),
+        })
     }
 
     /// Returns the configuration for one connection of a client. Its only group is the first group
@@ -74,7 +77,7 @@ impl TcpServer {
     // hybriq-http needs it without the feature.
     #[cfg_attr(not(feature = "unstable-rustls"), doc(hidden))]
     pub fn config(&self, hello: &OfferedHello<'_>) -> Option<Arc<ServerConfig>> {
-        let configs = self.policies.get(hello.server_name());
+        let configs = self.configs.get(hello.server_name());
         let offered = hello.named_groups().unwrap_or_default();
         let supports = |group: Group| offered.iter().any(|offered| u16::from(*offered) == group.0);
         let mutual = configs.iter().find(|(group, _)| supports(*group));
@@ -88,6 +91,26 @@ impl TcpServer {
             looked_at: AtomicU32::new(0),
         });
         Some(Arc::new(config))
+    }
+}
+
+impl TcpServer {
+    /// Returns true if the server has several certificates or key exchange policies, so that a
+    /// connection for one host may not do for another.
+    pub fn tells_hosts_apart(&self) -> bool {
+        !self.hosts.has_one() || self.policies.iter().nth(1).is_some()
+    }
+
+    /// Returns how a host relates to the certificate that clients are shown for a server name. If
+    /// several suit the name, one that covers the host is enough.
+    pub fn coverage(&self, server_name: Option<&str>, host: &str) -> Coverage {
+        self.hosts.coverage(server_name, host)
+    }
+
+    /// Returns the key exchange policy of a host, or of clients without a server name.
+    pub fn key_exchange(&self, host: Option<&str>) -> &KeyExchange {
+        let host = host.map(|host| host.strip_suffix('.').unwrap_or(host));
+        self.policies.get(host)
     }
 }
 

@@ -9,7 +9,7 @@ use hybriq::{EndpointBuilder, ServerConfig};
 
 use self::sockets::Protocols;
 use super::{
-    Server,
+    Misdirected, Server,
     state::{ALPN_TCP, Connect, Features, Settings, Shared},
 };
 use crate::{Limits, webtransport};
@@ -80,6 +80,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn webtransport(mut self, limits: webtransport::Limits) -> Self {
         self.features.webtransport = Some(limits);
+        self
+    }
+
+    /// Sets which requests are answered with 421, because their connection was made for another host. Default:
+    /// [`Misdirected::Elsewhere`].
+    #[must_use]
+    pub fn misdirected(mut self, misdirected: Misdirected) -> Self {
+        self.features.misdirected = misdirected;
         self
     }
 

@@ -3,6 +3,7 @@
 
 mod cancels;
 mod count;
+mod hosts;
 mod memory;
 mod orders;
 mod standing;
@@ -22,6 +23,8 @@ use hybriq::stats::Census;
 use super::clock;
 use crate::Limits;
 pub(super) use count::{Connections, Kind, Served};
+pub(super) use hosts::Hosts;
+pub use hosts::Misdirected;
 pub(super) use memory::{
     Account, HTTP1_CONNECTION, HTTP1_REQUEST, HTTP2_CONNECTION, HTTP2_REQUEST, HTTP3_REQUEST,
     Memory, QUIC_CONNECTION, Share,

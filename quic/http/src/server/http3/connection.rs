@@ -19,7 +19,7 @@ use super::stalls::{Answered, Stalls, forget_taken};
 use crate::{
     Tls,
     server::{
-        connections::{Account, Admission, HTTP3_REQUEST, Share, Standing, Watched},
+        connections::{Account, Admission, HTTP3_REQUEST, Hosts, Share, Standing, Watched},
         state::{Connect, Features, Shared},
     },
     versions::http3::{Link, Setup, Transport},
@@ -48,11 +48,19 @@ pub(super) struct Quic {
     /// Notified whenever one of them ends.
     ended: Notify,
     pub(super) standing: Standing,
+    pub(super) hosts: Hosts,
     account: Arc<Account>,
     /// Responses that the client does not accept.
     stalls: Mutex<Stalls>,
     /// Streams of ordinary requests that were answered, if clients may open other streams too.
     answered: Mutex<Vec<Answered>>,
+}
+
+/// A client whose connection begins.
+pub(super) struct Client {
+    pub(super) address: SocketAddr,
+    pub(super) account: Arc<Account>,
+    pub(super) hosts: Hosts,
 }
 
 /// A response that is being sent, until it is dropped.
@@ -115,43 +123,42 @@ impl Quic {
     /// Creates the state of a connection whose handshake is complete.
     pub(super) fn established_at_once(
         shared: Arc<Shared>,
-        account: Arc<Account>,
-        peer: SocketAddr,
+        client: Client,
         connection: Connection,
     ) -> Arc<Self> {
         let transport = Transport::Established(connection.clone());
         let (_, seen) = watch::channel(Some(Established::new(connection)));
-        Self::new(shared, account, transport, Standing::new(peer), seen, None)
+        Self::new(shared, client, transport, seen, None)
     }
 
-    /// Creates the state of a connection before its handshake is complete.
+    /// Creates the state of a connection for this server name before its handshake is complete.
     pub(super) fn early(
         shared: Arc<Shared>,
-        account: Arc<Account>,
-        peer: SocketAddr,
+        client: Client,
         connection: EarlyConnection,
+        server_name: Option<String>,
     ) -> (Arc<Self>, Handshake) {
         let transport = Transport::Early(connection.clone());
         let (progress, seen) = watch::channel(None);
-        let tls = Arc::new(Tls::of_early(&connection));
+        let tls = Arc::new(Tls::of_early(&connection, server_name));
         let early = Some((connection, tls));
-        let standing = Standing::new(peer);
-        let quic = Self::new(shared, account.clone(), transport, standing, seen, early);
+        let account = client.account.clone();
+        let quic = Self::new(shared, client, transport, seen, early);
         (quic, Handshake { progress, account })
     }
 
     /// Creates the state, and enables what the server allows.
     fn new(
         shared: Arc<Shared>,
-        account: Arc<Account>,
+        client: Client,
         transport: Transport,
-        standing: Standing,
         handshake: watch::Receiver<Progress>,
         early: Option<(EarlyConnection, Arc<Tls>)>,
     ) -> Arc<Self> {
         let Features {
             connect,
             webtransport,
+            misdirected: _,
         } = shared.features;
         let extended = connect == Connect::Extended || webtransport.is_some();
         let mut setup = Setup::new(shared.limits.most_fields());
@@ -166,7 +173,8 @@ impl Quic {
         let sessions = setup.sessions.clone();
         let link = Arc::new(Link::new(transport, setup));
         Arc::new(Self {
-            account,
+            account: client.account,
+            hosts: client.hosts,
             shared,
             link,
             extended,
@@ -175,7 +183,7 @@ impl Quic {
             early,
             running: AtomicU64::new(0),
             ended: Notify::new(),
-            standing,
+            standing: Standing::new(client.address),
             stalls: Mutex::default(),
             answered: Mutex::default(),
         })

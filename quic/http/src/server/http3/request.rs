@@ -1,19 +1,26 @@
 //! One request over HTTP/3.
 
-use std::pin::pin;
+use std::{convert::Infallible, pin::pin};
 
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version, header::RETRY_AFTER};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version,
+    header::{EXPECT, RETRY_AFTER},
+};
 use hybriq_h3::core::{Code, Protocol, Scope};
 
 use super::{
     connection::{Established, Gone, Quic, Running},
-    response::{Asked, Destination, send_response, send_status},
+    response::{Destination, send_response, send_status},
     tunnel::{Offer, Refusal},
 };
 use crate::{
     Body, EarlyMethods, Peer,
     server::{App, BoxError, clock::within, fields},
-    versions::http3::{Arrived, Send, StreamError},
+    versions::{
+        content::Asked,
+        http3::{Arrived, Send, StreamError},
+        interim::Interims,
+    },
 };
 
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -72,34 +79,44 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         recv.stop(Code::H3_NO_ERROR);
         return Box::pin(refuse(quic, &mut send, StatusCode::TOO_EARLY)).await;
     }
+    if !quic.hosts.serve(&request, &peer.tls) {
+        recv.stop(Code::H3_NO_ERROR);
+        // The key exchange may not be known yet.
+        let status = match established {
+            Some(_) => StatusCode::MISDIRECTED_REQUEST,
+            None => StatusCode::TOO_EARLY,
+        };
+        return Box::pin(refuse(quic, &mut send, status)).await;
+    }
     if let Some(field) = request.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
     request.extensions_mut().insert(peer);
+    let interims = Interims::new();
+    request.extensions_mut().insert(interims.sender());
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
         match Offer::new(quic, established, &protocol, &mut request, recv) {
             Ok(offer) => {
                 let answer = app.answer(request);
-                return Box::pin(tunnel(quic, established, send, offer, answer)).await;
+                let respond = respond(quic, Some(established), &mut send, interims, answer);
+                if let Some(response) = Box::pin(respond).await {
+                    Box::pin(tunnel(quic, established, send, offer, response)).await;
+                }
+                return;
             }
             Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
         }
     }
-    let body = Body::of_quic(recv, limits.stall_time);
-    let asked = match *request.method() {
-        Method::HEAD => Asked::Head,
-        _ => Asked::All,
-    };
+    let expected = recv.content_left() != Some(0) && expects_continue(request.headers());
+    let expected = expected.then(|| interims.expected());
+    let body = Body::of_quic(recv, limits.stall_time, expected);
+    let asked = Asked::by(request.method());
     let request = request.map(|()| body);
-    let Some(response) = respond(quic, established, &mut send, app.answer(request)).await else {
+    let answer = app.answer(request);
+    let Some(response) = respond(quic, established, &mut send, interims, answer).await else {
         return;
     };
-    if response.status().is_informational() {
-        let status = response.status();
-        tracing::error!(%status, "the service answered with an interim status (1xx) instead of a final one");
-        return Box::pin(refuse(quic, &mut send, StatusCode::INTERNAL_SERVER_ERROR)).await;
-    }
     if let Some(field) = response.headers().get(&PRIORITY) {
         set_priority(established, &send, field);
     }
@@ -110,25 +127,22 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     }
 }
 
-/// Lets the service answer an extended CONNECT request, and waits until its stream is over.
+/// Answers an extended CONNECT request, and waits until its stream is over.
 async fn tunnel<B>(
     quic: &Quic,
     established: &Established,
-    mut send: Send,
+    send: Send,
     offer: Offer,
-    answer: impl Future<Output = Result<Response<B>, BoxError>>,
+    response: Response<B>,
 ) where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    let Some(response) = respond(quic, Some(established), &mut send, answer).await else {
-        return;
-    };
     if let Err((mut send, response)) = offer.answered(quic, established, send, response).await {
         let to = Destination {
             quic,
             established: Some(established),
         };
-        if let Err(error) = send_response(to, &mut send, response, Asked::All).await {
+        if let Err(error) = send_response(to, &mut send, response, Asked::Connect).await {
             tracing::debug!(%error, "a response was not sent completely");
         }
     }
@@ -171,15 +185,48 @@ fn set_priority(established: Option<&Established>, send: &Send, field: &HeaderVa
     }
 }
 
-/// Calls the service. Returns `None` if the client cancelled the request or the service failed.
+/// Returns true if the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
+fn expects_continue(fields: &HeaderMap) -> bool {
+    let expected = fields.get(EXPECT);
+    expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// Sends interim responses as the service makes them.
+async fn pass_on(interims: &Interims, send: &mut Send) -> Infallible {
+    loop {
+        let (interim, ()) = interims.next().await.into_parts();
+        // One that the client does not accept is no loss, and others find out that the client is gone.
+        let _ = send.response(interim.status, &interim.headers, &[]);
+        let _ = send.flush().await;
+    }
+}
+
+/// Calls the service, and sends its interim responses. Returns `None` if the client cancelled the request or the
+/// service failed.
 async fn respond<B>(
     quic: &Quic,
     established: Option<&Established>,
     send: &mut Send,
+    interims: Interims,
     answer: impl Future<Output = Result<Response<B>, BoxError>>,
 ) -> Option<Response<B>> {
     let stream = send.id();
-    match quic.unless_gone(established, stream, answer).await {
+    let answered = tokio::select! {
+        biased;
+        answered = quic.unless_gone(established, stream, answer) => answered,
+        never = pass_on(&interims, send) => match never {},
+    };
+    for interim in interims.end() {
+        // They are sent with the response.
+        let _ = send.response(interim.status(), interim.headers(), &[]);
+    }
+    match answered {
+        Ok(Ok(response)) if response.status().is_informational() => {
+            let status = response.status();
+            tracing::error!(%status, "the service answered with an interim status (1xx) instead of a final one");
+            Box::pin(refuse(quic, send, StatusCode::INTERNAL_SERVER_ERROR)).await;
+            None
+        }
         Ok(Ok(response)) => Some(response),
         Ok(Err(error)) => {
             tracing::error!(%error, "the service failed");

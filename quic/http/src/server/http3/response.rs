@@ -6,11 +6,10 @@ use bytes::{Buf, Bytes};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
     header::{self, CONTENT_LENGTH, DATE},
-    response,
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::core::{Code, content_length};
+use hybriq_h3::core::Code;
 
 use super::connection::{Established, Quic};
 use crate::{
@@ -18,7 +17,10 @@ use crate::{
         BoxError,
         clock::{self, poll_once},
     },
-    versions::http3::{Send, StreamError},
+    versions::{
+        content::{Asked, Content, Promised},
+        http3::{Send, StreamError},
+    },
 };
 
 /// Returns the date for a response without a `date` field.
@@ -38,14 +40,6 @@ pub(super) struct Destination<'a> {
     pub(super) established: Option<&'a Established>,
 }
 
-/// The part of the response that a request asks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    All,
-    /// Only the head (RFC 9110 §9.3.2).
-    Head,
-}
-
 /// Sends a response. Its head, what the body has at once, and the end are sent together. If the client accepts
 /// nothing of it for long, the watch resets the stream.
 pub(super) async fn send_response<B>(
@@ -61,17 +55,15 @@ where
     let _answer = to.quic.on_answer(stream);
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::ALT_SVC);
-    let asked = if has_content(parts.status) {
-        asked
-    } else {
-        if parts.status != StatusCode::NOT_MODIFIED {
-            parts.headers.remove(CONTENT_LENGTH);
+    let content = match Content::of(&mut parts, body.size_hint().exact(), asked) {
+        Ok(content) => content,
+        Err(error) => {
+            send.reset(Code::H3_INTERNAL_ERROR);
+            return Err(error.into());
         }
-        Asked::Head
     };
-    let length = missing_length(&parts, body.size_hint().exact(), asked);
-    let mut promised = Promised::by(&parts.headers, asked);
-    let mut body = pin!((asked == Asked::All).then_some(body));
+    let mut promised = content.promised;
+    let mut body = pin!(content.is_sent.then_some(body));
     let first = match body.as_mut().as_pin_mut() {
         Some(mut body) if !body.is_end_stream() => match poll_once(body.frame()).await {
             Some(Some(frame)) => Some(Some(frame.map_err(Into::into))),
@@ -97,6 +89,7 @@ where
         send.reset(Code::H3_INTERNAL_ERROR);
         return Err(error.into());
     }
+    let length = content.missing_length;
     let length = length.map(|length| (CONTENT_LENGTH, length.into()));
     let date = date(&parts.headers).map(|date| (DATE, date));
     if let Err(error) = send.response(parts.status, &parts.headers, &[length, date]) {
@@ -127,34 +120,6 @@ where
     Ok(())
 }
 
-/// Bytes of a response that its `content-length` promises and that are still to come, if it has one.
-#[derive(Clone, Copy)]
-struct Promised(Option<u64>);
-
-/// The service's response does not have the length that it promised (RFC 9114 §4.1.2).
-#[derive(Debug, thiserror::Error)]
-#[error("the length of the response body differs from its content-length")]
-struct BrokenPromise;
-
-impl Promised {
-    fn by(headers: &HeaderMap, asked: Asked) -> Self {
-        let length = content_length(headers).unwrap_or_default();
-        Self(length.filter(|_| asked == Asked::All))
-    }
-
-    /// Counts a part of the body, which may be the last.
-    fn on_data(&mut self, len: usize, is_last: bool) -> Result<(), BrokenPromise> {
-        let Some(left) = &mut self.0 else {
-            return Ok(());
-        };
-        *left = left.checked_sub(len as u64).ok_or(BrokenPromise)?;
-        if is_last && *left > 0 {
-            return Err(BrokenPromise);
-        }
-        Ok(())
-    }
-}
-
 /// The part of a response that follows its first write.
 enum Rest {
     Nothing,
@@ -175,14 +140,6 @@ fn begin<D: Buf>(
     Ok(match frame?.into_data() {
         Ok(mut data) => (data.copy_to_bytes(data.remaining()), rest),
         Err(frame) => (Bytes::new(), Rest::Trailers(frame.into_trailers().ok())),
-    })
-}
-
-/// Returns the length of a response that lacks the field for it.
-fn missing_length(parts: &response::Parts, length: Option<u64>, asked: Asked) -> Option<u64> {
-    length.filter(|&length| {
-        let is_told = has_length(parts.status) && (length > 0 || asked == Asked::All);
-        is_told && !parts.headers.contains_key(CONTENT_LENGTH)
     })
 }
 
@@ -228,18 +185,6 @@ where
             }
         }
     }
-}
-
-/// Returns true if responses with this status have content (RFC 9110 §6.4.1).
-fn has_content(status: StatusCode) -> bool {
-    status != StatusCode::NO_CONTENT
-        && status != StatusCode::RESET_CONTENT
-        && status != StatusCode::NOT_MODIFIED
-}
-
-/// Returns true if responses with this status have a length (RFC 9110 §8.6).
-fn has_length(status: StatusCode) -> bool {
-    !status.is_informational() && has_content(status)
 }
 
 /// Sends a response without a body. The client may be gone, or accept no response at all.

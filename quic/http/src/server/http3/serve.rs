@@ -10,13 +10,15 @@ use hybriq_h3::core::Code;
 
 use super::{
     answers::Answers,
-    connection::{Quic, Running},
+    connection::{Client, Quic, Running},
     request,
 };
 use crate::{
     server::{
         App,
-        connections::{Account, Admission, Cause, Kind, Memory, Order, QUIC_CONNECTION, Watched},
+        connections::{
+            Account, Admission, Cause, Hosts, Kind, Memory, Order, QUIC_CONNECTION, Watched,
+        },
         state::{GOAWAY_PAUSE, Phase, Shared},
     },
     versions::http3::{Arrived, Requests, StreamError},
@@ -69,13 +71,18 @@ async fn start<A: App>(
     app: A,
     served: impl Send + 'static,
 ) -> Result<(), hybriq::ConnectError> {
-    let peer = incoming.peer_address();
+    let settings = shared.settings();
+    let client = Client {
+        address: incoming.peer_address(),
+        account: account.clone(),
+        hosts: Hosts::new(settings.tls, shared.features.misdirected),
+    };
     let _counted = shared.connections.count_one(Kind::Handshake);
-    let connecting = incoming.accept();
-    let connecting = if shared.settings().early {
-        match connecting.early().await {
+    let connecting = if settings.early {
+        let name = incoming.client_hello().server_name().map(str::to_owned);
+        match incoming.accept().early().await {
             Ok(early) => {
-                let (quic, handshake) = Quic::early(shared, account, peer, early.clone());
+                let (quic, handshake) = Quic::early(shared, client, early.clone(), name);
                 tokio::spawn(serve(quic, app, served));
                 let (connection, _) = early.complete().await?;
                 handshake.complete(connection);
@@ -84,11 +91,11 @@ async fn start<A: App>(
             Err(connecting) => connecting,
         }
     } else {
-        connecting
+        incoming.accept()
     };
     let connection = connecting.await?;
     account.prove();
-    let quic = Quic::established_at_once(shared, account, peer, connection.clone());
+    let quic = Quic::established_at_once(shared, client, connection.clone());
     connection.spawn(serve(quic, app, served));
     Ok(())
 }

@@ -11,7 +11,11 @@ use std::{
 
 use hybriq::stats::Census;
 
-use super::{heads::Head, http2::Observer, lent::Line, responses::Response};
+use super::{
+    http2::Observer,
+    responses::Response,
+    streams::{Head, Line},
+};
 use crate::{
     Limits,
     server::{

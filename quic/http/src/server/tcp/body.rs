@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Buf as _;
+use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
@@ -14,7 +14,10 @@ use super::{
     activity::Answering,
     responses::{Held, Response, Sent},
 };
-use crate::server::BoxError;
+use crate::{
+    server::{BoxError, fields},
+    versions::content::{BrokenPromise, Promised},
+};
 
 /// Longest part of a body after which HTTP/2 gets the next part, or the end, before that part was sent. While the
 /// body is waited for, its stream can be reset alone.
@@ -27,6 +30,7 @@ pin_project! {
         body: Option<B>,
         response: Arc<Response>,
         answering: Answering,
+        promised: Promised,
         given: Given,
     }
 }
@@ -50,12 +54,14 @@ pub(super) enum Fault {
     Refused(#[source] h2::Error),
     #[error("the body of the response failed: {0}")]
     Body(BoxError),
+    #[error(transparent)]
+    Length(#[from] BrokenPromise),
     #[error("the client does not read the response")]
     NotTaken(#[source] h2::Error),
 }
 
 impl<B: Body> Counted<B> {
-    pub(super) fn new(body: B, mut answering: Answering) -> Self {
+    pub(super) fn new(body: B, promised: Promised, mut answering: Answering) -> Self {
         let response = Arc::new(Response::default());
         if body.is_end_stream() {
             answering.on_over();
@@ -66,17 +72,19 @@ impl<B: Body> Counted<B> {
             body: Some(body),
             response,
             answering,
+            promised,
             given: Given::Short,
         }
     }
 
-    /// Returns the empty body of a response made by the server itself.
+    /// Returns an empty body.
     pub(super) fn none(mut answering: Answering) -> Self {
         answering.on_over();
         Self {
             body: None,
             response: Arc::default(),
             answering,
+            promised: Promised::default(),
             given: Given::Short,
         }
     }
@@ -108,14 +116,21 @@ impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
         let data = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref());
-        let is_long = data.is_some_and(|data| data.remaining() > SHORT);
-        *this.given = match (is_long && this.response.has_task(), body.is_end_stream()) {
+        let len = data.map_or(0, Buf::remaining);
+        let is_end = body.is_end_stream();
+        if frame.as_ref().is_none_or(Result::is_ok) {
+            let is_last = data.is_none() || is_end;
+            this.promised.on_data(len, is_last)?;
+        }
+        let is_long = len > SHORT;
+        *this.given = match (is_long && this.response.has_task(), is_end) {
             (false, _) => Given::Short,
             (true, false) => Given::Long,
             (true, true) => Given::LongAndLast,
         };
         let held = |data| Held::new(data, this.response);
         let frame = frame.map(|frame| frame.map(|frame| frame.map_data(held)));
+        let frame = frame.map(|frame| frame.map(without_connection));
         Poll::Ready(frame.map(|frame| frame.map_err(|error| Fault::Body(error.into()))))
     }
 
@@ -127,4 +142,12 @@ impl<B: Body<Error: Into<BoxError>>> Body for Counted<B> {
         let hint = self.body.as_ref().map(Body::size_hint);
         hint.unwrap_or_else(|| SizeHint::with_exact(0))
     }
+}
+
+/// Removes from trailers what they must not have: hyper would send none of them.
+fn without_connection<D>(mut frame: Frame<D>) -> Frame<D> {
+    if let Some(trailers) = frame.trailers_mut() {
+        fields::remove_those_of_connection(trailers);
+    }
+    frame
 }

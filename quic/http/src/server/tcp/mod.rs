@@ -1,13 +1,12 @@
 //! HTTP/1.1 and HTTP/2 over TCP.
 
 mod activity;
+mod answer;
 mod body;
-mod heads;
 mod http2;
-mod lent;
-mod linger;
 mod responses;
 mod serve;
+mod streams;
 
 pub(super) use self::{
     activity::LEAST_BUFFER,

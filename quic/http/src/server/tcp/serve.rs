@@ -7,10 +7,8 @@ use std::{
     time::Duration,
 };
 
-use http::{
-    HeaderValue, Request, Response, StatusCode,
-    header::{ALT_SVC, CONNECTION, RETRY_AFTER, UPGRADE},
-};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header::CONNECTION};
+use hybriq::tls::rustls::TcpServer;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
@@ -24,18 +22,17 @@ use tokio_rustls::{
 
 use super::{
     activity::{Activity, Answering, LEAST_BUFFER, Over},
-    body::{Counted, Fault},
-    heads::Heads,
+    answer::{Beside, answer, status_alone},
+    body::Fault,
     http2::observe,
-    lent::{Lender, lend},
-    linger::{Lingering, Place},
     responses::Sending,
+    streams::{Heads, Lender, Lingering, Place, lend},
 };
 use crate::{
-    Body, Limits, Peer, Tls, Upgrade,
+    Body, Limits, Peer, Tls,
     server::{
         App, BoxError,
-        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Kind, LATE, Order},
+        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order},
         fields,
         state::{Connect, GOAWAY_PAUSE, Phase, Shared},
     },
@@ -142,7 +139,10 @@ async fn serve<A: App>(
     }
     let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
     let limits = &shared.limits;
-    let stream = tokio::time::timeout(limits.header_time, handshake(shared, stream)).await??;
+    let settings = shared.settings();
+    let handshake = handshake(shared, &settings.tls, stream);
+    let stream = tokio::time::timeout(limits.header_time, handshake).await??;
+    let hosts = Hosts::new(settings.tls, shared.features.misdirected);
     let tls = Arc::new(Tls::of_tcp(stream.get_ref().1));
     let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let version = if is_h2 { Over::Http2 } else { Over::Http1 };
@@ -156,6 +156,8 @@ async fn serve<A: App>(
         let is_short = shared.watch.memory.is_short();
         // Over HTTP/1.1, hyper bounds all fields together, at 8 KiB or more.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
+        let names_one_host = fields::names_one_host(&request);
+        let is_misdirected = names_one_host && !hosts.serve(&request, &tls);
         let answering = activity.on_request(fields::memory(&request));
         let peer = Peer {
             address,
@@ -164,11 +166,19 @@ async fn serve<A: App>(
             tls: tls.clone(),
             early: false,
         };
-        let alt_svc = shared.alt_svc.clone();
-        let request = request.map(|body| {
+        let mut request = request.map(|body| {
             let body = Incoming::new(body, activity.inflow());
             Body::of_tcp_request(body, limits.stall_time)
         });
+        if version == Over::Http2 {
+            fields::join_cookies(request.headers_mut());
+        }
+        let beside = Beside {
+            peer,
+            alt_svc: shared.alt_svc.clone(),
+            head: (request.version() == Version::HTTP_11).then(|| activity.head().clone()),
+            stall_time: limits.stall_time,
+        };
         let app = app.clone();
         async move {
             match admission {
@@ -178,7 +188,9 @@ async fn serve<A: App>(
                     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
                     Ok(status_alone(status, answering))
                 }
-                _ => answer(app, request, peer, alt_svc, answering)
+                _ if !names_one_host => Ok(status_alone(StatusCode::BAD_REQUEST, answering)),
+                _ if is_misdirected => Ok(status_alone(StatusCode::MISDIRECTED_REQUEST, answering)),
+                _ => answer(app, request, beside, answering)
                     .await
                     .map(|response| last(response, admission, version))
                     .map_err(Fault::Service),
@@ -313,20 +325,6 @@ fn refused(mut answering: Answering) -> Fault {
     Fault::Refused(h2::Reason::REFUSED_STREAM.into())
 }
 
-/// Returns a response made by the server itself.
-fn status_alone<B: http_body::Body>(
-    status: StatusCode,
-    answering: Answering,
-) -> Response<Counted<B>> {
-    let mut response = Response::new(Counted::none(answering));
-    *response.status_mut() = status;
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        let later = HeaderValue::from_static("1");
-        response.headers_mut().insert(RETRY_AFTER, later);
-    }
-    response
-}
-
 /// Tells an HTTP/1.1 client that this was the last response of its connection, unless another protocol follows.
 fn last<B>(mut response: Response<B>, admission: Admission, version: Over) -> Response<B> {
     let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
@@ -353,59 +351,22 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
 }
 
 /// Performs the TLS handshake, with the configuration for the client's name and groups.
-async fn handshake(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+async fn handshake(
+    shared: &Shared,
+    tls: &TcpServer,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
     let _counted = shared.connections.count_one(Kind::Handshake);
-    let settings = shared.settings();
     let start = tokio::select! {
         biased;
         start = LazyConfigAcceptor::new(Acceptor::default(), stream) => start?,
         // A client that has said nothing loses nothing.
         () = shared.phase(Phase::Draining) => return Err(io::ErrorKind::ConnectionAborted.into()),
     };
-    let config = settings.tls.config(&start.client_hello());
+    let config = tls.config(&start.client_hello());
     let config = config.ok_or_else(|| io::Error::other("the key exchange policy has no groups"))?;
     let limit = |session: &mut ServerConnection| session.set_buffer_limit(Some(TLS_BUFFER));
     start.into_stream_with(config, limit).await
-}
-
-/// Answers a request, and announces HTTP/3 to the client.
-async fn answer<A: App>(
-    app: A,
-    mut request: Request<Body>,
-    peer: Peer,
-    alt_svc: Option<HeaderValue>,
-    mut answering: Answering,
-) -> Result<Response<Counted<A::Body>>, BoxError> {
-    request.extensions_mut().insert(peer);
-    let mut rest = None;
-    if let Some((upgrade, rest_of_it)) = upgrade(&request, &answering) {
-        request.extensions_mut().insert(upgrade);
-        rest = rest_of_it;
-    }
-    let answered = app.answer(request).await;
-    if answered.is_err() {
-        answering.on_over();
-    }
-    let mut response = answered?;
-    if let Some(alt_svc) = alt_svc {
-        response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
-    }
-    if let Some(rest) = rest.filter(|_| response.status().is_success()) {
-        rest.agree();
-    }
-    Ok(response.map(|body| Counted::new(body, answering)))
-}
-
-/// Returns the upgrade that a request asks for, by `upgrade` (RFC 9110 §7.8) or extended CONNECT (RFC 8441).
-fn upgrade(request: &Request<Body>, answering: &Answering) -> Option<(Upgrade, Option<Rest>)> {
-    let pending = request.extensions().get::<hyper::upgrade::OnUpgrade>()?;
-    let pending = pending.clone();
-    if let Some(protocol) = request.extensions().get::<hyper::ext::Protocol>() {
-        let (upgrade, rest) = Upgrade::over_http2(protocol.as_str(), pending, answering.reader());
-        return Some((upgrade, Some(rest)));
-    }
-    let protocol = request.headers().get(UPGRADE)?.to_str().ok()?;
-    Some((Upgrade::over_http1(protocol, pending), None))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ::rustls::SignatureScheme;
-use ::rustls::client::verify_server_name;
 use ::rustls::crypto::CryptoProvider;
-use ::rustls::server::{ClientHello as OfferedHello, ParsedCertificate, ResolvesServerCert};
+use ::rustls::server::{ClientHello as OfferedHello, ResolvesServerCert};
 use ::rustls::sign::CertifiedKey;
 use rustls_pki_types::ServerName;
 
+use super::hosts::covers;
 use crate::messages::flight::{self, Answer};
 use crate::options::Intermediates;
 use crate::providers::rustls::crypto::compress::Compression;
@@ -147,9 +147,8 @@ impl Known {
     }
 
     fn is_for(&self, name: &ServerName<'_>) -> bool {
-        let certificate = self.whole.key.end_entity_cert().ok();
-        let parsed = certificate.and_then(|der| ParsedCertificate::try_from(der).ok());
-        parsed.is_some_and(|parsed| verify_server_name(&parsed, name).is_ok())
+        let certificate = self.whole.key.end_entity_cert();
+        certificate.is_ok_and(|certificate| covers(certificate, name) == Some(true))
     }
 
     fn shown_to(&self, leaves_out: bool) -> &Shown {

@@ -1,6 +1,10 @@
 //! A router of axum over HTTP/1.1, HTTP/2 and HTTP/3.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod interim;
+mod messages;
+mod misdirected;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::{
@@ -11,9 +15,8 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Bytes, extract::Path, routing::get as on_get};
+use axum::{Router, body::Bytes, routing::get as on_get};
 use http::{HeaderValue, Request, StatusCode};
-use http_body_util::channel::Channel;
 use hybriq::{EndpointError, Identity, KeyExchange, ServerConfig};
 use hybriq_http::{BindError, EarlyMethods, Limits, Server};
 use support::{
@@ -97,36 +100,6 @@ async fn bodies_of_all_sizes_pass() {
     }
 }
 
-#[tokio::test]
-async fn head_has_the_length_and_no_body() {
-    let server = run(Router::new().route("/page", on_get(async || "page")));
-    let mut client = Http3::connect(server.address()).await;
-    let head = Request::head("https://localhost/page")
-        .body(Bytes::new())
-        .unwrap();
-    let response = client.ask(head).await.unwrap();
-    assert_eq!(response.headers()["content-length"], "4");
-    assert!(response.body().is_empty());
-}
-
-/// Fields that belong to a connection of HTTP/1.1 make a response of HTTP/3 malformed.
-#[tokio::test]
-async fn fields_of_the_connection_are_left_out() {
-    let handler = async || {
-        [
-            ("connection", "close"),
-            ("keep-alive", "5"),
-            ("x-kept", "yes"),
-        ]
-    };
-    let server = run(Router::new().route("/page", on_get(handler)));
-    let mut client = Http3::connect(server.address()).await;
-    let response = client.ask(get("/page")).await.unwrap();
-    assert!(!response.headers().contains_key("connection"));
-    assert!(!response.headers().contains_key("keep-alive"));
-    assert_eq!(response.headers()["x-kept"], "yes");
-}
-
 /// The length that a message announces must be true (RFC 9114 §4.1.2).
 #[tokio::test]
 async fn a_body_of_another_length_than_announced_is_an_error() {
@@ -142,72 +115,6 @@ async fn a_body_of_another_length_than_announced_is_an_error() {
         }
     }
     assert_eq!(client.ask(post("/", "fine")).await.unwrap().body(), "fine");
-}
-
-/// A response whose body is shorter or longer than its `content-length` is given up: a client would
-/// have to refuse it (RFC 9114 §4.1.2). The connection goes on.
-#[tokio::test]
-async fn a_response_of_another_length_than_announced_is_given_up() {
-    let whole = |length: &'static str| async move || ([("content-length", length)], "hello");
-    let parts = |length: &'static str| {
-        async move || {
-            let (mut sender, body) = Channel::<Bytes>::new(1);
-            tokio::spawn(async move {
-                for part in ["hel", "lo"] {
-                    tokio::task::yield_now().await;
-                    // The server may have given the response up.
-                    let _ = sender.send_data(part.into()).await;
-                }
-            });
-            ([("content-length", length)], axum::body::Body::new(body))
-        }
-    };
-    let router = Router::new()
-        .route("/whole/4", on_get(whole("4")))
-        .route("/whole/5", on_get(whole("5")))
-        .route("/whole/6", on_get(whole("6")))
-        .route("/parts/4", on_get(parts("4")))
-        .route("/parts/5", on_get(parts("5")))
-        .route("/parts/6", on_get(parts("6")));
-    let server = run(router);
-    let mut client = Http3::connect(server.address()).await;
-    for path in ["/whole/4", "/whole/6", "/parts/4", "/parts/6"] {
-        let error = client.ask(get(path)).await.expect_err(path).to_string();
-        assert!(error.contains("H3_INTERNAL_ERROR"), "{path}: {error}");
-    }
-    for path in ["/whole/5", "/parts/5"] {
-        let response = client.ask(get(path)).await.expect(path);
-        assert_eq!(response.headers()["content-length"], "5", "{path}");
-        assert_eq!(response.body(), "hello", "{path}");
-    }
-}
-
-/// Responses of some statuses have no content, whatever the service gives (RFC 9110 §6.4.1).
-#[tokio::test]
-async fn a_response_without_content_has_no_body() {
-    let handler = async |Path(status): Path<u16>| {
-        let status = StatusCode::from_u16(status).unwrap();
-        (status, [("content-length", "4")], "body")
-    };
-    let server = run(Router::new().route("/{status}", on_get(handler)));
-    let mut client = Http3::connect(server.address()).await;
-    for status in [204, 205, 304] {
-        let response = client.ask(get(&format!("/{status}"))).await.unwrap();
-        assert_eq!(response.status(), status);
-        assert!(response.body().is_empty(), "{status}");
-        let has_length = response.headers().contains_key("content-length");
-        assert_eq!(has_length, status == 304, "{status}");
-    }
-    assert_eq!(client.ask(get("/404")).await.unwrap().body(), "body");
-}
-
-/// A status of 1xx ends no request, so a service that answers with one has failed.
-#[tokio::test]
-async fn an_informational_status_is_no_answer() {
-    let server = run(Router::new().route("/", on_get(async || StatusCode::EARLY_HINTS)));
-    let mut client = Http3::connect(server.address()).await;
-    let response = client.ask(get("/")).await.unwrap();
-    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
 }
 
 /// A server with a handler that waits until the test lets it go on.
@@ -399,8 +306,12 @@ async fn an_address_that_cannot_be_used_is_named_with_a_remedy() {
 
 /// Asks on a connection with 0-RTT, and returns the status and whether the service saw a replayable
 /// request.
-async fn ask_early(limits: Limits, request: Request<Bytes>) -> (StatusCode, Option<String>) {
-    let config = Certificate::shared().config().accept_early_data();
+async fn ask_early(
+    config: ServerConfig,
+    limits: Limits,
+    request: Request<Bytes>,
+) -> (StatusCode, Option<String>) {
+    let config = config.accept_early_data();
     let server = run_with(Server::builder().limits(limits), config, Router::new());
     let config = client_config(&Certificate::shared()).offer_early_data();
     let mut first = Http3::with(server.address(), config).await;
@@ -424,13 +335,14 @@ async fn ask_early(limits: Limits, request: Request<Bytes>) -> (StatusCode, Opti
 /// A request that may be a replay is answered if its method is safe (RFC 8470 §5.2).
 #[tokio::test]
 async fn unsafe_methods_in_0_rtt_packets_get_425() {
-    let asked = ask_early(Limits::default(), get("/")).await;
+    let config = || Certificate::shared().config();
+    let asked = ask_early(config(), Limits::default(), get("/")).await;
     assert_eq!(asked, (StatusCode::OK, Some("true".to_owned())));
-    let asked = ask_early(Limits::default(), post("/", "x")).await;
+    let asked = ask_early(config(), Limits::default(), post("/", "x")).await;
     assert_eq!(asked, (StatusCode::TOO_EARLY, None));
     let mut limits = Limits::default();
     limits.early_methods = EarlyMethods::All;
-    let asked = ask_early(limits, post("/", "x")).await;
+    let asked = ask_early(config(), limits, post("/", "x")).await;
     assert_eq!(asked, (StatusCode::OK, Some("true".to_owned())));
 }
 

@@ -28,7 +28,7 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// A connection that is read to the client's end after this end was sent. The system answers data that nobody reads
 /// with a reset, and then the client loses what it has not read yet (RFC 9112 §9.6).
-pub(super) struct Lingering {
+pub(in crate::server::tcp) struct Lingering {
     /// Taken when this is dropped.
     stream: Option<TlsStream<TcpStream>>,
     place: Option<Place>,
@@ -38,12 +38,12 @@ pub(super) struct Lingering {
 
 /// The place of a connection among those that are served.
 #[expect(dead_code, reason = "both count until they are dropped")]
-pub(super) struct Place {
-    pub(super) shared: Arc<Shared>,
+pub(in crate::server::tcp) struct Place {
+    pub(in crate::server::tcp) shared: Arc<Shared>,
     /// Counts until the last clone is dropped.
-    pub(super) served: Arc<Served>,
+    pub(in crate::server::tcp) served: Arc<Served>,
     /// Counts for the limit.
-    pub(super) permit: OwnedSemaphorePermit,
+    pub(in crate::server::tcp) permit: OwnedSemaphorePermit,
 }
 
 /// Limits the time in which the client accepts no written data.
@@ -93,7 +93,11 @@ struct Ended {
 }
 
 impl Lingering {
-    pub(super) fn new(stream: TlsStream<TcpStream>, place: Place, stall_time: Duration) -> Self {
+    pub(in crate::server::tcp) fn new(
+        stream: TlsStream<TcpStream>,
+        place: Place,
+        stall_time: Duration,
+    ) -> Self {
         Self {
             stream: Some(stream),
             place: Some(place),

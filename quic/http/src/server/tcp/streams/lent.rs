@@ -11,19 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream that hyper uses, and passes to the service after an HTTP/1.1 upgrade. It fails once its [`Lender`] is
 /// dropped.
-pub(super) struct Lent<S>(Arc<Loan<S>>);
+pub(in crate::server::tcp) struct Lent<S>(Arc<Loan<S>>);
 
 /// The other end of a [`Lent`] stream: dropping it closes the stream, whoever holds it.
-pub(super) struct Lender<S>(Arc<Loan<S>>);
+pub(in crate::server::tcp) struct Lender<S>(Arc<Loan<S>>);
 
 /// A stream whose other end may be gone.
-pub(super) trait Line: Send + Sync {
+pub(in crate::server::tcp) trait Line: Send + Sync {
     /// Returns true if the other end has closed it, even after data that nobody has read.
     fn is_gone(&self) -> bool;
 }
 
 /// A stream that may hold written data that was not sent.
-pub(super) trait Buffered: AsyncRead + AsyncWrite + Unpin {
+pub(in crate::server::tcp) trait Buffered:
+    AsyncRead + AsyncWrite + Unpin
+{
     /// Returns true if data that was written waits for room in the socket.
     fn has_unsent(&self) -> bool;
 
@@ -44,7 +46,7 @@ struct State<S> {
 }
 
 /// Lends a stream.
-pub(super) fn lend<S>(stream: S) -> (Lent<S>, Lender<S>) {
+pub(in crate::server::tcp) fn lend<S>(stream: S) -> (Lent<S>, Lender<S>) {
     let loan = Arc::new(Loan(Mutex::new(State {
         stream: Some(stream),
         reader: None,
@@ -83,7 +85,7 @@ impl<S: Buffered + Send> Line for Loan<S> {
 
 impl<S: Buffered + Send + 'static> Lender<S> {
     /// Returns the stream, to check whether its other end is gone.
-    pub(super) fn line(&self) -> Weak<dyn Line> {
+    pub(in crate::server::tcp) fn line(&self) -> Weak<dyn Line> {
         let line: Weak<Loan<S>> = Arc::downgrade(&self.0);
         line
     }
@@ -91,13 +93,13 @@ impl<S: Buffered + Send + 'static> Lender<S> {
 
 impl<S: Buffered> Lender<S> {
     /// Returns true if data that was written waits for room in the socket.
-    pub(super) fn has_unsent(&self) -> bool {
+    pub(in crate::server::tcp) fn has_unsent(&self) -> bool {
         let state = self.0.lock();
         state.stream.as_ref().is_some_and(S::has_unsent)
     }
 
     /// Sends the end of the stream, if there is room for it.
-    pub(super) fn finish(&self) {
+    pub(in crate::server::tcp) fn finish(&self) {
         if let Some(stream) = &mut self.0.lock().stream {
             let mut cx = Context::from_waker(Waker::noop());
             // Whoever has lent the stream drops it next.
@@ -107,7 +109,7 @@ impl<S: Buffered> Lender<S> {
 
     /// Waits until the stream is returned. Until then, sends what the service has written, even if the service
     /// neither flushes nor writes again.
-    pub(super) async fn returned(&self) {
+    pub(in crate::server::tcp) async fn returned(&self) {
         std::future::poll_fn(|cx| self.poll_returned(cx)).await;
     }
 

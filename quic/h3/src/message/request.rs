@@ -123,7 +123,11 @@ fn target(section: &mut Section, method: &Method) -> Result<Uri, Violation> {
     let scheme = match &scheme[..] {
         b"https" => Scheme::HTTPS,
         b"http" => Scheme::HTTP,
-        other => Scheme::try_from(other).map_err(|_| Violation::SchemeInvalid)?,
+        // The crate `http` takes none, and any first character.
+        [b'a'..=b'z' | b'A'..=b'Z', ..] => {
+            Scheme::try_from(&scheme[..]).map_err(|_| Violation::SchemeInvalid)?
+        }
+        _ => return Err(Violation::SchemeInvalid),
     };
     let path = section.pseudo(PATH).ok_or(Violation::PseudoFieldMissing)?;
     let is_path = path.starts_with(b"/") || (&path[..] == b"*" && method == Method::OPTIONS);

@@ -100,6 +100,8 @@ fn requests_that_break_a_rule_are_malformed() {
         (with(":method", "G T"), V::MethodInvalid),
         (with(":method", ""), V::MethodInvalid),
         (with(":scheme", "h ttps"), V::SchemeInvalid),
+        (with(":scheme", ""), V::SchemeInvalid),
+        (with(":scheme", "1x"), V::SchemeInvalid),
         (with(":authority", ""), V::AuthorityInvalid),
         (with(":authority", "a b"), V::AuthorityInvalid),
         (with(":authority", "me@example.com"), V::Userinfo),

@@ -1,7 +1,7 @@
 //! Illegal scripts of a client, and the answers that RFC 9114 and RFC 9204 demand.
 
 /// Kind of a stream.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum On {
     Bidi,
     Uni,
@@ -44,7 +44,7 @@ const SETTINGS_ERROR: u64 = 0x109;
 const MISSING_SETTINGS: u64 = 0x10a;
 const REQUEST_INCOMPLETE: u64 = 0x10d;
 pub(crate) const MESSAGE_ERROR: u64 = 0x10e;
-pub(crate) const DECOMPRESSION_FAILED: u64 = 0x200;
+const DECOMPRESSION_FAILED: u64 = 0x200;
 const ENCODER_STREAM_ERROR: u64 = 0x201;
 const DECODER_STREAM_ERROR: u64 = 0x202;
 

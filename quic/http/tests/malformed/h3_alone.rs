@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use hybriq::Endpoint;
 use quinn::crypto::rustls::QuicServerConfig;
 use tokio_rustls::rustls;
 
 use crate::{
     answer,
     cases::{CASES, Case},
-    support::{Certificate, client_config},
+    client,
+    scripts::Script,
+    support::Certificate,
 };
 
 const PAGE: &str = include_str!("../../../docs/h3spec.md");
@@ -110,12 +111,13 @@ async fn the_page_of_h3spec_tells_what_h3_fails() {
     let server = quinn_server();
     let address = server.local_addr().unwrap();
     tokio::spawn(serve(server));
-    let client = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+    let client = client(&Certificate::shared().der());
     let mut wrong = Vec::new();
     for line in lines("## HTTP/3 and QPACK") {
         let case = case(line.ours);
-        let answer = answer(&client, address, case).await;
-        let is_right = answer == Some(case.expected);
+        let script = Script::from(case);
+        let (answer, _) = answer(&client, address, &script).await;
+        let is_right = answer == script.expected;
         if is_right != (line.alone == "right") {
             wrong.push(format!("{}: {answer:x?}, told: {}", line.ours, line.alone));
         }

@@ -3,26 +3,44 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cases;
-mod fields;
 mod h3_alone;
+mod peers;
+mod scripts;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::{collections::HashSet, net::SocketAddr, time::Duration};
+
 use axum::Router;
+use bytes::Bytes;
 use cases::{
-    CASES, Case, End,
-    Expected::{self, Connection as Closes, Stream as Resets},
+    Expected::{Connection as Closes, Stream as Resets},
     MESSAGE_ERROR,
     On::{Bidi, Uni},
 };
-use hybriq::{Connection, ConnectionError, Endpoint};
-use support::{Certificate, Http3, client_config, post, run, soon};
+use http::Method;
+use hybriq::{
+    ClientConfig, Connection, ConnectionError, Endpoint, ReadError, RecvStream, TransportConfig,
+    Trust,
+    tls::{CertificateDer, Side},
+};
+use hybriq_h3::core::{Config, Connection as Core, Received, Receiver, Settings};
+use scripts::{Last, Outcome, Script};
+use support::{Certificate, Http3, post, run, soon};
 
-/// Sends a case on a connection of its own. Returns the server's answer.
-async fn answer(client: &Endpoint, address: std::net::SocketAddr, case: &Case) -> Option<Expected> {
+/// Returns a client for servers with this certificate, whose connections end when nothing comes for seconds.
+fn client(certificate: &CertificateDer<'static>) -> Endpoint {
+    let transport = TransportConfig::new().idle_timeout(Some(Duration::from_secs(4)));
+    let config = ClientConfig::new().alpn([hybriq_h3::ALPN]);
+    let config = config.trust(Trust::roots_der([certificate.clone()]));
+    Endpoint::client(config.transport(transport)).unwrap()
+}
+
+/// Sends a script on a connection of its own. Returns what the server does, and the status of its answer.
+async fn answer(client: &Endpoint, address: SocketAddr, script: &Script) -> (Outcome, u16) {
     let connection = soon(client.connect(address, "localhost")).await.unwrap();
     let mut open = Vec::new();
-    for (direction, bytes) in case.streams {
+    for (direction, bytes) in &script.streams {
         let (mut send, recv) = match direction {
             Bidi => {
                 let (send, recv) = connection.open_bidi().await.unwrap();
@@ -30,53 +48,73 @@ async fn answer(client: &Endpoint, address: std::net::SocketAddr, case: &Case) -
             }
             Uni => (connection.open_uni().await.unwrap(), None),
         };
-        send.write_all(bytes).await.unwrap();
+        // The connection may be closed for an earlier stream.
+        let _ = send.write_all(bytes).await;
         open.push((send, recv));
     }
     let (send, recv) = open.last_mut().unwrap();
-    match case.end {
-        End::Open => {}
-        End::Finish => send.finish(),
+    match script.last {
+        Last::Open => {}
+        Last::Finished => send.finish(),
+        // What was sent arrives before the answers to requests behind it.
+        Last::Reset => {
+            ignored(&connection).await;
+            send.reset(0x10c);
+        }
     }
     let on_stream = async {
         match recv {
-            Some(recv) => match recv.read_to_end(10_000).await {
-                Err(hybriq::ReadError::Reset(code)) => Some(Resets(code)),
-                // HEADERS with `:status 400`, entry 67 of the static table.
-                Ok(bytes) if is_bad_request(&bytes) => Some(Resets(MESSAGE_ERROR)),
-                Ok(_) => None,
-                Err(_) => std::future::pending().await,
-            },
+            Some(recv) => on_stream(recv).await,
             None => std::future::pending().await,
         }
     };
     // A connection error may be seen by the stream first.
-    let answer = tokio::select! {
+    let (outcome, status) = tokio::select! {
         biased;
-        reason = connection.closed() => code(&reason),
+        reason = connection.closed() => (closed(&reason), 0),
         answer = on_stream => answer,
         // Nothing comes if the server ignores it: a request behind it is answered then.
-        () = ignored(&connection) => None,
+        () = ignored(&connection) => (Outcome::GoesOn, 0),
     };
-    if let Some(Resets(_)) = answer {
-        assert_eq!(connection.close_reason(), None, "{}", case.name);
+    if let Outcome::Fails(Resets(_)) = outcome {
+        assert_eq!(connection.close_reason(), None, "{}", script.name);
     }
-    answer
+    (outcome, status)
 }
 
-fn is_bad_request(response: &[u8]) -> bool {
-    // HEADERS, and `:status` from the static table: index 67 does not fit into six bits.
-    response.first() == Some(&1) && response.windows(2).any(|pair| pair == [0xff, 67 - 63])
+/// Returns what comes on a stream with a request.
+async fn on_stream(recv: &mut RecvStream) -> (Outcome, u16) {
+    match recv.read_to_end(10_000).await {
+        Err(ReadError::Reset(code)) => (Outcome::Fails(Resets(code)), 0),
+        Ok(bytes) => match status(bytes.into()) {
+            // As good as the reset (RFC 9114 §4.1.2).
+            Some(400) => (Outcome::Fails(Resets(MESSAGE_ERROR)), 400),
+            status => (Outcome::GoesOn, status.unwrap_or_default()),
+        },
+        Err(_) => std::future::pending().await,
+    }
 }
 
-fn code(reason: &ConnectionError) -> Option<Expected> {
-    match reason {
-        ConnectionError::Application { code, .. } => Some(Closes(*code)),
+/// Returns the status of a response.
+fn status(bytes: Bytes) -> Option<u16> {
+    let mut core = Core::new(Side::Client, Config::new(Settings::new()));
+    let mut receiver = Receiver::response(hybriq::StreamId(0), &Method::POST);
+    receiver.on_data(bytes);
+    match receiver.poll(&mut core) {
+        Ok(Received::Head(head)) => Some(head.status().as_u16()),
         _ => None,
     }
 }
 
-/// Returns once the server has answered a few requests after the case.
+fn closed(reason: &ConnectionError) -> Outcome {
+    match reason {
+        ConnectionError::TimedOut => Outcome::FallsSilent,
+        ConnectionError::Application { code, .. } => Outcome::Fails(Closes(*code)),
+        reason => panic!("{reason}"),
+    }
+}
+
+/// Returns once the server has answered a few requests after the script.
 async fn ignored(connection: &Connection) {
     for _ in 0..3 {
         let Ok((mut send, mut recv)) = connection.open_bidi().await else {
@@ -87,8 +125,9 @@ async fn ignored(connection: &Connection) {
             return std::future::pending().await;
         }
         send.finish();
-        if recv.read_to_end(10_000).await.is_err() {
-            return std::future::pending().await;
+        match recv.read_to_end(10_000).await {
+            Ok(_) | Err(ReadError::Reset(_)) => {}
+            Err(_) => return std::future::pending().await,
         }
     }
 }
@@ -96,19 +135,24 @@ async fn ignored(connection: &Connection) {
 #[tokio::test]
 async fn broken_rules_are_answered_with_the_code_of_the_rfc() {
     let server = run(Router::new());
-    let client = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+    let client = client(&Certificate::shared().der());
     let mut other = Http3::connect(server.address()).await;
+    let scripts = scripts::all();
     let mut wrong = Vec::new();
-    for case in CASES.iter().chain(&fields::cases()) {
-        let answer = answer(&client, server.address(), case).await;
-        if answer != Some(case.expected) {
-            wrong.push(format!(
+    for script in &scripts {
+        let (answer, _) = answer(&client, server.address(), script).await;
+        if answer != script.expected {
+            let line = format!(
                 "{}: {answer:x?} instead of {:x?}",
-                case.name, case.expected
-            ));
+                script.name, script.expected
+            );
+            wrong.push(line);
         }
         let echoed = other.ask(post("/", "fine")).await.unwrap();
-        assert_eq!(echoed.body(), "fine", "{}", case.name);
+        assert_eq!(echoed.body(), "fine", "{}", script.name);
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    let names: HashSet<_> = scripts.iter().map(|script| &script.name).collect();
+    assert_eq!(names.len(), scripts.len(), "names that come twice");
+    println!("{} scripts", scripts.len());
 }

@@ -1,13 +1,10 @@
 //! Field sections that break a rule of RFC 9114 §4.2 or §4.3, or that cannot be decoded.
 
-use crate::cases::{
-    Case, DECOMPRESSION_FAILED, End,
-    Expected::{Connection as Closes, Stream as Resets},
-    MESSAGE_ERROR, On,
-    On::{Bidi, Uni},
-};
+use hybriq_h3::core::Code;
 
-/// A section of a request: `:method: POST`, `:scheme: https`, `:path: /`, `:authority: a`, and more.
+use super::{POST, Script, closes, headers, request, resets};
+
+/// A section of a request: `:method: POST`, `:scheme: https`, `:path: /echo`, `:authority: a`, and more.
 struct Section {
     name: &'static str,
     /// The section is that of the trailers, behind such a request.
@@ -87,43 +84,25 @@ const SECTIONS: &[Section] = &[
     },
 ];
 
-const POST: [u8; 8] = [0, 0, 0xd4, 0xd7, 0xc1, 0x50, 1, b'a'];
-
-/// `:authority` is another one than that of [`POST`].
-const USERINFO: &[u8] = b"\x01\x0a\x00\x00\xd4\xd7\xc1\x50\x03u@a";
-
-fn frame(start: &[u8], lines: &[u8]) -> Vec<u8> {
-    let len = (start.len() + lines.len()) as u8;
-    [&[1, len][..], start, lines].concat()
-}
-
-/// The cases, by name.
-pub(crate) fn cases() -> Vec<Case> {
-    let case = |name, bytes: Vec<u8>, expected| Case {
-        name,
-        // Lives as long as the test.
-        streams: Box::leak(Box::<[(On, &'static [u8])]>::from([
-            (Uni, &[0, 4, 0][..]),
-            (Bidi, Vec::leak(bytes)),
-        ])),
-        end: End::Finish,
-        expected,
-    };
+pub(super) fn scripts() -> Vec<Script> {
     let of = |section: &Section| {
         let bytes = if section.in_trailers {
-            [frame(&POST, &[]), frame(&[0, 0], section.lines)].concat()
+            [headers(&[POST]), headers(&[section.lines])].concat()
         } else {
-            frame(&POST, section.lines)
+            headers(&[POST, section.lines])
         };
         let expected = if section.is_decoded {
-            Resets(MESSAGE_ERROR)
+            resets(Code::H3_MESSAGE_ERROR)
         } else {
-            Closes(DECOMPRESSION_FAILED)
+            closes(Code::QPACK_DECOMPRESSION_FAILED)
         };
-        case(section.name, bytes, expected)
+        request(section.name, bytes, expected)
     };
-    let mut cases: Vec<_> = SECTIONS.iter().map(of).collect();
-    let userinfo = "userinfo in :authority (§4.3.1)";
-    cases.push(case(userinfo, USERINFO.to_vec(), Resets(MESSAGE_ERROR)));
-    cases
+    let userinfo = headers(&[&[0xd4, 0xd7, 0xc1], b"\x50\x03u@a"]);
+    let userinfo = request(
+        "userinfo in :authority (§4.3.1)",
+        userinfo,
+        resets(Code::H3_MESSAGE_ERROR),
+    );
+    SECTIONS.iter().map(of).chain([userinfo]).collect()
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::qpack;
 
-/// An error code of HTTP/3 or QPACK (RFC 9114 §8.1, RFC 9204 §6).
+/// An error code of HTTP/3, QPACK or WebTransport (RFC 9114 §8.1, RFC 9204 §6, draft-ietf-webtrans-http3 §9.5).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(pub u64);
 
@@ -46,6 +46,11 @@ codes! {
     QPACK_DECOMPRESSION_FAILED = 0x200, "A field section that cannot be decoded.";
     QPACK_ENCODER_STREAM_ERROR = 0x201, "An encoder stream that cannot be followed.";
     QPACK_DECODER_STREAM_ERROR = 0x202, "A decoder stream that cannot be followed.";
+    WT_BUFFERED_STREAM_REJECTED = 0x3994_bd84, "A stream whose session is not known, and which cannot wait for it.";
+    WT_SESSION_GONE = 0x170d_7b68, "A stream whose session is over.";
+    WT_FLOW_CONTROL_ERROR = 0x045d_4487, "A session whose limits were broken.";
+    WT_ALPN_ERROR = 0x0817_b3dd, "A session for which no protocol was agreed.";
+    WT_REQUIREMENTS_NOT_MET = 0x212c_0d48, "A connection without what WebTransport needs.";
 }
 
 impl fmt::Debug for Code {
@@ -148,6 +153,10 @@ violations! {
     SessionId: Connection H3_ID_ERROR, "a session of a stream that carries no request", "draft-ietf-webtrans-http3 §4";
     // Datagrams.
     DatagramId: Connection H3_DATAGRAM_ERROR, "an HTTP Datagram whose stream id cannot be", "RFC 9297 §2.1";
+    // Sessions of WebTransport.
+    CapsuleLength: Stream H3_MESSAGE_ERROR, "a capsule whose length does not fit its content", "RFC 9297 §3.3";
+    CapsuleCut: Stream H3_MESSAGE_ERROR, "a stream that ends inside a capsule", "RFC 9297 §3.3";
+    CapsuleAfterClose: Stream H3_MESSAGE_ERROR, "data behind the capsule that closes a session", "draft-ietf-webtrans-http3 §6";
     // Messages.
     RequestIncomplete: Stream H3_REQUEST_INCOMPLETE, "a request that ends before its head", "RFC 9114 §4.1";
     ResponseIncomplete: Stream H3_MESSAGE_ERROR, "a response that ends before its final head", "RFC 9114 §4.1";

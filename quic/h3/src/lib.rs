@@ -87,9 +87,9 @@ mod message;
 mod priority;
 pub mod qpack;
 mod stream;
+pub mod webtransport;
 mod wire;
 
-pub use adapter::webtransport;
 pub use adapter::{
     BidiStream, Connection, DatagramError, Datagrams, EarlyRequests, Follows, Goaway, OpenStreams,
     Payload, PeerSettings, Protocols, RecvStream, RequestError, Requests, Resolving, ResponseHead,
@@ -107,7 +107,11 @@ pub mod core {
         message::{Head, Protocol, content_length},
         priority::priority,
         stream::{Received, Receiver, Start, Uni, UniReceiver},
-        wire::settings::Settings,
+        webtransport,
+        wire::{
+            datagram::{datagram_head_len, put_datagram_head, read_datagram},
+            settings::Settings,
+        },
     };
 }
 

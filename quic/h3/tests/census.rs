@@ -1,4 +1,4 @@
-//! What a connection holds for its requests and sessions, and that nothing of it stays.
+//! What a connection holds for its requests, and that nothing of it stays.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::large_futures, reason = "those of the h3 crate are large")]
 
@@ -6,25 +6,18 @@ mod support;
 
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use hybriq::{SendStream, stats::Census};
-use hybriq_h3::{
-    Connection, Datagrams, OpenStreams, Payload, Requests,
-    webtransport::{Limits, Session, Sessions},
-};
+use hybriq_h3::{Connection, OpenStreams, Payload, Requests};
 use support::{Pair, soon};
-use tokio::io::DuplexStream;
 
 type Server = h3::server::Connection<Connection, Payload>;
 type Client = h3::client::Connection<Connection, Payload>;
 type Sender = h3::client::SendRequest<OpenStreams<Payload>, Payload>;
 
-/// A server that speaks WebTransport and reads its requests, and a client.
+/// A server that reads its requests, and a client.
 struct World {
     pair: Pair,
     requests: Requests,
-    sessions: Sessions,
-    limits: Limits,
     _client: Client,
     sender: Sender,
 }
@@ -32,10 +25,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let pair = Pair::new().await;
-        let mut transport = Connection::new(pair.server.clone());
-        let limits = Limits::default();
-        let _protocols = transport.extended_connect();
-        let sessions = transport.webtransport(limits);
+        let transport = Connection::new(pair.server.clone());
         let requests = transport.requests();
         let mut builder = h3::client::builder();
         let client = builder.build(Connection::new(pair.client.clone()));
@@ -45,8 +35,6 @@ impl World {
         let mut world = Self {
             pair,
             requests,
-            sessions,
-            limits,
             _client: client,
             sender,
         };
@@ -66,7 +54,6 @@ impl World {
     fn census(&self) -> Census {
         let mut census = Census::default();
         self.requests.census(&mut census);
-        self.sessions.census(&mut census);
         census
     }
 
@@ -91,17 +78,6 @@ impl World {
         let waited = tokio::time::timeout(std::time::Duration::from_secs(20), wait).await;
         let grown = self.census().grown_since(fresh);
         assert!(waited.is_ok(), "left: {grown}");
-    }
-
-    /// Starts a session on the server, and returns the client's end of its request.
-    fn session(&self, id: u64) -> (Session, DuplexStream) {
-        let (server, client) = tokio::io::duplex(4096);
-        let request = hybriq::StreamId(id);
-        let connection = self.pair.server.clone();
-        (
-            Session::start(&self.sessions, connection, request, server),
-            client,
-        )
     }
 
     /// Opens as many streams as the server allows, up to so many, and finishes them behind these bytes.
@@ -157,12 +133,8 @@ async fn requests_that_do_not_become_whole_leave_nothing() {
         let (mut send, recv) = soon(world.pair.client.open_bidi()).await.unwrap();
         send.write_all(&[1, 0x40, 200, 0, 0]).await.unwrap();
         open.push((send, recv));
-        let (mut send, recv) = soon(world.pair.client.open_bidi()).await.unwrap();
-        send.write_all(&[0x40]).await.unwrap();
-        open.push((send, recv));
     }
     world.until("unfinished frames", 5).await;
-    world.until("bidirectional streams without type", 5).await;
     world.until("requests without fields", 5).await;
     assert_eq!(world.census().grown_since(&fresh).bytes(), 25);
     for (mut send, mut recv) in open {
@@ -172,85 +144,6 @@ async fn requests_that_do_not_become_whole_leave_nothing() {
     world.at_rest(&fresh).await;
     world.ask().await;
     world.at_rest(&fresh).await;
-}
-
-#[tokio::test]
-async fn sessions_leave_nothing() {
-    let mut world = World::new().await;
-    let fresh = world.census();
-    for closed_here in [true, false] {
-        let (session, request) = world.session(400);
-        // Streams and datagrams of the session, and of one that does not come.
-        let mut streams = Vec::new();
-        for (bidi, kind) in [(true, 0x41), (false, 0x54)] {
-            for id in [0x90, 0x94] {
-                streams.extend(world.finished(&[0x40, kind, 0x41, id, 7, 7], bidi, 5));
-            }
-        }
-        streams.extend(world.finished(&[0x40], false, 1));
-        let (mut send, _recv) = soon(session.open_bi()).await.unwrap();
-        send.write_all(b"x").await.unwrap();
-        let datagrams = Datagrams::new(world.pair.client.clone());
-        for id in [400, 404] {
-            for _ in 0..10 {
-                datagrams.send(hybriq::StreamId(id), b"").unwrap();
-            }
-        }
-        world.until("streams not taken", 10).await;
-        world.until("streams without session", 10).await;
-        world.until("datagrams not read", 10).await;
-        world.until("datagrams without session", 10).await;
-        world.until("ends of streams of sessions", 2).await;
-        assert_eq!(world.census().entries("sessions"), 1);
-
-        world.sessions.refuse(hybriq::StreamId(404));
-        if closed_here {
-            session.close(0, "");
-        }
-        drop((request, send, session, streams));
-        world.at_rest(&fresh).await;
-        world.ask().await;
-        world.at_rest(&fresh).await;
-        // Sessions that ended are remembered for a while.
-        for id in (0..64).map(|id| 1000 + 4 * id) {
-            world.sessions.refuse(hybriq::StreamId(id));
-        }
-    }
-}
-
-/// What a client sends for a session that reads nothing, and for unknown ones, is bounded by the limits of
-/// streams and datagrams.
-#[tokio::test]
-async fn what_a_session_does_not_take_is_bounded() {
-    let mut world = World::new().await;
-    let (_session, _request) = world.session(400);
-    let datagrams = Datagrams::new(world.pair.client.clone());
-    let round_trips = async |world: &mut World| {
-        for _ in 0..3 {
-            world.ask().await;
-        }
-    };
-    for _ in 0..5 {
-        world.finished(&[0x40, 0x54, 0x41, 0x90], false, 1000);
-        // Leaves room for requests.
-        world.finished(&[0x40, 0x41, 0x41, 0x90], true, 15);
-        for _ in 0..1000 {
-            for id in [400, 404] {
-                datagrams.send(hybriq::StreamId(id), b"").unwrap();
-            }
-        }
-        round_trips(&mut world).await;
-    }
-    let census = world.census();
-    let most = 100 + 100;
-    assert!(census.entries("streams not taken") <= most, "{census}");
-    let places = |name| census.entries(name) * size_of::<(u64, Bytes)>();
-    let waiting = places("datagrams without session");
-    assert!(waiting <= world.limits.waiting_datagrams, "{census}");
-    assert!(
-        places("datagrams not read") <= world.limits.datagrams,
-        "{census}"
-    );
 }
 
 /// `h3` ends a connection after the client's GOAWAY once it knows of no request: it must have forgotten those

@@ -1,9 +1,6 @@
 //! Turns of the tasks that read what the peer sends.
 
-use std::{
-    future::poll_fn,
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 /// Steps that a reader takes before it lets other tasks run.
 ///
@@ -41,15 +38,6 @@ impl Budget {
         self.left = Self::STEPS;
         cx.waker().wake_by_ref();
         Poll::Pending
-    }
-
-    /// Takes a step, and waits for the next turn after the last one.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
-    pub(crate) async fn take_step(&mut self) {
-        self.step();
-        poll_fn(|cx| self.poll_turn(cx)).await;
     }
 }
 

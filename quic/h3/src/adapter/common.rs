@@ -30,7 +30,6 @@ pub(crate) struct Counts {
     held: AtomicUsize,
     /// Streams of the peer whose beginning does not tell yet what they are.
     unis: AtomicUsize,
-    bidis: AtomicUsize,
     /// Code with which all new requests are refused, once they are.
     refusal: OnceLock<u64>,
     /// Requests that were refused so.
@@ -48,7 +47,6 @@ impl Default for Counts {
             holding: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
             unis: AtomicUsize::new(0),
-            bidis: AtomicUsize::new(0),
             refusal: OnceLock::new(),
             refused: AtomicU64::new(0),
             broken: AtomicU64::new(0),
@@ -75,7 +73,6 @@ impl Counts {
         census.add("requests without fields", of(&self.requests), 0);
         census.add("unfinished frames", of(&self.holding), self.held());
         census.add("unidirectional streams without type", of(&self.unis), 0);
-        census.add("bidirectional streams without type", of(&self.bidis), 0);
     }
 
     /// Returns the bytes of frames that are not whole.
@@ -86,11 +83,6 @@ impl Counts {
     /// Notes the number of unidirectional streams whose type is not known.
     pub(crate) fn set_unis(&self, count: usize) {
         self.unis.store(count, Ordering::Relaxed);
-    }
-
-    /// Notes the number of bidirectional streams that may be requests, or belong to a session.
-    pub(crate) fn set_bidis(&self, count: usize) {
-        self.bidis.store(count, Ordering::Relaxed);
     }
 
     /// Counts a request that `h3` accepts.

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 use h3::{
     error::Code,
     quic::{self, ConnectionErrorIncoming, StreamErrorIncoming},
@@ -16,7 +16,6 @@ use hybriq::{EarlyConnection, tls::Side};
 use crate::adapter::{
     H3_NO_ERROR, MAX_FRAME,
     bidi::BidiStream,
-    bidis::{Bidis, Request},
     budget::Budget,
     common::Common,
     error,
@@ -30,7 +29,6 @@ use crate::adapter::{
     transport::{EarlyRequests, Transport},
     uni::Unis,
     watch::Watch,
-    webtransport::{self, Sessions},
 };
 
 /// A connection for `h3`. Dropping it closes the connection with H3_NO_ERROR.
@@ -51,7 +49,6 @@ pub struct Connection {
     unis: Unis,
     /// Tells when the unidirectional streams have news.
     watch: Watch,
-    bidis: Bidis,
     /// Requests that are refused in this turn.
     budget: Budget,
     max_frame: u64,
@@ -59,7 +56,6 @@ pub struct Connection {
     section_limit: u64,
     settings: Arc<Settings>,
     common: Arc<Common>,
-    sessions: Option<Sessions>,
     goaway: Goaway,
 }
 
@@ -107,12 +103,10 @@ impl Connection {
             transport,
             unis: Unis::default(),
             watch: Watch::default(),
-            bidis: Bidis::default(),
             budget: Budget::new(),
             max_frame: MAX_FRAME,
             section_limit: u64::MAX,
             settings: Arc::default(),
-            sessions: None,
             goaway: Goaway::default(),
         }
     }
@@ -142,21 +136,6 @@ impl Connection {
         let protocols = Protocols::default();
         self.extend(|common| common.protocols = Some(protocols.clone()));
         protocols
-    }
-
-    /// Speaks WebTransport. Returns the sessions, to which the adapter gives their streams and datagrams
-    /// instead of giving them to `h3`. Call it before `h3` gets the connection.
-    ///
-    /// A server calls [`extended_connect`](Self::extended_connect) as well. The HTTP Datagrams of the
-    /// connection go to the sessions: do not use [`Datagrams::recv`](crate::adapter::Datagrams::recv) beside them.
-    pub fn webtransport(&mut self, limits: webtransport::Limits) -> Sessions {
-        self.set(settings::ENABLE_CONNECT_PROTOCOL, 1);
-        self.set(settings::H3_DATAGRAM, 1);
-        self.set(webtransport::ENABLE, 1);
-        self.set(webtransport::MAX_SESSIONS, limits.sessions as u64);
-        let sessions = Sessions::new(limits);
-        self.sessions = Some(sessions.clone());
-        sessions
     }
 
     /// Returns the settings of the peer, once they have come. Call it before `h3` gets the connection.
@@ -194,37 +173,6 @@ impl Connection {
     pub fn requests(&self) -> Requests {
         Requests::new(self.common.counts.clone())
     }
-
-    /// Returns the next stream of the peer that may carry a request.
-    fn poll_request(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Request, ConnectionErrorIncoming>> {
-        if let Some(sessions) = &self.sessions {
-            let accepted = self.bidis.poll_accept(&mut self.transport, sessions, cx);
-            self.common.counts.set_bidis(self.bidis.opening());
-            accepted
-        } else {
-            let accepted = self.transport.poll_accept_bidi(cx);
-            accepted.map_ok(|(send, recv)| Request {
-                send,
-                recv,
-                head: Bytes::new(),
-            })
-        }
-    }
-
-    fn bidi<B: Buf>(&self, request: Request) -> BidiStream<B> {
-        self.common.counts.on_request();
-        let Request { send, recv, head } = request;
-        let frames = Frames::new(kind(&self.transport), self.max_frame);
-        let frames = frames.section_limit(self.section_limit);
-        let mut recv = RecvStream::new(recv, frames, self.common.clone());
-        if !head.is_empty() {
-            recv = recv.with_unread(head, 0);
-        }
-        BidiStream::new(SendStream::new(send), recv)
-    }
 }
 
 impl Drop for Connection {
@@ -243,11 +191,10 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        let sessions = self.sessions.as_ref();
         let (unis, transport) = (&mut self.unis, &mut self.transport);
         let counts = &self.common.counts;
         let accepted = self.watch.poll(cx, |cx| {
-            let accepted = unis.poll_accept(transport, sessions, cx);
+            let accepted = unis.poll_accept(transport, cx);
             counts.set_unis(unis.opening());
             accepted
         });
@@ -264,14 +211,17 @@ impl<B: Buf + 'static> quic::Connection<B> for Connection {
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
         loop {
             ready!(self.budget.poll_turn(cx));
-            let request = ready!(self.poll_request(cx))?;
-            match self.common.counts.refuse() {
-                Some(code) => {
-                    self.budget.step();
-                    request.refuse(code);
-                }
-                None => return Poll::Ready(Ok(self.bidi(request))),
-            }
+            let (mut send, mut recv) = ready!(self.transport.poll_accept_bidi(cx))?;
+            let Some(code) = self.common.counts.refuse() else {
+                self.common.counts.on_request();
+                let frames = Frames::new(kind(&self.transport), self.max_frame);
+                let frames = frames.section_limit(self.section_limit);
+                let recv = RecvStream::new(recv, frames, self.common.clone());
+                return Poll::Ready(Ok(BidiStream::new(SendStream::new(send), recv)));
+            };
+            self.budget.step();
+            send.reset(code);
+            recv.stop(code);
         }
     }
 

@@ -1,7 +1,6 @@
 //! The transport traits of the `h3` crate over hybriq.
 
 mod bidi;
-mod bidis;
 mod budget;
 mod common;
 mod connection;
@@ -27,7 +26,6 @@ mod uni;
 mod unread;
 use crate::wire::varint;
 mod watch;
-pub mod webtransport;
 
 use crate::qpack;
 pub(crate) use crate::{H3_NO_ERROR, H3_REQUEST_CANCELLED, MAX_FIELD_SECTION, MAX_FRAME};

@@ -15,8 +15,6 @@ const SETTINGS: u64 = 4;
 pub(crate) const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 /// SETTINGS_ENABLE_CONNECT_PROTOCOL (RFC 9220 §5).
 pub(crate) const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
-/// SETTINGS_H3_DATAGRAM (RFC 9297 §2.1.1).
-pub(crate) const H3_DATAGRAM: u64 = 0x33;
 
 /// Settings that this end sends beside, or instead of, those of `h3`: identifiers and values.
 #[derive(Clone, Debug, Default)]

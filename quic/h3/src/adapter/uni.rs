@@ -10,12 +10,7 @@ use h3::{error::Code, quic::ConnectionErrorIncoming};
 use hybriq::{RecvStream, tls::Side};
 
 use crate::adapter::{
-    budget::Budget,
-    frames::Stream,
-    openings::Openings,
-    transport::Transport,
-    varint,
-    webtransport::{Arrived, Sessions, UNI},
+    budget::Budget, frames::Stream, openings::Openings, transport::Transport, varint,
 };
 
 /// Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2).
@@ -23,9 +18,6 @@ const CONTROL: u64 = 0;
 const PUSH: u64 = 1;
 const ENCODER: u64 = 2;
 const DECODER: u64 = 3;
-
-/// Longest header of a stream of a session, in bytes: two integers.
-const LONGEST: usize = 16;
 
 /// Largest part of a stream of QPACK that is read at once, in bytes.
 const PART: usize = 1024;
@@ -66,17 +58,13 @@ enum Start {
     End,
     /// A stream of this type, and the encoded length of the type in bytes.
     Type(u64, usize),
-    /// A stream of the session with this id, and the length of its header in bytes.
-    Session(u64, usize),
 }
 
 impl Opening {
     /// Returns the beginning once it is known.
-    fn poll(&mut self, with_sessions: bool, cx: &mut Context<'_>) -> Option<Start> {
-        // Streams of sessions may wait for long: nothing but their header is read.
-        let most = if with_sessions { LONGEST } else { usize::MAX };
+    fn poll(&mut self, cx: &mut Context<'_>) -> Option<Start> {
         loop {
-            match self.stream.poll_read_start(cx, most) {
+            match self.stream.poll_read_start(cx, usize::MAX) {
                 Poll::Ready(Ok(Some(data))) => self.head.extend_from_slice(&data),
                 Poll::Ready(Ok(None) | Err(_)) => return Some(Start::End),
                 Poll::Pending => return None,
@@ -85,13 +73,7 @@ impl Opening {
             let Some(kind) = varint::read(&mut rest) else {
                 continue;
             };
-            let type_len = self.head.len() - rest.len();
-            if kind != UNI || !with_sessions {
-                return Some(Start::Type(kind, type_len));
-            }
-            if let Some(session) = varint::read(&mut rest) {
-                return Some(Start::Session(session, self.head.len() - rest.len()));
-            }
+            return Some(Start::Type(kind, self.head.len() - rest.len()));
         }
     }
 }
@@ -118,7 +100,6 @@ impl Unis {
     pub(crate) fn poll_accept(
         &mut self,
         transport: &mut Transport,
-        sessions: Option<&Sessions>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Opened, ConnectionErrorIncoming>> {
         ready!(self.budget.poll_turn(cx));
@@ -132,7 +113,7 @@ impl Unis {
                 Poll::Pending => break,
             }
         }
-        let polled = self.poll_opening(transport.side(), sessions, cx);
+        let polled = self.poll_opening(transport.side(), cx);
         let fault = match polled.and_then(|opened| match opened {
             Some(opened) => Ok(Some(opened)),
             None => self.poll_qpack(cx).map(|()| None),
@@ -149,28 +130,17 @@ impl Unis {
     }
 
     /// Reads the types of new streams.
-    fn poll_opening(
-        &mut self,
-        side: Side,
-        sessions: Option<&Sessions>,
-        cx: &mut Context<'_>,
-    ) -> Result<Option<Opened>, Fault> {
-        let is_on = sessions.is_some();
+    fn poll_opening(&mut self, side: Side, cx: &mut Context<'_>) -> Result<Option<Opened>, Fault> {
         loop {
-            let polled = self.opening.poll(cx, |opening, cx| opening.poll(is_on, cx));
+            let polled = self.opening.poll(cx, Opening::poll);
             let Some((Opening { stream, head }, start)) = polled else {
                 return Ok(None);
             };
             self.budget.step();
-            let mut head = head.freeze();
+            let head = head.freeze();
             match start {
                 // The end before the type is no error (RFC 9114 §6.2).
                 Start::End => {}
-                Start::Session(session, len) => {
-                    if let Some(sessions) = sessions {
-                        on_session(sessions, session, stream, head.split_off(len))?;
-                    }
-                }
                 Start::Type(kind @ (ENCODER | DECODER), len) => {
                     self.on_qpack(kind, stream, &head.slice(len..))?;
                 }
@@ -250,16 +220,6 @@ impl Unis {
         }
         Ok(())
     }
-}
-
-/// Gives a stream to its session of WebTransport.
-fn on_session(sessions: &Sessions, id: u64, stream: RecvStream, head: Bytes) -> Result<(), Fault> {
-    if id % 4 != 0 {
-        let reason = "a session of a stream that carries no request";
-        return Err((Code::H3_ID_ERROR, reason));
-    }
-    sessions.on_stream(id, Arrived::Uni(stream, head));
-    Ok(())
 }
 
 /// Checks instructions of the peer's encoder (RFC 9204 §4.3). The table of this end has no capacity, so

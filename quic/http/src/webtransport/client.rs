@@ -4,11 +4,13 @@ use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use hybriq::Endpoint;
 use hybriq_h3::{
     MAX_FIELD_SECTION,
-    core::{Code, Protocol},
-    webtransport as wire,
+    core::{
+        Code, Protocol,
+        webtransport::{ENABLE, MAX_SESSIONS},
+    },
 };
 
-use super::{DRAFT02, Limits, Session};
+use super::{DRAFT02, Limits, Session, sessions::Sessions};
 use crate::{
     upgrade::Tunnel,
     versions::http3::{Link, Setup, Transport},
@@ -86,15 +88,14 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     let port = uri.port_u16().unwrap_or(443);
     let connection = reach(endpoint, &host, port).await?;
     let mut setup = Setup::new(MAX_FIELD_SECTION);
-    setup.webtransport(Limits::default());
-    let sessions = setup.sessions.clone();
+    let sessions = Sessions::new(Limits::default(), &mut setup);
     let link = Link::begin(Transport::Established(connection.clone()), setup).await;
     let link = link.map_err(ConnectError::Connection)?;
     let open = async {
         // A client must not ask before it has the settings (draft-ietf-webtrans-http3 §3.1).
         let settings = link.peer_settings().await;
         let is_on = |id| settings.other(id).is_some_and(|value| value > 0);
-        if !is_on(wire::ENABLE) && !is_on(wire::MAX_SESSIONS) {
+        if !is_on(ENABLE) && !is_on(MAX_SESSIONS) {
             return Err(ConnectError::Unsupported);
         }
         let stream = Box::pin(link.request(&connect_request(request))).await;
@@ -114,7 +115,6 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     };
     let id = recv.id();
     let (tunnel, ends) = Tunnel::new(connection.clone(), send, recv);
-    let sessions = sessions.ok_or(ConnectError::Unsupported)?;
     let session = Session::start(&sessions, connection.clone(), id, tunnel);
     connection.spawn(async move {
         tokio::select! {

@@ -1,8 +1,26 @@
 //! WebTransport over HTTP/3, for servers and clients.
 //!
 //! A server with [`ServerBuilder::webtransport`](crate::ServerBuilder::webtransport) adds a [`WebTransport`] to the
-//! requests that ask for a session. [`connect`] opens a session as a client. `hybriq_h3::webtransport` lists the
-//! supported versions and the limits.
+//! requests that ask for a session. [`connect`] opens a session as a client. [`Session`] implements `web_transport_trait::Session` as well,
+//! for protocols that are written against it.
+//!
+//! # Versions
+//! The settings of draft-02 (SETTINGS_ENABLE_WEBTRANSPORT) and of draft-07 and its successors
+//! (WEBTRANSPORT_MAX_SESSIONS) are both sent, as Chromium does. Streams, datagrams and capsules are the
+//! same in both. The limits that draft-13 and later drafts put on a session's streams and data are not
+//! offered, so they do not apply; those of the connection do.
+//!
+//! # Streams that are abandoned
+//! A stream is reset by RESET_STREAM_AT if the peer supports it, behind the header that names its
+//! session, so that the peer always learns to which session it belonged.
+//!
+//! # Limits
+//! [`Limits`] bounds what is kept of a peer: sessions, streams and datagrams that overtake the request of
+//! their session, and datagrams that are not read. Streams count as those of their connection
+//! ([`max_uni_streams`](hybriq::TransportConfig::max_uni_streams),
+//! [`max_bidi_streams`](hybriq::TransportConfig::max_bidi_streams)) until the application has taken them
+//! and knows their end: those that wait in the queues of sessions are bounded by that, and at most 1 KiB
+//! of each was read.
 //!
 //! # Examples
 //! A server that echoes what arrives on bidirectional streams:
@@ -32,22 +50,23 @@
 //! ```
 
 mod client;
+mod compat;
+mod error;
+mod request;
+mod session;
+mod sessions;
+mod shared;
+mod stream;
 
-use std::{
-    fmt, io,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-};
-
-use http::StatusCode;
-use hybriq::StreamId;
-
-use crate::upgrade::Upgrade;
+use std::time::Duration;
 
 pub use client::{ConnectError, connect};
-pub use hybriq_h3::webtransport::{
-    Limits, RecvStream, SendStream, Session, SessionError, Sessions, StreamError,
-};
+pub use error::{SessionError, StreamError};
+pub(crate) use request::Start;
+pub use request::WebTransport;
+pub use session::Session;
+pub(crate) use sessions::{Reservation, Sessions};
+pub use stream::{RecvStream, SendStream};
 
 /// Field of requests that speak draft-02.
 pub(crate) const DRAFT02: &str = "sec-webtransport-http3-draft02";
@@ -60,79 +79,46 @@ pub(crate) fn is_webtransport(protocol: &str) -> bool {
     protocol == "webtransport" || protocol == "webtransport-h3"
 }
 
-/// A request extension for requests that ask for a session. Clones refer to the same request.
+/// Bounds on what is kept of a peer. Start from [`Limits::default`].
 ///
-/// # Security
-/// Browsers let any page ask any server for a session. Before you accept, check that the request's `origin` field
-/// names an origin that you trust.
-#[derive(Clone)]
-pub struct WebTransport {
-    upgrade: Upgrade,
-    start: Arc<Mutex<Option<Start>>>,
+/// # Examples
+/// ```
+/// let mut limits = hybriq_http::webtransport::Limits::default();
+/// limits.sessions = 1;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Largest number of sessions on a connection. A request for one counts from its arrival. Default: 16.
+    pub sessions: usize,
+    /// Largest number of streams that wait for the request of their session, on a connection. The oldest
+    /// is refused with WEBTRANSPORT_BUFFERED_STREAM_REJECTED when there are more. Default: 16.
+    pub waiting_streams: usize,
+    /// Largest number of bytes of these streams: what was read of them, at most 1 KiB each, and 128 bytes for each
+    /// besides. The oldest are refused likewise when there are more. Default: 16 KiB.
+    pub waiting_stream_bytes: usize,
+    /// Largest number of bytes of datagrams that wait for the request of their session, on a connection.
+    /// Each counts for 96 bytes besides its payload. The oldest are dropped when there are more, except
+    /// the last. Default: 16 KiB.
+    pub waiting_datagrams: usize,
+    /// Largest number of bytes of datagrams of a session that wait to be read. Each counts for 96 bytes
+    /// besides its payload. The oldest are dropped when there are more, except the last. Default: 256 KiB.
+    pub datagrams: usize,
+    /// Time in which the header of a bidirectional stream has to arrive: it tells whether the stream is a
+    /// request or belongs to a session; and in which the peer has to take, and to answer, the end of a session
+    /// that this end closes. The stream is reset then. Default: 10 s.
+    pub header_time: Duration,
 }
 
-type Drain = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Parts of a session.
-pub(crate) struct Start {
-    pub(crate) sessions: Sessions,
-    pub(crate) connection: hybriq::Connection,
-    pub(crate) request: StreamId,
-    /// Ready when the server shuts down.
-    pub(crate) drain: Drain,
-}
-
-impl WebTransport {
-    pub(crate) fn new(upgrade: Upgrade, start: Start) -> Self {
+impl Default for Limits {
+    fn default() -> Self {
         Self {
-            upgrade,
-            start: Arc::new(Mutex::new(Some(start))),
+            sessions: 16,
+            waiting_streams: 16,
+            waiting_stream_bytes: 16 << 10,
+            waiting_datagrams: 16 << 10,
+            datagrams: 256 << 10,
+            header_time: Duration::from_secs(10),
         }
-    }
-
-    /// Accepts the session: runs a task with it once the response was sent. Answer the request with the status that
-    /// this returns.
-    ///
-    /// The session is closed when its last handle is dropped. When the server shuts down, it asks the client to end
-    /// the session soon (DRAIN_WEBTRANSPORT_SESSION), and cuts it off at the deadline.
-    pub fn accept<F>(self, run: impl FnOnce(Session) -> F + Send + 'static) -> StatusCode
-    where
-        F: Future<Output = ()> + Send,
-    {
-        tokio::spawn(async move {
-            match self.session().await {
-                Ok(session) => run(session).await,
-                Err(error) => tracing::debug!(%error, "a session did not start"),
-            }
-        });
-        StatusCode::OK
-    }
-
-    /// Waits until the response was sent, which must have the status 200, and returns the session. Call this in
-    /// another task than the one that answers the request.
-    ///
-    /// # Errors
-    /// The request was refused or cancelled, or its session was already taken.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses the session.
-    pub async fn session(self) -> io::Result<Session> {
-        let start = self
-            .start
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let taken = || io::Error::other("the session of the request was already taken");
-        let start = start.ok_or_else(taken)?;
-        let stream = self.upgrade.upgraded().await?;
-        let session = Session::start(&start.sessions, start.connection, start.request, stream);
-        session.drain_when(start.drain);
-        Ok(session)
-    }
-}
-
-impl fmt::Debug for WebTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebTransport").finish_non_exhaustive()
     }
 }

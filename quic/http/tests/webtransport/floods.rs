@@ -7,27 +7,29 @@ use std::{
 };
 
 use axum::{Extension, Router, routing::any};
-use h3::quic::StreamId;
-use http::{Method, Request, StatusCode};
-use hybriq::{Endpoint, ServerConfig, TransportConfig};
+use http::StatusCode;
+use hybriq::{Endpoint, ServerConfig, StreamId, TransportConfig};
 use hybriq_http::{
     Server,
     webtransport::{Limits, Session, WebTransport},
 };
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::support::{Certificate, Http3, Running, client_config, get, run_with, soon};
+use crate::{
+    peer::{DRAFT02, Peer},
+    support::{Certificate, Running, client_config, run_with, soon},
+};
 
 /// A server whose service takes its time before it accepts a session.
-struct Slow {
-    server: Running,
+pub(crate) struct Slow {
+    pub(crate) server: Running,
     /// Requests that the service got.
     asked: mpsc::UnboundedReceiver<()>,
     /// Requests whose service was dropped, or has answered.
     over: mpsc::UnboundedReceiver<()>,
     /// Permits to answer.
-    answers: Arc<Semaphore>,
-    sessions: mpsc::UnboundedReceiver<Session>,
+    pub(crate) answers: Arc<Semaphore>,
+    pub(crate) sessions: mpsc::UnboundedReceiver<Session>,
 }
 
 /// Tells when it is dropped.
@@ -40,7 +42,7 @@ impl Drop for Guard {
 }
 
 impl Slow {
-    fn with(limits: Limits) -> Self {
+    pub(crate) fn with(limits: Limits) -> Self {
         Self::on(Certificate::shared().config(), limits)
     }
 
@@ -74,40 +76,26 @@ impl Slow {
     }
 }
 
-type Stream =
-    h3::client::RequestStream<hybriq_h3::BidiStream<hybriq_h3::Payload>, hybriq_h3::Payload>;
-
-/// Asks for a session beside others on the connection.
-async fn ask(client: &Http3) -> Stream {
-    let mut request = Request::new(());
-    *request.method_mut() = Method::CONNECT;
-    *request.uri_mut() = "https://localhost/chat".parse().unwrap();
-    let protocol = h3::ext::Protocol::WEB_TRANSPORT;
-    request.extensions_mut().insert(protocol);
-    let mut requests = client.requests.clone();
-    soon(requests.send_request(request)).await.unwrap()
-}
-
 /// Requests count from their arrival, however slow the service is, and no longer than they last.
 #[tokio::test]
 async fn requests_for_sessions_count_before_they_are_answered() {
     let mut limits = Limits::default();
     limits.sessions = 1;
     let mut host = Slow::with(limits);
-    let client = Http3::connect(host.server.address()).await;
-    let mut first = ask(&client).await;
+    let client = Peer::connect(host.server.address()).await;
+    let mut first = client.ask().await;
     soon(host.asked.recv()).await.unwrap();
     for _ in 1..10 {
-        let mut other = ask(&client).await;
+        let mut other = client.ask().await;
         let answer = tokio::select! {
-            answer = soon(other.recv_response()) => answer.unwrap(),
+            answer = other.status() => answer,
             _ = host.asked.recv() => panic!("the service got a request beyond the limit"),
         };
-        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(answer, StatusCode::TOO_MANY_REQUESTS);
     }
     host.answers.add_permits(1);
-    let answer = soon(first.recv_response()).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
+    let answer = first.status().await;
+    assert_eq!(answer, StatusCode::OK);
     let session = soon(host.sessions.recv()).await.unwrap();
     soon(host.over.recv()).await.unwrap();
 
@@ -115,20 +103,18 @@ async fn requests_for_sessions_count_before_they_are_answered() {
     session.close(0, "");
     drop((first, session));
     let cancelled = loop {
-        let mut other = ask(&client).await;
+        let mut other = client.ask().await;
         tokio::select! {
-            answer = soon(other.recv_response()) => {
-                assert_eq!(answer.unwrap().status(), StatusCode::TOO_MANY_REQUESTS);
-            }
+            answer = other.status() => assert_eq!(answer, StatusCode::TOO_MANY_REQUESTS),
             _ = host.asked.recv() => break other,
         }
     };
     drop(cancelled);
     soon(host.over.recv()).await.unwrap();
-    let mut last = ask(&client).await;
+    let mut last = client.ask().await;
     host.answers.add_permits(1);
-    let answer = soon(last.recv_response()).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::OK);
+    let answer = last.status().await;
+    assert_eq!(answer, StatusCode::OK);
 }
 
 /// The numbers of sessions that are over are counted, and bounded.
@@ -137,24 +123,17 @@ async fn the_last_sessions_are_remembered_and_counted() {
     let mut limits = Limits::default();
     limits.sessions = 0;
     let host = Slow::with(limits);
-    let client = Http3::connect(host.server.address()).await;
+    let client = Peer::connect(host.server.address()).await;
     for number in 1..=70 {
-        let mut refused = ask(&client).await;
-        let answer = soon(refused.recv_response()).await.unwrap();
-        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+        let mut refused = client.ask().await;
+        let answer = refused.status().await;
+        assert_eq!(answer, StatusCode::TOO_MANY_REQUESTS);
         let census = host.server.handle.census();
         let remembered = census.entries("numbers of sessions that are over");
         assert_eq!(remembered, number.min(64));
         let grown = census.grown_since(&hybriq::stats::Census::default());
         assert_eq!(grown.entries("numbers of sessions that are over"), 0);
     }
-}
-
-/// Returns a request for a session: extended CONNECT to `/chat`, with names and values as they are.
-fn connect() -> Vec<u8> {
-    let mut section = vec![0, 0, 0xcf, 0xd7, 0x50, 9];
-    section.extend(b"localhost\x51\x05/chat\x27\x02:protocol\x0cwebtransport");
-    [&[1, section.len() as u8][..], &section].concat()
 }
 
 /// What the service has finished and a client does not take ends with its session.
@@ -169,16 +148,9 @@ async fn finished_streams_end_with_their_session() {
         .stream_receive_window(256);
     let config = client_config(&Certificate::shared()).transport(transport);
     let endpoint = Endpoint::client(config).unwrap();
-    let client = soon(endpoint.connect(host.server.address(), "localhost"))
-        .await
-        .unwrap();
-    // SETTINGS: extended CONNECT, datagrams, and WebTransport of draft 02.
-    let settings = [0, 4, 9, 8, 1, 0x33, 1, 0xab, 0x60, 0x37, 0x42, 1];
-    let mut control = soon(client.open_uni()).await.unwrap();
-    soon(control.write_all(&settings)).await.unwrap();
+    let client = Peer::with(endpoint, host.server.address(), DRAFT02).await;
     for _ in 0..SESSIONS {
-        let (mut send, mut recv) = soon(client.open_bidi()).await.unwrap();
-        soon(send.write_all(&connect())).await.unwrap();
+        let mut request = client.session().await;
         let session = soon(host.sessions.recv()).await.unwrap();
         let server = session.connection().clone();
         let mut stream = soon(session.open_uni()).await.unwrap();
@@ -191,7 +163,7 @@ async fn finished_streams_end_with_their_session() {
             }
         })
         .await;
-        send.finish();
+        request.send.finish();
         soon(session.closed()).await;
         // It was reset.
         soon(async {
@@ -201,10 +173,8 @@ async fn finished_streams_end_with_their_session() {
         })
         .await;
         drop(session);
-        // The answer and the end of the request's own stream.
-        let _ = soon(recv.read_to_end(1000)).await;
+        assert_eq!(request.data().await, Ok(None));
     }
-    drop((control, client));
 }
 
 /// A session that lives forgets the streams that the client has.
@@ -212,9 +182,8 @@ async fn finished_streams_end_with_their_session() {
 async fn delivered_streams_are_forgotten() {
     let mut host = Slow::with(Limits::default());
     host.answers.add_permits(1);
-    let client = Http3::connect(host.server.address()).await;
-    let mut request = ask(&client).await;
-    soon(request.recv_response()).await.unwrap();
+    let client = Peer::connect(host.server.address()).await;
+    let _request = client.session().await;
     let session = soon(host.sessions.recv()).await.unwrap();
     for _ in 0..50 {
         let mut stream = soon(session.open_uni()).await.unwrap();
@@ -239,27 +208,19 @@ async fn datagrams_without_payload_are_bounded() {
     limits.datagrams = 10 * 100;
     let mut host = Slow::with(limits);
     host.answers.add_permits(1);
-    let mut client = Http3::connect(host.server.address()).await;
-    let mut request = ask(&client).await;
-    soon(request.recv_response()).await.unwrap();
+    let client = Peer::connect(host.server.address()).await;
+    let request = client.session().await;
     let session = soon(host.sessions.recv()).await.unwrap();
-    let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
     for _ in 0..500 {
-        datagrams
-            .send(hybriq::StreamId(request.id().into_inner()), b"")
-            .unwrap();
+        client.send_datagram(request.id(), b"");
     }
-    datagrams
-        .send(hybriq::StreamId(request.id().into_inner()), b"end")
-        .unwrap();
+    client.send_datagram(request.id(), b"end");
     // The stream is sent after them, so that they have come.
-    let mut send = soon(client.connection.open_uni()).await.unwrap();
-    let id = request.id().into_inner() as u8;
-    soon(send.write_all(&[0x40, 0x54, id])).await.unwrap();
+    let _send = client.uni(request.id(), b"").await;
     soon(session.accept_uni()).await.unwrap();
     // What is read while others arrive makes room for them.
     for _ in 0..20 {
-        client.ask(get("/")).await.unwrap();
+        client.get().await;
     }
     let mut count = 1;
     while soon(session.recv_datagram()).await.unwrap() != "end" {
@@ -269,7 +230,7 @@ async fn datagrams_without_payload_are_bounded() {
 }
 
 /// Opens streams with nothing but a header as long as the server allows, and returns their number.
-fn flood(client: &mut Http3, bidi: bool, session: u8) -> usize {
+fn flood(client: &mut Peer, bidi: bool, session: u8) -> usize {
     let mut cx = Context::from_waker(Waker::noop());
     let connection = &mut client.connection;
     let mut count = 0;
@@ -298,15 +259,12 @@ fn flood(client: &mut Http3, bidi: bool, session: u8) -> usize {
 }
 
 /// Sends datagrams back and forth, so that all that came before was read, and its credit has come back.
-async fn round_trips(client: &Http3, session: &Session, id: StreamId) {
-    let datagrams = hybriq_h3::Datagrams::new(client.connection.clone());
+async fn round_trips(client: &Peer, session: &Session, id: StreamId) {
     for _ in 0..3 {
-        datagrams
-            .send(hybriq::StreamId(id.into_inner()), b"ping")
-            .unwrap();
+        client.send_datagram(id, b"ping");
         assert_eq!(soon(session.recv_datagram()).await.unwrap(), "ping");
         session.send_datagram(b"pong").unwrap();
-        assert!(soon(datagrams.recv()).await.unwrap().is_some());
+        assert_eq!(client.recv_datagram().await, "pong");
     }
 }
 
@@ -321,14 +279,13 @@ async fn streams_that_nobody_takes_are_bounded() {
         let config = Certificate::shared().config().transport(transport);
         let mut host = Slow::on(config, Limits::default());
         host.answers.add_permits(1);
-        let mut client = Http3::connect(host.server.address()).await;
-        let mut request = ask(&client).await;
-        soon(request.recv_response()).await.unwrap();
+        let mut client = Peer::connect(host.server.address()).await;
+        let request = client.session().await;
         let session = soon(host.sessions.recv()).await.unwrap();
         let id = request.id();
         let mut opened = 0;
         for _ in 0..5 {
-            opened += flood(&mut client, bidi, id.into_inner() as u8);
+            opened += flood(&mut client, bidi, id.0 as u8);
             round_trips(&client, &session, id).await;
         }
         assert!(opened < MOST, "{opened} streams");
@@ -342,7 +299,7 @@ async fn streams_that_nobody_takes_are_bounded() {
             assert_eq!(soon(recv.read_to_end(0)).await.unwrap(), b"");
         }
         round_trips(&client, &session, id).await;
-        let again = flood(&mut client, bidi, id.into_inner() as u8);
+        let again = flood(&mut client, bidi, id.0 as u8);
         assert!(again > MOST / 2, "{again} streams");
 
         session.close(0, "");
@@ -362,9 +319,8 @@ async fn a_session_that_was_closed_ends_although_its_client_does_not_answer() {
     limits.header_time = Duration::from_millis(100);
     let mut host = Slow::with(limits);
     host.answers.add_permits(1);
-    let client = Http3::connect(host.server.address()).await;
-    let mut request = ask(&client).await;
-    soon(request.recv_response()).await.unwrap();
+    let client = Peer::connect(host.server.address()).await;
+    let request = client.session().await;
     let session = soon(host.sessions.recv()).await.unwrap();
     session.close(7, "enough");
     drop(session);

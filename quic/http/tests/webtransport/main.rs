@@ -4,6 +4,9 @@
 mod aioquic;
 mod chromium;
 mod floods;
+#[path = "../support/peer.rs"]
+mod peer;
+mod rest;
 mod sessions;
 #[path = "../support/mod.rs"]
 mod support;

@@ -14,8 +14,9 @@ use crate::{
     Server, fields,
     http2::{self, END_HEADERS, END_STREAM, HEADERS},
     http3,
+    peer::Peer,
     raw::Raw,
-    sessions::{self, ask, flood},
+    sessions::{self, flood},
     support::{Http3, get, soon},
 };
 
@@ -326,8 +327,8 @@ async fn connections_and_requests_over_http3_count_for_what_they_hold() {
 #[tokio::test]
 async fn datagrams_of_sessions_count_for_what_they_hold() {
     let server = sessions::start().await;
-    let client = Http3::connect(server.address()).await;
-    let session = ask(&client).await;
+    let client = Peer::connect(server.address()).await;
+    let session = client.session().await;
     flood(&server, &client, session.id(), 256 << 10).await;
     check(&server, "datagrams of sessions").await;
 }

@@ -11,6 +11,8 @@ mod fields;
 mod http1;
 mod http2;
 mod http3;
+#[path = "../support/peer.rs"]
+mod peer;
 mod raw;
 mod sessions;
 #[path = "../support/mod.rs"]

@@ -12,7 +12,7 @@ use std::{
 use hybriq::{
     Connection, Direction, EarlyConnection, StreamId, stats::Census, tls::Side, transport::Blocked,
 };
-use hybriq_h3::{core::Code, webtransport::Sessions};
+use hybriq_h3::core::Code;
 use tokio::sync::{Notify, watch};
 
 use super::stalls::{Answered, Stalls, forget_taken};
@@ -23,6 +23,7 @@ use crate::{
         state::{Connect, Features, Shared},
     },
     versions::http3::{Link, Setup, Transport},
+    webtransport::Sessions,
 };
 
 /// Number of answered streams above which those that are over are removed.
@@ -166,11 +167,10 @@ impl Quic {
         if extended {
             setup.extended_connect();
         }
-        if let Some(mut limits) = webtransport {
+        let sessions = webtransport.map(|mut limits| {
             limits.header_time = limits.header_time.min(shared.limits.header_time);
-            setup.webtransport(limits);
-        }
-        let sessions = setup.sessions.clone();
+            Sessions::new(limits, &mut setup)
+        });
         let link = Arc::new(Link::new(transport, setup));
         Arc::new(Self {
             account: client.account,

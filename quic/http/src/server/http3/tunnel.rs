@@ -4,7 +4,7 @@ use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
-use hybriq_h3::{core::Protocol, webtransport::Reservation};
+use hybriq_h3::core::Protocol;
 
 use super::{
     connection::{Established, Quic},
@@ -18,7 +18,7 @@ use crate::{
     },
     upgrade::{Give, Tunnel, Upgrade},
     versions::http3::{Recv, Send},
-    webtransport::{self, Start, WebTransport},
+    webtransport::{self, Reservation, Start, WebTransport},
 };
 
 /// A request that waits for the service to agree.

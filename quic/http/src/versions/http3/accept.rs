@@ -109,7 +109,7 @@ impl Stream {
         };
         let counted = link.counts.opening_bidi();
         let start = poll_fn(|cx| self.poll_start(link, cx));
-        let start = tokio::time::timeout(sessions.limits().header_time, start).await;
+        let start = tokio::time::timeout(sessions.header_time(), start).await;
         drop(counted);
         if let Ok(start) = start {
             Ok(self.unless_of_session(link, start?))

@@ -1,15 +1,16 @@
 //! The connection itself: its critical streams, and what its messages share.
 
 use std::{
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use hybriq::{SendStream, StreamId, stats::Census};
+use hybriq::{RecvStream, SendStream, StreamId, stats::Census};
 use hybriq_h3::core::{Code, Config, Connection, Critical, Scope, Settings, Violation};
-use hybriq_h3::webtransport::{self, Sessions};
 use tokio::sync::Notify;
 
 use super::{StreamError, Transport, counts::Counts};
@@ -36,17 +37,30 @@ pub(crate) struct Link {
     /// The task that drives the connection.
     pub(super) driver: AtomicWaker,
     pub(super) counts: Counts,
-    /// Sessions of WebTransport, if they are allowed.
-    pub(super) sessions: Option<Sessions>,
+    /// Takes the streams of sessions, if there are any.
+    pub(super) sessions: Option<Arc<dyn TakesStreams>>,
     /// Told when the settings of the peer arrive.
     pub(super) settings: Notify,
+}
+
+/// Takes the streams of the peer that belong to a session, behind the id of that, with the data that came with it.
+pub(crate) trait TakesStreams: fmt::Debug + Send + Sync {
+    /// Takes a bidirectional stream.
+    fn on_bidi(&self, session: StreamId, send: SendStream, recv: RecvStream, data: Bytes);
+
+    /// Takes a unidirectional stream.
+    fn on_uni(&self, session: StreamId, recv: RecvStream, data: Bytes);
+
+    /// Returns the time in which the first bytes of a bidirectional stream have to arrive.
+    fn header_time(&self) -> Duration;
 }
 
 /// What one end allows on a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) config: Config,
-    pub(crate) sessions: Option<Sessions>,
+    /// Takes the streams of sessions, if there are any.
+    pub(crate) streams: Option<Arc<dyn TakesStreams>>,
 }
 
 impl Setup {
@@ -56,7 +70,7 @@ impl Setup {
         settings.max_field_section_size = Some(max_field_section);
         Self {
             config: Config::new(settings),
-            sessions: None,
+            streams: None,
         }
     }
 
@@ -71,17 +85,6 @@ impl Setup {
     /// Allows requests of extended CONNECT (RFC 9220), on a server.
     pub(crate) fn extended_connect(&mut self) {
         self.config.settings.enable_connect_protocol = true;
-    }
-
-    /// Allows sessions of WebTransport.
-    pub(crate) fn webtransport(&mut self, limits: webtransport::Limits) {
-        self.extended_connect();
-        let settings = &mut self.config.settings;
-        settings.h3_datagram = true;
-        settings.others.push((webtransport::ENABLE, 1));
-        let sessions = limits.sessions as u64;
-        settings.others.push((webtransport::MAX_SESSIONS, sessions));
-        self.sessions = Some(Sessions::new(limits));
     }
 }
 
@@ -126,7 +129,7 @@ impl Link {
             }),
             driver: AtomicWaker::new(),
             counts: Counts::default(),
-            sessions: setup.sessions,
+            sessions: setup.streams,
             settings: Notify::new(),
         }
     }

@@ -9,7 +9,7 @@ mod send;
 mod transport;
 
 pub(crate) use accept::{Arrived, Requests};
-pub(crate) use link::{Link, Setup};
+pub(crate) use link::{Link, Setup, TakesStreams};
 pub(crate) use recv::Recv;
 pub(crate) use send::Send;
 pub use transport::StreamError;

@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 /// Bytes that a waiting datagram counts for besides its payload: its place in the queue, which may have
 /// spare ones, and what the allocator adds.
-pub(super) const OVERHEAD: usize = 96;
+pub const OVERHEAD: usize = 96;
 
-/// A queue of datagrams, each under a key. The oldest are dropped when all together cost too much.
+/// A queue of datagrams, each under a key: the stream of its session, or `()` in the queue of one session. The oldest are dropped when all together cost too much.
 #[derive(Debug)]
-pub(super) struct Inbox<K> {
+pub struct Inbox<K> {
     entries: VecDeque<(K, Bytes)>,
     /// Bytes of the payloads and [`OVERHEAD`] for each.
     cost: usize,
@@ -19,7 +19,7 @@ pub(super) struct Inbox<K> {
 
 impl<K: Copy + PartialEq> Inbox<K> {
     /// Returns an empty queue for datagrams that cost at most `most` bytes.
-    pub(super) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self {
             entries: VecDeque::new(),
             cost: 0,
@@ -28,7 +28,7 @@ impl<K: Copy + PartialEq> Inbox<K> {
     }
 
     /// Adds a datagram. One always fits.
-    pub(super) fn push(&mut self, key: K, data: Bytes) {
+    pub fn push(&mut self, key: K, data: Bytes) {
         let cost = cost(&data);
         while self.cost + cost > self.most && self.pop().is_some() {}
         self.cost += cost;
@@ -36,14 +36,14 @@ impl<K: Copy + PartialEq> Inbox<K> {
     }
 
     /// Takes the oldest.
-    pub(super) fn pop(&mut self) -> Option<Bytes> {
+    pub fn pop(&mut self) -> Option<Bytes> {
         let (_, data) = self.entries.pop_front()?;
         self.cost -= cost(&data);
         Some(data)
     }
 
     /// Takes all under a key.
-    pub(super) fn take(&mut self, key: K) -> Vec<Bytes> {
+    pub fn take(&mut self, key: K) -> Vec<Bytes> {
         let mut taken = Vec::new();
         self.entries.retain_mut(|(other, data)| {
             let stays = *other != key;
@@ -57,7 +57,7 @@ impl<K: Copy + PartialEq> Inbox<K> {
     }
 
     /// Returns the number of datagrams and what they cost.
-    pub(super) fn held(&self) -> (usize, usize) {
+    pub fn held(&self) -> (usize, usize) {
         (self.entries.len(), self.cost)
     }
 }

@@ -8,12 +8,16 @@ use std::{
 
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
+use hybriq_h3::core::{
+    Code,
+    webtransport::{Capsule, Inbox},
+};
 use tokio::sync::Notify;
 
-use super::{SessionError, capsule::Capsule, code::SESSION_GONE, inbox::Inbox};
+use super::SessionError;
 
 /// A stream of the peer whose header was read, and the bytes behind it that were read as well.
-pub(crate) enum Arrived {
+pub(super) enum Arrived {
     Bidi(hybriq::SendStream, hybriq::RecvStream, Bytes),
     Uni(hybriq::RecvStream, Bytes),
 }
@@ -27,22 +31,22 @@ impl Arrived {
     }
 
     /// Refuses the stream.
-    pub(super) fn refuse(self, code: u64) {
+    pub(super) fn refuse(self, code: Code) {
         let mut recv = match self {
             Self::Bidi(mut send, recv, _) => {
-                send.reset(code);
+                send.reset(code.0);
                 recv
             }
             Self::Uni(recv, _) => recv,
         };
-        recv.stop(code);
+        recv.stop(code.0);
     }
 }
 
 /// State of a session.
 pub(super) struct Shared {
     /// Stream of the session's request.
-    pub(super) id: u64,
+    pub(super) id: StreamId,
     pub(super) connection: Connection,
     state: Mutex<State>,
     bidi: Notify,
@@ -109,7 +113,7 @@ impl State {
 }
 
 impl Shared {
-    pub(super) fn new(id: u64, connection: Connection, max_datagrams: usize) -> Self {
+    pub(super) fn new(id: StreamId, connection: Connection, max_datagrams: usize) -> Self {
         Self {
             id,
             connection,
@@ -131,7 +135,7 @@ impl Shared {
         let mut state = self.lock();
         if state.end.is_some() {
             drop(state);
-            return arrived.refuse(SESSION_GONE);
+            return arrived.refuse(Code::WT_SESSION_GONE);
         }
         let (queue, notify) = match arrived {
             Arrived::Bidi(..) => (&mut state.bidi, &self.bidi),
@@ -311,13 +315,14 @@ impl Shared {
         drop(state);
         for (id, Sending { header, .. }) in ended.sending {
             self.connection
-                .reset_stream(StreamId(id), SESSION_GONE, header);
+                .reset_stream(StreamId(id), Code::WT_SESSION_GONE.0, header);
         }
         for id in ended.receiving {
-            self.connection.stop_stream(StreamId(id), SESSION_GONE);
+            self.connection
+                .stop_stream(StreamId(id), Code::WT_SESSION_GONE.0);
         }
         for arrived in ended.bidi.into_iter().chain(ended.uni) {
-            arrived.refuse(SESSION_GONE);
+            arrived.refuse(Code::WT_SESSION_GONE);
         }
         for notify in [&self.bidi, &self.uni, &self.datagram, &self.changed] {
             notify.notify_waiters();

@@ -1,24 +1,30 @@
 //! Sessions.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io, sync::Arc, time::Duration};
 
-use bytes::{Bytes, BytesMut};
-use hybriq::{Connection, StreamId};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use hybriq::{Connection, Direction, StreamId};
+use hybriq_h3::core::{
+    datagram_head_len, put_datagram_head,
+    webtransport::{Capsule, Decoder, LONGEST_REASON, stream_head},
+};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{
-    Arrived, BIDI, RecvStream, SendStream, SessionError, Sessions, StreamError, UNI,
-    capsule::{Capsule, LONGEST_REASON},
-    shared::Shared,
+    RecvStream, SendStream, SessionError, StreamError,
+    sessions::Sessions,
+    shared::{Arrived, Shared},
 };
-use crate::adapter::{Datagrams, budget::Budget, varint};
+
+/// Largest part of a request's stream that is read at once, in bytes.
+const PART: usize = 1 << 10;
 
 /// A session of WebTransport. Clones are handles of the same session; when the last is dropped, the
 /// session is closed with code 0.
 ///
 /// # Examples
 /// ```no_run
-/// # use hybriq_h3::webtransport::{Session, StreamError};
+/// # use hybriq_http::webtransport::{Session, StreamError};
 /// async fn echo(session: Session) -> Result<(), StreamError> {
 ///     loop {
 ///         let (mut send, mut recv) = session.accept_bi().await?;
@@ -34,7 +40,6 @@ pub struct Session(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     sessions: Sessions,
-    datagrams: Datagrams,
 }
 
 impl Drop for Handle {
@@ -52,24 +57,18 @@ impl fmt::Debug for Session {
 impl Session {
     /// Starts a session on the stream of its request, which must have been answered with a status of 2xx.
     /// `stream` reads and writes the payload of that stream's DATA frames.
-    pub fn start(
+    pub(crate) fn start(
         sessions: &Sessions,
         connection: Connection,
         request: StreamId,
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> Self {
         let max_datagrams = sessions.limits().datagrams;
-        let id = request.0;
-        let shared = Arc::new(Shared::new(id, connection.clone(), max_datagrams));
+        let shared = Arc::new(Shared::new(request, connection.clone(), max_datagrams));
         sessions.add(&shared);
         connection.spawn(drive(shared.clone(), sessions.clone(), stream));
-        let datagrams = Datagrams::new(connection);
         let sessions = sessions.clone();
-        Self(Arc::new(Handle {
-            shared,
-            sessions,
-            datagrams,
-        }))
+        Self(Arc::new(Handle { shared, sessions }))
     }
 
     /// Returns the connection of the session.
@@ -124,7 +123,7 @@ impl Session {
         let shared = &self.0.shared;
         let open = async {
             let (send, recv) = shared.connection.open_bidi().await?;
-            let header = self.header(BIDI);
+            let header = self.header(Direction::Bidi);
             shared.track(Some((send.id(), header.len() as u64)), Some(recv.id()))?;
             let recv = RecvStream::new(recv, Bytes::new(), shared.clone());
             Ok((self.begin(send, header).await?, recv))
@@ -143,7 +142,7 @@ impl Session {
         let shared = &self.0.shared;
         let open = async {
             let send = shared.connection.open_uni().await?;
-            let header = self.header(UNI);
+            let header = self.header(Direction::Uni);
             shared.track(Some((send.id(), header.len() as u64)), None)?;
             self.begin(send, header).await
         };
@@ -151,11 +150,8 @@ impl Session {
     }
 
     /// Returns the bytes at the start of each stream.
-    fn header(&self, kind: u64) -> Bytes {
-        let mut header = BytesMut::with_capacity(16);
-        varint::put(kind, &mut header);
-        varint::put(self.0.shared.id, &mut header);
-        header.freeze()
+    fn header(&self, direction: Direction) -> Bytes {
+        stream_head(self.0.shared.id, direction).into()
     }
 
     async fn begin(
@@ -193,7 +189,10 @@ impl Session {
         if let Some(end) = self.0.shared.end() {
             return Err(end);
         }
-        Ok(self.0.datagrams.send(self.request(), payload)?)
+        let mut datagram = Vec::with_capacity(payload.len() + 8);
+        put_datagram_head(self.0.shared.id, &mut datagram);
+        datagram.extend_from_slice(payload);
+        Ok(self.connection().send_datagram(datagram.into())?)
     }
 
     /// Returns the next datagram of the peer. The oldest are dropped if too many wait (see
@@ -210,11 +209,8 @@ impl Session {
 
     /// Returns the largest size of a datagram now, in bytes. `None` if the peer takes no datagrams.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.0.datagrams.max_size(self.request())
-    }
-
-    fn request(&self) -> StreamId {
-        StreamId(self.0.shared.id)
+        let most = self.connection().max_datagram_size()?;
+        most.checked_sub(datagram_head_len(self.0.shared.id))
     }
 
     /// Closes the session, with all its streams. The first 1024 bytes of `reason` are sent.
@@ -282,15 +278,14 @@ async fn drive(
         () = send(&shared, &mut write, sessions.limits().header_time) => true,
     };
     sessions.remove(shared.id);
-    let mut budget = Budget::new();
     let end = async {
         // The peer may be gone.
         let _ = write.shutdown().await;
         if closed_here {
             // Nothing is kept of what comes. Without this, STOP_SENDING could overtake the capsule.
-            let mut bytes = [0; 256];
+            let mut bytes = [0; PART];
             while let Ok(1..) = read.read(&mut bytes).await {
-                budget.take_step().await;
+                tokio::task::consume_budget().await;
             }
         }
     };
@@ -300,25 +295,44 @@ async fn drive(
 
 /// Reads capsules until the session is over.
 async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> SessionError {
-    let mut budget = Budget::new();
+    match read_capsules(shared, stream).await {
+        Ok(end) => end,
+        Err(_) => {
+            let reason = shared.connection.close_reason();
+            reason.map_or(SessionError::Aborted, SessionError::Connection)
+        }
+    }
+}
+
+/// Reads capsules, and returns how the peer ended the session.
+async fn read_capsules(
+    shared: &Shared,
+    stream: &mut (impl AsyncRead + Unpin),
+) -> io::Result<SessionError> {
+    let mut decoder = Decoder::default();
+    let mut part = BytesMut::new();
     loop {
-        match Capsule::read(stream, &mut budget).await {
-            Ok(Some(Capsule::Drain)) => shared.on_drain(),
-            Ok(Some(Capsule::Close { code, reason })) => {
-                return SessionError::Closed { code, reason };
-            }
-            // The end of the stream closes the session, too.
-            Ok(None) => {
-                return SessionError::Closed {
-                    code: 0,
-                    reason: String::new(),
-                };
-            }
-            Err(_) => {
-                let reason = shared.connection.close_reason();
-                return reason.map_or(SessionError::Aborted, SessionError::Connection);
+        part.reserve(PART);
+        let is_end = stream.read_buf(&mut (&mut part).limit(PART)).await? == 0;
+        let mut data = part.split().freeze();
+        while let Some(capsule) = decoder.next(&mut data).map_err(io::Error::other)? {
+            match capsule {
+                Capsule::Drain => shared.on_drain(),
+                Capsule::Close { code, reason } => {
+                    return Ok(SessionError::Closed { code, reason });
+                }
             }
         }
+        if is_end && !decoder.is_between() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if is_end {
+            // The end of the stream closes the session, too.
+            let (code, reason) = (0, String::new());
+            return Ok(SessionError::Closed { code, reason });
+        }
+        // Capsules without number do not keep other tasks waiting.
+        tokio::task::consume_budget().await;
     }
 }
 
@@ -327,7 +341,8 @@ async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Sess
 async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Duration) {
     loop {
         let capsule = shared.capsule().await;
-        let bytes = capsule.encode();
+        let mut bytes = Vec::new();
+        capsule.write(&mut bytes);
         let sent = stream.write_all(&bytes);
         let is_last = matches!(capsule, Capsule::Close { .. });
         let failed = if is_last {

@@ -1,61 +1,45 @@
 //! The sessions of a connection.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
+use hybriq_h3::core::{
+    Code, read_datagram,
+    webtransport::{Bounds, ENABLE, MAX_SESSIONS, Waiting},
+};
 use tokio::sync::oneshot;
 
 use super::{
-    Arrived, Limits,
-    code::{BUFFERED_STREAM_REJECTED, SESSION_GONE},
-    inbox::Inbox,
-    shared::Shared,
+    Limits,
+    shared::{Arrived, Shared},
 };
-use crate::adapter::{Datagrams, budget::Budget};
+use crate::versions::http3::{Setup, TakesStreams};
 
-/// Number of sessions that are remembered after their end, so that their streams are refused at once.
-const REMEMBERED: usize = 64;
-
-/// The sessions of a connection. [`Connection::webtransport`](crate::adapter::Connection::webtransport) returns
-/// them. Clones share them.
+/// The sessions of a connection. Clones share them.
 #[derive(Clone)]
-pub struct Sessions(Arc<Mutex<Table>>);
-
-impl std::fmt::Debug for Sessions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sessions").finish_non_exhaustive()
-    }
-}
+pub(crate) struct Sessions(Arc<Mutex<Table>>);
 
 /// The place of a session among those that [`Limits::sessions`] allows, from the arrival of its request.
 ///
 /// Dropping it before the session has started cancels the reservation, and refuses the streams that waited
 /// for the session.
 #[must_use = "dropping it cancels the reservation"]
-pub struct Reservation {
+pub(crate) struct Reservation {
     sessions: Sessions,
-    id: u64,
-}
-
-impl std::fmt::Debug for Reservation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reservation").finish_non_exhaustive()
-    }
+    id: StreamId,
 }
 
 struct Table {
     limits: Limits,
-    places: HashMap<u64, Place>,
-    /// Streams whose session is not known.
-    streams: VecDeque<(u64, Arrived)>,
-    /// Datagrams whose session is not known.
-    datagrams: Inbox<u64>,
-    /// The last sessions that ended.
-    gone: VecDeque<u64>,
+    places: HashMap<StreamId, Place>,
+    /// What came before its session.
+    waiting: Waiting<Arrived>,
     /// Number of tasks.
     tasks: usize,
     /// Ends the task that reads the datagrams when it is dropped. `None` while there is no session.
@@ -78,18 +62,54 @@ enum Place {
     Open(Arc<Shared>),
 }
 
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}
+
+impl TakesStreams for Sessions {
+    fn on_bidi(
+        &self,
+        session: StreamId,
+        send: hybriq::SendStream,
+        recv: hybriq::RecvStream,
+        data: Bytes,
+    ) {
+        self.on_stream(session, Arrived::Bidi(send, recv, data));
+    }
+
+    fn on_uni(&self, session: StreamId, recv: hybriq::RecvStream, data: Bytes) {
+        self.on_stream(session, Arrived::Uni(recv, data));
+    }
+
+    fn header_time(&self) -> Duration {
+        self.limits().header_time
+    }
+}
+
 impl Sessions {
-    /// Makes the sessions of a connection whose streams are given to them.
-    pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(Mutex::new(Table {
+    /// Makes the sessions of a connection, and announces them in its settings.
+    pub(crate) fn new(limits: Limits, setup: &mut Setup) -> Self {
+        let sessions = Self(Arc::new(Mutex::new(Table {
             limits,
             places: HashMap::new(),
-            streams: VecDeque::new(),
-            datagrams: Inbox::new(limits.waiting_datagrams),
-            gone: VecDeque::new(),
+            waiting: Waiting::new(Bounds {
+                streams: limits.waiting_streams,
+                stream_bytes: limits.waiting_stream_bytes,
+                datagram_bytes: limits.waiting_datagrams,
+            }),
             tasks: 0,
             reader: None,
-        })))
+        })));
+        setup.extended_connect();
+        let settings = &mut setup.config.settings;
+        settings.h3_datagram = true;
+        settings.others.push((ENABLE, 1));
+        let most = limits.sessions as u64;
+        settings.others.push((MAX_SESSIONS, most));
+        setup.streams = Some(Arc::new(sessions.clone()));
+        sessions
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -97,35 +117,31 @@ impl Sessions {
     }
 
     /// Returns the limits.
-    pub fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         self.lock().limits
-    }
-
-    /// Returns true if there are fewer sessions, and requests for them, than [`Limits::sessions`] allows.
-    pub fn has_room(&self) -> bool {
-        self.lock().has_room()
     }
 
     /// Reserves a place for the session of a request; keep it until the session is started or the request is
     /// refused. Returns `None` if all [`Limits::sessions`] are taken: the streams of the session are then refused.
-    pub fn reserve(&self, request: StreamId) -> Option<Reservation> {
-        let id = request.0;
+    pub(crate) fn reserve(&self, request: StreamId) -> Option<Reservation> {
         let mut table = self.lock();
-        if !table.has_room() {
+        if table.places.len() >= table.limits.sessions {
             drop(table);
-            self.refuse(request);
+            self.forget(request, Code::WT_BUFFERED_STREAM_REJECTED);
             return None;
         }
-        table.places.insert(id, Place::Reserved);
+        table.places.insert(request, Place::Reserved);
         drop(table);
-        let sessions = self.clone();
-        Some(Reservation { sessions, id })
+        Some(Reservation {
+            sessions: self.clone(),
+            id: request,
+        })
     }
 
     /// Counts what is held for the sessions, table by table. A connection whose sessions are over, with the
     /// streams of their requests, holds nothing but the numbers of the last 64, which [may
     /// grow](hybriq::stats::MAY_GROW).
-    pub fn census(&self, census: &mut Census) {
+    pub(crate) fn census(&self, census: &mut Census) {
         let table = self.lock();
         let mut open = Vec::new();
         for place in table.places.values() {
@@ -137,13 +153,12 @@ impl Sessions {
         census.add_of::<(u64, Place)>("requests for sessions", reserved);
         let size = size_of::<(u64, Place)>() + size_of::<Shared>();
         census.add("sessions", open.len(), open.len() * size);
-        let heads = table.streams.iter().map(|(_, arrived)| arrived.len());
-        let streams = table.streams.len();
-        let bytes = streams * size_of::<(u64, Arrived)>() + heads.sum::<usize>();
+        let held = table.waiting.held();
+        let (streams, bytes) = held.streams;
         census.add("streams without session", streams, bytes);
-        let (datagrams, bytes) = table.datagrams.held();
+        let (datagrams, bytes) = held.datagrams;
         census.add("datagrams without session", datagrams, bytes);
-        census.add_of::<u64>("numbers of sessions that are over", table.gone.len());
+        census.add_of::<u64>("numbers of sessions that are over", held.gone);
         census.add("tasks of sessions", table.tasks, 0);
         drop(table);
         for session in open {
@@ -157,58 +172,33 @@ impl Sessions {
         Task(self.clone())
     }
 
-    /// Refuses the streams of a session whose request was refused.
-    pub fn refuse(&self, request: StreamId) {
-        self.forget(request.0, BUFFERED_STREAM_REJECTED);
-    }
-
-    /// Takes a bidirectional stream of the peer, behind the id of its session, and the data that came with that.
-    pub fn on_bidi(
-        &self,
-        session: StreamId,
-        send: hybriq::SendStream,
-        recv: hybriq::RecvStream,
-        data: Bytes,
-    ) {
-        self.on_stream(session.0, Arrived::Bidi(send, recv, data));
-    }
-
-    /// Takes a unidirectional stream of the peer, behind the id of its session, and the data that came with that.
-    pub fn on_uni(&self, session: StreamId, recv: hybriq::RecvStream, data: Bytes) {
-        self.on_stream(session.0, Arrived::Uni(recv, data));
-    }
-
     /// Takes a stream of the peer.
-    pub(crate) fn on_stream(&self, id: u64, arrived: Arrived) {
+    fn on_stream(&self, id: StreamId, arrived: Arrived) {
         let mut table = self.lock();
         if let Some(session) = table.session(id) {
             drop(table);
             return session.on_stream(arrived);
         }
-        if table.gone.contains(&id) {
+        if table.waiting.is_gone(id) {
             drop(table);
-            return arrived.refuse(SESSION_GONE);
+            return arrived.refuse(Code::WT_SESSION_GONE);
         }
-        table.streams.push_back((id, arrived));
-        let oldest = (table.streams.len() > table.limits.waiting_streams)
-            .then(|| table.streams.pop_front())
-            .flatten();
+        let read = arrived.len();
+        let refused = table.waiting.push_stream(id, arrived, read);
         drop(table);
-        if let Some((_, oldest)) = oldest {
-            oldest.refuse(BUFFERED_STREAM_REJECTED);
+        for arrived in refused {
+            arrived.refuse(Code::WT_BUFFERED_STREAM_REJECTED);
         }
     }
 
     /// Takes a datagram of the peer.
-    fn on_datagram(&self, id: u64, data: Bytes) {
+    fn on_datagram(&self, id: StreamId, data: Bytes) {
         let mut table = self.lock();
         if let Some(session) = table.session(id) {
             drop(table);
             return session.on_datagram(data);
         }
-        if !table.gone.contains(&id) {
-            table.datagrams.push(id, data);
-        }
+        table.waiting.push_datagram(id, data);
     }
 
     /// Adds a session, and gives it what came before.
@@ -216,7 +206,7 @@ impl Sessions {
         let id = session.id;
         let mut table = self.lock();
         table.places.insert(id, Place::Open(session.clone()));
-        let (streams, datagrams) = table.take(id);
+        let (streams, datagrams) = table.waiting.take(id);
         let reader = table.reader.is_none().then(|| {
             let (reader, ended) = oneshot::channel();
             table.reader = Some(reader);
@@ -240,35 +230,35 @@ impl Sessions {
     /// Gives the datagrams of the connection to their sessions, until there are none.
     async fn read_datagrams(self, connection: Connection, mut ended: oneshot::Receiver<()>) {
         let _task = self.on_task();
-        let datagrams = Datagrams::new(connection);
-        let mut budget = Budget::new();
         loop {
             let received = tokio::select! {
                 biased;
                 _ = &mut ended => return,
-                received = datagrams.recv() => received,
+                received = connection.recv_datagram() => received,
             };
-            let Ok(Some((request, data))) = received else {
+            let Ok(Some(datagram)) = received else {
                 return;
             };
-            self.on_datagram(request.0, data);
-            budget.take_step().await;
+            match read_datagram(datagram) {
+                Ok((request, data)) => self.on_datagram(request, data),
+                Err(violation) => {
+                    let reason = violation.to_string();
+                    return connection.close(violation.code().0, reason.as_bytes());
+                }
+            }
+            tokio::task::consume_budget().await;
         }
     }
 
     /// Removes a session that is over.
-    pub(super) fn remove(&self, id: u64) {
-        self.forget(id, SESSION_GONE);
+    pub(super) fn remove(&self, id: StreamId) {
+        self.forget(id, Code::WT_SESSION_GONE);
     }
 
-    fn forget(&self, id: u64, code: u64) {
+    fn forget(&self, id: StreamId, code: Code) {
         let mut table = self.lock();
         table.places.remove(&id);
-        table.gone.push_back(id);
-        if table.gone.len() > REMEMBERED {
-            table.gone.pop_front();
-        }
-        let (streams, _) = table.take(id);
+        let streams = table.waiting.on_gone(id);
         let is_open = |place: &Place| matches!(place, Place::Open(_));
         if !table.places.values().any(is_open) {
             table.reader = None;
@@ -287,34 +277,18 @@ impl Drop for Reservation {
             Some(Place::Reserved)
         );
         if is_reserved {
-            self.sessions.forget(self.id, BUFFERED_STREAM_REJECTED);
+            self.sessions
+                .forget(self.id, Code::WT_BUFFERED_STREAM_REJECTED);
         }
     }
 }
 
 impl Table {
-    fn has_room(&self) -> bool {
-        self.places.len() < self.limits.sessions
-    }
-
     /// Returns a session that has started.
-    fn session(&self, id: u64) -> Option<Arc<Shared>> {
+    fn session(&self, id: StreamId) -> Option<Arc<Shared>> {
         match self.places.get(&id) {
             Some(Place::Open(session)) => Some(session.clone()),
             Some(Place::Reserved) | None => None,
         }
-    }
-
-    /// Takes the streams and datagrams that wait for a session.
-    fn take(&mut self, id: u64) -> (Vec<Arrived>, Vec<Bytes>) {
-        let mut streams = Vec::new();
-        for (other, arrived) in std::mem::take(&mut self.streams) {
-            if other == id {
-                streams.push(arrived);
-            } else {
-                self.streams.push_back((other, arrived));
-            }
-        }
-        (streams, self.datagrams.take(id))
     }
 }

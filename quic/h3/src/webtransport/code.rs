@@ -1,24 +1,22 @@
 //! Codes of applications as codes of HTTP/3 (draft-ietf-webtrans-http3 §4.4).
 
-/// WEBTRANSPORT_BUFFERED_STREAM_REJECTED: no more streams can wait for their session.
-pub(super) const BUFFERED_STREAM_REJECTED: u64 = 0x3994_bd84;
-
-/// WEBTRANSPORT_SESSION_GONE: the session of the stream is over.
-pub(super) const SESSION_GONE: u64 = 0x170d_7b68;
+use crate::error::Code;
 
 /// Codes of HTTP/3 that stand for those of applications. One in 31 between them is reserved (RFC 9114
 /// §8.1).
 const FIRST: u64 = 0x52e4_a40f_a8db;
 const LAST: u64 = 0x52e5_ac98_3162;
 
-/// Returns the code of HTTP/3.
-pub(super) fn to_wire(code: u32) -> u64 {
+/// Returns the code of HTTP/3 for the code of an application (draft-ietf-webtrans-http3 §4.4).
+pub fn to_wire(code: u32) -> Code {
     let code = u64::from(code);
-    FIRST + code + code / 0x1e
+    Code(FIRST + code + code / 0x1e)
 }
 
-/// Returns the code of the application. `None` if this is another one of HTTP/3.
-pub(super) fn from_wire(code: u64) -> Option<u32> {
+/// Returns the code of the application for a code of HTTP/3; `None` if it stands for none
+/// (draft-ietf-webtrans-http3 §4.4).
+pub fn from_wire(code: Code) -> Option<u32> {
+    let code = code.0;
     if !(FIRST..=LAST).contains(&code) || (code - 0x21) % 0x1f == 0 {
         return None;
     }
@@ -39,15 +37,16 @@ mod tests {
             (0x1e, FIRST + 0x1f),
             (u32::MAX, LAST),
         ] {
-            assert_eq!(to_wire(code), wire);
-            assert_eq!(from_wire(wire), Some(code));
+            assert_eq!(to_wire(code), Code(wire));
+            assert_eq!(from_wire(Code(wire)), Some(code));
         }
     }
 
     #[test]
     fn other_codes_are_none_of_applications() {
-        for code in [0, 0x100, SESSION_GONE, FIRST - 1, FIRST + 0x1e, LAST + 1] {
-            assert_eq!(from_wire(code), None, "{code:#x}");
+        let gone = Code::WT_SESSION_GONE.0;
+        for code in [0, 0x100, gone, FIRST - 1, FIRST + 0x1e, LAST + 1] {
+            assert_eq!(from_wire(Code(code)), None, "{code:#x}");
         }
     }
 }

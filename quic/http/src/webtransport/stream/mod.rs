@@ -1,0 +1,7 @@
+//! Streams of sessions.
+
+mod recv;
+mod send;
+
+pub use recv::RecvStream;
+pub use send::SendStream;

@@ -1,0 +1,195 @@
+//! The sending end of a session's stream.
+
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use hybriq::{StreamId, WriteError, transport::Priority};
+use hybriq_h3::core::{
+    Code,
+    webtransport::{from_wire, to_wire},
+};
+use tokio::io::AsyncWrite;
+
+use crate::webtransport::{SessionError, StreamError, shared::Shared};
+
+/// The sending end of a stream.
+///
+/// Dropping it before it is finished resets the stream with code 0.
+pub struct SendStream {
+    stream: hybriq::SendStream,
+    /// Number of bytes of the header, which the peer gets even if the stream is reset.
+    header: u64,
+    open: bool,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SendStream").finish_non_exhaustive()
+    }
+}
+
+impl SendStream {
+    pub(in crate::webtransport) fn new(
+        stream: hybriq::SendStream,
+        header: u64,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            stream,
+            header,
+            open: true,
+            shared,
+        }
+    }
+
+    /// Returns the stream's number on its connection.
+    pub fn id(&self) -> StreamId {
+        self.stream.id()
+    }
+
+    /// Sets the stream's priority among those of its connection: see
+    /// [`hybriq::SendStream::set_priority`].
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.stream.set_priority(priority);
+    }
+
+    /// Writes some of the data, and returns the number of bytes.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it has ended, or the session is over.
+    ///
+    /// # Cancel safety
+    /// Writes nothing if the future is dropped before it is ready.
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        let written = self.stream.write(data).await;
+        written.map_err(|error| self.error(error))
+    }
+
+    /// Writes all of the data.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: a part of the data may have been written when the future is dropped.
+    pub async fn write_all(&mut self, data: &[u8]) -> Result<(), StreamError> {
+        let written = self.stream.write_all(data).await;
+        written.map_err(|error| self.error(error))
+    }
+
+    /// Writes from the front of the data, without copying it, and returns the number of bytes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Writes nothing if the future is dropped before it is ready.
+    pub async fn write_chunk(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
+        let stream = &mut self.stream;
+        let written = poll_fn(|cx| stream.poll_write_chunk(cx, data)).await;
+        written.map_err(|error| self.error(error))
+    }
+
+    /// Ends the stream after the data written so far.
+    ///
+    /// # Errors
+    /// The stream has ended, or the session is over.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        if let Some(end) = self.shared.end() {
+            return Err(end.into());
+        }
+        if !self.open {
+            return Err(StreamError::Ended);
+        }
+        self.open = false;
+        self.stream.finish();
+        Ok(())
+    }
+
+    /// Abandons the stream with a code of the application: data may not arrive, but the peer learns to
+    /// which session the stream belonged. Without effect after an earlier reset.
+    pub fn reset(&mut self, code: u32) {
+        self.open = false;
+        let code = to_wire(code).0;
+        if self.header == 0 || self.stream.reset_at(code, self.header).is_err() {
+            self.stream.reset(code);
+        }
+    }
+
+    /// Waits until the peer needs nothing more of this stream. `Ok` means that it has acknowledged all
+    /// data and the end of the stream, or its reset.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, or the session is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn closed(&mut self) -> Result<(), StreamError> {
+        let stopped = self.stream.stopped().await;
+        match stopped.map_err(|error| self.error(error))? {
+            None => self.shared.end().map_or(Ok(()), |end| Err(end.into())),
+            Some(code) => Err(self.stopped(code)),
+        }
+    }
+
+    fn stopped(&self, code: u64) -> StreamError {
+        match self.shared.end() {
+            Some(end) if Code(code) == Code::WT_SESSION_GONE => end.into(),
+            _ => StreamError::Stopped(from_wire(Code(code))),
+        }
+    }
+
+    pub(in crate::webtransport) fn error(&self, error: WriteError) -> StreamError {
+        match error {
+            WriteError::Stopped(code) => self.stopped(code),
+            WriteError::Connection(error) => {
+                let end = self.shared.end();
+                end.unwrap_or(SessionError::Connection(error)).into()
+            }
+            _ => self
+                .shared
+                .end()
+                .map_or(StreamError::Ended, StreamError::from),
+        }
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        self.shared.leave_send(self.stream.id());
+        if self.open {
+            self.reset(0);
+        }
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(this.stream.poll_write(cx, data));
+        Poll::Ready(written.map_err(|error| this.error(error).into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.open {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(this.finish().map_err(io::Error::from))
+    }
+}

@@ -113,8 +113,12 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let body = Body::of_quic(recv, limits.stall_time, expected);
     let asked = Asked::by(request.method());
     let request = request.map(|()| body);
-    let answer = app.answer(request);
-    let Some(response) = respond(quic, established, &mut send, interims, answer).await else {
+    let response = {
+        // Pinned here, because every future that it is moved into has room for it twice.
+        let answer = pin!(app.answer(request));
+        respond(quic, established, &mut send, interims, answer).await
+    };
+    let Some(response) = response else {
         return;
     };
     if let Some(field) = response.headers().get(&PRIORITY) {

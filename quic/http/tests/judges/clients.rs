@@ -4,7 +4,10 @@ use std::path::Path;
 
 use tokio::process::Command;
 
-use super::{Files, POST_QUANTUM, answers, check, installed};
+use super::{
+    Files, POST_QUANTUM, answers, check, installed,
+    tables::{self, By},
+};
 
 /// Program for both Python stacks.
 pub(super) const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judges/peer.py");
@@ -21,6 +24,7 @@ async fn python(stack: &str, group: &str) {
         .args([PEER, stack, "client", &port])
         .arg(files.path("cert.pem"));
     check(&answers(command).await, group);
+    tables::used(server.address(), By::Both).await;
 }
 
 /// aioquic knows no post-quantum group.

@@ -4,7 +4,10 @@ use std::fs;
 
 use tokio::process::Command;
 
-use super::{Answer, Files, POST_QUANTUM, check, installed, output, pattern, sha256};
+use super::{
+    Answer, Files, POST_QUANTUM, check, installed, output, pattern, sha256,
+    tables::{self, By},
+};
 
 /// curl in its chroot, and a server.
 struct Curl {
@@ -127,6 +130,7 @@ async fn curl_is_served() {
         });
     }
     check(&answers, POST_QUANTUM);
+    tables::used(curl.server.address(), By::Client).await;
 }
 
 /// A client that came over TCP finds HTTP/3 by itself the next time.

@@ -13,6 +13,7 @@ mod ml_dsa_go;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;
 
 use std::{
     env, fs,
@@ -161,6 +162,7 @@ impl Files {
     }
 
     fn serve_with(&self, router: Router) -> support::Running {
+        tables::listen();
         support::run_with(Server::builder(), self.config(), router)
     }
 

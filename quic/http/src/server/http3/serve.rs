@@ -126,6 +126,10 @@ async fn serve<A: App>(quic: Arc<Quic>, app: A, served: impl Send) {
             if let Some(error) = error.filter(|error| !matches!(error, StreamError::Closed)) {
                 tracing::debug!(%error, "an HTTP/3 connection failed");
             }
+            let server = quic.shared.endpoint.local_address();
+            let (peer, entries) = (quic.standing.peer(), quic.link.inserted());
+            let (sent, received) = (entries.local, entries.peer);
+            tracing::debug!(%server, %peer, entries_sent = sent, entries_received = received, "an HTTP/3 connection is over");
             quic.close(Code::H3_NO_ERROR, b"");
         }
         Some(Err(error)) => tracing::debug!(%error, "an HTTP/3 connection did not start"),

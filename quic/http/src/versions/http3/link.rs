@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use hybriq::{RecvStream, SendStream, StreamId, stats::Census};
-use hybriq_h3::core::{Code, Config, Connection, Critical, Scope, Settings, Violation};
+use hybriq_h3::core::{Code, Config, Connection, Critical, Inserted, Scope, Settings, Violation};
 use tokio::sync::Notify;
 
 use super::{StreamError, Transport, counts::Counts};
@@ -173,6 +173,11 @@ impl Link {
     /// Returns the bytes of memory that the messages under way and the tables of QPACK hold.
     pub(crate) fn held(&self) -> usize {
         self.counts.held() + self.core().http3.memory()
+    }
+
+    /// Returns the number of entries that were inserted into the dynamic tables.
+    pub(crate) fn inserted(&self) -> Inserted {
+        self.core().http3.inserted()
     }
 
     /// Closes the connection.

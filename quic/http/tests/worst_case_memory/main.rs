@@ -73,7 +73,7 @@ static ALLOCATOR: Counting = Counting;
 const QUIET: u32 = 400;
 
 /// Longest time in which what clients have sent must reach the worst case.
-const TIME: Duration = Duration::from_secs(60);
+const TIME: Duration = Duration::from_secs(30);
 
 /// A server whose memory is counted, on a thread of its own.
 struct Server {

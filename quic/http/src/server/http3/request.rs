@@ -3,7 +3,7 @@
 use std::{convert::Infallible, pin::pin};
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version,
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version,
     header::{EXPECT, RETRY_AFTER},
 };
 use hybriq_h3::core::{Code, Protocol, Scope};
@@ -18,7 +18,7 @@ use crate::{
     server::{App, BoxError, clock::within, fields, state::Hints},
     versions::{
         content::Asked,
-        http3::{Arrived, Send, StreamError},
+        http3::{Arrived, Recv, Send, StreamError},
         interim::Interims,
     },
 };
@@ -33,22 +33,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let head = within(limits.header_time, pin!(recv.head())).await;
     let mut request = match head {
         Ok(Ok(request)) => request,
-        Ok(Err(StreamError::HeadTooLarge(_))) => {
-            quic.on_cancelled();
-            // The rest is not needed, which is no error (RFC 9114 §4.1).
-            recv.stop(Code::H3_NO_ERROR);
-            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Box::pin(refuse(quic, &mut send, status)).await;
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a request failed");
-            if let StreamError::Violation(violation) = error {
-                if violation.scope() == Scope::Stream {
-                    send.reset(violation.code());
-                }
-            }
-            return quic.on_cancelled();
-        }
+        Ok(Err(error)) => return Box::pin(fail(quic, error, send, recv)).await,
         Err(_) => {
             tracing::debug!("a request took too long to arrive");
             return quic.on_cancelled();
@@ -128,6 +113,24 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let sent = send_response(to, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent completely");
+    }
+}
+
+/// Ends a request without a head.
+async fn fail(quic: &Quic, error: StreamError, mut send: Send, mut recv: Recv<Request<()>>) {
+    quic.on_cancelled();
+    tracing::debug!(%error, "a request failed");
+    match error {
+        StreamError::HeadTooLarge(_) => {
+            // The rest is not needed, which is no error (RFC 9114 §4.1).
+            recv.stop(Code::H3_NO_ERROR);
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            refuse(quic, &mut send, status).await;
+        }
+        StreamError::Violation(violation) if violation.scope() == Scope::Stream => {
+            send.reset(violation.code());
+        }
+        _ => {}
     }
 }
 

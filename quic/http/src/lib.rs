@@ -63,8 +63,8 @@
 //! complete.
 //!
 //! # Interim responses
-//! A service sends early hints (103) and other interim responses with [`Interim`], over HTTP/1.1 and HTTP/3. A client
-//! that sends `expect: 100-continue` gets 100 when the service first reads the body, and none if the service answers
+//! With [`ServerBuilder::interim_responses`], a service sends early hints (103) and other interim responses by an
+//! [`Interim`] in its requests, over HTTP/1.1 and HTTP/3. A client that sends `expect: 100-continue` gets 100 when the service first reads the body, and none if the service answers
 //! before; expectations that the server does not know are ignored. Over HTTP/2, neither can be sent, because hyper has
 //! no way to do so; clients send the body after a while even so.
 //!

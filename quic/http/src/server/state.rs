@@ -66,6 +66,15 @@ pub(super) struct Features {
     pub(super) connect: Connect,
     pub(super) webtransport: Option<webtransport::Limits>,
     pub(super) misdirected: Misdirected,
+    pub(super) interim: Hints,
+}
+
+/// Whether services may send interim responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Hints {
+    #[default]
+    None,
+    Sent,
 }
 
 /// Whether extended CONNECT requests are allowed.

@@ -115,3 +115,65 @@ impl Promised {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, Response};
+
+    use super::*;
+
+    /// RFC 9110 §6.4.1, §8.6 and §9.3.6.
+    #[test]
+    fn a_response_has_the_content_that_its_request_and_status_allow() {
+        use Asked::{All, Connect, Head};
+
+        for (asked, status, told, length, expected) in [
+            (All, 200, None, Some(4), Ok((true, None, Some(4)))),
+            (All, 200, None, Some(0), Ok((true, None, Some(0)))),
+            (All, 200, None, None, Ok((true, None, None))),
+            (All, 200, Some("4"), Some(4), Ok((true, Some("4"), None))),
+            (All, 200, Some("4"), None, Ok((true, Some("4"), None))),
+            (All, 200, Some("4"), Some(5), Err(BrokenPromise)),
+            (All, 200, Some("x"), Some(5), Ok((true, None, Some(5)))),
+            (All, 204, Some("4"), Some(4), Ok((false, None, None))),
+            (All, 205, Some("4"), Some(4), Ok((false, None, None))),
+            (All, 304, Some("4"), Some(0), Ok((false, Some("4"), None))),
+            (All, 304, None, Some(4), Ok((false, None, None))),
+            (Head, 200, Some("4"), Some(0), Ok((false, Some("4"), None))),
+            (Head, 200, None, Some(4), Ok((false, None, Some(4)))),
+            (Head, 200, None, Some(0), Ok((false, None, None))),
+            (Head, 204, Some("4"), Some(4), Ok((false, None, None))),
+            (Connect, 200, Some("4"), Some(4), Ok((false, None, None))),
+            (Connect, 407, None, Some(4), Ok((true, None, Some(4)))),
+        ] {
+            let response = Response::builder().status(status).body(());
+            let (mut head, ()) = response.expect("a response").into_parts();
+            if let Some(told) = told {
+                let told = HeaderValue::from_static(told);
+                head.headers.insert(CONTENT_LENGTH, told);
+            }
+            let content = Content::of(&mut head, length, asked);
+            let left = head.headers.get(CONTENT_LENGTH);
+            let left = left.and_then(|left| left.to_str().ok());
+            let found = content.map(|content| (content.is_sent, left, content.missing_length));
+            assert_eq!(found, expected, "{asked:?} {status} {told:?} {length:?}");
+        }
+    }
+
+    #[test]
+    fn a_promise_is_kept_to_the_byte() {
+        for (parts, expected) in [
+            (&[2, 3][..], Ok(())),
+            (&[5], Ok(())),
+            (&[2, 2], Err(BrokenPromise)),
+            (&[2, 4], Err(BrokenPromise)),
+        ] {
+            let mut promised = Promised(Some(5));
+            let counted = parts.iter().map(|len| promised.on_data(*len, false));
+            let counted: Result<(), _> = counted.collect();
+            let ended = counted.and_then(|()| promised.on_data(0, true));
+            assert_eq!(ended, expected, "{parts:?}");
+        }
+        assert_eq!(Promised::default().on_data(1, true), Ok(()));
+    }
+}

@@ -14,7 +14,8 @@ use http::{HeaderMap, Response, StatusCode, header::CONTENT_LENGTH};
 const MOST: usize = 16;
 
 /// Sends interim responses (1xx, RFC 9110 §15.2) to a request before its final response, such as the resources that
-/// a client should load early (103, RFC 8297). It is an extension of every request; clones serve the same request.
+/// a client should load early (103, RFC 8297). It is an extension of every request to a server with
+/// [`ServerBuilder::interim_responses`](crate::ServerBuilder::interim_responses); clones serve the same request.
 ///
 /// Interim responses exist over HTTP/1.1 and HTTP/3. Over HTTP/2 they cannot be sent, because hyper has no way to do
 /// so, and HTTP/1.0 does not have them: [`InterimError::Version`]. They are only hints, so a service may ignore every

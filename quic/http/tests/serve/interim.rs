@@ -12,7 +12,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty};
 use hybriq::{Endpoint, RecvStream, SendStream, tls::Side};
 use hybriq_h3::core::{Config, Connection, Received, Receiver, Settings, put_data_head};
-use hybriq_http::{Interim, InterimError};
+use hybriq_http::{Interim, InterimError, Server};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -22,7 +22,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::{
     messages::{VERSIONS, ask, request},
-    support::{Certificate, Running, client_config, connect_tls, run, soon},
+    support::{Certificate, Running, client_config, connect_tls, run, run_with, soon},
 };
 
 /// The versions that have interim responses here.
@@ -145,6 +145,12 @@ fn head(method: Method, path: &str, fields: &[(&'static str, &'static str)]) -> 
     request
 }
 
+/// A server whose service may send interim responses.
+fn hinting(router: Router) -> Running {
+    let builder = Server::builder().interim_responses();
+    run_with(builder, Certificate::shared().config(), router)
+}
+
 fn hints(link: &'static str) -> HeaderMap {
     let mut fields = HeaderMap::new();
     fields.insert("link", HeaderValue::from_static(link));
@@ -168,7 +174,7 @@ async fn interim_responses_arrive_before_the_response() {
         interim.early_hints(hints("</c>")).unwrap();
         "done"
     };
-    let server = run(Router::new().route("/", any(handler)));
+    let server = hinting(Router::new().route("/", any(handler)));
     for version in HAVE {
         let mut asked = Asked::begin(version, &server, &head(Method::GET, "/", &[])).await;
         for link in ["</a>", "</b>", "</c>"] {
@@ -196,7 +202,7 @@ async fn a_service_learns_why_it_cannot_send_an_interim_response() {
         *kept.lock().unwrap() = Some(interim);
         format!("{sent:?}")
     };
-    let server = run(Router::new().route("/", any(handler)));
+    let server = hinting(Router::new().route("/", any(handler)));
     for version in VERSIONS {
         let get = request(server.address(), Method::GET, "/", Empty::<Bytes>::new());
         let response = ask(version, server.address(), get).await.unwrap();
@@ -252,7 +258,7 @@ async fn a_client_gets_no_100_for_nothing() {
         body.collect().await.unwrap().to_bytes()
     };
     let router = Router::new().route("/refuse", any(refuse));
-    let server = run(router.route("/read", any(read)));
+    let server = hinting(router.route("/read", any(read)));
     let unknown = [("expect", "a-miracle"), ("content-length", "5")];
     let nothing = [("expect", "100-continue"), ("content-length", "0")];
     for version in HAVE {

@@ -10,7 +10,7 @@ use hybriq::{EndpointBuilder, ServerConfig};
 use self::sockets::Protocols;
 use super::{
     Misdirected, Server,
-    state::{ALPN_TCP, Connect, Features, Settings, Shared},
+    state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
 };
 use crate::{Limits, webtransport};
 pub use sockets::BindError;
@@ -80,6 +80,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn webtransport(mut self, limits: webtransport::Limits) -> Self {
         self.features.webtransport = Some(limits);
+        self
+    }
+
+    /// Lets the service send interim responses (1xx), such as early hints (103): its requests carry an
+    /// [`Interim`](crate::Interim). Default: they do not, which saves some work on each request.
+    #[must_use]
+    pub fn interim_responses(mut self) -> Self {
+        self.features.interim = Hints::Sent;
         self
     }
 

@@ -23,7 +23,8 @@ pub enum Misdirected {
     Never,
     /// Requests for a host that has another certificate on this server, or whose key exchange policy
     /// ([`ServerConfig::key_exchange_for`](hybriq::ServerConfig::key_exchange_for)) does not allow what the connection
-    /// negotiated. The default.
+    /// negotiated. Clients that send no server name get every certificate's hosts, since they cannot ask for another
+    /// one. The default.
     #[default]
     Elsewhere,
     /// In addition, requests for hosts that no certificate of this server covers. This is not the default, because
@@ -84,8 +85,9 @@ impl Hosts {
         }
         let is_certified = match names.coverage(asked, host) {
             Coverage::Covered => true,
-            Coverage::Elsewhere => false,
-            Coverage::Nowhere => self.misdirected != Misdirected::NotCovered,
+            // A client that sends no server name gets the same certificate again.
+            Coverage::Elsewhere if asked.is_some() => false,
+            Coverage::Elsewhere | Coverage::Nowhere => self.misdirected != Misdirected::NotCovered,
         };
         let policy = names.key_exchange(Some(host));
         let is_allowed = match tls.group {
@@ -110,16 +112,55 @@ mod tests {
 
     use super::*;
 
+    fn identity(host: &str) -> Identity {
+        let made = rcgen::generate_simple_self_signed([host.to_owned()]).expect("a name");
+        let key = made.signing_key.serialize_der().try_into().expect("a key");
+        Identity::from_der(vec![made.cert.der().clone()], key)
+    }
+
+    fn get(uri: &str) -> Request<()> {
+        Request::get(uri).body(()).expect("a request")
+    }
+
+    fn tls(server_name: Option<&str>, group: Option<Group>, lineage: Option<Lineage>) -> Tls {
+        Tls {
+            group,
+            hello_retry: false,
+            lineage,
+            resumed: true,
+            suite: None,
+            server_name: server_name.map(str::to_owned),
+            alpn: None,
+            client_certificates: Vec::new(),
+            server_certificates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_client_without_a_server_name_and_the_target_of_a_proxy_are_served() {
+        let config = ServerConfig::new(identity("localhost")).add_identity(identity("other.test"));
+        let names = Arc::new(config.tcp(["h2"]).expect("a configuration"));
+        for (misdirected, server_name, expected) in [
+            (Misdirected::Elsewhere, None, true),
+            (Misdirected::Elsewhere, Some("localhost"), false),
+            (Misdirected::NotCovered, None, false),
+        ] {
+            let hosts = Hosts::new(names.clone(), misdirected);
+            let tls = tls(server_name, Some(Group::X25519), None);
+            let served = hosts.serve(&get("https://other.test/"), &tls);
+            assert_eq!(served, expected, "{misdirected:?} {server_name:?}");
+            let connect = Request::connect("other.test:443").body(());
+            let connect = connect.expect("a request");
+            assert!(hosts.serve(&connect, &tls), "{misdirected:?}");
+        }
+    }
+
     /// Neither over a classical key exchange, nor in a session that began with one.
     #[test]
     fn a_host_that_requires_post_quantum_key_exchange_is_served_over_nothing_less() {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a name");
-        let key = made.signing_key.serialize_der().try_into().expect("a key");
-        let config = ServerConfig::new(Identity::from_der(vec![made.cert.der().clone()], key))
+        let config = ServerConfig::new(identity("localhost"))
             .key_exchange_for("secret.test", KeyExchange::RequirePostQuantum);
         let names = Arc::new(config.tcp(["h2"]).expect("a configuration"));
-        let request = Request::get("https://secret.test/").body(());
-        let request = request.expect("a request");
         for (group, lineage, expected) in [
             (
                 Some(Group::X25519MLKEM768),
@@ -131,19 +172,9 @@ mod tests {
             (Some(Group::X25519), None, false),
             (None, None, false),
         ] {
-            let tls = Tls {
-                group,
-                hello_retry: false,
-                lineage,
-                resumed: true,
-                suite: None,
-                server_name: Some("localhost".to_owned()),
-                alpn: None,
-                client_certificates: Vec::new(),
-                server_certificates: Vec::new(),
-            };
+            let tls = tls(Some("localhost"), group, lineage);
             let hosts = Hosts::new(names.clone(), Misdirected::Elsewhere);
-            let served = hosts.serve(&request, &tls);
+            let served = hosts.serve(&get("https://secret.test/"), &tls);
             assert_eq!(served, expected, "{group:?} {lineage:?}");
         }
     }

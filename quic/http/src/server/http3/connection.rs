@@ -159,7 +159,7 @@ impl Quic {
         let Features {
             connect,
             webtransport,
-            misdirected: _,
+            ..
         } = shared.features;
         let extended = connect == Connect::Extended || webtransport.is_some();
         let mut setup = Setup::new(shared.limits.most_fields());

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, pin::pin};
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version,
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version,
     header::{EXPECT, RETRY_AFTER},
 };
 use hybriq_h3::core::{Code, Protocol, Scope};
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     Body, EarlyMethods, Peer,
-    server::{App, BoxError, clock::within, fields},
+    server::{App, BoxError, clock::within, fields, state::Hints},
     versions::{
         content::Asked,
-        http3::{Arrived, Send, StreamError},
+        http3::{Arrived, Recv, Send, StreamError},
         interim::Interims,
     },
 };
@@ -33,22 +33,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let head = within(limits.header_time, pin!(recv.head())).await;
     let mut request = match head {
         Ok(Ok(request)) => request,
-        Ok(Err(StreamError::HeadTooLarge(_))) => {
-            quic.on_cancelled();
-            // The rest is not needed, which is no error (RFC 9114 §4.1).
-            recv.stop(Code::H3_NO_ERROR);
-            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Box::pin(refuse(quic, &mut send, status)).await;
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a request failed");
-            if let StreamError::Violation(violation) = error {
-                if violation.scope() == Scope::Stream {
-                    send.reset(violation.code());
-                }
-            }
-            return quic.on_cancelled();
-        }
+        Ok(Err(error)) => return Box::pin(fail(quic, error, send, recv)).await,
         Err(_) => {
             tracing::debug!("a request took too long to arrive");
             return quic.on_cancelled();
@@ -92,8 +77,12 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         set_priority(established, &send, field);
     }
     request.extensions_mut().insert(peer);
-    let interims = Interims::new();
-    request.extensions_mut().insert(interims.sender());
+    let is_expected = recv.content_left() != Some(0) && expects_continue(request.headers());
+    let has_hints = quic.shared.features.interim == Hints::Sent;
+    let interims = (has_hints || is_expected).then(Interims::new);
+    if let Some(interims) = interims.as_ref().filter(|_| has_hints) {
+        request.extensions_mut().insert(interims.sender());
+    }
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
         match Offer::new(quic, established, &protocol, &mut request, recv) {
@@ -108,8 +97,8 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
             Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
         }
     }
-    let expected = recv.content_left() != Some(0) && expects_continue(request.headers());
-    let expected = expected.then(|| interims.expected());
+    let expected = interims.as_ref().filter(|_| is_expected);
+    let expected = expected.map(Interims::expected);
     let body = Body::of_quic(recv, limits.stall_time, expected);
     let asked = Asked::by(request.method());
     let request = request.map(|()| body);
@@ -128,6 +117,24 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let sent = send_response(to, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent completely");
+    }
+}
+
+/// Ends a request without a head.
+async fn fail(quic: &Quic, error: StreamError, mut send: Send, mut recv: Recv<Request<()>>) {
+    quic.on_cancelled();
+    tracing::debug!(%error, "a request failed");
+    match error {
+        StreamError::HeadTooLarge(_) => {
+            // The rest is not needed, which is no error (RFC 9114 §4.1).
+            recv.stop(Code::H3_NO_ERROR);
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            refuse(quic, &mut send, status).await;
+        }
+        StreamError::Violation(violation) if violation.scope() == Scope::Stream => {
+            send.reset(violation.code());
+        }
+        _ => {}
     }
 }
 
@@ -195,6 +202,24 @@ fn expects_continue(fields: &HeaderMap) -> bool {
     expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
+/// Waits for a response, and sends the interim responses before it.
+async fn with_interims<T>(
+    interims: Interims,
+    send: &mut Send,
+    response: impl Future<Output = T>,
+) -> T {
+    let response = tokio::select! {
+        biased;
+        response = response => response,
+        never = pass_on(&interims, send) => match never {},
+    };
+    for interim in interims.end() {
+        // They are sent with the response.
+        let _ = send.response(interim.status(), interim.headers(), &[]);
+    }
+    response
+}
+
 /// Sends interim responses as the service makes them.
 async fn pass_on(interims: &Interims, send: &mut Send) -> Infallible {
     loop {
@@ -211,19 +236,15 @@ async fn respond<B>(
     quic: &Quic,
     established: Option<&Established>,
     send: &mut Send,
-    interims: Interims,
+    interims: Option<Interims>,
     answer: impl Future<Output = Result<Response<B>, BoxError>>,
 ) -> Option<Response<B>> {
     let stream = send.id();
-    let answered = tokio::select! {
-        biased;
-        answered = quic.unless_gone(established, stream, answer) => answered,
-        never = pass_on(&interims, send) => match never {},
+    let answered = quic.unless_gone(established, stream, answer);
+    let answered = match interims {
+        Some(interims) => Box::pin(with_interims(interims, send, answered)).await,
+        None => answered.await,
     };
-    for interim in interims.end() {
-        // They are sent with the response.
-        let _ = send.response(interim.status(), interim.headers(), &[]);
-    }
     match answered {
         Ok(Ok(response)) if response.status().is_informational() => {
             let status = response.status();

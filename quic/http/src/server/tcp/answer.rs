@@ -11,7 +11,7 @@ use http_body::Body as _;
 use super::{activity::Answering, body::Counted, streams::Head};
 use crate::{
     Body, Interim, Peer, Upgrade,
-    server::{App, BoxError},
+    server::{App, BoxError, state::Hints},
     upgrade::Rest,
     versions::{
         content::{Asked, Content},
@@ -23,6 +23,7 @@ use crate::{
 pub(super) struct Beside {
     pub(super) peer: Peer,
     pub(super) alt_svc: Option<HeaderValue>,
+    pub(super) hints: Hints,
     /// Sends interim responses, over HTTP/1.1.
     pub(super) head: Option<Arc<Head>>,
     /// Time that the client may take to accept them.
@@ -39,13 +40,16 @@ pub(super) async fn answer<A: App>(
     let Beside {
         peer,
         alt_svc,
+        hints,
         head,
         stall_time,
     } = beside;
     request.extensions_mut().insert(peer);
     let interims = head.as_ref().map(|_| Interims::new());
-    let interim = interims.as_ref().map_or(Interim::none(), Interims::sender);
-    request.extensions_mut().insert(interim);
+    if hints == Hints::Sent {
+        let interim = interims.as_ref().map_or(Interim::none(), Interims::sender);
+        request.extensions_mut().insert(interim);
+    }
     let (asked, version) = (Asked::by(request.method()), request.version());
     let mut rest = None;
     if let Some((upgrade, rest_of_it)) = upgrade(&request, &answering) {

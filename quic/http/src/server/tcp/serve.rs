@@ -34,7 +34,7 @@ use crate::{
         App, BoxError,
         connections::{Account, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order},
         fields,
-        state::{Connect, GOAWAY_PAUSE, Phase, Shared},
+        state::{Connect, GOAWAY_PAUSE, Hints, Phase, Shared},
     },
     upgrade::Rest,
     versions::http2::inflow::{self, Incoming},
@@ -173,10 +173,13 @@ async fn serve<A: App>(
         if version == Over::Http2 {
             fields::join_cookies(request.headers_mut());
         }
+        let hints = shared.features.interim;
+        let has_hints = hints == Hints::Sent && request.version() == Version::HTTP_11;
         let beside = Beside {
             peer,
             alt_svc: shared.alt_svc.clone(),
-            head: (request.version() == Version::HTTP_11).then(|| activity.head().clone()),
+            hints,
+            head: has_hints.then(|| activity.head().clone()),
             stall_time: limits.stall_time,
         };
         let app = app.clone();

@@ -43,7 +43,6 @@ impl Hosts {
         server_name: Option<&str>,
         host: &str,
     ) -> Coverage {
-        let host = host.strip_suffix('.').unwrap_or(host);
         let host = ServerName::try_from(host).ok();
         let Some(host @ ServerName::DnsName(_)) = &host else {
             return Coverage::Covered;

@@ -60,10 +60,12 @@ mod stream;
 
 use std::time::Duration;
 
+use hybriq_h3::core::webtransport::Windows;
+
 pub use client::{ConnectError, connect};
 pub use error::{SessionError, StreamError};
-pub(crate) use request::Start;
-pub use request::WebTransport;
+pub(crate) use request::{Choice, Start};
+pub use request::{Protocols, WebTransport};
 pub use session::Session;
 pub(crate) use sessions::{Reservation, Sessions};
 pub use stream::{RecvStream, SendStream};
@@ -91,6 +93,15 @@ pub(crate) fn is_webtransport(protocol: &str) -> bool {
 pub struct Limits {
     /// Largest number of sessions on a connection. A request for one counts from its arrival. Default: 16.
     pub sessions: usize,
+    /// Bidirectional streams of a session that the peer may have open at once, if the session has flow control.
+    /// Default: 100.
+    pub bidi_streams: u64,
+    /// Unidirectional streams of a session that the peer may have open at once, if the session has flow control.
+    /// Default: 100.
+    pub uni_streams: u64,
+    /// Bytes of a session, on all of its streams, that the peer may have in flight or unread, if the session has flow
+    /// control. Default: 4 MiB.
+    pub data: u64,
     /// Largest number of streams that wait for the request of their session, on a connection. The oldest
     /// is refused with WEBTRANSPORT_BUFFERED_STREAM_REJECTED when there are more. Default: 16.
     pub waiting_streams: usize,
@@ -110,10 +121,24 @@ pub struct Limits {
     pub header_time: Duration,
 }
 
+impl Limits {
+    /// Returns what the peer may use of a session.
+    pub(crate) fn windows(&self) -> Windows {
+        Windows {
+            bidi: self.bidi_streams,
+            uni: self.uni_streams,
+            data: self.data,
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 16,
+            bidi_streams: 100,
+            uni_streams: 100,
+            data: 4 << 20,
             waiting_streams: 16,
             waiting_stream_bytes: 16 << 10,
             waiting_datagrams: 16 << 10,

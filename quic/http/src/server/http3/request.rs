@@ -78,12 +78,14 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     request.extensions_mut().insert(peer);
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
-        match Offer::new(quic, established, &protocol, &mut request, recv) {
+        let offer = Offer::new(quic, established, &protocol, &mut request, recv);
+        match Box::pin(offer).await {
             Ok(offer) => {
                 let answer = app.answer(request);
                 return Box::pin(tunnel(quic, established, send, offer, answer)).await;
             }
-            Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
+            Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
+            Err(Refusal::Reset(code)) => return send.reset(code),
         }
     }
     let body = Body::of_quic(recv, limits.stall_time);

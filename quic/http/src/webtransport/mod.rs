@@ -32,7 +32,7 @@
 //!
 //! async fn echo(Extension(request): Extension<WebTransport>) -> StatusCode {
 //!     request.accept(async |session| {
-//!         while let Ok((mut send, mut recv)) = session.accept_bi().await {
+//!         while let Ok((mut send, mut recv)) = session.accept_bidi().await {
 //!             let _ = tokio::io::copy(&mut recv, &mut send).await;
 //!             let _ = send.finish();
 //!         }

@@ -27,7 +27,7 @@ const PART: usize = 1 << 10;
 /// # use hybriq_http::webtransport::{Session, StreamError};
 /// async fn echo(session: Session) -> Result<(), StreamError> {
 ///     loop {
-///         let (mut send, mut recv) = session.accept_bi().await?;
+///         let (mut send, mut recv) = session.accept_bidi().await?;
 ///         let message = recv.read_to_end(64 << 10).await?;
 ///         send.write_all(&message).await?;
 ///         send.finish()?;
@@ -96,7 +96,7 @@ impl Session {
     ///
     /// # Cancel safety
     /// Takes no stream if the future is dropped before it is ready.
-    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
+    pub async fn accept_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         loop {
             // There are only these in the queue.
@@ -135,7 +135,7 @@ impl Session {
     ///
     /// # Cancel safety
     /// A future that is dropped may have opened a stream, which is reset.
-    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
+    pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         let open = async {
             let place = shared.account.place(Direction::Bidi).await;
@@ -402,6 +402,23 @@ async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Dur
         }
         if is_last {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts of the stream without number are read in turns.
+    #[tokio::test]
+    async fn other_tasks_run_between_capsules() {
+        let mut endless = tokio::io::repeat(0x17);
+        let read = async { while part(&mut endless).await.is_ok() {} };
+        tokio::select! {
+            biased;
+            () = read => {}
+            () = tokio::task::yield_now() => {}
         }
     }
 }

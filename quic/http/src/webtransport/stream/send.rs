@@ -93,24 +93,24 @@ impl SendStream {
         Ok(())
     }
 
-    /// Writes from the front of the data, without copying it, and returns the number of bytes.
+    /// Writes all of the data without copying it.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     ///
     /// # Cancel safety
-    /// Writes nothing if the future is dropped before it is ready.
-    pub async fn write_chunk(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
-        let len = data.len();
-        poll_fn(|cx| {
-            self.poll(cx, len, |stream, cx, most| {
+    /// Not cancel safe: a part of the data may have been written when the future is dropped.
+    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), StreamError> {
+        while !data.is_empty() {
+            let len = data.len();
+            let write = |stream: &mut hybriq::SendStream, cx: &mut Context<'_>, most| {
                 let mut part = data.slice(..most);
-                let written = ready!(stream.poll_write_chunk(cx, &mut part))?;
-                data.advance(written);
-                Poll::Ready(Ok(written))
-            })
-        })
-        .await
+                stream.poll_write_chunk(cx, &mut part)
+            };
+            let written = poll_fn(|cx| self.poll(cx, len, write)).await?;
+            data.advance(written);
+        }
+        Ok(())
     }
 
     /// Writes up to so many bytes, as far as the peer of the session allows.

@@ -324,7 +324,7 @@ impl Streams {
             return self.schedule.update_send(id, send);
         }
         self.schedule.leave(id, &mut send.places);
-        self.tallies.on_send_over(id, send);
+        self.tallies.on_send_over(id, send.final_size());
         self.sends.remove(id);
         self.on_half_closed(id);
     }
@@ -343,7 +343,7 @@ impl Streams {
         let Some(recv) = self.recvs.get_mut(id) else {
             return;
         };
-        self.tallies.on_recv(id, recv);
+        self.tallies.on_recv(id, || recv.tallied());
         if !recv.is_spent() {
             return self.schedule.update_recv(id, recv);
         }

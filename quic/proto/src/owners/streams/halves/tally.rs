@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::owners::streams::{ClosedStream, StreamId, Streams, recv::Recv, send::Send};
+use crate::owners::streams::StreamId;
 
 /// Counts the bytes of a stream, for protocols that limit several streams together, such as sessions of WebTransport.
 ///
 /// Its methods are called while the connection is locked: they must not use the connection. It is dropped when both
 /// halves of the stream are over.
-pub trait Tally: fmt::Debug + std::marker::Send + Sync {
+pub trait Tally: fmt::Debug + Send + Sync {
     /// The peer has sent so many more bytes, gaps included, and so many more were read or dropped.
     fn on_received(&self, received: u64, consumed: u64);
 
@@ -32,53 +32,39 @@ pub(in crate::owners::streams) struct Tallies {
     sends: HashMap<StreamId, Arc<dyn Tally>>,
 }
 
-impl Recv {
-    const fn tallied(&self) -> Tallied {
-        let received = self.credit.received();
-        Tallied {
-            received,
-            consumed: received - self.credit.unread(),
-        }
-    }
-}
-
-impl Streams {
-    /// Begins to count the bytes of a stream. Returns those of its receiving half, if it has one, so far.
-    ///
-    /// # Errors
-    /// Both halves are over.
-    pub fn tally(&mut self, id: StreamId, tally: &Arc<dyn Tally>) -> Result<Tallied, ClosedStream> {
-        let recv = self.recvs.get(id).map(Recv::tallied);
-        let send = self.sends.get(id);
-        if recv.is_none() && send.is_none() {
-            return Err(ClosedStream);
-        }
-        if send.is_some() {
-            self.tallies.sends.insert(id, tally.clone());
-        }
-        if let Some(before) = recv {
-            self.tallies.recvs.insert(id, (before, tally.clone()));
-        }
-        Ok(recv.unwrap_or_default())
-    }
-}
-
 impl Tallies {
     /// Returns the number of halves.
     pub(in crate::owners::streams) fn len(&self) -> usize {
         self.recvs.len() + self.sends.len()
     }
 
+    pub(in crate::owners::streams) fn add_recv(
+        &mut self,
+        id: StreamId,
+        before: Tallied,
+        tally: Arc<dyn Tally>,
+    ) {
+        self.recvs.insert(id, (before, tally));
+    }
+
+    pub(in crate::owners::streams) fn add_send(&mut self, id: StreamId, tally: Arc<dyn Tally>) {
+        self.sends.insert(id, tally);
+    }
+
     /// Counts what changed.
     #[inline]
-    pub(in crate::owners::streams) fn on_recv(&mut self, id: StreamId, recv: &Recv) {
+    pub(in crate::owners::streams) fn on_recv(
+        &mut self,
+        id: StreamId,
+        now: impl FnOnce() -> Tallied,
+    ) {
         if self.recvs.is_empty() {
             return;
         }
         if let Some((before, tally)) = self.recvs.get_mut(&id) {
-            let now = recv.tallied();
-            let received = now.received - before.received;
-            let consumed = now.consumed - before.consumed;
+            let now = now();
+            let received = now.received.saturating_sub(before.received);
+            let consumed = now.consumed.saturating_sub(before.consumed);
             *before = now;
             if received > 0 || consumed > 0 {
                 tally.on_received(received, consumed);
@@ -90,9 +76,9 @@ impl Tallies {
         self.recvs.remove(&id);
     }
 
-    pub(in crate::owners::streams) fn on_send_over(&mut self, id: StreamId, send: &Send) {
+    pub(in crate::owners::streams) fn on_send_over(&mut self, id: StreamId, final_size: u64) {
         if let Some(tally) = self.sends.remove(&id) {
-            tally.on_sent(send.final_size());
+            tally.on_sent(final_size);
         }
     }
 }

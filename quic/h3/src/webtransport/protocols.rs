@@ -72,7 +72,7 @@ fn string(item: Item) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn fields(name: HeaderName, lines: &[&'static str]) -> HeaderMap {
+    fn fields(name: &HeaderName, lines: &[&'static str]) -> HeaderMap {
         let mut fields = HeaderMap::new();
         for line in lines {
             fields.append(name.clone(), HeaderValue::from_static(line));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn fields_with_other_values_than_strings_are_ignored() {
-        let some = |lines: &[&'static str]| offered(&fields(AVAILABLE_PROTOCOLS, lines));
+        let some = |lines: &[&'static str]| offered(&fields(&AVAILABLE_PROTOCOLS, lines));
         assert_eq!(some(&["\"a\";q=1", "\"b\""]), ["a", "b"]);
         for lines in [
             &[][..],
@@ -109,7 +109,7 @@ mod tests {
         ] {
             assert_eq!(some(lines), [""; 0], "{lines:?}");
         }
-        let one = |lines: &[&'static str]| choice(&fields(PROTOCOL, lines));
+        let one = |lines: &[&'static str]| choice(&fields(&PROTOCOL, lines));
         assert_eq!(one(&["\"a\";x"]).as_deref(), Some("a"));
         for lines in [
             &[][..],

@@ -164,13 +164,11 @@ impl Session {
 
     /// Returns true if there is something to send.
     pub fn has_output(&self) -> bool {
-        match &self.close {
-            Some((told, _)) => *told == Told::Waiting,
-            None => {
-                let of_flow = self.flow.as_ref().is_some_and(Flow::has_output);
-                of_flow || self.drain == Some(Told::Waiting)
-            }
+        if let Some((told, _)) = &self.close {
+            return *told == Told::Waiting;
         }
+        let of_flow = self.flow.as_ref().is_some_and(Flow::has_output);
+        of_flow || self.drain == Some(Told::Waiting)
     }
 
     /// Takes what is to be sent. Nothing comes behind the capsule that closes the session.

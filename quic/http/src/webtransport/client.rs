@@ -135,7 +135,7 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     };
     let id = recv.id();
     let (tunnel, ends) = Tunnel::new(connection.clone(), send, recv);
-    let session = Session::start(&sessions, agreed, connection.clone(), id, tunnel);
+    let session = Session::start(&sessions, agreed, &connection, id, tunnel);
     connection.spawn(async move {
         tokio::select! {
             _ = driving => {}

@@ -4,11 +4,28 @@
 //! requests that ask for a session. [`connect`] opens a session as a client. [`Session`] implements `web_transport_trait::Session` as well,
 //! for protocols that are written against it.
 //!
-//! # Versions
-//! The settings of draft-02 (SETTINGS_ENABLE_WEBTRANSPORT) and of draft-07 and its successors
-//! (WEBTRANSPORT_MAX_SESSIONS) are both sent, as Chromium does. Streams, datagrams and capsules are the
-//! same in both. The limits that draft-13 and later drafts put on a session's streams and data are not
-//! offered, so they do not apply; those of the connection do.
+//! # Dialects
+//! Both ends announce all of these (draft-ietf-webtrans-http3); the highest that both announce is spoken. Streams,
+//! datagrams, and the capsules that drain and close a session are the same in all.
+//!
+//! | drafts | announced by | spoken by | `:protocol` | flow control of sessions |
+//! |---|---|---|---|---|
+//! | 02 | SETTINGS_ENABLE_WEBTRANSPORT | Firefox, aioquic | `webtransport` | no |
+//! | 07 to 12 | SETTINGS_WEBTRANSPORT_MAX_SESSIONS | Chromium | `webtransport` | no |
+//! | 13, 14 | SETTINGS_WT_MAX_SESSIONS | Safari | `webtransport` | with initial limits, or more than one session |
+//! | 15 | SETTINGS_WT_ENABLED | this crate | `webtransport-h3` | with initial limits |
+//!
+//! A server starts no session before it has the client's settings, and takes a client that announces none for one of
+//! draft 02.
+//!
+//! # Flow control
+//! [`Limits`] says how many streams and bytes of a session the peer may have at once. A session whose peer exceeds
+//! them is cut off with WT_FLOW_CONTROL_ERROR ([`SessionError::Violation`]); its connection goes on. This end waits for
+//! the limits of the peer: opening a stream and writing are ready once they allow it. Without flow control, only the
+//! limits of the connection apply.
+//!
+//! # Protocols of applications
+//! A client offers [`Protocols`], of which a service [chooses](WebTransport::choose) one: [`Session::protocol`].
 //!
 //! # Streams that are abandoned
 //! A stream is reset by RESET_STREAM_AT if the peer supports it, behind the header that names its

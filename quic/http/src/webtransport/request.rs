@@ -134,7 +134,7 @@ impl WebTransport {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let terms = start.terms;
-        let (sessions, connection) = (&start.sessions, start.connection);
+        let (sessions, connection) = (&start.sessions, &start.connection);
         let session = Session::start(
             sessions,
             (terms, protocol),

@@ -61,7 +61,7 @@ impl Session {
     pub(crate) fn start(
         sessions: &Sessions,
         (terms, protocol): (Terms, Option<String>),
-        connection: Connection,
+        connection: &Connection,
         request: StreamId,
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> Self {
@@ -340,13 +340,10 @@ async fn drive(
 /// Reads capsules until the session is over.
 async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Over {
     loop {
-        let data = match part(stream).await {
-            Ok(data) => data,
-            Err(_) => {
-                let reason = shared.connection.close_reason();
-                let end = reason.map_or(SessionError::Aborted, SessionError::Connection);
-                return Over::ByPeer(end);
-            }
+        let Ok(data) = part(stream).await else {
+            let reason = shared.connection.close_reason();
+            let end = reason.map_or(SessionError::Aborted, SessionError::Connection);
+            return Over::ByPeer(end);
         };
         match shared.account.on_data(data) {
             Ok(events) => {

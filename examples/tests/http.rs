@@ -217,7 +217,7 @@ async fn enter(server: &Server, cert: &Path, origin: &str) -> Result<Session, Co
 async fn join(server: &Server, cert: &Path, name: &str) -> (Session, String) {
     let origin = format!("https://localhost:{}", server.address.port());
     let session = enter(server, cert, &origin).await.unwrap();
-    let (mut send, mut recv) = session.open_bi().await.unwrap();
+    let (mut send, mut recv) = session.open_bidi().await.unwrap();
     send.write_all(name.as_bytes()).await.unwrap();
     send.finish().unwrap();
     let welcome = recv.read_to_end(1000).await.unwrap();

@@ -330,7 +330,7 @@ pub mod transport {
         config::{AckFrequency, ApplicationCodes, DatagramConfig, WhenFull},
         owners::{
             congestion::{self, Congestion},
-            streams::{Blocked, Chunk, Priority},
+            streams::{Blocked, Chunk, Priority, Tallied, Tally},
         },
         wire::{
             frame::{EcnCounts, FrameType},

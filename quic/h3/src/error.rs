@@ -150,6 +150,7 @@ violations! {
     MaxPushIdReduced: Connection H3_ID_ERROR, "a MAX_PUSH_ID that is smaller than before", "RFC 9114 §7.2.7";
     UnknownPush: Connection H3_ID_ERROR, "an id of a push that was not promised", "RFC 9114 §7.2.3";
     PriorityOfNoRequest: Connection H3_ID_ERROR, "a PRIORITY_UPDATE for a stream that carries no request", "RFC 9218 §7.2";
+    SessionSignalLate: Connection H3_FRAME_ERROR, "the signal of a session's stream behind its start", "draft-ietf-webtrans-http3 §4.3";
     SessionId: Connection H3_ID_ERROR, "a session of a stream that carries no request", "draft-ietf-webtrans-http3 §4";
     // Datagrams.
     DatagramId: Connection H3_DATAGRAM_ERROR, "an HTTP Datagram whose stream id cannot be", "RFC 9297 §2.1";
@@ -157,6 +158,13 @@ violations! {
     CapsuleLength: Stream H3_MESSAGE_ERROR, "a capsule whose length does not fit its content", "RFC 9297 §3.3";
     CapsuleCut: Stream H3_MESSAGE_ERROR, "a stream that ends inside a capsule", "RFC 9297 §3.3";
     CapsuleAfterClose: Stream H3_MESSAGE_ERROR, "data behind the capsule that closes a session", "draft-ietf-webtrans-http3 §6";
+    CapsuleOfStream: Stream WT_FLOW_CONTROL_ERROR, "a capsule for a limit of one stream, which the transport has", "draft-ietf-webtrans-http3 §5.4";
+    SessionStreamsTooMany: Stream H3_DATAGRAM_ERROR, "a limit of more streams than there can be", "draft-ietf-webtrans-http3 §5.6.2";
+    SessionLimitReduced: Stream WT_FLOW_CONTROL_ERROR, "a limit of a session that is smaller than before", "draft-ietf-webtrans-http3 §5.6.2, §5.6.4";
+    SessionStreamLimit: Stream WT_FLOW_CONTROL_ERROR, "more streams of a session than allowed", "draft-ietf-webtrans-http3 §5.6.2";
+    SessionDataLimit: Stream WT_FLOW_CONTROL_ERROR, "more data of a session than allowed", "draft-ietf-webtrans-http3 §5.6.4";
+    SessionRequirements: Stream H3_MESSAGE_ERROR, "a session of a client without the settings that it needs", "draft-ietf-webtrans-http3 §3.1";
+    ProtocolNotOffered: Stream WT_ALPN_ERROR, "a protocol of a session that was not offered, or none", "draft-ietf-webtrans-http3 §3.3";
     // Messages.
     RequestIncomplete: Stream H3_REQUEST_INCOMPLETE, "a request that ends before its head", "RFC 9114 §4.1";
     ResponseIncomplete: Stream H3_MESSAGE_ERROR, "a response that ends before its final head", "RFC 9114 §4.1";

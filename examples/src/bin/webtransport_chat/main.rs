@@ -119,7 +119,7 @@ async fn enter(
 }
 
 async fn visit(session: &Session, room: &Room, peer: &Peer) -> Result<(), StreamError> {
-    let (mut send, mut recv) = session.accept_bi().await?;
+    let (mut send, mut recv) = session.accept_bidi().await?;
     // What a visitor writes must neither steer this terminal nor begin another visitor's line.
     let name = recv.read_to_end(64).await?;
     let name = Printable(String::from_utf8_lossy(&name)).to_string();

@@ -6,7 +6,7 @@ use hybriq_proto::StreamId;
 use super::{Connection, Event, is_request};
 use crate::{
     error::Violation,
-    priority,
+    priority, webtransport,
     wire::{
         frame::{self, Partial},
         settings::Settings,
@@ -148,7 +148,12 @@ impl Connection {
             settings.h3_datagram = false;
         }
         match &self.config.remembered {
-            Some(remembered) => settings.keep(remembered)?,
+            Some(remembered) => {
+                settings.keep(remembered)?;
+                if !webtransport::keeps_windows(&settings, remembered) {
+                    return Err(Violation::SettingTakenBack);
+                }
+            }
             None => self.use_table(&settings),
         }
         self.peer = Some(settings);

@@ -14,6 +14,7 @@ pub use self::send::{TooLarge, put_data_head};
 use crate::{
     error::Violation,
     qpack::{Decoder, Encoder},
+    webtransport,
     wire::{
         frame::{self, uni},
         settings::Settings,
@@ -189,9 +190,7 @@ impl Connection {
 
     /// Returns true if streams of WebTransport may arrive.
     pub(crate) fn takes_sessions(&self) -> bool {
-        const ENABLED: [u64; 3] = [0x2b60_3742, 0xc671_706a, 0x14e9_cd29];
-        let settings = &self.config.settings;
-        ENABLED.iter().any(|id| settings.other(*id).is_some())
+        webtransport::is_announced(&self.config.settings)
     }
 
     /// Checks the id of a session: that of a stream that carries a request.

@@ -381,7 +381,7 @@ impl<H: Head> Receiver<H> {
             (frame::WEBTRANSPORT_STREAM, _) if connection.takes_sessions() => {
                 // The length is the id of the session.
                 if !is_first {
-                    return Err(Violation::FrameNotAllowed);
+                    return Err(Violation::SessionSignalLate);
                 }
                 let id = StreamId(head.len);
                 self.at = At::Session;

@@ -535,7 +535,7 @@ fn a_stream_of_a_session_is_told_apart_if_sessions_are_allowed() {
     let mut late = head();
     late.extend_from_slice(&stream);
     let late = read_cut(Receiver::request(FIRST), &mut server.connection, &late, 99);
-    assert_eq!(late.err(), Some(Violation::FrameNotAllowed));
+    assert_eq!(late.err(), Some(Violation::SessionSignalLate));
 
     let mut uni = UniReceiver::new();
     let data = Bytes::from_static(&[0x40, 0x54, 8, b'y']);

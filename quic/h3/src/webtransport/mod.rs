@@ -1,8 +1,36 @@
-//! WebTransport over HTTP/3 without I/O (draft-ietf-webtrans-http3): capsules, codes, and what waits for sessions.
+//! WebTransport over HTTP/3 without I/O (draft-ietf-webtrans-http3): settings of its dialects, capsules, codes, flow
+//! control, and what waits for sessions.
+//!
+//! Sections of the draft are those of draft 15.
+//!
+//! # Examples
+//! Two ends of a session agree on what their settings say, and one asks the other for the end:
+//! ```
+//! use hybriq::tls::Side;
+//! use hybriq_h3::core::{Settings, webtransport::{Dialect, Event, Session, Terms, Windows, announce}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let windows = Windows { bidi: 16, uni: 16, data: 1 << 20 };
+//! let mut settings = Settings::new();
+//! settings.enable_connect_protocol = true;
+//! announce(&mut settings, 1, windows);
+//! let terms = Terms::of(Side::Client, windows, &settings)?;
+//! assert_eq!(terms.dialect, Dialect::Draft15);
+//!
+//! let (mut one, mut other) = (Session::new(terms), Session::new(terms));
+//! one.drain();
+//! other.on_data(one.take_output())?;
+//! assert_eq!(other.poll_event(), Some(Event::Drain));
+//! # Ok(())
+//! # }
+//! ```
 
 mod capsule;
 mod code;
-mod inbox;
+mod dialect;
+mod flow;
+mod protocols;
+mod session;
 mod waiting;
 
 #[cfg(test)]
@@ -12,19 +40,17 @@ use hybriq_proto::{Direction, StreamId};
 
 pub use capsule::{Capsule, Decoder, LONGEST_REASON};
 pub use code::{from_wire, to_wire};
-pub use inbox::{Inbox, OVERHEAD};
-pub use waiting::{Bounds, Held, STREAM_OVERHEAD, Waiting};
+pub use dialect::{Dialect, Terms, Unsupported, announce};
+pub(crate) use dialect::{is_announced, keeps_windows};
+pub use flow::Windows;
+pub use protocols::{AVAILABLE_PROTOCOLS, PROTOCOL, choice, offer, offered};
+pub use session::{Event, Session};
+pub use waiting::{Bounds, Held, Inbox, OVERHEAD, STREAM_OVERHEAD, Waiting};
 
 use crate::wire::{
     frame::{WEBTRANSPORT_STREAM, uni},
     varint,
 };
-
-/// SETTINGS_ENABLE_WEBTRANSPORT of draft 02.
-pub const ENABLE: u64 = 0x2b60_3742;
-
-/// SETTINGS_WEBTRANSPORT_MAX_SESSIONS of drafts 07 to 12.
-pub const MAX_SESSIONS: u64 = 0xc671_706a;
 
 /// Returns the bytes at the start of a stream of a session (draft-ietf-webtrans-http3 §4.2 and §4.3).
 pub fn stream_head(session: StreamId, direction: Direction) -> Vec<u8> {

@@ -1,16 +1,16 @@
 //! Opens sessions as a client.
 
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
-use hybriq::Endpoint;
+use hybriq::{Endpoint, tls::Side};
 use hybriq_h3::{
     MAX_FIELD_SECTION,
     core::{
-        Code, Protocol,
-        webtransport::{ENABLE, MAX_SESSIONS},
+        Code, Protocol, Violation,
+        webtransport::{AVAILABLE_PROTOCOLS, Dialect, Terms, Unsupported, choice, offer},
     },
 };
 
-use super::{DRAFT02, Limits, Session, sessions::Sessions};
+use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions};
 use crate::{
     upgrade::Tunnel,
     versions::http3::{Link, Setup, Transport},
@@ -43,6 +43,9 @@ pub enum ConnectError {
     /// The server does not speak WebTransport.
     #[error("the server does not support WebTransport, according to its SETTINGS")]
     Unsupported,
+    /// The server has chosen this protocol, which was not offered (draft-ietf-webtrans-http3 §3.3).
+    #[error("the server has chosen the protocol {0:?}, which was not offered")]
+    Protocol(String),
     /// The server refused the session.
     #[error("the server refused the session with status {0}")]
     Refused(StatusCode),
@@ -94,28 +97,45 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     let open = async {
         // A client must not ask before it has the settings (draft-ietf-webtrans-http3 §3.1).
         let settings = link.peer_settings().await;
-        let is_on = |id| settings.other(id).is_some_and(|value| value > 0);
-        if !is_on(ENABLE) && !is_on(MAX_SESSIONS) {
-            return Err(ConnectError::Unsupported);
-        }
-        let stream = Box::pin(link.request(&connect_request(request))).await;
+        let terms = Terms::of(Side::Client, sessions.windows(), &settings);
+        let terms = terms.map_err(|unsupported| {
+            if unsupported == Unsupported::Requirements {
+                let code = Code::WT_REQUIREMENTS_NOT_MET;
+                link.close(code, &unsupported.to_string());
+            }
+            ConnectError::Unsupported
+        })?;
+        let protocols = request.extensions().get::<Protocols>().cloned();
+        let protocols = protocols.map_or_else(Vec::new, |protocols| protocols.0);
+        let request = connect_request(request, terms.dialect, &protocols);
+        let stream = Box::pin(link.request(&request)).await;
         let (mut send, mut recv) = stream.map_err(ConnectError::Request)?;
         send.flush().await.map_err(ConnectError::Request)?;
         let response = Box::pin(recv.head()).await.map_err(ConnectError::Request)?;
         if !response.status().is_success() {
             return Err(ConnectError::Refused(response.status()));
         }
-        Ok((send, recv))
+        let chosen = choice(response.headers()).filter(|_| !protocols.is_empty());
+        if chosen
+            .as_ref()
+            .is_some_and(|chosen| !protocols.contains(chosen))
+        {
+            let code = Violation::ProtocolNotOffered.code();
+            send.reset(code);
+            recv.stop(code);
+            return Err(ConnectError::Protocol(chosen.unwrap_or_default()));
+        }
+        Ok((send, recv, (terms, chosen)))
     };
     let driven = link.clone();
     let mut driving = Box::pin(async move { driven.drive().await });
-    let (send, recv) = tokio::select! {
+    let (send, recv, agreed) = tokio::select! {
         opened = open => opened?,
         error = &mut driving => return Err(ConnectError::Connection(error)),
     };
     let id = recv.id();
     let (tunnel, ends) = Tunnel::new(connection.clone(), send, recv);
-    let session = Session::start(&sessions, connection.clone(), id, tunnel);
+    let session = Session::start(&sessions, agreed, &connection, id, tunnel);
     connection.spawn(async move {
         tokio::select! {
             _ = driving => {}
@@ -126,13 +146,23 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     Ok(session)
 }
 
-fn connect_request(mut request: Request<()>) -> Request<()> {
+fn connect_request(
+    mut request: Request<()>,
+    dialect: Dialect,
+    protocols: &[String],
+) -> Request<()> {
     *request.method_mut() = Method::CONNECT;
     request
         .extensions_mut()
-        .insert(Protocol::from_static("webtransport"));
+        .insert(Protocol::from_static(dialect.token()));
     let fields = request.headers_mut();
-    fields.insert(DRAFT02, HeaderValue::from_static("1"));
+    if dialect == Dialect::Draft02 {
+        fields.insert(DRAFT02, HeaderValue::from_static("1"));
+    }
+    let offer = offer(protocols.iter().map(String::as_str));
+    if let Some(offer) = offer.filter(|_| !protocols.is_empty()) {
+        fields.insert(AVAILABLE_PROTOCOLS, offer);
+    }
     request
 }
 

@@ -56,11 +56,11 @@ impl traits::Session for Session {
     }
 
     async fn accept_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
-        self.accept_bi().await
+        self.accept_bidi().await
     }
 
     async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
-        self.open_bi().await
+        self.open_bidi().await
     }
 
     async fn open_uni(&self) -> Result<SendStream, SessionError> {
@@ -99,11 +99,8 @@ impl traits::SendStream for SendStream {
         self.write(data).await
     }
 
-    async fn write_chunk(&mut self, mut chunk: Bytes) -> Result<(), StreamError> {
-        while !chunk.is_empty() {
-            self.write_chunk(&mut chunk).await?;
-        }
-        Ok(())
+    async fn write_chunk(&mut self, chunk: Bytes) -> Result<(), StreamError> {
+        self.write_chunk(chunk).await
     }
 
     /// Maps the sign of the order to three urgencies.

@@ -1,6 +1,7 @@
 //! Errors of sessions and their streams.
 
 use hybriq::{ConnectionError, error::SendDatagramError};
+use hybriq_h3::core::Violation;
 
 /// Error of a session: its end, or a datagram that cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +18,10 @@ pub enum SessionError {
     /// The stream of the session's request was reset, or carried what is not allowed there.
     #[error("the session was cut off")]
     Aborted,
+    /// The peer broke a rule of sessions, for example a limit. The stream of the session's request was reset with the
+    /// code for it.
+    #[error(transparent)]
+    Violation(#[from] Violation),
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),

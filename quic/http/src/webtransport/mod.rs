@@ -4,11 +4,28 @@
 //! requests that ask for a session. [`connect`] opens a session as a client. [`Session`] implements `web_transport_trait::Session` as well,
 //! for protocols that are written against it.
 //!
-//! # Versions
-//! The settings of draft-02 (SETTINGS_ENABLE_WEBTRANSPORT) and of draft-07 and its successors
-//! (WEBTRANSPORT_MAX_SESSIONS) are both sent, as Chromium does. Streams, datagrams and capsules are the
-//! same in both. The limits that draft-13 and later drafts put on a session's streams and data are not
-//! offered, so they do not apply; those of the connection do.
+//! # Dialects
+//! Both ends announce all of these (draft-ietf-webtrans-http3); the highest that both announce is spoken. Streams,
+//! datagrams, and the capsules that drain and close a session are the same in all.
+//!
+//! | drafts | announced by | spoken by | `:protocol` | flow control of sessions |
+//! |---|---|---|---|---|
+//! | 02 | SETTINGS_ENABLE_WEBTRANSPORT | Firefox, aioquic | `webtransport` | no |
+//! | 07 to 12 | SETTINGS_WEBTRANSPORT_MAX_SESSIONS | Chromium | `webtransport` | no |
+//! | 13, 14 | SETTINGS_WT_MAX_SESSIONS | Safari | `webtransport` | with initial limits, or more than one session |
+//! | 15 | SETTINGS_WT_ENABLED | this crate | `webtransport-h3` | with initial limits |
+//!
+//! A server starts no session before it has the client's settings, and takes a client that announces none for one of
+//! draft 02.
+//!
+//! # Flow control
+//! [`Limits`] says how many streams and bytes of a session the peer may have at once. A session whose peer exceeds
+//! them is cut off with WT_FLOW_CONTROL_ERROR ([`SessionError::Violation`]); its connection goes on. This end waits for
+//! the limits of the peer: opening a stream and writing are ready once they allow it. Without flow control, only the
+//! limits of the connection apply.
+//!
+//! # Protocols of applications
+//! A client offers [`Protocols`], of which a service [chooses](WebTransport::choose) one: [`Session::protocol`].
 //!
 //! # Streams that are abandoned
 //! A stream is reset by RESET_STREAM_AT if the peer supports it, behind the header that names its
@@ -32,7 +49,7 @@
 //!
 //! async fn echo(Extension(request): Extension<WebTransport>) -> StatusCode {
 //!     request.accept(async |session| {
-//!         while let Ok((mut send, mut recv)) = session.accept_bi().await {
+//!         while let Ok((mut send, mut recv)) = session.accept_bidi().await {
 //!             let _ = tokio::io::copy(&mut recv, &mut send).await;
 //!             let _ = send.finish();
 //!         }
@@ -60,10 +77,12 @@ mod stream;
 
 use std::time::Duration;
 
+use hybriq_h3::core::webtransport::Windows;
+
 pub use client::{ConnectError, connect};
 pub use error::{SessionError, StreamError};
-pub(crate) use request::Start;
-pub use request::WebTransport;
+pub(crate) use request::{Choice, Start};
+pub use request::{Protocols, WebTransport};
 pub use session::Session;
 pub(crate) use sessions::{Reservation, Sessions};
 pub use stream::{RecvStream, SendStream};
@@ -91,6 +110,15 @@ pub(crate) fn is_webtransport(protocol: &str) -> bool {
 pub struct Limits {
     /// Largest number of sessions on a connection. A request for one counts from its arrival. Default: 16.
     pub sessions: usize,
+    /// Bidirectional streams of a session that the peer may have open at once, if the session has flow control.
+    /// Default: 100.
+    pub bidi_streams: u64,
+    /// Unidirectional streams of a session that the peer may have open at once, if the session has flow control.
+    /// Default: 100.
+    pub uni_streams: u64,
+    /// Bytes of a session, on all of its streams, that the peer may have in flight or unread, if the session has flow
+    /// control. Default: 4 MiB.
+    pub data: u64,
     /// Largest number of streams that wait for the request of their session, on a connection. The oldest
     /// is refused with WEBTRANSPORT_BUFFERED_STREAM_REJECTED when there are more. Default: 16.
     pub waiting_streams: usize,
@@ -110,10 +138,24 @@ pub struct Limits {
     pub header_time: Duration,
 }
 
+impl Limits {
+    /// Returns what the peer may use of a session.
+    pub(crate) fn windows(&self) -> Windows {
+        Windows {
+            bidi: self.bidi_streams,
+            uni: self.uni_streams,
+            data: self.data,
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 16,
+            bidi_streams: 100,
+            uni_streams: 100,
+            data: 4 << 20,
             waiting_streams: 16,
             waiting_stream_bytes: 16 << 10,
             waiting_datagrams: 16 << 10,

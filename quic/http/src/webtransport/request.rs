@@ -8,6 +8,7 @@ use std::{
 
 use http::StatusCode;
 use hybriq::StreamId;
+use hybriq_h3::core::webtransport::Terms;
 
 use super::{session::Session, sessions::Sessions};
 use crate::upgrade::Upgrade;
@@ -20,14 +21,43 @@ use crate::upgrade::Upgrade;
 #[derive(Clone)]
 pub struct WebTransport {
     upgrade: Upgrade,
+    protocols: Arc<[String]>,
+    choice: Choice,
     start: Arc<Mutex<Option<Start>>>,
 }
 
 type Drain = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// The protocol that the service has chosen.
+pub(crate) type Choice = Arc<Mutex<Option<String>>>;
+
+/// A request extension for clients: the protocols of the application that they speak, the most preferred first
+/// (draft-ietf-webtrans-http3 §3.3). The server may choose one: see [`Session::protocol`].
+///
+/// # Examples
+/// ```
+/// use hybriq_http::webtransport::Protocols;
+///
+/// # fn main() -> Result<(), http::Error> {
+/// let request = http::Request::get("https://localhost:4433/live");
+/// let request = request.extension(Protocols::new(["moq-00"])).body(())?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protocols(pub(super) Vec<String>);
+
+impl Protocols {
+    /// Makes a list. Names have printable characters of ASCII only: a list with others is not sent.
+    pub fn new<T: Into<String>>(protocols: impl IntoIterator<Item = T>) -> Self {
+        Self(protocols.into_iter().map(T::into).collect())
+    }
+}
+
 /// Parts of a session.
 pub(crate) struct Start {
     pub(crate) sessions: Sessions,
+    pub(crate) terms: Terms,
     pub(crate) connection: hybriq::Connection,
     pub(crate) request: StreamId,
     /// Ready when the server shuts down.
@@ -35,11 +65,32 @@ pub(crate) struct Start {
 }
 
 impl WebTransport {
-    pub(crate) fn new(upgrade: Upgrade, start: Start) -> Self {
-        Self {
+    pub(crate) fn new(upgrade: Upgrade, protocols: Vec<String>, start: Start) -> (Self, Choice) {
+        let choice = Choice::default();
+        let request = Self {
             upgrade,
+            protocols: protocols.into(),
+            choice: choice.clone(),
             start: Arc::new(Mutex::new(Some(start))),
+        };
+        (request, choice)
+    }
+
+    /// Returns the protocols of the application that the client speaks, the most preferred first; at most 64
+    /// (draft-ietf-webtrans-http3 §3.3).
+    pub fn protocols(&self) -> &[String] {
+        &self.protocols
+    }
+
+    /// Chooses one of the [protocols](Self::protocols), of which the response tells the client. Call it before the
+    /// request is answered. Returns false if the client does not offer this one.
+    pub fn choose(&self, protocol: &str) -> bool {
+        let is_offered = self.protocols.iter().any(|offered| offered == protocol);
+        if is_offered {
+            let mut choice = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
+            *choice = Some(protocol.to_owned());
         }
+        is_offered
     }
 
     /// Accepts the session: runs a task with it once the response was sent. Answer the request with the status that
@@ -77,7 +128,20 @@ impl WebTransport {
         let taken = || io::Error::other("the session of the request was already taken");
         let start = start.ok_or_else(taken)?;
         let stream = self.upgrade.upgraded().await?;
-        let session = Session::start(&start.sessions, start.connection, start.request, stream);
+        let protocol = self
+            .choice
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let terms = start.terms;
+        let (sessions, connection) = (&start.sessions, &start.connection);
+        let session = Session::start(
+            sessions,
+            (terms, protocol),
+            connection,
+            start.request,
+            stream,
+        );
         session.drain_when(start.drain);
         Ok(session)
     }

@@ -5,15 +5,15 @@ use std::{fmt, io, sync::Arc, time::Duration};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hybriq::{Connection, Direction, StreamId};
 use hybriq_h3::core::{
-    datagram_head_len, put_datagram_head,
-    webtransport::{Capsule, Decoder, LONGEST_REASON, stream_head},
+    Violation, datagram_head_len, put_datagram_head,
+    webtransport::{Event, LONGEST_REASON, Session as Wire, Terms, stream_head},
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{
     RecvStream, SendStream, SessionError, StreamError,
     sessions::Sessions,
-    shared::{Arrived, Shared},
+    shared::{Arrived, Counter, Shared, Taken},
 };
 
 /// Largest part of a request's stream that is read at once, in bytes.
@@ -27,7 +27,7 @@ const PART: usize = 1 << 10;
 /// # use hybriq_http::webtransport::{Session, StreamError};
 /// async fn echo(session: Session) -> Result<(), StreamError> {
 ///     loop {
-///         let (mut send, mut recv) = session.accept_bi().await?;
+///         let (mut send, mut recv) = session.accept_bidi().await?;
 ///         let message = recv.read_to_end(64 << 10).await?;
 ///         send.write_all(&message).await?;
 ///         send.finish()?;
@@ -40,11 +40,12 @@ pub struct Session(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     sessions: Sessions,
+    protocol: Option<String>,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.shared.close(0, String::new());
+        self.shared.close(0, "");
     }
 }
 
@@ -59,21 +60,33 @@ impl Session {
     /// `stream` reads and writes the payload of that stream's DATA frames.
     pub(crate) fn start(
         sessions: &Sessions,
-        connection: Connection,
+        (terms, protocol): (Terms, Option<String>),
+        connection: &Connection,
         request: StreamId,
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
     ) -> Self {
         let max_datagrams = sessions.limits().datagrams;
-        let shared = Arc::new(Shared::new(request, connection.clone(), max_datagrams));
+        let shared = Shared::new(request, connection.clone(), terms, max_datagrams);
+        let shared = Arc::new(shared);
         sessions.add(&shared);
         connection.spawn(drive(shared.clone(), sessions.clone(), stream));
         let sessions = sessions.clone();
-        Self(Arc::new(Handle { shared, sessions }))
+        Self(Arc::new(Handle {
+            shared,
+            sessions,
+            protocol,
+        }))
     }
 
     /// Returns the connection of the session.
     pub fn connection(&self) -> &Connection {
         &self.0.shared.connection
+    }
+
+    /// Returns the protocol of the application that both ends have agreed on, if they have: see
+    /// [`Protocols`](super::Protocols).
+    pub fn protocol(&self) -> Option<&str> {
+        self.0.protocol.as_deref()
     }
 
     /// Waits for the next bidirectional stream of the peer.
@@ -83,14 +96,16 @@ impl Session {
     ///
     /// # Cancel safety
     /// Takes no stream if the future is dropped before it is ready.
-    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
+    pub async fn accept_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         loop {
             // There are only these in the queue.
-            if let Arrived::Bidi(send, recv, head) = shared.bidi().await? {
+            let Taken { stream, counter } = shared.bidi().await?;
+            if let Arrived::Bidi(send, recv, head) = stream {
                 shared.track(Some((send.id(), 0)), Some(recv.id()))?;
-                let send = SendStream::new(send, 0, shared.clone());
-                return Ok((send, RecvStream::new(recv, head, shared.clone())));
+                let send = SendStream::new(send, 0, counter.clone(), shared.clone());
+                let recv = RecvStream::new(recv, head, counter, shared.clone());
+                return Ok((send, recv));
             }
         }
     }
@@ -105,9 +120,10 @@ impl Session {
     pub async fn accept_uni(&self) -> Result<RecvStream, SessionError> {
         let shared = &self.0.shared;
         loop {
-            if let Arrived::Uni(recv, head) = shared.uni().await? {
+            let Taken { stream, counter } = shared.uni().await?;
+            if let Arrived::Uni(recv, head) = stream {
                 shared.track(None, Some(recv.id()))?;
-                return Ok(RecvStream::new(recv, head, shared.clone()));
+                return Ok(RecvStream::new(recv, head, counter, shared.clone()));
             }
         }
     }
@@ -119,14 +135,18 @@ impl Session {
     ///
     /// # Cancel safety
     /// A future that is dropped may have opened a stream, which is reset.
-    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
+    pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         let open = async {
+            let place = shared.account.place(Direction::Bidi).await;
             let (send, recv) = shared.connection.open_bidi().await?;
+            place.take();
             let header = self.header(Direction::Bidi);
-            shared.track(Some((send.id(), header.len() as u64)), Some(recv.id()))?;
-            let recv = RecvStream::new(recv, Bytes::new(), shared.clone());
-            Ok((self.begin(send, header).await?, recv))
+            let (id, len) = (send.id(), header.len() as u64);
+            shared.track(Some((id, len)), Some(id))?;
+            let counter = shared.account.count(&shared.connection, id, len);
+            let recv = RecvStream::new(recv, Bytes::new(), counter.clone(), shared.clone());
+            Ok((self.begin(send, header, counter).await?, recv))
         };
         self.unless_ended(open).await
     }
@@ -141,10 +161,14 @@ impl Session {
     pub async fn open_uni(&self) -> Result<SendStream, SessionError> {
         let shared = &self.0.shared;
         let open = async {
+            let place = shared.account.place(Direction::Uni).await;
             let send = shared.connection.open_uni().await?;
+            place.take();
             let header = self.header(Direction::Uni);
-            shared.track(Some((send.id(), header.len() as u64)), None)?;
-            self.begin(send, header).await
+            let (id, len) = (send.id(), header.len() as u64);
+            shared.track(Some((id, len)), None)?;
+            let counter = shared.account.count(&shared.connection, id, len);
+            self.begin(send, header, counter).await
         };
         self.unless_ended(open).await
     }
@@ -158,10 +182,11 @@ impl Session {
         &self,
         mut send: hybriq::SendStream,
         header: Bytes,
+        counter: Option<Arc<Counter>>,
     ) -> Result<SendStream, SessionError> {
         let len = header.len() as u64;
         let written = send.write_chunk(header).await;
-        let stream = SendStream::new(send, len, self.0.shared.clone());
+        let stream = SendStream::new(send, len, counter, self.0.shared.clone());
         match written.map_err(|error| stream.error(error)) {
             // A stream that was stopped at once says so when it is used.
             Ok(()) | Err(StreamError::Stopped(_)) => Ok(stream),
@@ -220,7 +245,7 @@ impl Session {
             len -= 1;
         }
         let reason = reason.get(..len).unwrap_or_default();
-        self.0.shared.close(code, reason.to_owned());
+        self.0.shared.close(code, reason);
     }
 
     /// Waits until the session is over, and returns how it ended.
@@ -234,7 +259,7 @@ impl Session {
     /// Asks the peer to end the session soon (DRAIN_WEBTRANSPORT_SESSION). It goes on until an end
     /// closes it.
     pub fn drain(&self) {
-        self.0.shared.drain();
+        self.0.shared.account.with(Wire::drain);
     }
 
     /// Asks the peer to end the session soon once a future is ready, for example at the shutdown of a
@@ -246,7 +271,7 @@ impl Session {
         self.connection().spawn(async move {
             let _task = task;
             tokio::select! {
-                () = event => shared.drain(),
+                () = event => shared.account.with(Wire::drain),
                 _ = shared.ended() => {}
             }
         });
@@ -261,6 +286,15 @@ impl Session {
     }
 }
 
+/// End of the part of a session in which both ends use it.
+enum Over {
+    /// The peer has ended it.
+    ByPeer(SessionError),
+    /// This end has closed it, and the capsule was sent.
+    Here,
+    Violation(Violation),
+}
+
 /// Runs the stream of a session's request until both ends are through with it.
 async fn drive(
     shared: Arc<Shared>,
@@ -268,83 +302,92 @@ async fn drive(
     stream: impl AsyncRead + AsyncWrite + Send,
 ) {
     let _task = sessions.on_task();
+    let time = sessions.limits().header_time;
     let (mut read, mut write) = tokio::io::split(stream);
-    let closed_here = tokio::select! {
+    let over = tokio::select! {
         biased;
-        end = receive(&shared, &mut read) => {
+        violation = shared.account.watch() => Over::Violation(violation),
+        over = receive(&shared, &mut read) => over,
+        () = send(&shared, &mut write, time) => Over::Here,
+    };
+    let is_closed = match over {
+        Over::ByPeer(end) => {
+            let is_closed = matches!(end, SessionError::Closed { .. });
             shared.finish(end);
+            is_closed
+        }
+        Over::Here => true,
+        Over::Violation(violation) => {
+            shared.abort(violation);
             false
         }
-        () = send(&shared, &mut write, sessions.limits().header_time) => true,
     };
     sessions.remove(shared.id);
     let end = async {
         // The peer may be gone.
         let _ = write.shutdown().await;
-        if closed_here {
-            // Nothing is kept of what comes. Without this, STOP_SENDING could overtake the capsule.
-            let mut bytes = [0; PART];
-            while let Ok(1..) = read.read(&mut bytes).await {
-                tokio::task::consume_budget().await;
-            }
+        // Nothing is kept of what comes. Without this, STOP_SENDING could overtake the capsule.
+        if let Err(violation) = rest(&shared, &mut read).await {
+            shared.abort(violation);
         }
     };
-    // A peer that does not answer has its stream reset.
-    let _ = tokio::time::timeout(sessions.limits().header_time, end).await;
+    if is_closed {
+        // A peer that does not answer has its stream reset.
+        let _ = tokio::time::timeout(time, end).await;
+    }
 }
 
 /// Reads capsules until the session is over.
-async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> SessionError {
-    match read_capsules(shared, stream).await {
-        Ok(end) => end,
-        Err(_) => {
+async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Over {
+    loop {
+        let Ok(data) = part(stream).await else {
             let reason = shared.connection.close_reason();
-            reason.map_or(SessionError::Aborted, SessionError::Connection)
+            let end = reason.map_or(SessionError::Aborted, SessionError::Connection);
+            return Over::ByPeer(end);
+        };
+        match shared.account.on_data(data) {
+            Ok(events) => {
+                for event in events {
+                    match event {
+                        Event::Credit => shared.account.share(),
+                        Event::Drain => shared.on_drain(),
+                        Event::Closed { code, reason } => {
+                            return Over::ByPeer(SessionError::Closed { code, reason });
+                        }
+                    }
+                }
+            }
+            Err(violation) => return Over::Violation(violation),
         }
     }
 }
 
-/// Reads capsules, and returns how the peer ended the session.
-async fn read_capsules(
-    shared: &Shared,
-    stream: &mut (impl AsyncRead + Unpin),
-) -> io::Result<SessionError> {
-    let mut decoder = Decoder::default();
-    let mut part = BytesMut::new();
-    loop {
-        part.reserve(PART);
-        let is_end = stream.read_buf(&mut (&mut part).limit(PART)).await? == 0;
-        let mut data = part.split().freeze();
-        while let Some(capsule) = decoder.next(&mut data).map_err(io::Error::other)? {
-            match capsule {
-                Capsule::Drain => shared.on_drain(),
-                Capsule::Close { code, reason } => {
-                    return Ok(SessionError::Closed { code, reason });
-                }
-            }
-        }
-        if is_end && !decoder.is_between() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+/// Reads what comes behind the end of the session, until the stream ends.
+async fn rest(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Result<(), Violation> {
+    while let Ok(data) = part(stream).await {
+        let is_end = data.is_none();
+        shared.account.on_data(data)?;
         if is_end {
-            // The end of the stream closes the session, too.
-            let (code, reason) = (0, String::new());
-            return Ok(SessionError::Closed { code, reason });
+            break;
         }
-        // Capsules without number do not keep other tasks waiting.
-        tokio::task::consume_budget().await;
     }
+    Ok(())
+}
+
+/// Reads the next part of the stream; `None` at its end. Capsules without number do not keep other tasks waiting.
+async fn part(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Bytes>> {
+    tokio::task::consume_budget().await;
+    let mut bytes = BytesMut::with_capacity(PART);
+    let count = stream.read_buf(&mut (&mut bytes).limit(PART)).await?;
+    Ok((count > 0).then(|| bytes.freeze()))
 }
 
 /// Sends capsules until this end closes the session. A peer that does not take the last one in time does not
 /// get it.
 async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Duration) {
     loop {
-        let capsule = shared.capsule().await;
-        let mut bytes = Vec::new();
-        capsule.write(&mut bytes);
+        let (bytes, is_last) = shared.account.output().await;
         let sent = stream.write_all(&bytes);
-        let is_last = matches!(capsule, Capsule::Close { .. });
         let failed = if is_last {
             matches!(tokio::time::timeout(time, sent).await, Ok(Err(_)))
         } else {
@@ -356,6 +399,23 @@ async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Dur
         }
         if is_last {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts of the stream without number are read in turns.
+    #[tokio::test]
+    async fn other_tasks_run_between_capsules() {
+        let mut endless = tokio::io::repeat(0x17);
+        let read = async { while part(&mut endless).await.is_ok() {} };
+        tokio::select! {
+            biased;
+            () = read => {}
+            () = tokio::task::yield_now() => {}
         }
     }
 }

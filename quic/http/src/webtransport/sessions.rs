@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
 use hybriq_h3::core::{
     Code, read_datagram,
-    webtransport::{Bounds, ENABLE, MAX_SESSIONS, Waiting},
+    webtransport::{Bounds, Terms, Waiting, Windows, announce},
 };
 use tokio::sync::oneshot;
 
@@ -104,10 +104,7 @@ impl Sessions {
         })));
         setup.extended_connect();
         let settings = &mut setup.config.settings;
-        settings.h3_datagram = true;
-        settings.others.push((ENABLE, 1));
-        let most = limits.sessions as u64;
-        settings.others.push((MAX_SESSIONS, most));
+        announce(settings, limits.sessions as u64, limits.windows());
         setup.streams = Some(Arc::new(sessions.clone()));
         sessions
     }
@@ -121,11 +118,22 @@ impl Sessions {
         self.lock().limits
     }
 
+    /// Returns what the peer may use of each session.
+    pub(crate) fn windows(&self) -> Windows {
+        self.limits().windows()
+    }
+
     /// Reserves a place for the session of a request; keep it until the session is started or the request is
     /// refused. Returns `None` if all [`Limits::sessions`] are taken: the streams of the session are then refused.
-    pub(crate) fn reserve(&self, request: StreamId) -> Option<Reservation> {
+    pub(crate) fn reserve(&self, request: StreamId, terms: Terms) -> Option<Reservation> {
         let mut table = self.lock();
-        if table.places.len() >= table.limits.sessions {
+        // draft-ietf-webtrans-http3 §5.1.
+        let most = if terms.allows_pooling() {
+            table.limits.sessions
+        } else {
+            table.limits.sessions.min(1)
+        };
+        if table.places.len() >= most {
             drop(table);
             self.forget(request, Code::WT_BUFFERED_STREAM_REJECTED);
             return None;

@@ -220,7 +220,7 @@ fn session(kept: &Kept, request: WebTransport) -> Response {
                         let (mut bidis, mut unis) = (Vec::new(), Vec::new());
                         loop {
                             tokio::select! {
-                                stream = session.accept_bi() => match stream {
+                                stream = session.accept_bidi() => match stream {
                                     Ok(stream) => bidis.push(stream),
                                     Err(_) => break,
                                 },

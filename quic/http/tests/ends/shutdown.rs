@@ -221,7 +221,7 @@ async fn a_shutdown_ends_although_sessions_are_held() {
     let Some(Kept::Session(held)) = soon(host.kept.recv()).await else {
         panic!("a session");
     };
-    let streams = soon(held.open_bi()).await.unwrap();
+    let streams = soon(held.open_bidi()).await.unwrap();
     host.end("a session").await;
     soon(held.closed()).await;
     assert!(held.send_datagram(b"x").is_err());

@@ -23,7 +23,7 @@ pub(crate) async fn accept(Extension(request): Extension<WebTransport>) -> Statu
     request.accept(async |session: Session| {
         loop {
             tokio::select! {
-                stream = session.accept_bi() => {
+                stream = session.accept_bidi() => {
                     let Ok((send, recv)) = stream else { return };
                     // A stream that fails was meant to.
                     tokio::spawn(async move { answer(send, recv).await.ok() });
@@ -92,9 +92,9 @@ impl Chat {
         }
         match number % 8 {
             // The answer is not waited for.
-            0 => drop(soon(self.session.open_bi()).await.unwrap()),
+            0 => drop(soon(self.session.open_bidi()).await.unwrap()),
             1 => {
-                let (mut send, mut recv) = soon(self.session.open_bi()).await.unwrap();
+                let (mut send, mut recv) = soon(self.session.open_bidi()).await.unwrap();
                 send.write_all(b"long").await.unwrap();
                 send.finish().unwrap();
                 soon(recv.read(&mut [0; 100])).await.unwrap();
@@ -113,7 +113,7 @@ impl Chat {
             }
             4 => self.incomplete(number / 8).await,
             _ => {
-                let (mut send, mut recv) = soon(self.session.open_bi()).await.unwrap();
+                let (mut send, mut recv) = soon(self.session.open_bidi()).await.unwrap();
                 let body = number.to_be_bytes().repeat(20);
                 send.write_all(&body).await.unwrap();
                 send.finish().unwrap();

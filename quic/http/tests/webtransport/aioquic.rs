@@ -15,7 +15,7 @@ use crate::support::{Certificate, run_with, soon};
 async fn echo(session: Session) -> Result<(), StreamError> {
     loop {
         tokio::select! {
-            stream = session.accept_bi() => {
+            stream = session.accept_bidi() => {
                 let (mut send, mut recv) = stream?;
                 send.write_all(&recv.read_to_end(100).await?).await?;
                 send.finish()?;
@@ -25,7 +25,7 @@ async fn echo(session: Session) -> Result<(), StreamError> {
                 let mut send = session.open_uni().await?;
                 send.write_all(&read).await?;
                 send.finish()?;
-                let (mut send, _) = session.open_bi().await?;
+                let (mut send, _) = session.open_bidi().await?;
                 send.write_all(b"of the server").await?;
                 send.finish()?;
             }

@@ -60,12 +60,12 @@ fn certificate() -> (ServerConfig, Vec<u8>) {
 
 /// Plays the server's part in the session that uses everything.
 async fn all(session: Session) -> Result<(), StreamError> {
-    let (mut send, mut recv) = session.accept_bi().await?;
+    let (mut send, mut recv) = session.accept_bidi().await?;
     let asked = recv.read_to_end(100).await?;
     send.write_all(&[b"answered: ", &asked[..]].concat())
         .await?;
     send.finish()?;
-    let (mut send, mut recv) = session.open_bi().await?;
+    let (mut send, mut recv) = session.open_bidi().await?;
     send.write_all(b"asked by the server").await?;
     send.finish()?;
     let answer = recv.read_to_end(100).await?;

@@ -292,7 +292,7 @@ async fn streams_that_nobody_takes_are_bounded() {
 
         for _ in 0..opened {
             let mut recv = if bidi {
-                soon(session.accept_bi()).await.unwrap().1
+                soon(session.accept_bidi()).await.unwrap().1
             } else {
                 soon(session.accept_uni()).await.unwrap()
             };

@@ -3,6 +3,7 @@
 
 mod aioquic;
 mod chromium;
+mod draft15;
 mod floods;
 #[path = "../support/peer.rs"]
 mod peer;

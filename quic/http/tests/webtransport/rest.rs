@@ -64,7 +64,7 @@ async fn sessions_leave_nothing() {
         send_all(&client, waiting).await;
         let mut opening = soon(client.connection.open_uni()).await.unwrap();
         opening.write_all(&[0x40]).await.unwrap();
-        let (mut send, _recv) = soon(session.open_bi()).await.unwrap();
+        let (mut send, _recv) = soon(session.open_bidi()).await.unwrap();
         send.write_all(b"x").await.unwrap();
         until(&host, "streams not taken", 10).await;
         until(&host, "streams without session", 10).await;

@@ -83,10 +83,10 @@ async fn streams_and_datagrams_pass_in_both_directions() {
     let mut host = Host::new();
     let (server, client) = host.session().await;
     for (one, other) in [(&server, &client), (&client, &server)] {
-        let (mut send, mut recv) = soon(one.open_bi()).await.unwrap();
+        let (mut send, mut recv) = soon(one.open_bidi()).await.unwrap();
         send.write_all(b"question").await.unwrap();
         send.finish().unwrap();
-        let (mut answer, mut asked) = soon(other.accept_bi()).await.unwrap();
+        let (mut answer, mut asked) = soon(other.accept_bidi()).await.unwrap();
         assert_eq!(soon(asked.read_to_end(100)).await.unwrap(), b"question");
         let body = vec![7; 300_000];
         let upload = async {
@@ -119,9 +119,9 @@ async fn closing_a_session_ends_its_streams() {
         } else {
             (client, server)
         };
-        let (mut send, mut recv) = soon(one.open_bi()).await.unwrap();
+        let (mut send, mut recv) = soon(one.open_bidi()).await.unwrap();
         send.write_all(b"x").await.unwrap();
-        let (mut other_send, mut other_recv) = soon(other.accept_bi()).await.unwrap();
+        let (mut other_send, mut other_recv) = soon(other.accept_bidi()).await.unwrap();
         let mut byte = [0];
         assert_eq!(soon(other_recv.read(&mut byte)).await.unwrap(), 1);
         let blocked = tokio::spawn(async move { recv.read(&mut [0]).await });
@@ -178,8 +178,8 @@ async fn an_abandoned_stream_reaches_its_session() {
         }
     });
     assert_eq!(error.await, StreamError::Reset(Some(u32::MAX)));
-    let (mut send, _recv) = soon(client.open_bi()).await.unwrap();
-    let (_send, mut recv) = soon(server.accept_bi()).await.unwrap();
+    let (mut send, _recv) = soon(client.open_bidi()).await.unwrap();
+    let (_send, mut recv) = soon(server.accept_bidi()).await.unwrap();
     recv.stop(30);
     assert_eq!(
         soon(send.closed()).await,

@@ -28,7 +28,7 @@ use crate::{
 };
 use hybriq_proto::{
     events::agreement::Handshake,
-    owners::streams::{Blocked, Direction, Priority, StreamId, Streams},
+    owners::streams::{Blocked, Direction, Priority, StreamId, Streams, Tallied, Tally},
     remembered::saved_path::SavedPath,
     stats::{ConnectionStats, MemoryHeld, PathStats, census::Census},
     wire::{
@@ -222,6 +222,13 @@ impl Connection {
     /// Returns the memory that the connection holds, by kind.
     pub fn memory_held(&self) -> MemoryHeld {
         self.handle.lock().core.memory_held()
+    }
+
+    /// Begins to count the bytes of a stream: for protocols that limit several streams together. Returns those of its
+    /// receiving half so far; `None` if the stream is over.
+    pub fn tally_stream(&self, stream: StreamId, tally: &Arc<dyn Tally>) -> Option<Tallied> {
+        let mut state = self.handle.lock();
+        state.core.streams().tally(stream, tally).ok()
     }
 
     /// Resets the sending part of a stream with the application's code, if it is still open, but

@@ -85,7 +85,8 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     }
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
-        match Offer::new(quic, established, &protocol, &mut request, recv) {
+        let offer = Offer::new(quic, established, &protocol, &mut request, recv);
+        match Box::pin(offer).await {
             Ok(offer) => {
                 let answer = app.answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
@@ -94,7 +95,8 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
                 }
                 return;
             }
-            Err(Refusal(status)) => return refuse(quic, &mut send, status).await,
+            Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
+            Err(Refusal::Reset(code)) => return send.reset(code),
         }
     }
     let expected = interims.as_ref().filter(|_| is_expected);

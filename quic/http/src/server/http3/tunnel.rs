@@ -1,10 +1,16 @@
 //! Extended CONNECT requests over HTTP/3.
 
+use std::sync::PoisonError;
+
 use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
-use hybriq_h3::core::Protocol;
+use hybriq::tls::Side;
+use hybriq_h3::core::{
+    Code, Protocol, Violation,
+    webtransport::{PROTOCOL, Terms, Unsupported, offer, offered},
+};
 
 use super::{
     connection::{Established, Quic},
@@ -18,7 +24,7 @@ use crate::{
     },
     upgrade::{Give, Tunnel, Upgrade},
     versions::http3::{Recv, Send},
-    webtransport::{self, Reservation, Start, WebTransport},
+    webtransport::{self, Choice, Reservation, Sessions, Start, WebTransport},
 };
 
 /// A request that waits for the service to agree.
@@ -26,6 +32,7 @@ pub(super) struct Offer {
     give: Give,
     recv: Recv<Request<()>>,
     session: Session,
+    choice: Option<Choice>,
     /// The place of the session, until it is over. If this is dropped earlier, the session is refused.
     reservation: Option<Reservation>,
 }
@@ -39,11 +46,32 @@ enum Session {
 }
 
 /// A request that is not offered to the service: the status of the response.
-pub(super) struct Refusal(pub(super) StatusCode);
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refusal {
+    /// With this response.
+    Status(StatusCode),
+    /// By a reset.
+    Reset(Code),
+}
+
+/// Waits for the settings of the client of a session, without which no session starts
+/// (draft-ietf-webtrans-http3 §7.1).
+async fn terms(quic: &Quic, sessions: &Sessions) -> Result<Terms, Refusal> {
+    let settings = quic.link.peer_settings();
+    let settings = tokio::time::timeout(quic.shared.limits.header_time, settings).await;
+    let settings = settings.map_err(|_| Refusal::Reset(Code::H3_REQUEST_REJECTED))?;
+    match Terms::of(Side::Server, sessions.windows(), &settings) {
+        Ok(terms) => Ok(terms),
+        Err(Unsupported::NotAnnounced) => Ok(Terms::OLDEST),
+        Err(Unsupported::Requirements) => {
+            Err(Refusal::Reset(Violation::SessionRequirements.code()))
+        }
+    }
+}
 
 impl Offer {
     /// Offers the stream of a request to the service, as an extension of the request.
-    pub(super) fn new(
+    pub(super) async fn new(
         quic: &Quic,
         established: &Established,
         protocol: &Protocol,
@@ -54,13 +82,19 @@ impl Offer {
         let id = recv.id();
         let (upgrade, give) = Upgrade::over_quic(protocol);
         let mut session = Session::None;
-        let mut reservation = None;
+        let (mut reservation, mut choice) = (None, None);
         if webtransport::is_webtransport(protocol) {
             let sessions = quic.sessions.clone();
-            let sessions = sessions.ok_or(Refusal(StatusCode::NOT_IMPLEMENTED))?;
-            reservation = sessions.reserve(id);
+            let refusal = Refusal::Status(StatusCode::NOT_IMPLEMENTED);
+            let sessions = sessions.ok_or(refusal)?;
+            let terms = terms(quic, &sessions).await?;
+            reservation = sessions.reserve(id, terms);
             if reservation.is_none() {
-                return Err(Refusal(StatusCode::TOO_MANY_REQUESTS));
+                return Err(if terms.allows_pooling() {
+                    Refusal::Status(StatusCode::TOO_MANY_REQUESTS)
+                } else {
+                    Refusal::Reset(Code::H3_REQUEST_REJECTED)
+                });
             }
             session = if request.headers().contains_key(webtransport::DRAFT02) {
                 Session::Draft02
@@ -70,21 +104,25 @@ impl Offer {
             let shared = quic.shared.clone();
             let start = Start {
                 sessions,
+                terms,
                 connection: established.connection.clone(),
                 request: id,
                 drain: Box::pin(async move { shared.phase(Phase::Draining).await }),
             };
-            let request_for_session = WebTransport::new(upgrade, start);
+            let protocols = offered(request.headers());
+            let (request_for_session, chosen) = WebTransport::new(upgrade, protocols, start);
+            choice = Some(chosen);
             request.extensions_mut().insert(request_for_session);
         } else if quic.shared.features.connect == Connect::Extended {
             request.extensions_mut().insert(upgrade);
         } else {
-            return Err(Refusal(StatusCode::NOT_IMPLEMENTED));
+            return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));
         }
         Ok(Self {
             give,
             recv,
             session,
+            choice,
             reservation,
         })
     }
@@ -107,6 +145,11 @@ impl Offer {
         if self.session == Session::Draft02 {
             let value = HeaderValue::from_static("draft02");
             headers.insert(webtransport::DRAFT, value);
+        }
+        if let Some(choice) = &self.choice {
+            let choice = choice.lock().unwrap_or_else(PoisonError::into_inner);
+            let chosen = choice.as_deref().and_then(|choice| offer([choice]));
+            headers.extend(chosen.map(|chosen| (PROTOCOL, chosen)));
         }
         headers.remove(ALT_SVC);
         let date = date(headers).map(|date| (DATE, date));

@@ -16,7 +16,10 @@ use hybriq_h3::core::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::webtransport::{SessionError, StreamError, shared::Shared};
+use crate::webtransport::{
+    SessionError, StreamError,
+    shared::{Counter, Shared},
+};
 
 /// The receiving end of a stream.
 ///
@@ -25,6 +28,7 @@ pub struct RecvStream {
     stream: hybriq::RecvStream,
     /// Data that came with the header.
     head: Bytes,
+    counter: Option<Arc<Counter>>,
     shared: Arc<Shared>,
 }
 
@@ -38,11 +42,13 @@ impl RecvStream {
     pub(in crate::webtransport) fn new(
         stream: hybriq::RecvStream,
         head: Bytes,
+        counter: Option<Arc<Counter>>,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             stream,
             head,
+            counter,
             shared,
         }
     }
@@ -72,8 +78,7 @@ impl RecvStream {
     /// Reads nothing if the future is dropped before it is ready.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, StreamError> {
         if !self.head.is_empty() {
-            let len = max.min(self.head.len());
-            return Ok(Some(self.head.split_to(len)));
+            return Ok(Some(self.take_head(max)));
         }
         let read = self.stream.read_chunk(max).await;
         read.map_err(|error| self.error(error))
@@ -99,7 +104,7 @@ impl RecvStream {
 
     /// Asks the peer to stop sending, with a code of the application, and drops unread data.
     pub fn stop(&mut self, code: u32) {
-        self.head = Bytes::new();
+        self.take_head(usize::MAX);
         self.stream.stop(to_wire(code).0);
     }
 
@@ -119,6 +124,15 @@ impl RecvStream {
         }
     }
 
+    /// Takes data that came with the header.
+    fn take_head(&mut self, most: usize) -> Bytes {
+        let head = self.head.split_to(most.min(self.head.len()));
+        if let Some(counter) = self.counter.as_ref().filter(|_| !head.is_empty()) {
+            counter.on_consumed(head.len());
+        }
+        head
+    }
+
     fn poll_into(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,7 +142,7 @@ impl RecvStream {
             let read = ready!(self.stream.poll_read(cx, buffer));
             return Poll::Ready(read.map_err(|error| self.error(error)));
         }
-        let head = self.head.split_to(buffer.len().min(self.head.len()));
+        let head = self.take_head(buffer.len());
         if let Some(front) = buffer.get_mut(..head.len()) {
             front.copy_from_slice(&head);
         }
@@ -160,6 +174,7 @@ impl RecvStream {
 impl Drop for RecvStream {
     fn drop(&mut self) {
         self.shared.forget_recv(self.stream.id());
+        self.take_head(usize::MAX);
         // Without effect after the end of the stream.
         self.stream.stop(to_wire(0).0);
     }

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use hybriq::{StreamId, WriteError, transport::Priority};
 use hybriq_h3::core::{
     Code,
@@ -16,7 +16,10 @@ use hybriq_h3::core::{
 };
 use tokio::io::AsyncWrite;
 
-use crate::webtransport::{SessionError, StreamError, shared::Shared};
+use crate::webtransport::{
+    SessionError, StreamError,
+    shared::{Counter, Shared},
+};
 
 /// The sending end of a stream.
 ///
@@ -26,6 +29,7 @@ pub struct SendStream {
     /// Number of bytes of the header, which the peer gets even if the stream is reset.
     header: u64,
     open: bool,
+    counter: Option<Arc<Counter>>,
     shared: Arc<Shared>,
 }
 
@@ -39,12 +43,14 @@ impl SendStream {
     pub(in crate::webtransport) fn new(
         stream: hybriq::SendStream,
         header: u64,
+        counter: Option<Arc<Counter>>,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             stream,
             header,
             open: true,
+            counter,
             shared,
         }
     }
@@ -68,8 +74,7 @@ impl SendStream {
     /// # Cancel safety
     /// Writes nothing if the future is dropped before it is ready.
     pub async fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
-        let written = self.stream.write(data).await;
-        written.map_err(|error| self.error(error))
+        poll_fn(|cx| self.poll(cx, data.len(), write(data))).await
     }
 
     /// Writes all of the data.
@@ -80,20 +85,63 @@ impl SendStream {
     /// # Cancel safety
     /// Not cancel safe: a part of the data may have been written when the future is dropped.
     pub async fn write_all(&mut self, data: &[u8]) -> Result<(), StreamError> {
-        let written = self.stream.write_all(data).await;
-        written.map_err(|error| self.error(error))
+        let mut left = data;
+        while !left.is_empty() {
+            let written = self.write(left).await?;
+            left = left.get(written..).unwrap_or_default();
+        }
+        Ok(())
     }
 
-    /// Writes from the front of the data, without copying it, and returns the number of bytes.
+    /// Writes all of the data without copying it.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     ///
     /// # Cancel safety
-    /// Writes nothing if the future is dropped before it is ready.
-    pub async fn write_chunk(&mut self, data: &mut Bytes) -> Result<usize, StreamError> {
-        let stream = &mut self.stream;
-        let written = poll_fn(|cx| stream.poll_write_chunk(cx, data)).await;
+    /// Not cancel safe: a part of the data may have been written when the future is dropped.
+    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), StreamError> {
+        while !data.is_empty() {
+            let len = data.len();
+            let write = |stream: &mut hybriq::SendStream, cx: &mut Context<'_>, most| {
+                let mut part = data.slice(..most);
+                stream.poll_write_chunk(cx, &mut part)
+            };
+            let written = poll_fn(|cx| self.poll(cx, len, write)).await?;
+            data.advance(written);
+        }
+        Ok(())
+    }
+
+    /// Writes up to so many bytes, as far as the peer of the session allows.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        len: usize,
+        write: impl FnOnce(
+            &mut hybriq::SendStream,
+            &mut Context<'_>,
+            usize,
+        ) -> Poll<Result<usize, WriteError>>,
+    ) -> Poll<Result<usize, StreamError>> {
+        let Some(counter) = &self.counter else {
+            let written = ready!(write(&mut self.stream, cx, len));
+            return Poll::Ready(written.map_err(|error| self.error(error)));
+        };
+        let Poll::Ready(taken) = counter.poll_take(self.stream.id(), len, cx) else {
+            // A stream that the peer has stopped needs no credit.
+            return match ready!(self.stream.poll_stopped(cx)) {
+                Ok(Some(code)) => Poll::Ready(Err(self.stopped(code))),
+                Ok(None) => Poll::Ready(Err(self.error(WriteError::Closed))),
+                Err(error) => Poll::Ready(Err(self.error(error))),
+            };
+        };
+        let written = write(&mut self.stream, cx, taken);
+        let count = match &written {
+            Poll::Ready(Ok(count)) => *count,
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
+        };
+        counter.on_written(taken, count);
         written.map_err(|error| self.error(error))
     }
 
@@ -161,6 +209,14 @@ impl SendStream {
     }
 }
 
+/// Writes from the front of data.
+fn write(
+    data: &[u8],
+) -> impl FnOnce(&mut hybriq::SendStream, &mut Context<'_>, usize) -> Poll<Result<usize, WriteError>> + '_
+{
+    move |stream, cx, most| stream.poll_write(cx, data.get(..most).unwrap_or(data))
+}
+
 impl Drop for SendStream {
     fn drop(&mut self) {
         self.shared.leave_send(self.stream.id());
@@ -176,9 +232,8 @@ impl AsyncWrite for SendStream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = ready!(this.stream.poll_write(cx, data));
-        Poll::Ready(written.map_err(|error| this.error(error).into()))
+        let written = ready!(self.get_mut().poll(cx, data.len(), write(data)));
+        Poll::Ready(written.map_err(io::Error::from))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,10 +1,13 @@
 //! Calls of the application.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::{
     Blocked, Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError,
-    StreamEvent, StreamId, Streams, WriteError, halves::marks::Mark, recv::Recv, send::Send,
+    StreamEvent, StreamId, Streams, Tallied, Tally, WriteError, halves::marks::Mark, recv::Recv,
+    send::Send,
 };
 
 /// Calls of the application.
@@ -262,6 +265,25 @@ impl Streams {
         for (_, send) in self.sends.iter_mut() {
             send.on_closed();
         }
+    }
+
+    /// Begins to count the bytes of a stream. Returns those of its receiving half, if it has one, so far.
+    ///
+    /// # Errors
+    /// Both halves are over.
+    pub fn tally(&mut self, id: StreamId, tally: &Arc<dyn Tally>) -> Result<Tallied, ClosedStream> {
+        let recv = self.recvs.get(id).map(Recv::tallied);
+        let send = self.sends.get(id);
+        if recv.is_none() && send.is_none() {
+            return Err(ClosedStream);
+        }
+        if send.is_some() {
+            self.tallies.add_send(id, tally.clone());
+        }
+        if let Some(before) = recv {
+            self.tallies.add_recv(id, before, tally.clone());
+        }
+        Ok(recv.unwrap_or_default())
     }
 
     /// Returns the next event.

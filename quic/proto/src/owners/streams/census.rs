@@ -28,6 +28,7 @@ impl Streams {
             events,
             bytes_resent: _,
             any_early: _,
+            tallies,
         } = self;
         census.add_of::<Send>("sending halves of streams", sends.len());
         census.add_of::<Recv>("receiving halves of streams", recvs.len());
@@ -35,6 +36,7 @@ impl Streams {
         census.add("stream data to read", 0, receive_credit.unread() as usize);
         census.add("pieces of stream data", receive_credit.pieces(), 0);
         census.add_of::<StreamEvent>("events of streams", events.len());
+        census.add("counted halves of streams", tallies.len(), 0);
         schedule.census(census);
     }
 }

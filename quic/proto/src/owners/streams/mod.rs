@@ -31,6 +31,8 @@ pub use halves::outcome::{
     Awaited, Blocked, Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent,
     WriteError,
 };
+use halves::tally::Tallies;
+pub use halves::tally::{Tallied, Tally};
 pub use queue::priority::Priority;
 use recv::Recv;
 pub use send::sent::Sent;
@@ -156,6 +158,7 @@ pub struct Streams {
     bytes_resent: u64,
     /// True if data of any stream was received in a 0-RTT packet.
     any_early: bool,
+    tallies: Tallies,
 }
 
 impl Streams {
@@ -180,6 +183,7 @@ impl Streams {
             events: VecDeque::new(),
             bytes_resent: 0,
             any_early: false,
+            tallies: Tallies::default(),
         }
     }
 
@@ -211,6 +215,7 @@ impl Streams {
     pub fn on_early_data_rejected(&mut self) {
         self.sends = Halves::new();
         self.recvs = Halves::new();
+        self.tallies = Tallies::default();
         self.unanswered = 0;
         self.local = PerDirection::default();
         self.send_credit = SendCredit::default();
@@ -319,6 +324,7 @@ impl Streams {
             return self.schedule.update_send(id, send);
         }
         self.schedule.leave(id, &mut send.places);
+        self.tallies.on_send_over(id, send.final_size());
         self.sends.remove(id);
         self.on_half_closed(id);
     }
@@ -337,10 +343,12 @@ impl Streams {
         let Some(recv) = self.recvs.get_mut(id) else {
             return;
         };
+        self.tallies.on_recv(id, || recv.tallied());
         if !recv.is_spent() {
             return self.schedule.update_recv(id, recv);
         }
         debug_assert_eq!(recv.credit.pieces(), 0, "no bytes are left");
+        self.tallies.on_recv_over(id);
         self.recvs.remove(id);
         self.unanswered -= usize::from(id.initiator() == self.side);
         self.on_half_closed(id);

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use super::{
     Chunk, ClosedStream, ReadError, RecvEnd, StreamId, Timing,
     flow::{ReceiveCredit, window::Window},
-    halves::marks::{Mark, Marks},
+    halves::{
+        marks::{Mark, Marks},
+        tally::Tallied,
+    },
 };
 use crate::{
     buffer::Reassembler,
@@ -274,6 +277,15 @@ impl Recv {
             return Err(ReadError::Unordered);
         }
         Ok(())
+    }
+
+    /// Returns the bytes so far, for the application that counts them.
+    pub(super) const fn tallied(&self) -> Tallied {
+        let received = self.credit.received();
+        Tallied {
+            received,
+            consumed: received - self.credit.unread(),
+        }
     }
 
     /// Returns the number of bytes that can be read now.

@@ -59,6 +59,7 @@ impl Streams {
         let Some(recv) = self.recvs.get_mut(id) else {
             return;
         };
+        self.tallies.on_recv(id, || recv.tallied());
         if recv.wakes_reader() {
             self.events.push_back(StreamEvent::Readable(id));
         }

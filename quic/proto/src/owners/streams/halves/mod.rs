@@ -2,6 +2,7 @@
 
 pub(super) mod marks;
 pub(super) mod outcome;
+pub(super) mod tally;
 
 use hashbrown::HashMap;
 use slab::Slab;

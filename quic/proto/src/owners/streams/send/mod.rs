@@ -246,6 +246,14 @@ impl Send {
         self.buffer = SendBuffer::new();
     }
 
+    /// Returns the final size, once the half is over.
+    pub(super) fn final_size(&self) -> u64 {
+        match self.state {
+            SendState::ResetSent | SendState::ResetRecvd => self.reset.1,
+            _ => self.buffer.next_offset(),
+        }
+    }
+
     pub(super) const fn stop_code(&self) -> Option<u64> {
         self.stop_code
     }

@@ -9,6 +9,7 @@ mod recv_states;
 mod release;
 mod reset_at;
 mod send_states;
+mod tally;
 mod transfer;
 mod unordered;
 mod windows;

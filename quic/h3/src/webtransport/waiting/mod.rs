@@ -1,11 +1,13 @@
 //! What arrives before its session (draft-ietf-webtrans-http3 §4.6).
 
+mod inbox;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use hybriq_proto::StreamId;
 
-use super::Inbox;
+pub use inbox::{Inbox, OVERHEAD};
 
 /// Number of sessions that are remembered after their end, so that their streams are refused at once.
 const REMEMBERED: usize = 64;

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{Capsule, Decoder, LONGEST_REASON};
+use hybriq_proto::Direction;
+
 use crate::error::Violation;
+use crate::webtransport::{Capsule, Decoder, LONGEST_REASON};
 
 /// Reads bytes that arrive in these parts.
 fn read<'a>(
@@ -48,10 +50,50 @@ fn capsules_are_written_and_read() {
     assert!(decoder.is_between());
 }
 
+/// The types of draft 15 (§9.6), and the limits behind them.
+#[test]
+fn limits_are_written_and_read() {
+    for (kind, capsule) in [
+        (0x3d, Capsule::MaxData(7)),
+        (0x3f, Capsule::MaxStreams(Direction::Bidi, 7)),
+        (0x40, Capsule::MaxStreams(Direction::Uni, 7)),
+        (0x41, Capsule::DataBlocked(7)),
+        (0x43, Capsule::StreamsBlocked(Direction::Bidi, 7)),
+        (0x44, Capsule::StreamsBlocked(Direction::Uni, 7)),
+    ] {
+        let bytes = [0x99, 0x0b, 0x4d, kind, 1, 7];
+        assert_eq!(written(std::slice::from_ref(&capsule)), bytes);
+        assert_eq!(read([&bytes[..]]).unwrap().0, [capsule]);
+    }
+    for kind in [0x3e, 0x42] {
+        let bytes = [0x99, 0x0b, 0x4d, kind, 2, 0, 7];
+        assert_eq!(read([&bytes[..]]).unwrap().0, [Capsule::OfStream]);
+    }
+}
+
+#[test]
+fn long_reasons_are_cut_between_characters() {
+    let Capsule::Close { reason, .. } = Capsule::close(0, &"ä".repeat(600)) else {
+        panic!("another capsule");
+    };
+    assert_eq!(reason, "ä".repeat(512));
+    let Capsule::Close { reason, .. } = Capsule::close(0, &["x", &"ä".repeat(600)].concat())
+    else {
+        panic!("another capsule");
+    };
+    assert_eq!(reason.len(), 1023);
+}
+
 /// Capsules of unknown types, with and without content, among others.
 #[test]
 fn capsules_are_the_same_however_they_are_cut() {
-    let capsules = [Capsule::Drain, close(7, "enough"), close(0, "")];
+    let capsules = [
+        Capsule::Drain,
+        close(7, "enough"),
+        Capsule::MaxData(1 << 40),
+        Capsule::MaxStreams(Direction::Uni, 100),
+        close(0, ""),
+    ];
     let mut bytes = vec![0x17, 0, 0x17, 0x41, 0x2c];
     bytes.resize(bytes.len() + 300, 0xff);
     bytes.extend(written(&capsules));
@@ -89,6 +131,11 @@ fn contents_are_bounded() {
             Violation::CapsuleLength,
             "{head:x?}"
         );
+    }
+    // An integer that is cut, one with something behind it, and none.
+    for content in [&[1, 0x40][..], &[2, 0, 0], &[0]] {
+        let capsule = [&[0x99, 0x0b, 0x4d, 0x3d][..], content].concat();
+        assert_eq!(read([&capsule[..]]).unwrap_err(), Violation::CapsuleLength);
     }
     // Too short for a code.
     let short = [0x68, 0x43, 3, 0, 0, 0];

@@ -1,20 +1,23 @@
 //! State that a session, its streams and its connection share.
 
+mod account;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
 use hybriq_h3::core::{
-    Code,
-    webtransport::{Capsule, Inbox},
+    Code, Violation,
+    webtransport::{Inbox, Terms},
 };
 use tokio::sync::Notify;
 
 use super::SessionError;
+pub(super) use account::{Account, Counter};
 
 /// A stream of the peer whose header was read, and the bytes behind it that were read as well.
 pub(super) enum Arrived {
@@ -27,6 +30,12 @@ impl Arrived {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Bidi(_, _, head) | Self::Uni(_, head) => head.len(),
+        }
+    }
+
+    fn id(&self) -> StreamId {
+        match self {
+            Self::Bidi(_, recv, _) | Self::Uni(recv, _) => recv.id(),
         }
     }
 
@@ -43,19 +52,24 @@ impl Arrived {
     }
 }
 
+/// A stream of the peer in its session, with its count if the session has flow control.
+pub(super) struct Taken {
+    pub(super) stream: Arrived,
+    pub(super) counter: Option<Arc<Counter>>,
+}
+
 /// State of a session.
 pub(super) struct Shared {
     /// Stream of the session's request.
     pub(super) id: StreamId,
     pub(super) connection: Connection,
+    pub(super) account: Arc<Account>,
     state: Mutex<State>,
     bidi: Notify,
     uni: Notify,
     datagram: Notify,
     /// Told when the session drains, closes or ends.
     changed: Notify,
-    /// Told when there is a capsule to send.
-    capsules: Notify,
 }
 
 /// A sending end.
@@ -71,8 +85,8 @@ struct Sending {
 const FEW: usize = 16;
 
 struct State {
-    bidi: VecDeque<Arrived>,
-    uni: VecDeque<Arrived>,
+    bidi: VecDeque<Taken>,
+    uni: VecDeque<Taken>,
     datagrams: Inbox<()>,
     /// Sending ends that are open or whose data is under way.
     sending: BTreeMap<u64, Sending>,
@@ -80,9 +94,6 @@ struct State {
     most_sending: usize,
     receiving: BTreeSet<u64>,
     draining: bool,
-    /// True once the peer was asked to end the session soon.
-    asked_to_drain: bool,
-    capsules: VecDeque<Capsule>,
     end: Option<SessionError>,
 }
 
@@ -97,8 +108,6 @@ impl State {
             most_sending: FEW,
             receiving: BTreeSet::new(),
             draining: false,
-            asked_to_drain: false,
-            capsules: VecDeque::new(),
             end: None,
         }
     }
@@ -113,16 +122,21 @@ impl State {
 }
 
 impl Shared {
-    pub(super) fn new(id: StreamId, connection: Connection, max_datagrams: usize) -> Self {
+    pub(super) fn new(
+        id: StreamId,
+        connection: Connection,
+        terms: Terms,
+        max_datagrams: usize,
+    ) -> Self {
         Self {
             id,
             connection,
+            account: Arc::new(Account::new(terms)),
             state: Mutex::new(State::new(max_datagrams)),
             bidi: Notify::new(),
             uni: Notify::new(),
             datagram: Notify::new(),
             changed: Notify::new(),
-            capsules: Notify::new(),
         }
     }
 
@@ -131,17 +145,22 @@ impl Shared {
     }
 
     /// Takes a stream of the peer.
-    pub(super) fn on_stream(&self, arrived: Arrived) {
+    pub(super) fn on_stream(&self, stream: Arrived) {
+        if self.end().is_some() {
+            return stream.refuse(Code::WT_SESSION_GONE);
+        }
+        let (id, read) = (stream.id(), stream.len());
+        let counter = self.account.count_of_peer(&self.connection, id, read);
         let mut state = self.lock();
         if state.end.is_some() {
             drop(state);
-            return arrived.refuse(Code::WT_SESSION_GONE);
+            return stream.refuse(Code::WT_SESSION_GONE);
         }
-        let (queue, notify) = match arrived {
+        let (queue, notify) = match stream {
             Arrived::Bidi(..) => (&mut state.bidi, &self.bidi),
             Arrived::Uni(..) => (&mut state.uni, &self.uni),
         };
-        queue.push_back(arrived);
+        queue.push_back(Taken { stream, counter });
         drop(state);
         notify.notify_one();
     }
@@ -157,28 +176,17 @@ impl Shared {
         self.datagram.notify_one();
     }
 
-    pub(super) async fn bidi(&self) -> Result<Arrived, SessionError> {
+    pub(super) async fn bidi(&self) -> Result<Taken, SessionError> {
         self.wait(&self.bidi, |state| state.bidi.pop_front()).await
     }
 
-    pub(super) async fn uni(&self) -> Result<Arrived, SessionError> {
+    pub(super) async fn uni(&self) -> Result<Taken, SessionError> {
         self.wait(&self.uni, |state| state.uni.pop_front()).await
     }
 
     pub(super) async fn datagram(&self) -> Result<Bytes, SessionError> {
         let take = |state: &mut State| state.datagrams.pop();
         self.wait(&self.datagram, take).await
-    }
-
-    /// Returns the next capsule to send, also after the end of the session.
-    pub(super) async fn capsule(&self) -> Capsule {
-        loop {
-            let next = self.lock().capsules.pop_front();
-            if let Some(capsule) = next {
-                return capsule;
-            }
-            self.capsules.notified().await;
-        }
     }
 
     /// Waits until the peer wants the session to end soon, or it is over.
@@ -230,14 +238,17 @@ impl Shared {
         let mut state = self.lock();
         state.forget_delivered(&self.connection);
         let queued = state.bidi.len() + state.uni.len();
-        let heads = state.bidi.iter().chain(&state.uni).map(Arrived::len);
-        let bytes = queued * size_of::<Arrived>() + heads.sum::<usize>();
+        let heads = state.bidi.iter().chain(&state.uni);
+        let heads = heads.map(|taken| taken.stream.len());
+        let bytes = queued * size_of::<Taken>() + heads.sum::<usize>();
         census.add("streams not taken", queued, bytes);
         let (datagrams, bytes) = state.datagrams.held();
         census.add("datagrams not read", datagrams, bytes);
         let open = state.sending.len() + state.receiving.len();
         census.add_of::<u64>("ends of streams of sessions", open);
-        census.add_of::<Capsule>("capsules", state.capsules.len());
+        drop(state);
+        let held = self.account.held();
+        census.add("capsules and writers", usize::from(held > 0), held);
     }
 
     /// Counts the open ends of a stream among those that end with the session.
@@ -281,27 +292,23 @@ impl Shared {
         self.changed.notify_waiters();
     }
 
-    /// Asks the peer to end the session soon.
-    pub(super) fn drain(&self) {
-        let mut state = self.lock();
-        if state.end.is_none() && !std::mem::replace(&mut state.asked_to_drain, true) {
-            state.capsules.push_back(Capsule::Drain);
-            drop(state);
-            self.capsules.notify_one();
+    /// Closes the session, unless it is over.
+    pub(super) fn close(&self, code: u32, reason: &str) {
+        let end = SessionError::Closed {
+            code,
+            reason: reason.to_owned(),
+        };
+        if self.finish(end) {
+            self.account.with(|session| session.close(code, reason));
         }
     }
 
-    /// Closes the session, unless it is over.
-    pub(super) fn close(&self, code: u32, reason: String) {
-        let end = SessionError::Closed {
-            code,
-            reason: reason.clone(),
-        };
-        if self.finish(end) {
-            let close = Capsule::Close { code, reason };
-            self.lock().capsules.push_back(close);
-            self.capsules.notify_one();
-        }
+    /// Ends the session because the peer broke a rule.
+    pub(super) fn abort(&self, violation: Violation) {
+        self.finish(violation.into());
+        let code = violation.code().0;
+        self.connection.reset_stream(self.id, code, 0);
+        self.connection.stop_stream(self.id, code);
     }
 
     /// Ends the session, with all its streams. Returns false if it was over already.
@@ -321,12 +328,13 @@ impl Shared {
             self.connection
                 .stop_stream(StreamId(id), Code::WT_SESSION_GONE.0);
         }
-        for arrived in ended.bidi.into_iter().chain(ended.uni) {
-            arrived.refuse(Code::WT_SESSION_GONE);
+        for taken in ended.bidi.into_iter().chain(ended.uni) {
+            taken.stream.refuse(Code::WT_SESSION_GONE);
         }
         for notify in [&self.bidi, &self.uni, &self.datagram, &self.changed] {
             notify.notify_waiters();
         }
+        self.account.end();
         true
     }
 }

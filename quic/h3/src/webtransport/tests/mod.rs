@@ -1,0 +1,3 @@
+mod capsules;
+mod dialects;
+mod sessions;

@@ -1,0 +1,397 @@
+//! What draft 15 adds: flow control of sessions, and protocols of applications.
+
+use std::time::Duration;
+
+use axum::{Extension, Router, routing::any};
+use http::Request;
+use hybriq::{Endpoint, StreamId, WriteError};
+use hybriq_h3::core::{
+    Code, Violation,
+    webtransport::{Capsule, Decoder},
+};
+use hybriq_http::{
+    Server,
+    webtransport::{self, ConnectError, Limits, Protocols, Session, SessionError, WebTransport},
+};
+use tokio::sync::mpsc;
+
+use crate::{
+    peer::{self, Peer},
+    support::{Certificate, Running, client_config, run_with, soon},
+};
+
+/// Settings of a client of draft 15 that allows one unidirectional stream and 10 bytes of each session.
+const DRAFT15: &[(u64, u64)] = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)];
+
+struct Host {
+    server: Running,
+    sessions: mpsc::UnboundedReceiver<Session>,
+}
+
+/// A server whose sessions allow 2 streams of each kind and 100 bytes, and which speaks the protocol `b`.
+fn host() -> Host {
+    let (found, sessions) = mpsc::unbounded_channel();
+    let accept = move |Extension(request): Extension<WebTransport>| {
+        let found = found.clone();
+        async move {
+            if request.choose("b") {
+                assert_eq!(request.protocols(), ["a", "b"]);
+            }
+            assert!(!request.choose("c"));
+            request.accept(async move |session| {
+                let _ = found.send(session);
+            })
+        }
+    };
+    let mut limits = Limits::default();
+    (limits.bidi_streams, limits.uni_streams, limits.data) = (2, 2, 100);
+    limits.header_time = Duration::from_secs(5);
+    let router = Router::new().route("/chat", any(accept));
+    let builder = Server::builder().webtransport(limits);
+    let server = run_with(builder, Certificate::shared().config(), router);
+    Host { server, sessions }
+}
+
+impl Host {
+    async fn raw(&self) -> Peer {
+        self.raw_with(DRAFT15).await
+    }
+
+    async fn raw_with(&self, settings: &[(u64, u64)]) -> Peer {
+        let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+        Peer::with(endpoint, self.server.address(), settings).await
+    }
+
+    async fn session(&mut self) -> Session {
+        soon(self.sessions.recv()).await.unwrap()
+    }
+
+    async fn connect(&self, protocols: &[&str]) -> Result<Session, ConnectError> {
+        let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+        let port = self.server.address().port();
+        let request = Request::get(format!("https://localhost:{port}/chat"));
+        let protocols = Protocols::new(protocols.iter().copied());
+        let request = request.extension(protocols).body(()).unwrap();
+        soon(webtransport::connect(&endpoint, request)).await
+    }
+}
+
+fn bytes(capsule: &Capsule) -> Vec<u8> {
+    let mut out = Vec::new();
+    capsule.write(&mut out);
+    out
+}
+
+/// Reads capsules until this one comes.
+async fn until(request: &mut peer::Request, expected: &Capsule) {
+    let mut decoder = Decoder::default();
+    loop {
+        let mut data = request.data().await.unwrap().expect("another capsule");
+        while let Some(capsule) = decoder.next(&mut data).unwrap() {
+            if capsule == *expected {
+                return;
+            }
+        }
+    }
+}
+
+/// Waits until the session ended by a violation, for which the request's stream was reset.
+async fn refused(session: &Session, request: &mut peer::Request, violation: Violation) {
+    let end = soon(session.closed()).await;
+    assert_eq!(end, SessionError::Violation(violation));
+    loop {
+        match request.data().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("a clean end"),
+            Err(code) => return assert_eq!(code, violation.code()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_stream_too_many_ends_the_session() {
+    for bidi in [true, false] {
+        let mut host = host();
+        let client = host.raw().await;
+        let mut request = client.session().await;
+        let session = host.session().await;
+        let id = request.id();
+        let mut streams = Vec::new();
+        for count in 0..3 {
+            assert_eq!(client.connection.close_reason(), None, "{count}");
+            if bidi {
+                streams.push(client.bidi(id, b"x").await.0);
+            } else {
+                streams.push(client.uni(id, b"x").await);
+            }
+        }
+        refused(&session, &mut request, Violation::SessionStreamLimit).await;
+        assert_eq!(client.connection.close_reason(), None);
+    }
+}
+
+#[tokio::test]
+async fn one_byte_too_many_ends_the_session() {
+    let mut host = host();
+    let client = host.raw().await;
+    let mut request = client.session().await;
+    let session = host.session().await;
+    let id = request.id();
+    let mut first = client.uni(id, &[7; 50]).await;
+    let _second = client.bidi(id, &[7; 50]).await;
+    // All of the data was counted, whoever reads it, but not the headers.
+    let _held = (
+        soon(session.accept_uni()).await.unwrap(),
+        soon(session.accept_bidi()).await.unwrap(),
+    );
+    first.write_all(&[7]).await.unwrap();
+    refused(&session, &mut request, Violation::SessionDataLimit).await;
+}
+
+/// Streams that come before their session count as well.
+#[tokio::test]
+async fn early_streams_count() {
+    let mut host = host();
+    let client = host.raw().await;
+    let streams = soon(client.connection.open_bidi()).await.unwrap();
+    let id = streams.0.id();
+    let mut early = Vec::new();
+    for _ in 0..3 {
+        early.push(client.uni(id, b"").await);
+    }
+    // An answer, so that the streams have come.
+    client.get().await;
+    let _request = Peer::ask_on(streams, "/chat", &[]).await;
+    let session = host.session().await;
+    let end = soon(session.closed()).await;
+    assert_eq!(end, SessionError::Violation(Violation::SessionStreamLimit));
+}
+
+/// Streams and data that were read, dropped or reset make room for others.
+#[tokio::test]
+async fn what_is_over_makes_room() {
+    let mut host = host();
+    let client = host.raw().await;
+    let mut request = client.session().await;
+    let session = host.session().await;
+    let id = request.id();
+    for round in 0..20_u64 {
+        let mut send = client.uni(id, &[7; 60]).await;
+        let mut recv = soon(session.accept_uni()).await.unwrap();
+        match round % 3 {
+            0 => {
+                send.finish();
+                assert_eq!(soon(recv.read_to_end(100)).await.unwrap().len(), 60);
+            }
+            1 => {
+                recv.stop(1);
+                assert!(soon(send.stopped()).await.unwrap().is_some());
+            }
+            _ => {
+                send.reset(0);
+                assert!(soon(recv.closed()).await.is_err());
+            }
+        }
+        drop((recv, send));
+        // Half of each window makes a new limit.
+        let sent = 60 * (round + 1);
+        until(&mut request, &Capsule::MaxData(100 + sent)).await;
+    }
+    let end = Capsule::close(0, "");
+    request.send_data(&bytes(&end)).await;
+    let (code, reason) = (0, String::new());
+    assert_eq!(
+        soon(session.closed()).await,
+        SessionError::Closed { code, reason }
+    );
+}
+
+/// The server keeps the limits of the client, says where it waits, and goes on with new ones.
+#[tokio::test]
+async fn the_limits_of_the_peer_are_kept() {
+    let mut host = host();
+    let client = host.raw().await;
+    let mut request = client.session().await;
+    let session = host.session().await;
+    let mut send = soon(session.open_uni()).await.unwrap();
+    let writer = tokio::spawn(async move {
+        send.write_all(&[7; 25]).await.unwrap();
+        send.finish().unwrap();
+        send
+    });
+    let mut recv = soon(client.connection.accept_uni()).await.unwrap().unwrap();
+    loop {
+        // Behind the server's critical streams.
+        let mut kind = [0];
+        soon(recv.read(&mut kind)).await.unwrap();
+        if kind == [0x40] {
+            break;
+        }
+        std::mem::forget(std::mem::replace(
+            &mut recv,
+            soon(client.connection.accept_uni()).await.unwrap().unwrap(),
+        ));
+    }
+    until(&mut request, &Capsule::DataBlocked(10)).await;
+    let mut head = [0; 100];
+    assert_eq!(soon(recv.read(&mut head)).await.unwrap(), 2 + 10);
+    request.send_data(&bytes(&Capsule::MaxData(30))).await;
+    assert_eq!(soon(recv.read_to_end(100)).await.unwrap().len(), 15);
+    let _send = soon(writer).await.unwrap();
+
+    let opener = session.clone();
+    let opened = tokio::spawn(async move { opener.open_bidi().await.map(drop) });
+    let blocked = Capsule::StreamsBlocked(hybriq::Direction::Bidi, 0);
+    until(&mut request, &blocked).await;
+    assert!(!opened.is_finished());
+    let more = Capsule::MaxStreams(hybriq::Direction::Bidi, 1);
+    request.send_data(&bytes(&more)).await;
+    assert_eq!(soon(opened).await.unwrap(), Ok(()));
+}
+
+/// A writer that waits for credit learns that the peer has stopped its stream, and that the session is over.
+#[tokio::test]
+async fn a_writer_that_waits_goes_on() {
+    for closed in [false, true] {
+        let mut host = host();
+        let client = host
+            .raw_with(&[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1)])
+            .await;
+        let mut request = client.session().await;
+        let session = host.session().await;
+        let mut send = soon(session.open_uni()).await.unwrap();
+        let id = send.id();
+        let writer = tokio::spawn(async move { send.write_all(b"x").await });
+        until(&mut request, &Capsule::DataBlocked(0)).await;
+        if closed {
+            session.close(7, "");
+        } else {
+            while !matches!(soon(client.connection.accept_uni()).await, Ok(Some(recv)) if recv.id() == id)
+            {
+            }
+        }
+        assert!(soon(writer).await.unwrap().is_err());
+    }
+}
+
+/// Limits that shrink, of more streams than there can be, or of one stream end the session with the draft's code.
+#[tokio::test]
+async fn capsules_that_break_a_rule_end_the_session() {
+    let of_stream = [0x99, 0x0b, 0x4d, 0x3e, 2, 0, 7];
+    let many = Capsule::MaxStreams(hybriq::Direction::Uni, (1 << 60) + 1);
+    for (data, violation) in [
+        (
+            &bytes(&Capsule::MaxData(9))[..],
+            Violation::SessionLimitReduced,
+        ),
+        (&bytes(&many), Violation::SessionStreamsTooMany),
+        (&of_stream, Violation::CapsuleOfStream),
+        (&[0x68, 0x43, 0x44, 5], Violation::CapsuleLength),
+        (&[0x68, 0x43, 3, 0, 0, 0], Violation::CapsuleLength),
+    ] {
+        let mut host = host();
+        let client = host.raw().await;
+        let mut request = client.session().await;
+        let session = host.session().await;
+        request.send_data(data).await;
+        refused(&session, &mut request, violation).await;
+    }
+}
+
+/// Data behind WT_CLOSE_SESSION has the stream reset.
+#[tokio::test]
+async fn nothing_follows_the_end_of_a_session() {
+    let mut host = host();
+    let client = host.raw().await;
+    let mut request = client.session().await;
+    let session = host.session().await;
+    request.send_data(&bytes(&Capsule::close(3, "bye"))).await;
+    let (code, reason) = (3, "bye".to_owned());
+    assert_eq!(
+        soon(session.closed()).await,
+        SessionError::Closed { code, reason }
+    );
+    request.send_data(b"x").await;
+    let stopped = soon(request.send.stopped()).await;
+    assert_eq!(stopped, Ok(Some(Code::H3_MESSAGE_ERROR.0)));
+}
+
+/// Without flow control, a client of draft 15 has one session at a time.
+#[tokio::test]
+async fn without_flow_control_there_is_one_session() {
+    let mut host = host();
+    let client = host.raw_with(&[(0x33, 1), (0x2c7c_f000, 1)]).await;
+    let _first = client.session().await;
+    let _session = host.session().await;
+    let mut second = client.ask().await;
+    assert_eq!(second.data().await, Err(Code::H3_REQUEST_REJECTED));
+    assert_eq!(client.connection.close_reason(), None);
+}
+
+/// A client of draft 15 must announce HTTP Datagrams.
+#[tokio::test]
+async fn a_client_without_what_sessions_need_is_refused() {
+    let host = host();
+    let client = host.raw_with(&[(0x2c7c_f000, 1)]).await;
+    let mut request = client.ask().await;
+    assert_eq!(request.data().await, Err(Code::H3_MESSAGE_ERROR));
+}
+
+/// The client offers protocols, and the service chooses.
+#[tokio::test]
+async fn protocols_are_negotiated() {
+    let mut host = host();
+    let client = host.connect(&["a", "b"]).await.unwrap();
+    let server = host.session().await;
+    assert_eq!(
+        (client.protocol(), server.protocol()),
+        (Some("b"), Some("b"))
+    );
+    let client = host.connect(&["a"]).await.unwrap();
+    let server = host.session().await;
+    assert_eq!((client.protocol(), server.protocol()), (None, None));
+}
+
+/// A server that chooses what was not offered loses the session.
+#[tokio::test]
+async fn a_protocol_that_was_not_offered_is_an_error() {
+    let choose = async |Extension(request): Extension<WebTransport>| {
+        let status = request.accept(async |session| {
+            session.closed().await;
+        });
+        (status, [("wt-protocol", "\"other\"")])
+    };
+    let router = Router::new().route("/chat", any(choose));
+    let builder = Server::builder().webtransport(Limits::default());
+    let server = run_with(builder, Certificate::shared().config(), router);
+    let (_, sessions) = mpsc::unbounded_channel();
+    let host = Host { server, sessions };
+    let refused = host.connect(&["a"]).await.unwrap_err();
+    assert!(
+        matches!(&refused, ConnectError::Protocol(other) if other == "other"),
+        "{refused}"
+    );
+    // A client that offers none takes no notice.
+    assert_eq!(host.connect(&[]).await.unwrap().protocol(), None);
+}
+
+/// Early streams are refused in both directions, by their number and by their bytes.
+#[tokio::test]
+async fn early_streams_are_refused_in_both_directions() {
+    let mut limits = Limits::default();
+    limits.waiting_stream_bytes = 500;
+    let builder = Server::builder().webtransport(limits);
+    let server = run_with(builder, Certificate::shared().config(), Router::new());
+    let client = Peer::connect(server.address()).await;
+    let rejected = Code::WT_BUFFERED_STREAM_REJECTED.0;
+    let (mut send, mut recv) = client.bidi(StreamId(400), &[7; 600]).await;
+    let mut later = Vec::new();
+    for _ in 0..3 {
+        later.push(client.uni(StreamId(400), b"x").await);
+    }
+    assert_eq!(soon(send.stopped()).await, Ok(Some(rejected)));
+    let end = soon(recv.read(&mut [0])).await;
+    assert_eq!(end, Err(hybriq::ReadError::Reset(rejected)));
+    let written = send.write(b"x").await;
+    assert_eq!(written, Err(WriteError::Stopped(rejected)));
+}

@@ -4,7 +4,7 @@ use bytes::{Buf as _, BufMut, Bytes, BytesMut};
 use hybriq::StreamId;
 use hybriq::{Connection, ConnectionError, error::SendDatagramError};
 
-use crate::adapter::varint;
+use crate::{error::Code, wire::varint};
 
 /// Largest number of a stream divided by four (RFC 9297 §2.1).
 const MAX_QUARTER: u64 = (1 << 60) - 1;
@@ -44,7 +44,7 @@ impl std::error::Error for DatagramError {}
 
 impl Datagrams {
     /// Returns the HTTP Datagrams of a connection. Its peer takes them if its SETTINGS say so
-    /// (H3_DATAGRAM, RFC 9297 §2.1.1), which `h3` reads.
+    /// (H3_DATAGRAM, RFC 9297 §2.1.1).
     pub fn new(connection: Connection) -> Self {
         Self(connection)
     }
@@ -81,16 +81,14 @@ impl Datagrams {
         let datagram = match self.0.recv_datagram().await {
             Ok(Some(datagram)) => datagram,
             Ok(None) => return Ok(None),
-            Err(error) if crate::adapter::is_clean(&error) => return Ok(None),
+            Err(error) if super::is_clean(&error) => return Ok(None),
             Err(error) => return Err(DatagramError::Connection(error)),
         };
         if let Some(decoded) = decode(datagram) {
             return Ok(Some(decoded));
         }
-        self.0.close(
-            h3::error::Code::H3_DATAGRAM_ERROR.value(),
-            b"datagram without a stream",
-        );
+        self.0
+            .close(Code::H3_DATAGRAM_ERROR.0, b"datagram without a stream");
         Err(DatagramError::Malformed)
     }
 }

@@ -10,7 +10,6 @@ mod fixed;
 mod huffman;
 mod integer;
 mod policy;
-mod stateless;
 mod table;
 
 #[cfg(test)]
@@ -21,7 +20,6 @@ pub(crate) use integer::put_string;
 
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::{Encoder, FieldRef};
-pub(crate) use stateless::{Seen, each};
 
 /// Error of QPACK, which ends the connection (RFC 9204 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,11 +2,7 @@
 
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use hybriq::Endpoint;
-use hybriq_h3::{
-    MAX_FIELD_SECTION,
-    core::{Code, Protocol},
-    webtransport as wire,
-};
+use hybriq_h3::{Code, MAX_FIELD_SECTION, Protocol, webtransport as wire};
 
 use super::{DRAFT02, Limits, Session};
 use crate::{

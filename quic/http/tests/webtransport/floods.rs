@@ -74,8 +74,7 @@ impl Slow {
     }
 }
 
-type Stream =
-    h3::client::RequestStream<hybriq_h3::BidiStream<hybriq_h3::Payload>, hybriq_h3::Payload>;
+type Stream = h3::client::RequestStream<hybriq_h3::adapter::BidiStream<bytes::Bytes>, bytes::Bytes>;
 
 /// Asks for a session beside others on the connection.
 async fn ask(client: &Http3) -> Stream {

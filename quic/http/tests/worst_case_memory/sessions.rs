@@ -10,8 +10,7 @@ use crate::{
     support::{Http3, soon},
 };
 
-type Stream =
-    h3::client::RequestStream<hybriq_h3::BidiStream<hybriq_h3::Payload>, hybriq_h3::Payload>;
+type Stream = h3::client::RequestStream<hybriq_h3::adapter::BidiStream<bytes::Bytes>, bytes::Bytes>;
 
 /// Accepts a session, and takes nothing of it.
 async fn accept(Extension(request): Extension<WebTransport>) -> StatusCode {

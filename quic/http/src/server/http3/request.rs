@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Version, header::RETRY_AFTER};
-use hybriq_h3::core::{Code, Protocol, Scope};
+use hybriq_h3::{Code, Protocol, Scope};
 
 use super::{
     connection::{Established, Gone, Quic, Running},

@@ -10,7 +10,7 @@ use http::{
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::core::{Code, content_length};
+use hybriq_h3::{Code, content_length};
 
 use super::connection::{Established, Quic};
 use crate::{

@@ -4,7 +4,7 @@ use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
-use hybriq_h3::{core::Protocol, webtransport::Reservation};
+use hybriq_h3::{Protocol, webtransport::Reservation};
 
 use super::{
     connection::{Established, Quic},

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use hybriq::{ReadError, RecvStream, tls::Side};
-use hybriq_h3::core::{Event, Uni, UniReceiver, Violation};
+use hybriq_h3::{Event, Uni, UniReceiver, Violation};
 
 use super::{Link, StreamError, accept::Stream, link::CRITICAL};
 

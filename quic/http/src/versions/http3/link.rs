@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use hybriq::{SendStream, StreamId, stats::Census};
-use hybriq_h3::core::{Code, Config, Connection, Critical, Scope, Settings, Violation};
 use hybriq_h3::webtransport::{self, Sessions};
+use hybriq_h3::{Code, Config, Connection, Critical, Scope, Settings, Violation};
 use tokio::sync::Notify;
 
 use super::{StreamError, Transport, counts::Counts};

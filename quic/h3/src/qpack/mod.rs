@@ -15,9 +15,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub(crate) use integer::put_string;
-
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::{Encoder, FieldRef};
 

@@ -37,7 +37,6 @@
 //! [`h3`](https://docs.rs/h3) crate, for programs that are written against it. It shares nothing with the core.
 
 #[cfg(any(feature = "h3", feature = "webtransport"))]
-#[cfg_attr(not(feature = "h3"), doc(hidden))]
 pub mod adapter;
 mod connection;
 mod error;

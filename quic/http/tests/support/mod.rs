@@ -230,7 +230,7 @@ pub async fn ask<S: Stage>(
     let head = http::Request::from_parts(parts, ());
     let mut stream = soon(requests.send_request(head)).await?;
     if !body.is_empty() {
-        soon(stream.send_data(Bytes::from(body))).await?;
+        soon(stream.send_data(body)).await?;
     }
     soon(stream.finish()).await?;
     let response = soon(stream.recv_response()).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use hybriq::{StreamId, tls::Side};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Config, Connection, Critical, Event, Head, Received, Receiver, Scope, Settings, Start, Uni,
     UniReceiver, Violation,
 };

@@ -8,7 +8,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hybriq::{Direction, StreamId, tls::Side};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code, Config, Connection as Core, Critical, Event as News, Head, Received, Receiver, Settings,
     Uni, UniReceiver, put_data_head,
 };

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hybriq::{StreamId, tls::Side};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Config, Connection, Critical, Event, Head, Received, Receiver, Settings, Uni, UniReceiver,
     put_data_head,
 };

@@ -11,10 +11,10 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 ///
 /// # Examples
 /// ```
-/// use hybriq::transport::Priority;
+/// use hybriq_h3::{Priority, priority};
 ///
-/// assert_eq!(hybriq_h3::priority(b"u=1, i"), Priority::new(1).incremental());
-/// assert_eq!(hybriq_h3::priority(b""), Priority::new(3).non_incremental());
+/// assert_eq!(priority(b"u=1, i"), Priority::new(1).incremental());
+/// assert_eq!(priority(b""), Priority::new(3).non_incremental());
 /// ```
 pub fn priority(field: &[u8]) -> Priority {
     let fields = Parser::new(field).parse::<Dictionary>().unwrap_or_default();

@@ -9,6 +9,7 @@ use std::{future::Future, net::SocketAddr, sync::Arc};
 use bytes::{Buf, Bytes};
 use h3::quic::{self, BidiStream, OpenStreams, RecvStream, SendStream};
 use http::{Request, Response, StatusCode};
+use hybriq_h3::adapter::Connection;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use support::{certificate, client, server, soon};
 
@@ -109,7 +110,7 @@ async fn quinn_asks_hybriq() {
     let serve = async {
         let connection = server.accept().await.unwrap().accept().await.unwrap();
         assert!(connection.handshake().key_exchange.is_post_quantum());
-        serve_one(hybriq_h3::Connection::new(connection)).await;
+        serve_one(Connection::new(connection)).await;
     };
     let client = quinn_client();
     let ask = async {
@@ -130,7 +131,7 @@ async fn hybriq_asks_quinn() {
     let client = client();
     let ask = async {
         let connection = client.connect(address, "localhost").await.unwrap();
-        ask(hybriq_h3::Connection::new(connection)).await;
+        ask(Connection::new(connection)).await;
     };
     both(serve, ask).await;
 }

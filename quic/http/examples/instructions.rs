@@ -31,13 +31,12 @@ use futures_util::{StreamExt as _, stream};
 use http::{Request, Response};
 use http_body_util::Full;
 use hybriq::{ClientConfig, Endpoint, Identity, ServerConfig, Trust, tls::PrivateKeyDer};
-use hybriq_h3::Payload;
 use hybriq_http::{Body, Server};
 use tokio::runtime::Builder;
 use tower_service::Service;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
-type Requests = h3::client::SendRequest<hybriq_h3::OpenStreams<Payload>, Payload>;
+type Requests = h3::client::SendRequest<hybriq_h3::adapter::OpenStreams, Bytes>;
 
 const USAGE: &str = "instructions REQUESTS IN_FLIGHT RESPONSE_BYTES";
 
@@ -112,7 +111,7 @@ async fn ask(
 ) -> Result<usize> {
     let endpoint = Endpoint::client(config.alpn([hybriq_h3::ALPN]))?;
     let connection = endpoint.connect(address, "localhost").await?;
-    let transport = hybriq_h3::Connection::new(connection);
+    let transport = hybriq_h3::adapter::Connection::new(connection);
     let (mut driver, client) = h3::client::builder().build(transport).await?;
     tokio::spawn(async move { poll_fn(|cx| driver.poll_close(cx)).await });
     let answers = stream::iter(0..requests).map(|_| one(client.clone()));

@@ -106,7 +106,7 @@ pub use body::{Body, BodyError};
 pub use client::{
     Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
 };
-pub use hybriq_h3::core::{Code, Violation};
+pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{BindError, Handle, Misdirected, Server, ServerBuilder, WorstCaseMemory};

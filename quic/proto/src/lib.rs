@@ -190,6 +190,7 @@ pub use config::TransportConfig;
 pub use connection::{Connection, Event, Setup};
 pub use endpoint::{Endpoint, Incoming, Routed, Slot};
 pub use events::agreement::Handshake;
+pub use hybriq_tls::Side;
 pub use owners::streams::{Direction, StreamId};
 pub use random::Random;
 pub use wire::error::{Code, ConnectionError, TransportError, Violation};

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hybriq::{EndpointBuilder, ServerConfig};
-use hybriq_h3::{OpenStreams, Payload};
+use hybriq_h3::adapter;
 use hybriq_http::{Body, BodyError, Handle, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -23,12 +24,12 @@ use crate::drivers::http::{Come, Http, asked, h3, not_found};
 use crate::drivers::{Accepting, Answer, Connection, Listener, Traffic};
 use crate::outcome::Failed;
 
-type Client = h3::Client<OpenStreams<Payload>, Payload>;
+type Client = h3::Client<adapter::OpenStreams, Bytes>;
 
 /// Makes a connection that carries HTTP/3.
 pub(super) async fn connect(connecting: hybriq::Connecting) -> Result<Rc<dyn Connection>, Failed> {
     let connection = connecting.await.map_err(failed_to_connect)?;
-    let transport = hybriq_h3::Connection::new(connection.clone());
+    let transport = adapter::Connection::new(connection.clone());
     let requests = Client::start(transport).await?;
     Ok(Http::over(
         Rc::new(Opened::established(connection)),

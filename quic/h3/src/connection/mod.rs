@@ -6,8 +6,8 @@ mod send;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use hybriq_proto::Side;
 use hybriq_proto::{Direction, StreamId, owners::streams::Priority};
-use hybriq_tls::Side;
 
 pub(crate) use self::control::ControlReceiver;
 pub use self::send::{TooLarge, put_data_head};
@@ -41,8 +41,8 @@ pub struct Config {
 /// One end of an HTTP/3 connection (RFC 9114), without I/O, for any QUIC transport.
 ///
 /// It holds what the streams of a connection share: settings, QPACK, GOAWAY. The streams themselves belong to the
-/// caller: one [`Receiver`](crate::core::Receiver) for each message that arrives, and one
-/// [`UniReceiver`](crate::core::UniReceiver) for each unidirectional stream of the peer.
+/// caller: one [`Receiver`](crate::Receiver) for each message that arrives, and one
+/// [`UniReceiver`](crate::UniReceiver) for each unidirectional stream of the peer.
 ///
 /// # The loop of a driver
 /// 1. Open three unidirectional streams. Whenever [`has_output`](Self::has_output), send what
@@ -52,7 +52,7 @@ pub struct Config {
 /// 3. Give each bidirectional stream to a `Receiver`.
 /// 4. Encode heads and trailers with [`write_request`](Self::write_request),
 ///    [`write_response`](Self::write_response) and [`write_trailers`](Self::write_trailers), and announce data with
-///    [`put_data_head`](crate::core::put_data_head).
+///    [`put_data_head`](crate::put_data_head).
 #[derive(Debug)]
 pub struct Connection {
     side: Side,
@@ -202,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Returns news. Read it after each call of [`UniReceiver::on_data`](crate::core::UniReceiver::on_data).
+    /// Returns news. Read it after each call of [`UniReceiver::on_data`](crate::UniReceiver::on_data).
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -296,7 +296,7 @@ impl Connection {
     }
 
     /// Notes that the peer takes datagrams of the transport (RFC 9221), without which settings with HTTP Datagrams are
-    /// an error (RFC 9297 §2.1.1). Call it before [`UniReceiver::on_data`](crate::core::UniReceiver::on_data).
+    /// an error (RFC 9297 §2.1.1). Call it before [`UniReceiver::on_data`](crate::UniReceiver::on_data).
     pub fn on_transport_datagrams(&mut self) {
         self.datagrams = true;
     }

@@ -24,7 +24,7 @@ pub struct TooLarge {
 
 impl Connection {
     /// Appends the HEADERS frame of a request. Its protocol of extended CONNECT is among its extensions, as
-    /// [`Protocol`](crate::core::Protocol).
+    /// [`Protocol`](crate::Protocol).
     ///
     /// Send the [output](Self::take_output) of the encoder stream before it or together with it. This holds for
     /// all three functions.

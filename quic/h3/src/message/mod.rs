@@ -25,7 +25,7 @@ pub use request::Protocol;
 pub(crate) const MOST_FIELDS: usize = 24_576;
 
 /// The head of a message: a request, which servers receive, or a response, which clients receive.
-pub trait Head: sealed::Head + Sized {}
+pub trait Head: sealed::Sealed + Sized {}
 
 impl Head for Request<()> {}
 impl Head for Response<()> {}
@@ -34,7 +34,7 @@ pub(crate) mod sealed {
     use super::{Content, Section, Violation};
 
     /// What differs between requests and responses.
-    pub trait Head: Sized {
+    pub trait Sealed: Sized {
         /// Pseudo-header fields that the message may have.
         const PSEUDO: super::fields::Pseudo;
         /// The stream ended before the head.

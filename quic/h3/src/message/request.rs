@@ -17,7 +17,7 @@ use super::{
 };
 use crate::error::Violation;
 
-/// Places in [`Request::PSEUDO`](sealed::Head::PSEUDO).
+/// Places in [`Request::PSEUDO`](sealed::Sealed::PSEUDO).
 const METHOD: usize = 0;
 const SCHEME: usize = 1;
 const AUTHORITY: usize = 2;
@@ -47,7 +47,7 @@ impl fmt::Debug for Protocol {
     }
 }
 
-impl sealed::Head for Request<()> {
+impl sealed::Sealed for Request<()> {
     const PSEUDO: Pseudo = &[
         b":method",
         b":scheme",

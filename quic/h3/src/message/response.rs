@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::Violation;
 
-impl sealed::Head for Response<()> {
+impl sealed::Sealed for Response<()> {
     const PSEUDO: Pseudo = &[b":status"];
     const INCOMPLETE: Violation = Violation::ResponseIncomplete;
 

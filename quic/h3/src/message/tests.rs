@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::COOKIE};
 
-use super::{Content, Fields, Protocol, Section, content_length, sealed::Head};
+use super::{Content, Fields, Protocol, Section, content_length, sealed::Sealed as Head};
 use crate::{
     error::Violation,
     qpack::{Field, FieldRef},

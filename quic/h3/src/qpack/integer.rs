@@ -36,11 +36,6 @@ impl<'b> Reader<'b> {
         self.rest.len()
     }
 
-    /// Returns the bytes that were not read.
-    pub(super) const fn rest(&self) -> &'b [u8] {
-        self.rest
-    }
-
     /// Returns the next byte, and leaves it.
     pub(super) fn peek(&self) -> Option<u8> {
         self.rest.first().copied()

@@ -11,7 +11,6 @@ mod huffman;
 mod integer;
 mod line;
 mod policy;
-mod stateless;
 mod table;
 
 #[cfg(test)]
@@ -23,7 +22,6 @@ pub(crate) use integer::put_string;
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::Encoder;
 pub use line::FieldRef;
-pub(crate) use stateless::{Seen, each};
 
 /// Error of QPACK, which ends the connection (RFC 9204 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

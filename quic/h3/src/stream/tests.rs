@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use hybriq_proto::Side;
 use hybriq_proto::{StreamId, owners::streams::Priority};
-use hybriq_tls::Side;
 
 use super::{Received, Receiver, Uni, UniReceiver};
 use crate::{

@@ -1,6 +1,6 @@
 //! Dialects of WebTransport, which the settings of both ends negotiate.
 
-use hybriq_tls::Side;
+use hybriq_proto::Side;
 
 use super::Windows;
 use crate::wire::settings::Settings;

@@ -7,7 +7,7 @@
 //! Two ends of a session agree on what their settings say, and one asks the other for the end:
 //! ```
 //! use hybriq::tls::Side;
-//! use hybriq_h3::core::{Settings, webtransport::{Dialect, Event, Session, Terms, Windows, announce}};
+//! use hybriq_h3::{Settings, webtransport::{Dialect, Event, Session, Terms, Windows, announce}};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let windows = Windows { bidi: 16, uni: 16, data: 1 << 20 };

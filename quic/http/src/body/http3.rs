@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
-use hybriq_h3::core::{Code, Head, Violation};
+use hybriq_h3::{Code, Head, Violation};
 
 use super::{Body, BodyError, Kind, stall::Stall};
 use crate::{

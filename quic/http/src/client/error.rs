@@ -4,7 +4,7 @@ use std::{error::Error, io, sync::Arc, time::Duration};
 
 use http::{Method, Uri};
 use hybriq::ConnectError;
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use crate::StreamError;
 

@@ -117,7 +117,7 @@ impl Handle {
         let ended = self.0.connections.ended();
         let _ = tokio::time::timeout(timeout, ended).await;
         self.0.phase.send_replace(Phase::Closing);
-        self.0.endpoint.close(hybriq_h3::H3_NO_ERROR, b"");
+        self.0.endpoint.close(hybriq_h3::Code::H3_NO_ERROR.0, b"");
         self.0.ended().await;
         // The port is free then.
         let closed = async {

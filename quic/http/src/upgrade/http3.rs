@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq_h3::core::Head;
+use hybriq_h3::Head;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::oneshot,

@@ -2,7 +2,7 @@
 //! promises (§8.6).
 
 use http::{HeaderMap, Method, StatusCode, header::CONTENT_LENGTH, response::Parts};
-use hybriq_h3::core::content_length;
+use hybriq_h3::content_length;
 
 /// The part of a response that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

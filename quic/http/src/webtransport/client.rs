@@ -3,11 +3,8 @@
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use hybriq::{Endpoint, tls::Side};
 use hybriq_h3::{
-    MAX_FIELD_SECTION,
-    core::{
-        Code, Protocol, Violation,
-        webtransport::{AVAILABLE_PROTOCOLS, Dialect, Terms, Unsupported, choice, offer},
-    },
+    Code, MAX_FIELD_SECTION, Protocol, Violation,
+    webtransport::{AVAILABLE_PROTOCOLS, Dialect, Terms, Unsupported, choice, offer},
 };
 
 use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions};

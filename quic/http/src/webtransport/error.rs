@@ -1,7 +1,7 @@
 //! Errors of sessions and their streams.
 
 use hybriq::{ConnectionError, error::SendDatagramError};
-use hybriq_h3::core::Violation;
+use hybriq_h3::Violation;
 
 /// Error of a session: its end, or a datagram that cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

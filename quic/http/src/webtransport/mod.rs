@@ -77,7 +77,7 @@ mod stream;
 
 use std::time::Duration;
 
-use hybriq_h3::core::webtransport::Windows;
+use hybriq_h3::webtransport::Windows;
 
 pub use client::{ConnectError, connect};
 pub use error::{SessionError, StreamError};

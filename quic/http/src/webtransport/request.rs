@@ -8,7 +8,7 @@ use std::{
 
 use http::StatusCode;
 use hybriq::StreamId;
-use hybriq_h3::core::webtransport::Terms;
+use hybriq_h3::webtransport::Terms;
 
 use super::{session::Session, sessions::Sessions};
 use crate::upgrade::Upgrade;

@@ -4,7 +4,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hybriq::{Connection, Direction, StreamId};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Violation, datagram_head_len, put_datagram_head,
     webtransport::{Event, LONGEST_REASON, Session as Wire, Terms, stream_head},
 };

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code, read_datagram,
     webtransport::{Bounds, Terms, Waiting, Windows, announce},
 };

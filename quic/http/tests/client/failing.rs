@@ -15,7 +15,6 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use h3::error::Code;
 use http::{Response, StatusCode, Version};
 use hybriq::{Endpoint, ServerConfig};
-use hybriq_h3::Payload;
 use hybriq_http::{Client, ClientError, Http3, Limits, QuicError, Server};
 use tokio::sync::{broadcast, mpsc};
 
@@ -25,8 +24,8 @@ use crate::{
     support::{Certificate, run, run_with, soon},
 };
 
-type Stream = h3::server::RequestStream<hybriq_h3::BidiStream<Payload>, Payload>;
-type Connection = h3::server::Connection<hybriq_h3::Connection, Payload>;
+type Stream = h3::server::RequestStream<hybriq_h3::adapter::BidiStream<Bytes>, Bytes>;
+type Connection = h3::server::Connection<hybriq_h3::adapter::Connection, Bytes>;
 
 /// Fate of the requests of one connection.
 #[derive(Clone, Copy)]
@@ -53,7 +52,7 @@ fn server(fates: &'static [Fate]) -> (SocketAddr, mpsc::UnboundedReceiver<(usize
         while let Some(incoming) = endpoint.accept().await {
             let fate = fates.get(number).copied().unwrap_or(Fate::Answer);
             let transport = incoming.accept().await.unwrap();
-            let transport = hybriq_h3::Connection::new(transport);
+            let transport = hybriq_h3::adapter::Connection::new(transport);
             let connection = h3::server::Connection::new(transport).await.unwrap();
             // Tells connections before it.
             let _ = accepted.send(number);
@@ -81,7 +80,7 @@ async fn serve(
             Fate::Answer => {
                 stream.send_response(Response::new(())).await.unwrap();
                 stream
-                    .send_data(Payload::from(number.to_string()))
+                    .send_data(Bytes::from(number.to_string()))
                     .await
                     .unwrap();
                 stream.finish().await.unwrap();

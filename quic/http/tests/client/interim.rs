@@ -11,7 +11,6 @@ use std::{
 use h3::server;
 use http::{Response, StatusCode, Version};
 use hybriq::Endpoint;
-use hybriq_h3::Payload;
 use hybriq_http::{ClientError, Http3};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -124,7 +123,7 @@ fn answer(id: u32) -> Vec<u8> {
 
 async fn http3(endpoint: Endpoint, hints: Hints, asked: Arc<AtomicUsize>) {
     while let Some(incoming) = endpoint.accept().await {
-        let transport = hybriq_h3::Connection::new(incoming.accept().await.unwrap());
+        let transport = hybriq_h3::adapter::Connection::new(incoming.accept().await.unwrap());
         let mut connection = server::Connection::new(transport).await.unwrap();
         let asked = asked.clone();
         tokio::spawn(async move {
@@ -140,7 +139,7 @@ async fn http3(endpoint: Endpoint, hints: Hints, asked: Arc<AtomicUsize>) {
                     sent += 1;
                 }
                 if stream.send_response(Response::new(())).await.is_ok() {
-                    let _ = stream.send_data(Payload::from("x".to_owned())).await;
+                    let _ = stream.send_data(bytes::Bytes::from("x")).await;
                     let _ = stream.finish().await;
                 }
             }

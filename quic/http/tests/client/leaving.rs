@@ -71,7 +71,7 @@ async fn answering(version: Version) -> SocketAddr {
             let address = endpoint.local_address();
             tokio::spawn(async move {
                 let transport = endpoint.accept().await.unwrap().accept().await.unwrap();
-                let transport = hybriq_h3::Connection::new(transport);
+                let transport = hybriq_h3::adapter::Connection::new(transport);
                 let mut connection: server::Connection<_, Bytes> =
                     server::Connection::new(transport).await.unwrap();
                 let mut held = Vec::new();

@@ -25,7 +25,7 @@ async fn ask_again(version: Version, server: SocketAddr) -> (u16, bool) {
             let Ok(early) = soon(connecting.early()).await else {
                 return (0, false);
             };
-            let transport = hybriq_h3::Connection::early(early.clone());
+            let transport = hybriq_h3::adapter::Connection::new(early.clone());
             let mut builder = h3::client::builder();
             let (_driver, mut requests) = soon(builder.build(transport)).await.unwrap();
             let response = ask(&mut requests, post("/", "x")).await.unwrap();

@@ -24,7 +24,7 @@ use hybriq::{
     Trust,
     tls::{CertificateDer, Side},
 };
-use hybriq_h3::core::{Config, Connection as Core, Received, Receiver, Settings};
+use hybriq_h3::{Config, Connection as Core, Received, Receiver, Settings};
 use scripts::{Last, Outcome, Script};
 use support::{Certificate, Http3, post, run, soon};
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use hybriq::tls::CertificateDer;
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 use rcgen::CertifiedKey;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},

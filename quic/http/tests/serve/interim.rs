@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty};
 use hybriq::{Endpoint, RecvStream, SendStream, tls::Side};
-use hybriq_h3::core::{Config, Connection, Received, Receiver, Settings, put_data_head};
+use hybriq_h3::{Config, Connection, Received, Receiver, Settings, put_data_head};
 use hybriq_http::{Interim, InterimError, Server};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

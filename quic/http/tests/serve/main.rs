@@ -323,7 +323,7 @@ async fn ask_early(
     let Ok(early) = soon(connecting.early()).await else {
         panic!("there is a ticket");
     };
-    let transport = hybriq_h3::Connection::early(early.clone());
+    let transport = hybriq_h3::adapter::Connection::new(early.clone());
     let mut builder = h3::client::builder();
     let (_driver, mut requests) = soon(builder.build(transport)).await.unwrap();
     let response = ask(&mut requests, request).await.unwrap();

@@ -4,7 +4,6 @@ use std::{net::SocketAddr, ops::Range};
 
 use h3::error::Code;
 use hybriq::{ReadError, stats::Census};
-use hybriq_h3::Payload;
 
 use crate::{
     LONG, client_config, each,
@@ -55,7 +54,7 @@ impl Http3 {
                 let head = http::Request::from_parts(parts, ());
                 let mut stream = soon(requests.send_request(head)).await.unwrap();
                 // The server may have answered already.
-                let _ = soon(stream.send_data(Payload::from(vec![7; 500]))).await;
+                let _ = soon(stream.send_data(vec![7; 500].into())).await;
                 stream.stop_stream(Code::H3_REQUEST_CANCELLED);
             }
             // Not read to its end.

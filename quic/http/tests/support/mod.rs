@@ -22,10 +22,10 @@ use http::{Method, Request, StatusCode, Version};
 use http_body_util::{BodyExt as _, Empty, Full};
 use hybriq::{
     ClientConfig, Endpoint, Identity, ServerConfig, Trust,
+    stage::Stage,
     stats::Census,
     tls::{CertificateDer, PrivateKeyDer},
 };
-use hybriq_h3::Payload;
 use hybriq_http::{Handle, Peer, Server, ServerBuilder};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::oneshot;
@@ -184,8 +184,8 @@ impl Running {
     }
 }
 
-pub type Requests = h3::client::SendRequest<hybriq_h3::OpenStreams<Payload>, Payload>;
-pub type Driver = h3::client::Connection<hybriq_h3::Connection, Payload>;
+pub type Requests = h3::client::SendRequest<hybriq_h3::adapter::OpenStreams, Bytes>;
+pub type Driver = h3::client::Connection<hybriq_h3::adapter::Connection, Bytes>;
 
 /// A client of HTTP/3.
 pub struct Http3 {
@@ -208,7 +208,7 @@ impl Http3 {
     pub async fn with(address: SocketAddr, config: ClientConfig) -> Self {
         let endpoint = Endpoint::client(config).unwrap();
         let connection = soon(endpoint.connect(address, "localhost")).await.unwrap();
-        let transport = hybriq_h3::Connection::new(connection.clone());
+        let transport = hybriq_h3::adapter::Connection::new(connection.clone());
         let mut builder = h3::client::builder();
         let (mut driver, requests): (Driver, Requests) =
             soon(builder.build(transport)).await.unwrap();
@@ -231,15 +231,15 @@ impl Http3 {
     }
 }
 
-pub async fn ask(
-    requests: &mut Requests,
+pub async fn ask<S: Stage>(
+    requests: &mut h3::client::SendRequest<hybriq_h3::adapter::OpenStreams<S>, Bytes>,
     request: http::Request<Bytes>,
 ) -> Result<http::Response<Bytes>, h3::error::StreamError> {
     let (parts, body) = request.into_parts();
     let head = http::Request::from_parts(parts, ());
     let mut stream = soon(requests.send_request(head)).await?;
     if !body.is_empty() {
-        soon(stream.send_data(Payload::from(body))).await?;
+        soon(stream.send_data(body)).await?;
     }
     soon(stream.finish()).await?;
     let response = soon(stream.recv_response()).await?;

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use hybriq::{Connection, Endpoint, RecvStream, SendStream, StreamId, tls::Side};
-use hybriq_h3::core::{self, Code, Received, Receiver, put_datagram_head, read_datagram};
+use hybriq_h3::{Code, Config, Received, Receiver, Settings, put_datagram_head, read_datagram};
 
 use crate::support::{Certificate, client_config, soon};
 
@@ -29,7 +29,7 @@ pub struct Request {
     pub send: SendStream,
     recv: RecvStream,
     receiver: Receiver<Response<()>>,
-    core: core::Connection,
+    core: hybriq_h3::Connection,
 }
 
 impl Peer {
@@ -111,12 +111,12 @@ impl Peer {
         }
         let frame = [&[1][..], &integer(section.len() as u64), &section].concat();
         soon(send.write_all(&frame)).await.unwrap();
-        let config = core::Config::new(core::Settings::new());
+        let config = Config::new(Settings::new());
         Request {
             receiver: Receiver::response(send.id(), &Method::CONNECT),
             send,
             recv,
-            core: core::Connection::new(Side::Client, config),
+            core: hybriq_h3::Connection::new(Side::Client, config),
         }
     }
 

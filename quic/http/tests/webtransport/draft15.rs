@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Extension, Router, routing::any};
 use http::Request;
 use hybriq::{Endpoint, StreamId, WriteError};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code, Violation,
     webtransport::{Capsule, Decoder},
 };

@@ -157,7 +157,7 @@ async fn a_dropped_session_is_closed() {
     drop(client);
     assert_eq!(soon(server.closed()).await, closed(0, ""));
     let reason = soon(connection.closed()).await;
-    assert!(hybriq_h3::is_clean(&reason), "{reason}");
+    assert!(hybriq_h3::adapter::is_clean(&reason), "{reason}");
 }
 
 /// Codes of applications pass as they are, and the header of a stream that is reset at once arrives.

@@ -1,6 +1,6 @@
 //! What peers of each dialect announce, and what follows.
 
-use hybriq_tls::Side::{Client, Server};
+use hybriq_proto::Side::{Client, Server};
 
 use crate::{
     webtransport::{Dialect, Terms, Unsupported, Windows, announce, keeps_windows},

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::Version;
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 use tokio::sync::watch;
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
 use http::{HeaderMap, Method, Request, Response, Version, header, request::Parts};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 use tokio::sync::watch;
 
 use super::connection::{Connection, Early, Handshake, established};

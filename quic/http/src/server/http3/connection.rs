@@ -12,7 +12,7 @@ use std::{
 use hybriq::{
     Connection, Direction, EarlyConnection, StreamId, stats::Census, tls::Side, transport::Blocked,
 };
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 use tokio::sync::{Notify, watch};
 
 use super::stalls::{Answered, Stalls, forget_taken};

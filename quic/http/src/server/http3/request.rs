@@ -6,7 +6,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version,
     header::{EXPECT, RETRY_AFTER},
 };
-use hybriq_h3::core::{Code, Protocol, Scope};
+use hybriq_h3::{Code, Protocol, Scope};
 
 use super::{
     connection::{Established, Gone, Quic, Running},

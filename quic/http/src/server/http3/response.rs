@@ -9,7 +9,7 @@ use http::{
 };
 use http_body::Frame;
 use http_body_util::BodyExt as _;
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::connection::{Established, Quic};
 use crate::{

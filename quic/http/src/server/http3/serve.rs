@@ -6,7 +6,7 @@ use std::{
 };
 
 use hybriq::{Incoming, StreamId};
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::{
     answers::Answers,

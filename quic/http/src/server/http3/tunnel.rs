@@ -7,7 +7,7 @@ use http::{
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
 use hybriq::tls::Side;
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code, Protocol, Violation,
     webtransport::{PROTOCOL, Terms, Unsupported, offer, offered},
 };

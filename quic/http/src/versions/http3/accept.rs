@@ -10,7 +10,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use http::Request;
 use hybriq::{RecvStream, SendStream};
-use hybriq_h3::core::{Code, Receiver, Start};
+use hybriq_h3::{Code, Receiver, Start};
 
 use super::{Link, Recv, Send, StreamError};
 

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use hybriq::{ReadError, RecvStream, tls::Side};
-use hybriq_h3::core::{Event, Uni, UniReceiver, Violation};
+use hybriq_h3::{Event, Uni, UniReceiver, Violation};
 
 use tokio::time::{Instant, Sleep};
 

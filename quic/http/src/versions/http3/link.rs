@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use hybriq::{RecvStream, SendStream, StreamId, stats::Census};
-use hybriq_h3::core::{Code, Config, Connection, Critical, Inserted, Scope, Settings, Violation};
+use hybriq_h3::{Code, Config, Connection, Critical, Inserted, Scope, Settings, Violation};
 use tokio::sync::Notify;
 
 use super::{StreamError, Transport, counts::Counts};

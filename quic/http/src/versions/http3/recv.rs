@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::HeaderMap;
 use hybriq::{RecvStream, StreamId};
-use hybriq_h3::core::{Code, Head, Received, Receiver, Scope};
+use hybriq_h3::{Code, Head, Received, Receiver, Scope};
 use tokio::task::coop;
 
 use super::{Link, StreamError};

@@ -5,7 +5,7 @@ use std::{future::poll_fn, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use hybriq::{SendStream, StreamId};
-use hybriq_h3::core::{Code, Receiver, put_data_head};
+use hybriq_h3::{Code, Receiver, put_data_head};
 
 use super::{Link, Recv, StreamError};
 

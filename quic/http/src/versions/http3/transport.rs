@@ -4,7 +4,7 @@ use hybriq::{
     ConnectionError, EarlyConnection, ReadError, RecvStream, SendStream, StreamId, WriteError,
     error::EarlyError, transport::Priority,
 };
-use hybriq_h3::core::{Code, TooLarge, Violation};
+use hybriq_h3::{Code, Scope, TooLarge, Violation};
 
 /// A connection of the transport, whose handshake may not be complete.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl StreamError {
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
             Self::Connection(_) | Self::Closed | Self::EarlyDataRefused => true,
-            Self::Violation(violation) => violation.scope() == hybriq_h3::core::Scope::Connection,
+            Self::Violation(violation) => violation.scope() == Scope::Connection,
             Self::Ended(_) | Self::TooLarge(_) | Self::HeadTooLarge(_) => false,
         }
     }
@@ -53,10 +53,12 @@ impl StreamError {
 
 impl From<ConnectionError> for StreamError {
     fn from(error: ConnectionError) -> Self {
-        if hybriq_h3::is_clean(&error) {
-            Self::Closed
-        } else {
-            Self::Connection(error)
+        match error {
+            ConnectionError::Application { code, .. } if code == Code::H3_NO_ERROR.0 => {
+                Self::Closed
+            }
+            error if error.is_clean() => Self::Closed,
+            error => Self::Connection(error),
         }
     }
 }

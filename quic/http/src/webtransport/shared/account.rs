@@ -12,7 +12,7 @@ use hybriq::{
     Connection, Direction, StreamId,
     transport::{Tallied, Tally},
 };
-use hybriq_h3::core::{
+use hybriq_h3::{
     Violation,
     webtransport::{Event, Session, Terms},
 };

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code, Violation,
     webtransport::{Inbox, Terms},
 };

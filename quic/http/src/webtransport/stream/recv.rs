@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use hybriq::{ReadError, StreamId};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code,
     webtransport::{from_wire, to_wire},
 };

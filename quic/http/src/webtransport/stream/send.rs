@@ -10,7 +10,7 @@ use std::{
 
 use bytes::{Buf as _, Bytes};
 use hybriq::{StreamId, WriteError, transport::Priority};
-use hybriq_h3::core::{
+use hybriq_h3::{
     Code,
     webtransport::{from_wire, to_wire},
 };

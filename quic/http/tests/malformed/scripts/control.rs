@@ -1,6 +1,6 @@
 //! Unidirectional streams (RFC 9114 §6.2 and §7.2, RFC 9218 §7.2).
 
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::{GOES_ON, Last, Line, SETTINGS, Script, closes, script};
 use crate::cases::On::Uni;

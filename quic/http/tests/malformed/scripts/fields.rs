@@ -1,6 +1,6 @@
 //! Field sections that break a rule of RFC 9114 §4.2 or §4.3, or that cannot be decoded.
 
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::{POST, Script, closes, headers, request, resets};
 

@@ -1,6 +1,6 @@
 //! Frames of streams with requests (RFC 9114 §4.1 and §7).
 
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::{GOES_ON, Line, POST, Script, closes, frame, headers, request, resets};
 

@@ -1,6 +1,6 @@
 //! Heads, and content beside them (RFC 9114 §4.1.2 and §4.3).
 
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::{GOES_ON, Outcome, POST, Script, headers, literal, request, resets};
 

@@ -6,7 +6,7 @@ mod frames;
 mod messages;
 mod qpack;
 
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use crate::cases::{Case, End, Expected, On};
 

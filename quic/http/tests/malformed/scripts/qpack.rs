@@ -1,6 +1,6 @@
 //! Field sections and instructions that cannot be (RFC 9204). They are wrong whatever the capacity of the server's table.
 
-use hybriq_h3::core::Code;
+use hybriq_h3::Code;
 
 use super::{GOES_ON, Last, Line, Outcome, POST, SETTINGS, Script, closes, frame, request, script};
 use crate::cases::On::Uni;

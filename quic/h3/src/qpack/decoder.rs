@@ -409,7 +409,8 @@ impl Decoder {
     /// Gives up the sections of a stream that were not decoded: it was reset, or nobody reads it.
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.remove(stream);
-        if self.most_capacity > 0 {
+        // A peer that has no table refers to none, and may not read what it does not need.
+        if self.table.capacity() > 0 {
             put_integer(&mut self.instructions, 0x40, 6, stream);
         }
     }

@@ -17,6 +17,9 @@ use super::{
 /// nothing costs no more.
 const SECTIONS: usize = 128;
 
+/// Streams that were cancelled before anything was encoded for them, and that are remembered.
+const CANCELLED: usize = 32;
+
 /// Places in which the entry of a field is looked for first.
 const PLACES: usize = 128;
 
@@ -37,6 +40,8 @@ pub struct Encoder {
     known: u64,
     /// Sections that are not acknowledged, in the order in which they were sent.
     sent: VecDeque<Sent>,
+    /// Streams that the peer has cancelled: it would not acknowledge their sections.
+    cancelled: VecDeque<u64>,
     /// Entries by the hashes of their fields, of which there may be others with the same place.
     places: Vec<u64>,
     history: History,
@@ -83,6 +88,7 @@ impl Encoder {
             most_blocked: 0,
             known: 0,
             sent: VecDeque::new(),
+            cancelled: VecDeque::new(),
             places: Vec::new(),
             history: History::default(),
             names: Names::default(),
@@ -115,6 +121,7 @@ impl Encoder {
     pub fn memory(&self) -> usize {
         let own = self.lines.capacity() * size_of::<Line>()
             + self.sent.capacity() * size_of::<Sent>()
+            + self.cancelled.capacity() * size_of::<u64>()
             + self.places.capacity() * size_of::<u64>()
             + self.begun.capacity();
         own + self.table.memory() + self.history.memory() + self.names.memory()
@@ -133,7 +140,8 @@ impl Encoder {
             self.table.set_capacity(self.wanted_capacity);
             put_integer(instructions, 0x20, 5, self.wanted_capacity as u64);
         }
-        if self.table.capacity() == 0 || self.sent.len() >= SECTIONS {
+        let is_acknowledged = self.sent.len() < SECTIONS && !self.cancelled.contains(&stream);
+        if self.table.capacity() == 0 || !is_acknowledged {
             self.put_prefix(section, 0);
             for field in fields {
                 let line = match fixed::find(field.name, field.value) {
@@ -464,7 +472,12 @@ impl Encoder {
 
     /// Forgets the sections of a stream that the peer will not decode.
     fn cancel(&mut self, stream: u64) {
+        let before = self.sent.len();
         self.sent.retain(|sent| sent.stream != stream);
+        if self.sent.len() == before && self.table.capacity() > 0 {
+            self.cancelled.truncate(CANCELLED - 1);
+            self.cancelled.push_front(stream);
+        }
     }
 }
 

@@ -294,6 +294,27 @@ fn sections_without_acknowledgement_are_bounded() {
     assert_eq!(referring(&mut encoder, 2000..2010).len(), 10);
 }
 
+/// A stream that was cancelled before its section was encoded pins no entry.
+#[test]
+fn sections_of_cancelled_streams_refer_to_nothing() {
+    let mut encoder = Encoder::new();
+    encoder.set_peer(4096, 100, 4096);
+    let field = FieldRef {
+        name: b"x-name",
+        value: b"a value",
+        sensitive: false,
+    };
+    let refers = |encoder: &mut Encoder, stream| {
+        let (mut section, mut instructions) = (Vec::new(), Vec::new());
+        let fields = [field].into_iter();
+        encoder.encode(stream, fields, &mut section, &mut instructions);
+        section[0] != 0
+    };
+    assert!(refers(&mut encoder, 0));
+    encoder.on_decoder_stream(&[0x80, 0x44]).unwrap();
+    assert!(!refers(&mut encoder, 4) && refers(&mut encoder, 8));
+}
+
 #[test]
 fn limits_are_kept() {
     let mut decoder = Decoder::new(100, 1, 80);

@@ -148,7 +148,9 @@ impl Decoding {
             Step::Cancel(stream) => {
                 self.decoder.cancel(stream);
                 self.waiting.remove(&stream);
-                put_integer(&mut self.answers, 0x40, 6, stream);
+                if self.model.capacity > 0 {
+                    put_integer(&mut self.answers, 0x40, 6, stream);
+                }
                 true
             }
         };

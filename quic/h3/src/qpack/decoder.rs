@@ -48,6 +48,9 @@ pub struct Decoder {
     /// The beginning of an instruction of the peer's encoder.
     begun: Vec<u8>,
     blocked: Blocked,
+    /// Streams that were given up before the peer set a capacity. A peer that never does refers to no entry, and may
+    /// not read what it does not need.
+    early: Vec<u64>,
     /// Number of entries of which the peer knows that they came.
     told: u64,
     /// Instructions for the peer's encoder.
@@ -113,6 +116,7 @@ impl Decoder {
             most_fields,
             begun: Vec::new(),
             blocked: Blocked::new(),
+            early: Vec::new(),
             told: 0,
             instructions: Vec::new(),
             scratch: Vec::new(),
@@ -133,7 +137,8 @@ impl Decoder {
     pub fn memory(&self) -> usize {
         let buffers = [&self.begun, &self.instructions, &self.scratch];
         let buffers = buffers.iter().map(|buffer| buffer.capacity());
-        self.table.memory() + self.blocked.memory() + buffers.sum::<usize>()
+        let early = self.early.capacity() * std::mem::size_of::<u64>();
+        self.table.memory() + self.blocked.memory() + early + buffers.sum::<usize>()
     }
 
     /// Takes bytes of the peer's encoder stream, behind its type. Afterwards streams may have their entries.
@@ -208,6 +213,11 @@ impl Decoder {
                     return Err(Fault::Is("a capacity beyond that of the settings"));
                 }
                 self.table.set_capacity(capacity);
+                if capacity > 0 {
+                    for stream in std::mem::take(&mut self.early) {
+                        put_integer(&mut self.instructions, 0x40, 6, stream);
+                    }
+                }
             }
             _ => {
                 let index = ahead.integer(5)?;
@@ -409,9 +419,10 @@ impl Decoder {
     /// Gives up the sections of a stream that were not decoded: it was reset, or nobody reads it.
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.remove(stream);
-        // A peer that has no table refers to none, and may not read what it does not need.
         if self.table.capacity() > 0 {
             put_integer(&mut self.instructions, 0x40, 6, stream);
+        } else if self.most_capacity > 0 && self.early.len() < EARLY {
+            self.early.push(stream);
         }
     }
 
@@ -435,6 +446,9 @@ impl Decoder {
         }
     }
 }
+
+/// Streams that are remembered until the peer sets a capacity.
+const EARLY: usize = 64;
 
 /// Bytes of the buffer for one string that are kept between sections.
 const SCRATCH: usize = 1 << 10;

@@ -119,6 +119,8 @@ struct Decoding {
     /// Streams that wait, with the number of entries for which they do.
     waiting: BTreeMap<u64, u64>,
     told: u64,
+    /// Streams that were given up while there was no capacity.
+    early: Vec<u64>,
     /// What the decoder should send.
     answers: Vec<u8>,
 }
@@ -130,6 +132,7 @@ impl Decoding {
             model: Model::default(),
             waiting: BTreeMap::new(),
             told: 0,
+            early: Vec::new(),
             answers: Vec::new(),
         }
     }
@@ -150,6 +153,8 @@ impl Decoding {
                 self.waiting.remove(&stream);
                 if self.model.capacity > 0 {
                     put_integer(&mut self.answers, 0x40, 6, stream);
+                } else if self.early.len() < 64 {
+                    self.early.push(stream);
                 }
                 true
             }
@@ -216,6 +221,11 @@ impl Decoding {
         let mut bytes = Vec::new();
         instruction.put(&mut bytes);
         let can_be = instruction.follow(&mut self.model, CAPACITY);
+        if self.model.capacity > 0 {
+            for stream in std::mem::take(&mut self.early) {
+                put_integer(&mut self.answers, 0x40, 6, stream);
+            }
+        }
         let mut pieces = bytes.chunks(piece);
         let followed = pieces.try_for_each(|piece| self.decoder.on_encoder_stream(piece));
         assert_eq!(followed.is_ok(), can_be, "{followed:?}");

@@ -40,7 +40,7 @@ impl End {
     }
 }
 
-/// A message: what was sent, what is on its way, and what came.
+/// A message with its data: sent, under way, and received.
 struct Message<H> {
     receiver: Receiver<H>,
     way: Vec<u8>,
@@ -88,7 +88,7 @@ impl<H: Head + std::fmt::Debug> Message<H> {
         self.read(core, fields)
     }
 
-    /// Reads what came. Returns 1 if the message waits for entries from now on.
+    /// Reads the data that has arrived. Returns 1 if the message waits for entries from now on.
     fn read(&mut self, core: &mut Connection, fields: fn(&H) -> &HeaderMap) -> u64 {
         while !(self.came.is_blocked || self.came.is_over) {
             match self.receiver.poll(core).expect("a message of our own") {

@@ -271,6 +271,12 @@ impl Counter {
         self.account.with(|session| session.give_back_data(unused));
     }
 
+    /// Forgets a writer that waits for credit.
+    pub(in crate::webtransport) fn forget_writer(&self, stream: StreamId) {
+        let waker = self.account.lock().writers.remove(&stream);
+        drop(waker);
+    }
+
     /// Notes that data was read that had come with the header, or that it is not needed.
     pub(in crate::webtransport) fn on_consumed(&self, bytes: usize) {
         self.account

@@ -220,6 +220,9 @@ fn write(
 impl Drop for SendStream {
     fn drop(&mut self) {
         self.shared.leave_send(self.stream.id());
+        if let Some(counter) = &self.counter {
+            counter.forget_writer(self.stream.id());
+        }
         if self.open {
             self.reset(0);
         }

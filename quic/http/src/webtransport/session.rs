@@ -387,7 +387,10 @@ async fn part(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Bytes>
 async fn send(shared: &Shared, stream: &mut (impl AsyncWrite + Unpin), time: Duration) {
     loop {
         let (bytes, is_last) = shared.account.output().await;
-        let sent = stream.write_all(&bytes);
+        let sent = async {
+            stream.write_all(&bytes).await?;
+            stream.flush().await
+        };
         let failed = if is_last {
             matches!(tokio::time::timeout(time, sent).await, Ok(Err(_)))
         } else {

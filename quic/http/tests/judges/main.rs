@@ -16,7 +16,7 @@ mod support;
 mod tables;
 
 use std::{
-    env, fs,
+    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
@@ -35,6 +35,7 @@ use axum::{
 use hybriq_http::{Peer, Server};
 use rcgen::PublicKeyData as _;
 use serde::Deserialize;
+use support::installed;
 use tokio::process::Command;
 
 /// Group of servers and clients that know it.
@@ -64,18 +65,6 @@ async fn listens(server: SocketAddr) {
         }
     };
     support::soon(listens).await;
-}
-
-/// Returns what is installed under this name, or says that nothing is.
-fn installed(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("HYBRIQ_JUDGES").map(|folder| Path::new(&folder).join(name));
-    let found = path.filter(|path| path.exists());
-    if found.is_none() {
-        test_summary::skip(format!(
-            "HYBRIQ_JUDGES names no folder with {name}: .ci/judges makes one"
-        ));
-    }
-    found
 }
 
 /// The bytes that every server here sends.

@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeMap,
-    env, fmt, fs,
+    fmt, fs,
     net::{SocketAddr, UdpSocket},
     path::{Path, PathBuf},
     process::Stdio,
@@ -23,7 +23,7 @@ use crate::{
     cases::Expected::{Connection as Closes, Stream as Resets},
     client,
     scripts::{self, Outcome, Script},
-    support::soon,
+    support::{installed, soon},
 };
 
 const PAGE: &str = include_str!("../../../docs/http3-verdicts.md");
@@ -117,18 +117,6 @@ impl Drop for Files {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Returns what is installed under this name, or says that nothing is.
-fn installed(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("HYBRIQ_JUDGES").map(|folder| Path::new(&folder).join(name));
-    let found = path.filter(|path| path.exists());
-    if found.is_none() {
-        test_summary::skip(format!(
-            "HYBRIQ_JUDGES names no folder with {name}: .ci/judges makes one"
-        ));
-    }
-    found
 }
 
 /// A server that runs.

@@ -7,7 +7,9 @@
 )]
 
 use std::{
+    env,
     net::SocketAddr,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock, mpsc},
     time::Duration,
 };
@@ -30,6 +32,18 @@ use hybriq_http::{Handle, Peer, Server, ServerBuilder};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::sync::oneshot;
 use tokio_rustls::{TlsConnector, rustls};
+
+/// Returns what `.ci/judges` has installed under this name, or says that nothing is.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("HYBRIQ_JUDGES").map(|folder| Path::new(&folder).join(name));
+    let found = path.filter(|path| path.exists());
+    if found.is_none() {
+        test_summary::skip(format!(
+            "HYBRIQ_JUDGES names no folder with {name}: .ci/judges makes one"
+        ));
+    }
+    found
+}
 
 /// A self-signed certificate for `localhost` and its key.
 #[derive(Clone)]

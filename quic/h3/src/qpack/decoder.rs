@@ -6,7 +6,7 @@ use super::{
     Error,
     blocked::Blocked,
     fixed,
-    integer::{Coded, Reader, Stop, put_integer},
+    primitives::{Coded, Reader, Stop, put_integer},
     table::{OVERHEAD, Table, size_of},
 };
 

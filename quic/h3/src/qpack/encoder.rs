@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::{
     Error,
     fixed::{self, Found},
-    integer::{Reader, Stop, put_integer, put_string},
     line::{FieldRef, Line, put_line},
     policy::{Hashes, History, Names, Note, Past, Room},
+    primitives::{Reader, Stop, put_integer, put_string},
     table::{Entry, OVERHEAD, Table, size_of as size_of_entry},
 };
 

@@ -1,6 +1,6 @@
 //! Field lines that are sent.
 
-use super::integer::{put_integer, put_string};
+use super::primitives::{put_integer, put_string};
 
 /// A field to encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

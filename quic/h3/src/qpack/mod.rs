@@ -7,17 +7,16 @@ mod blocked;
 mod decoder;
 mod encoder;
 mod fixed;
-mod huffman;
-mod integer;
 mod line;
 mod policy;
+mod primitives;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
 #[cfg(test)]
-pub(crate) use integer::put_string;
+pub(crate) use primitives::put_string;
 
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::Encoder;

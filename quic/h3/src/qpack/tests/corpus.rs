@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::super::{Decoded, Decoder, Encoder, FieldRef, integer::put_integer};
+use super::super::{Decoded, Decoder, Encoder, FieldRef, primitives::put_integer};
 
 /// A header list.
 type List = Vec<(Vec<u8>, Vec<u8>)>;

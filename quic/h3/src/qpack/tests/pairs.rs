@@ -1,6 +1,6 @@
 //! An encoder and a decoder that are far from each other: streams come late, in pieces, or not at all.
 
-use super::super::{Decoded, Decoder, Encoder, FieldRef, integer::put_integer};
+use super::super::{Decoded, Decoder, Encoder, FieldRef, primitives::put_integer};
 
 /// A stream whose entries came is not blocked any more, before anybody asks for it (RFC 9204 §2.1.2).
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::{collection::vec, prelude::*};
 
 use super::{
-    super::super::{Decoded, Decoder, integer::put_integer},
+    super::super::{Decoded, Decoder, primitives::put_integer},
     Instruction, Line, Model, Pair, required,
 };
 

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::{collection::vec, prelude::*, sample::Index};
 
 use super::{
-    super::super::{Encoder, FieldRef, huffman, integer::put_integer},
+    super::super::{
+        Encoder, FieldRef,
+        primitives::{huffman, put_integer},
+    },
     Instruction, Line, Model, required,
 };
 

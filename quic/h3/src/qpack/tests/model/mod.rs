@@ -4,7 +4,7 @@
 mod decoding;
 mod encoding;
 
-use super::super::{fixed, integer::put_integer, put_string};
+use super::super::{fixed, primitives::put_integer, put_string};
 
 /// A name and a value.
 type Pair = (Vec<u8>, Vec<u8>);

@@ -52,7 +52,7 @@ enum Kind {
 
 /// Error of a string: it has the code of the end, or its padding is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(in crate::qpack) struct Malformed;
 
 /// Returns the length of a string in this code, in bytes.
 pub(super) fn encoded_len(string: &[u8]) -> usize {
@@ -87,7 +87,7 @@ pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// The string is malformed.
-pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(in crate::qpack) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut state = 0_u8;
     for &byte in coded {
         for half in [byte >> 4, byte & 0xf] {

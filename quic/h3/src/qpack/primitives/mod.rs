@@ -1,6 +1,6 @@
 //! Integers and strings with a prefix (RFC 9204 §4.1).
 
-use super::huffman;
+pub(in crate::qpack) mod huffman;
 
 /// Largest integer: 62 bits (RFC 9204 §4.1.1).
 const MOST: u64 = (1 << 62) - 1;

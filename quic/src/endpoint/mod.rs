@@ -33,7 +33,7 @@ use crate::{
     config::{ClientConfig, ServerConfig},
     errors::{ConnectError, EndpointError, wire_code},
     udp,
-    worker::{Blueprint, HandshakeCount, Shared},
+    worker::{HandshakeCount, Shared, WorkerSettings},
 };
 pub use builder::EndpointBuilder;
 #[cfg(test)]
@@ -84,7 +84,7 @@ pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 /// ```
 pub struct Endpoint {
     pub(crate) shared: Arc<Shared>,
-    blueprint: Arc<Blueprint>,
+    settings: Arc<WorkerSettings>,
     client: Option<Setup>,
     /// Options for opening sockets.
     ports: Ports,
@@ -95,7 +95,7 @@ impl Clone for Endpoint {
         self.shared.on_handle_cloned();
         Self {
             shared: self.shared.clone(),
-            blueprint: self.blueprint.clone(),
+            settings: self.settings.clone(),
             client: self.client.clone(),
             ports: self.ports,
         }
@@ -290,7 +290,7 @@ impl Endpoint {
             return Err(EndpointError::Closed);
         }
         let sockets = sockets::open(address, &self.ports, self.shared.workers())?;
-        sockets::steer(&sockets, &self.ports, &self.blueprint.ids);
+        sockets::steer(&sockets, &self.ports, &self.settings.ids);
         let first = sockets.first().map(udp::Opened::local_address);
         let address = first.ok_or(EndpointError::Closed)?;
         if self.shared.rebind(sockets) {
@@ -327,7 +327,7 @@ impl Endpoint {
         }
         let setup = config.setup()?;
         let tell = |setup: &Setup| !self.shared.is_closed() && self.shared.set_server(setup);
-        if self.blueprint.set_server(setup, tell) {
+        if self.settings.set_server(setup, tell) {
             Ok(())
         } else {
             Err(EndpointError::Closed)

@@ -155,7 +155,7 @@ impl World {
             let shared = parts.endpoint.shared.clone();
             let mailbox = parts.mailboxes[0].clone();
             let sockets = Sockets::new(vec![network.bind(address)], parts.options);
-            let worker = Worker::new(0, shared, mailbox, sockets, parts.blueprint);
+            let worker = Worker::new(0, shared, mailbox, sockets, parts.settings);
             let endpoint = parts.endpoint;
             tasks.push(spawn(counted(worker.run(), Arc::clone(polls))));
             endpoint

@@ -5,10 +5,10 @@
 //! that was touched → wake applications → let them run → fill and send.
 
 pub(crate) mod admit;
-mod blueprint;
 mod connection;
 mod life;
 mod meter;
+mod settings;
 mod shared;
 pub(crate) mod sockets;
 mod turn;
@@ -33,7 +33,7 @@ use self::{
     life::succession::Succession,
     meter::Meter,
     sockets::{Advice, Sockets, batch::SendBatch, reports::Reports},
-    turn::{closing::Closing, inbox::Inbox, queues::Queues, trim::Trim},
+    turn::{closing::Closing, inbox::Inbox, malloc_trim::MallocTrim, queues::Queues},
 };
 use crate::{errors::ConnectError, sync::timers::Timers, udp::Buffers};
 
@@ -43,10 +43,10 @@ pub(crate) use crate::restart::earlier::Inheritance;
 pub(crate) use crate::sync::drain::Drain;
 pub(crate) use crate::sync::waiters::{set_waker, wake};
 pub use admit::handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
-pub(crate) use blueprint::{Blueprint, Spent, Watcher};
 pub(crate) use connection::attempt::{Attempt, Promise};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use life::start::{Start, first_core};
+pub(crate) use settings::{Spent, Watcher, WorkerSettings};
 pub(crate) use shared::Shared;
 pub(crate) use shared::mailbox::{Command, Mailbox};
 
@@ -65,7 +65,7 @@ const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 /// One worker of an endpoint.
 pub(crate) struct Worker {
     index: u8,
-    blueprint: Arc<Blueprint>,
+    settings: Arc<WorkerSettings>,
     shared: Arc<Shared>,
     inbox: Inbox,
     sockets: Sockets,
@@ -110,7 +110,7 @@ impl Walks {
 struct Chores {
     /// Time at which the core last learned the time of day.
     clock_set: Option<Instant>,
-    trim: Trim,
+    malloc_trim: MallocTrim,
     /// Provider that can prepare for its next handshakes.
     unprepared: Option<Arc<dyn Provider>>,
 }
@@ -149,9 +149,9 @@ impl Worker {
         shared: Arc<Shared>,
         mailbox: Arc<Mailbox>,
         sockets: Sockets,
-        blueprint: Arc<Blueprint>,
+        settings: Arc<WorkerSettings>,
     ) -> Self {
-        let reports = Reports::new(blueprint.accepts());
+        let reports = Reports::new(settings.accepts());
         Self {
             _working: shared.working(),
             index,
@@ -160,9 +160,9 @@ impl Worker {
             sockets,
             buffers: Buffers::new(),
             batch: SendBatch::new(),
-            endpoint: blueprint.endpoint(index),
-            meter: Meter::new(blueprint.name.as_ref(), index),
-            blueprint,
+            endpoint: settings.endpoint(index),
+            meter: Meter::new(settings.name.as_ref(), index),
+            settings,
             connections: Connections::default(),
             timers: Timers::default(),
             now: crate::sync::clock::now(),
@@ -231,8 +231,12 @@ impl Worker {
         self.publish();
         crate::sync::waiters::wake(&mut self.wakes);
         self.meter.end_turn();
-        if self.chores.trim.is_due(self.now, self.connections.len()) {
-            turn::trim::give_back();
+        if self
+            .chores
+            .malloc_trim
+            .is_due(self.now, self.connections.len())
+        {
+            turn::malloc_trim::give_back();
         }
     }
 
@@ -356,7 +360,7 @@ impl Worker {
         let all = [
             self.timers.next(),
             endpoint,
-            self.chores.trim.next_timeout(),
+            self.chores.malloc_trim.next_timeout(),
             self.meter.next_timeout(),
             self.succession.next_timeout(self.now),
             self.sockets.next_trial(self.batch.waits_for(), self.now),
@@ -408,7 +412,7 @@ impl Worker {
             state.core.close(self.now, code, reason);
         }
         let alive = self.endpoint.service(slot, &mut state.core);
-        let mut news = state.take_events(&mut self.wakes);
+        let mut reported = state.take_events(&mut self.wakes);
         state.local_address = self.sockets.local_address(state.core.local());
         if !alive {
             state.end(ConnectionError::TimedOut, &mut self.wakes);
@@ -430,7 +434,7 @@ impl Worker {
         drop(state);
 
         let span = &connection.span;
-        news.report(span, &mut self.meter, &mut entry.life, self.now);
+        reported.report(span, &mut self.meter, &mut entry.life, self.now);
         if let Some((stats, error)) = &ended {
             self.meter
                 .on_end(&entry.life, stats, error.as_ref(), self.now);
@@ -439,7 +443,7 @@ impl Worker {
             entry.told_end = true;
             meter::trace::on_closed(span, error);
         }
-        let outcome = match (news.handshake.take(), error) {
+        let outcome = match (reported.handshake.take(), error) {
             (Some(handshake), _) => Some(Ok((Handle::new(connection), handshake))),
             (None, error) => error.map(|error| Err(ConnectError::Connection(error))),
         };

@@ -1,8 +1,6 @@
 //! Promises of every provider, over all pairings of the providers in `support::CONTENDERS`.
 #![cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 
-#[cfg(feature = "rustls")]
-mod ahead;
 mod bytes;
 #[cfg(feature = "unstable-rustls")]
 mod change_rustls;
@@ -17,6 +15,8 @@ mod flights;
 mod groups;
 mod identity;
 mod key_log;
+#[cfg(feature = "rustls")]
+mod key_shares;
 mod lineage;
 mod ml_dsa;
 mod namesakes;

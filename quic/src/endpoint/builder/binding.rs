@@ -18,7 +18,7 @@ use crate::{
     errors::EndpointError,
     sync::Mutex,
     udp::{self, Opened, Sharing},
-    worker::{self, Blueprint, Inheritance, Mailbox, Shared},
+    worker::{self, Inheritance, Mailbox, Shared, WorkerSettings},
 };
 
 /// Largest number of sockets that an endpoint starts with. Connections that migrate need more.
@@ -173,7 +173,7 @@ impl EndpointBuilder {
         let count = sockets.first().map_or(0, Vec::len);
         let parts = self.assemble(addresses, setups, count, ports, inheritance);
         for group in &sockets {
-            sockets::steer(group, &ports, &parts.blueprint.ids);
+            sockets::steer(group, &ports, &parts.settings.ids);
         }
         let mut sockets: Vec<_> = sockets.into_iter().map(Vec::into_iter).collect();
         let first_core = worker::first_core(count);
@@ -185,7 +185,7 @@ impl EndpointBuilder {
                 shared: parts.endpoint.shared.clone(),
                 mailbox: mailbox.clone(),
                 sockets: (own, parts.options),
-                blueprint: parts.blueprint.clone(),
+                settings: parts.settings.clone(),
             };
             // Dropping the endpoint after an error ends the workers that have started.
             start.run(placement)?;
@@ -226,7 +226,7 @@ impl EndpointBuilder {
             self.limits,
             drain,
         );
-        let blueprint = Arc::new(Blueprint {
+        let settings = Arc::new(WorkerSettings {
             server: Mutex::new(server),
             ids: self.ids,
             workers: count,
@@ -241,12 +241,12 @@ impl EndpointBuilder {
         Parts {
             endpoint: Endpoint {
                 shared,
-                blueprint: blueprint.clone(),
+                settings: settings.clone(),
                 client,
                 ports,
             },
             mailboxes,
-            blueprint,
+            settings,
             options: udp::Options {
                 sharing: Sharing::Alone,
                 ..self.socket
@@ -259,7 +259,7 @@ impl EndpointBuilder {
 pub(crate) struct Parts {
     pub(crate) endpoint: Endpoint,
     pub(crate) mailboxes: Box<[Arc<Mailbox>]>,
-    pub(crate) blueprint: Arc<Blueprint>,
+    pub(crate) settings: Arc<WorkerSettings>,
     /// Options of sockets opened later.
     pub(crate) options: udp::Options,
 }

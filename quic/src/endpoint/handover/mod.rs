@@ -71,7 +71,7 @@ impl Endpoint {
     /// Returns the generation of this process among those that took over this endpoint one after
     /// another. The first is 0; numbers of ended processes are reused.
     pub fn generation(&self) -> u8 {
-        self.blueprint.inheritance.generation
+        self.settings.inheritance.generation
     }
 }
 

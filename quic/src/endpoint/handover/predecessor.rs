@@ -72,9 +72,9 @@ async fn prepare(endpoint: &Endpoint, stream: UnixStream) -> Result<Link, Restar
             return Err(sent.err().map_or(error, RestartError::Lost));
         }
     };
-    let inheritance = &endpoint.blueprint.inheritance;
+    let inheritance = &endpoint.settings.inheritance;
     let living = || inheritance.relays.living();
-    let sample = |number| (number, endpoint.blueprint.ids.sample(number));
+    let sample = |number| (number, endpoint.settings.ids.sample(number));
     let offer = Answer::Offer(Offer {
         generation: inheritance.generation,
         next,
@@ -102,11 +102,11 @@ fn check(endpoint: &Endpoint, link: &Link, record: &[u8]) -> Result<u8, RestartE
     if !link.is_trusted().map_err(RestartError::Lost)? {
         return Err(RestartError::User);
     }
-    let blueprint = &endpoint.blueprint;
-    let workers = blueprint.workers as u8;
-    let own = Hello::new(workers, &blueprint.ids, &blueprint.token_keys);
+    let settings = &endpoint.settings;
+    let workers = settings.workers as u8;
+    let own = Hello::new(workers, &settings.ids, &settings.token_keys);
     own.check(Hello::read(record)?)?;
-    let inheritance = &blueprint.inheritance;
+    let inheritance = &settings.inheritance;
     let mut taken = inheritance.relays.generations();
     taken.insert(inheritance.generation);
     taken

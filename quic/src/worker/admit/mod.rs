@@ -1,5 +1,5 @@
 //! Admission of clients: capacity, load, and the reasons given to refused clients.
 
-pub(super) mod gate;
+pub(super) mod admission;
 pub(super) mod handshakes;
 pub(crate) mod refusal;

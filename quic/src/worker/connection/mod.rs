@@ -2,7 +2,7 @@
 
 pub(super) mod attempt;
 pub(super) mod migrate;
-pub(super) mod news;
+pub(super) mod reported;
 pub(super) mod table;
 
 mod census;
@@ -32,7 +32,7 @@ use tracing::Span;
 use self::{
     leaving::Leaving,
     moves::Move,
-    news::{News, PathNews},
+    reported::{PathEvent, Reported},
 };
 use crate::sync::{
     AtomicBool, AtomicUsize, Mutex, MutexGuard,
@@ -357,21 +357,21 @@ impl State {
     }
 
     /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the events to report.
-    pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> News {
-        let mut news = News::default();
+    pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> Reported {
+        let mut reported = Reported::default();
         while let Some(event) = self.core.poll_event() {
             match event {
                 Event::HandshakeComplete => {
-                    news.handshake = self.core.handshake().cloned();
+                    reported.handshake = self.core.handshake().cloned();
                 }
                 Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
                 Event::EarlyDataReady | Event::HandshakeConfirmed => {}
                 Event::PathChanged(change) => {
-                    news.paths.push(PathNews::Changed(change));
+                    reported.paths.push(PathEvent::Changed(change));
                     self.on_path_changed(change, wakes);
                 }
                 Event::PathFailed(change) => {
-                    news.paths.push(PathNews::Failed(change));
+                    reported.paths.push(PathEvent::Failed(change));
                     self.on_path_failed(change, wakes);
                 }
                 Event::Closed(error) => self.end(error, wakes),
@@ -379,7 +379,7 @@ impl State {
                 Event::Datagram(event) => self.on_datagram_event(event, wakes),
             }
         }
-        news
+        reported
     }
 
     /// Takes only the events of streams and datagrams, which sending can cause.

@@ -40,7 +40,7 @@ pub(in crate::worker) async fn caught<F: Future>(
 impl Worker {
     /// Ends all connections and starts again on the same sockets. Other workers continue.
     pub(in crate::worker) fn recover(&mut self) {
-        let endpoint = self.blueprint.name.as_deref();
+        let endpoint = self.settings.name.as_deref();
         tracing::error!(
             endpoint,
             worker = self.index,
@@ -52,7 +52,7 @@ impl Worker {
         self.published.ended = self.inbox.begun();
         // Counters never shrink; the gauges start again with the next endpoint.
         self.stats = self.all_stats().without_gauges();
-        self.endpoint = self.blueprint.endpoint(self.index);
+        self.endpoint = self.settings.endpoint(self.index);
         self.endpoint.set_newcomers(self.succession.newcomers());
         self.connections = Connections::default();
         self.timers = Timers::default();

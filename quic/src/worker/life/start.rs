@@ -15,7 +15,7 @@ use crate::{
     config::Placement,
     errors::EndpointError,
     udp::{self, Opened, Socket},
-    worker::{Blueprint, Mailbox, Shared, Worker, shared::here, sockets::Sockets},
+    worker::{Mailbox, Shared, Worker, WorkerSettings, shared::worker_thread, sockets::Sockets},
 };
 
 /// Everything that a worker starts with.
@@ -27,7 +27,7 @@ pub(crate) struct Start {
     pub(crate) mailbox: Arc<Mailbox>,
     /// Its sockets, and the options of sockets opened later.
     pub(crate) sockets: (Vec<Opened>, udp::Options),
-    pub(crate) blueprint: Arc<Blueprint>,
+    pub(crate) settings: Arc<WorkerSettings>,
 }
 
 impl Start {
@@ -61,7 +61,7 @@ impl Start {
                     tracing::warn!(%error, "cannot bind the thread of a worker to a core");
                 }
             }
-            here::begin(&*shared, index);
+            worker_thread::begin(&*shared, index);
             drop(shared);
             runtime.block_on(async {
                 Box::pin(worker.run()).await;
@@ -85,7 +85,7 @@ impl Start {
             self.shared,
             self.mailbox,
             Sockets::new(sockets, options),
-            self.blueprint,
+            self.settings,
         ))
     }
 }

@@ -126,7 +126,7 @@ impl Worker {
         }
         self.endpoint.set_newcomers(Newcomers::Ignored);
         let place = Place {
-            generation: self.blueprint.inheritance.generation,
+            generation: self.settings.inheritance.generation,
             worker: self.index,
         };
         let own = self.endpoint.claims().into_iter();
@@ -232,7 +232,7 @@ impl Worker {
         let mut bytes = mem::take(&mut self.succession.outgoing.bytes);
         let stride = usize::from(letter.stride);
         let count = bytes.len().div_ceil(stride) as u64;
-        let relays = &self.blueprint.inheritance.relays;
+        let relays = &self.settings.inheritance.relays;
         let held = &mut self.succession.held;
         let sent = if held.has(to) {
             Err(Unsent::Full)
@@ -265,7 +265,7 @@ impl Worker {
         if self.succession.held.is_empty() {
             return;
         }
-        let relays = &self.blueprint.inheritance.relays;
+        let relays = &self.settings.inheritance.relays;
         let Flushed { sent, dropped } = self.succession.held.flush(self.now, relays);
         self.stats.datagrams_forwarded += sent;
         self.stats.forwards_dropped += dropped;
@@ -278,7 +278,7 @@ impl Worker {
             reason: Reason::Stray,
             stride: datagram.len() as u16,
         };
-        let relays = &self.blueprint.inheritance.relays;
+        let relays = &self.settings.inheritance.relays;
         for place in relays.places() {
             // The datagram is most likely not a reset, so losing it does no harm.
             let _ = relays.send(place, letter, datagram);

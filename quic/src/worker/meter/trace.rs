@@ -11,10 +11,10 @@ use hybriq_proto::{
 use hybriq_tls::Side;
 use tracing::{Span, debug, info_span, warn};
 
-use crate::worker::blueprint::Blueprint;
+use crate::worker::settings::WorkerSettings;
 
 /// Creates the span of a connection.
-pub(in crate::worker) fn span(blueprint: &Blueprint, worker: u8, core: &Connection) -> Span {
+pub(in crate::worker) fn span(settings: &WorkerSettings, worker: u8, core: &Connection) -> Span {
     let role = match core.side() {
         Side::Client => "client",
         Side::Server => "server",
@@ -26,7 +26,7 @@ pub(in crate::worker) fn span(blueprint: &Blueprint, worker: u8, core: &Connecti
         id = %core.id(),
         peer = %core.peer_address(),
         role,
-        endpoint = blueprint.name.as_deref(),
+        endpoint = settings.name.as_deref(),
         worker,
     )
 }

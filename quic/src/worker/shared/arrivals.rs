@@ -13,7 +13,7 @@ use super::{Shared, mailbox::Command};
 use crate::{
     sync::waiters::{Waited, Waiters, lock, wait_until},
     worker::admit::{
-        gate::{Address, Gate, Limit, Present, TurnAway},
+        admission::{Address, Admission, Limit, Present, TurnAway},
         refusal,
     },
 };
@@ -35,17 +35,17 @@ pub(super) struct Arrivals {
     pub(super) unproven: usize,
     pub(super) accepting: Waiters,
     pub(super) open: bool,
-    pub(super) gate: Gate,
+    pub(super) admission: Admission,
 }
 
 impl Arrivals {
-    pub(super) fn new(gate: Gate) -> Self {
+    pub(super) fn new(admission: Admission) -> Self {
         Self {
             waiting: VecDeque::new(),
             unproven: 0,
             accepting: Waiters::default(),
             open: true,
-            gate,
+            admission,
         }
     }
 }
@@ -117,7 +117,7 @@ impl Shared {
         } else {
             Address::Unproven
         };
-        if let Err(answer) = arrivals.gate.judge(now, client, address, present) {
+        if let Err(answer) = arrivals.admission.judge(now, client, address, present) {
             return Err(Turned::Limited(answer, incoming));
         }
         arrivals.unproven += usize::from(!is_proven);
@@ -138,7 +138,7 @@ impl Shared {
             connections: undecided + self.open_connections(),
             handshakes,
         };
-        arrivals.gate.wants_proof(now, present)
+        arrivals.admission.wants_proof(now, present)
     }
 
     /// Accepts no more clients, and refuses those that wait.

@@ -80,7 +80,7 @@ impl Arrivals {
             unproven: _,
             accepting,
             open: _,
-            gate: _,
+            admission: _,
         } = self;
         census.add_of::<(u8, Incoming)>("clients that wait for the application", waiting.len());
         census.add("tasks that accept a client", accepting.len(), 0);

@@ -1,7 +1,7 @@
 //! State that the handles and all workers of an endpoint share.
 
-pub(super) mod here;
 pub(super) mod mailbox;
+pub(super) mod worker_thread;
 
 mod arrivals;
 mod census;
@@ -30,7 +30,7 @@ use self::{
 };
 use super::{
     admit::{
-        gate::Gate,
+        admission::Admission,
         handshakes::{HandshakeCount, Handshakes},
     },
     connection::attempt::Promise,
@@ -113,7 +113,7 @@ impl Shared {
             failure: OnceLock::new(),
             handles: AtomicUsize::new(1),
             turn: AtomicUsize::new(0),
-            arrivals: Mutex::new(Arrivals::new(Gate::new(limits, Prf::new(secret)))),
+            arrivals: Mutex::new(Arrivals::new(Admission::new(limits, Prf::new(secret)))),
             activity: Mutex::default(),
             unfinished: AtomicUsize::new(0),
             backlog: backlog.clamp(1, WAITING_INCOMING),
@@ -219,7 +219,7 @@ impl Shared {
         server_name: String,
         promise: Promise,
     ) {
-        let worker = here::worker_of(self).unwrap_or_else(|| {
+        let worker = worker_thread::worker_of(self).unwrap_or_else(|| {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
             (turn % self.mailboxes.len().max(1)) as u8
         });

@@ -20,7 +20,7 @@ impl Worker {
         // A new field does not compile until somebody decides what it holds.
         let Self {
             index: _,
-            blueprint: _,
+            settings: _,
             shared: _,
             inbox,
             sockets,
@@ -146,7 +146,7 @@ impl Chores {
     fn census(&self, census: &mut Census) {
         let Self {
             clock_set: _,
-            trim: _,
+            malloc_trim: _,
             unprepared,
         } = self;
         let chores = usize::from(unprepared.is_some());

@@ -10,7 +10,7 @@ use crate::{
     worker::{
         Advice, Standing, State, Worker,
         admit::{
-            gate::{Limit, TurnAway},
+            admission::{Limit, TurnAway},
             refusal,
         },
         shared::{Turned, mailbox::Passed},

@@ -4,6 +4,6 @@ pub(super) mod census;
 pub(super) mod closing;
 pub(super) mod inbox;
 pub(super) mod input;
+pub(super) mod malloc_trim;
 pub(super) mod queues;
 pub(super) mod requests;
-pub(super) mod trim;

@@ -11,7 +11,7 @@ use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
 use ::rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig, version};
 
 use super::certificates::hosts::{Coverage, Hosts};
-use super::locals::chain::TICKETS;
+use super::locals::ticket_facts::TICKETS;
 use super::quic::client;
 use super::quic::server::Parts;
 use super::{

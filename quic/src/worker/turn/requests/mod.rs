@@ -68,7 +68,7 @@ impl Worker {
             } => {
                 if self.is_wanted(&promise) {
                     self.sockets.leave_given();
-                    let setup = self.blueprint.watcher.watch(setup);
+                    let setup = self.settings.watcher.watch(setup);
                     let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
                     self.prepare_for(&setup.provider);
                     self.on_started(started.map_err(ConnectError::from), promise);
@@ -81,7 +81,7 @@ impl Worker {
             } => {
                 if self.is_wanted(&promise) {
                     let began = clock::now();
-                    let setup = setup.map(|setup| self.blueprint.watcher.watch(setup));
+                    let setup = setup.map(|setup| self.settings.watcher.watch(setup));
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
                     let ended = clock::now();
                     self.endpoint.on_handshake_cost(ended, ended - began);
@@ -141,7 +141,7 @@ impl Worker {
                     self.begin_reports();
                 }
                 let life = self.meter.on_started(core.side(), self.now);
-                let span = trace::span(&self.blueprint, self.index, &core);
+                let span = trace::span(&self.settings, self.index, &core);
                 let mailbox = self.inbox.mailbox().clone();
                 let connection = SharedConnection::new(slot, span, mailbox, core);
                 promise.on_started(&connection, &mut self.wakes);

@@ -14,15 +14,17 @@ use crate::{
     restart::relay::Reason,
     sync::Mutex,
     udp::{Opened, Options, Socket},
-    worker::{Attempt, Blueprint, Inheritance, Mailbox, Shared, Spent, Watcher, sockets::Sockets},
+    worker::{
+        Attempt, Inheritance, Mailbox, Shared, Spent, Watcher, WorkerSettings, sockets::Sockets,
+    },
 };
 
 /// More handshakes than one turn starts.
 const HANDSHAKES: usize = 40;
 
 /// The default settings of an endpoint.
-fn blueprint() -> Arc<Blueprint> {
-    Arc::new(Blueprint {
+fn settings() -> Arc<WorkerSettings> {
+    Arc::new(WorkerSettings {
         inheritance: Inheritance::default(),
         server: Mutex::default(),
         ids: Ids::default(),
@@ -50,7 +52,7 @@ fn worker() -> (Worker, Arc<Mailbox>) {
     );
     let sockets = Sockets::new(vec![socket], options);
     (
-        Worker::new(0, shared, mailbox.clone(), sockets, blueprint()),
+        Worker::new(0, shared, mailbox.clone(), sockets, settings()),
         mailbox,
     )
 }
@@ -280,9 +282,9 @@ impl CidGenerator for Broken {
 async fn a_panic_loses_no_request_but_its_own() {
     let (mut worker, mailbox) = worker();
     let setup = setup();
-    let settings = Arc::get_mut(&mut worker.blueprint).expect("nobody else has it");
+    let settings = Arc::get_mut(&mut worker.settings).expect("nobody else has it");
     settings.ids.generator = Arc::new(Broken);
-    worker.endpoint = worker.blueprint.endpoint(0);
+    worker.endpoint = worker.settings.endpoint(0);
     let (failing, command) = connect(&setup);
     assert!(mailbox.push(command));
     let turn = std::panic::AssertUnwindSafe(|| worker.take_requests());
@@ -294,7 +296,7 @@ async fn a_panic_loses_no_request_but_its_own() {
     assert!(error.to_string().contains("worker"), "{error}");
 
     // A client's first packet, which is answered with a Retry. That needs an id.
-    let settings = Arc::get_mut(&mut worker.blueprint).expect("nobody else has it");
+    let settings = Arc::get_mut(&mut worker.settings).expect("nobody else has it");
     settings.address_validation = AddressValidation::Always;
     worker.recover();
     let mut initial = vec![0; 1200];

@@ -13,7 +13,7 @@ use crate::messages::flight::{self, Answer};
 use crate::options::Intermediates;
 use crate::providers::rustls::crypto::compress::Compression;
 use crate::providers::rustls::locals::capture::NotedKey;
-use crate::providers::rustls::{crypto::keys, locals::chain};
+use crate::providers::rustls::{crypto::keys, locals::ticket_facts};
 use crate::{
     CertificateCompression, ChainChoice, ClientHello, ConfigError, ServerFlight, ServerOptions,
     Side,
@@ -172,7 +172,7 @@ impl ResolvesServerCert for Identities {
         let known = if self.known.len() == 1 {
             default
         } else {
-            let chosen = chain::chosen_identity().or_else(|| {
+            let chosen = ticket_facts::chosen_identity().or_else(|| {
                 let suitable = self.suitable(hello.server_name(), hello.signature_schemes());
                 suitable.first().copied()
             });

@@ -1,6 +1,5 @@
 //! Groups, cipher suites and keys for rustls, and preparations made ahead of time.
 
-pub(super) mod ahead;
 pub(super) mod compress;
 pub(super) mod groups;
 pub(super) mod keys;

@@ -2,4 +2,5 @@
 //! call.
 
 pub(super) mod capture;
-pub(super) mod chain;
+pub(super) mod key_shares;
+pub(super) mod ticket_facts;

@@ -11,12 +11,12 @@ use ::rustls::sign::SingleCertAndKey;
 use ::rustls::version;
 use rustls_pki_types::ServerName;
 
-use super::beside;
+use super::second_share;
 use super::session::Running;
-use crate::providers::rustls::crypto::ahead::Shares;
 use crate::providers::rustls::crypto::compress::Compression;
 use crate::providers::rustls::locals::capture::{Capture, NotedKey};
-use crate::providers::rustls::locals::chain::{self, Issue};
+use crate::providers::rustls::locals::key_shares::Shares;
+use crate::providers::rustls::locals::ticket_facts::{self, Issue};
 use crate::providers::rustls::resumption::remembered::{Memory, Remembered, Use};
 use crate::providers::rustls::{
     NAME,
@@ -90,7 +90,7 @@ impl Client {
         let mut crypto = suites::crypto(options.shared.suites.as_deref(), &groups)?;
         let shares = Shares::over(&mut crypto, options.key_shares_ahead);
         for group in &mut crypto.kx_groups {
-            *group = beside::of_client(*group);
+            *group = second_share::of_client(*group);
         }
         let crypto = Arc::new(wrap(crypto));
         let mut config = config(options, &crypto)?;
@@ -226,7 +226,7 @@ impl Provider for Client {
         };
         let params = start.params.to_vec();
         crate::providers::rustls::locals::capture::take();
-        chain::begin(Issue {
+        ticket_facts::begin(Issue {
             scope: start.resumption_context.into(),
             resumes: start.lineage,
             shares: self.key_exchange.first_shares(start.group_hint),

@@ -8,7 +8,7 @@ use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
 use bytes::BytesMut;
 
 use crate::providers::rustls::locals::capture::{self, Purpose, Schemes};
-use crate::providers::rustls::locals::chain::{self, Found, Issue};
+use crate::providers::rustls::locals::ticket_facts::{self, Found, Issue};
 use crate::{
     Alert, CertificateDer, CertificateMessage, EarlyDataStatus, Error, Flight, Group, Level,
     Lineage, Negotiated, PerLevel, Secret, ServerStart, Session, Side, SignatureScheme, Status,
@@ -52,7 +52,7 @@ impl Running {
         scope: &[u8],
     ) -> Self {
         let mut session = Self::new(Connection::Client(tls), Side::Client, server_name);
-        session.ticket = chain::take_found();
+        session.ticket = ticket_facts::take_found();
         session.scope = scope.into();
         // rustls derives the secret here only if it asks for 0-RTT.
         let seen = capture::take();
@@ -248,13 +248,13 @@ impl Running {
             ticket::check(message)?;
         }
         capture::take();
-        chain::begin(self.issue());
+        ticket_facts::begin(self.issue());
         // Other handshakes on this thread choose their own.
-        chain::choose_identity(self.identity);
+        ticket_facts::choose_identity(self.identity);
         let read = self.tls.read_hs(message);
-        chain::choose_identity(None);
+        ticket_facts::choose_identity(None);
         read.map_err(|error| self.failure(&error))?;
-        if let Some(found) = chain::take_found() {
+        if let Some(found) = ticket_facts::take_found() {
             self.ticket = Some(found);
         }
         if let Some(shown) = CertificateMessage::of(message) {

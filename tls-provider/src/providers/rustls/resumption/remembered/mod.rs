@@ -8,7 +8,7 @@ use ::rustls::NamedGroup;
 use ::rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls_pki_types::ServerName;
 
-use crate::providers::rustls::locals::chain::{self, Found};
+use crate::providers::rustls::locals::ticket_facts::{self, Found};
 use crate::{KeyExchange, Lineage};
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ impl ClientSessionStore for Remembered {
 
     /// Returns the group whose share the transport wants first.
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
-        chain::shares().first.map(|group| group.0.into())
+        ticket_facts::shares().first.map(|group| group.0.into())
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
@@ -150,7 +150,7 @@ impl ClientSessionStore for Remembered {
     fn remove_tls12_session(&self, _: &ServerName<'static>) {}
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, value: Tls13ClientSessionValue) {
-        let issue = chain::issue();
+        let issue = ticket_facts::issue();
         let lineage = issue.lineage.filter(|_| self.tickets != Use::Ignore);
         if let Some(lineage) = lineage {
             let alpn = issue.context;
@@ -168,11 +168,11 @@ impl ClientSessionStore for Remembered {
         if self.tickets != Use::Resume {
             return None;
         }
-        let wanted = chain::issue();
+        let wanted = ticket_facts::issue();
         let ticket = self
             .memory
             .take(name, &self.policy, &wanted.scope, wanted.resumes)?;
-        chain::found(Found {
+        ticket_facts::found(Found {
             lineage: ticket.lineage,
             params: ticket.value.quic_params(),
             alpn: ticket.alpn,

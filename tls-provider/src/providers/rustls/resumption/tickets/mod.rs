@@ -12,7 +12,7 @@ use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
 use crate::options::Anchors;
-use crate::providers::rustls::locals::chain::{self, Found};
+use crate::providers::rustls::locals::ticket_facts::{self, Found};
 use crate::tickets::sessions::{Audience, Session, Sessions};
 use crate::{ClientAuth, ConfigError, KeyExchange, Lineage, Profile};
 
@@ -69,7 +69,7 @@ pub(in crate::providers::rustls) fn audience(
 }
 
 fn note(lineage: Lineage) {
-    chain::found(Found {
+    ticket_facts::found(Found {
         lineage,
         params: Vec::new(),
         alpn: Arc::default(),
@@ -97,7 +97,7 @@ impl ProducesTickets for Sealed {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let issue = chain::issue();
+        let issue = ticket_facts::issue();
         let lineage = match issue.lineage? {
             Lineage::Classical => CLASSICAL,
             Lineage::PostQuantum => POST_QUANTUM,
@@ -115,7 +115,7 @@ impl ProducesTickets for Sealed {
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        if !chain::may_look() {
+        if !ticket_facts::may_look() {
             return None;
         }
         let marked = Zeroizing::new(self.inner.decrypt(cipher)?);
@@ -127,7 +127,7 @@ impl ProducesTickets for Sealed {
         };
         let (scope_len, plain) = plain.strip_prefix(&self.audience)?.split_first()?;
         let (scope, plain) = plain.split_at_checked(usize::from(*scope_len))?;
-        if *scope != *chain::issue().scope || !lineage.may_resume(&self.policy) {
+        if *scope != *ticket_facts::issue().scope || !lineage.may_resume(&self.policy) {
             return None;
         }
         note(lineage);
@@ -145,7 +145,7 @@ pub(in crate::providers::rustls) struct Kept {
 
 impl StoresServerSessions for Kept {
     fn put(&self, id: Vec<u8>, value: Vec<u8>) -> bool {
-        let issue = chain::issue();
+        let issue = ticket_facts::issue();
         let Some(lineage) = issue.lineage else {
             return false;
         };
@@ -166,10 +166,10 @@ impl StoresServerSessions for Kept {
     }
 
     fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
-        if !chain::may_look() {
+        if !ticket_facts::may_look() {
             return None;
         }
-        let scope = chain::issue().scope;
+        let scope = ticket_facts::issue().scope;
         let mut session = self.sessions.take(id, Instant::now(), |session| {
             session.audience == self.audience
                 && session.scope == scope

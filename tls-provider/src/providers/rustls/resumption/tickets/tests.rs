@@ -1,17 +1,17 @@
 use super::*;
-use crate::{providers::rustls::locals::chain::Issue, tickets::rustls::Shared};
+use crate::{providers::rustls::locals::ticket_facts::Issue, tickets::rustls::Shared};
 
 const OPEN: Audience = [1; 16];
 
 fn issue(lineage: Option<Lineage>) {
-    chain::begin(Issue {
+    ticket_facts::begin(Issue {
         lineage,
         ..Issue::default()
     });
 }
 
 fn issue_in(scope: &[u8]) {
-    chain::begin(Issue {
+    ticket_facts::begin(Issue {
         lineage: Some(Lineage::PostQuantum),
         scope: scope.into(),
         ..Issue::default()
@@ -36,9 +36,9 @@ fn a_ticket_carries_its_lineage() {
         issue(Some(lineage));
         let ticket = prefer.encrypt(b"state").expect("a ticket");
         assert_eq!(prefer.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
-        assert_eq!(chain::take_found().expect("noted").lineage, lineage);
+        assert_eq!(ticket_facts::take_found().expect("noted").lineage, lineage);
         assert_eq!(require.decrypt(&ticket).is_some(), under_require);
-        assert_eq!(chain::take_found().is_some(), under_require);
+        assert_eq!(ticket_facts::take_found().is_some(), under_require);
     }
 }
 
@@ -88,7 +88,7 @@ fn a_kept_session_of_classical_lineage_is_left_to_policies_that_take_it() {
     let taken = kept(KeyExchange::PreferPostQuantum).take(&[1; 32]);
     assert_eq!(taken.as_deref(), Some(&[2][..]));
     assert_eq!(
-        chain::take_found().expect("noted").lineage,
+        ticket_facts::take_found().expect("noted").lineage,
         Lineage::Classical
     );
 }
@@ -200,7 +200,7 @@ fn few_tickets_of_a_client_are_looked_at() {
             assert!(sealed.decrypt(b"a ticket").is_none());
         }
         let count = counts.0.load(std::sync::atomic::Ordering::Relaxed);
-        assert_eq!(count, calls * chain::TICKETS as usize);
+        assert_eq!(count, calls * ticket_facts::TICKETS as usize);
     }
     let shared = Shared::default();
     let kept = Kept {

@@ -16,14 +16,14 @@ const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Decides when memory is returned: once half of the connections of a peak are gone.
 #[derive(Debug, Default)]
-pub(in crate::worker) struct Trim {
+pub(in crate::worker) struct MallocTrim {
     /// Largest number of connections since the last trim.
     peak: usize,
     last: Option<Instant>,
     due: Option<Instant>,
 }
 
-impl Trim {
+impl MallocTrim {
     /// Updates the number of connections. Returns true if memory must be returned now.
     pub(in crate::worker) fn is_due(&mut self, now: Instant, connections: usize) -> bool {
         self.peak = self.peak.max(connections);
@@ -42,7 +42,7 @@ impl Trim {
         false
     }
 
-    /// Returns the time at which [`Trim::is_due`] must be called.
+    /// Returns the time at which [`MallocTrim::is_due`] must be called.
     pub(in crate::worker) const fn next_timeout(&self) -> Option<Instant> {
         self.due
     }
@@ -62,7 +62,7 @@ pub(in crate::worker) fn give_back() {
 mod tests {
     use std::time::Instant;
 
-    use super::{DELAY, INTERVAL, LEAST, Trim};
+    use super::{DELAY, INTERVAL, LEAST, MallocTrim};
 
     #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
     fn now() -> Instant {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_once_half_of_a_flood_is_gone() {
-        let (mut trim, now) = (Trim::default(), now());
+        let (mut trim, now) = (MallocTrim::default(), now());
         assert!(!trim.is_due(now, 1000) && !trim.is_due(now, 600));
         assert_eq!(trim.next_timeout(), None, "most are still there");
         assert!(!trim.is_due(now, 500));
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_few_connections_are_not_worth_it() {
-        let (mut trim, now) = (Trim::default(), now());
+        let (mut trim, now) = (MallocTrim::default(), now());
         assert!(!trim.is_due(now, LEAST - 1) && !trim.is_due(now, 0));
         assert_eq!(trim.next_timeout(), None);
     }

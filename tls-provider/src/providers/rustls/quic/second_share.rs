@@ -10,17 +10,17 @@ use ::rustls::{Error, NamedGroup, ProtocolVersion};
 
 use crate::Group;
 use crate::providers::rustls::{
-    crypto::{ahead, groups},
-    locals::chain,
+    crypto::groups,
+    locals::{key_shares, ticket_facts},
 };
 
 /// Groups in the order of their code points.
-static POST_QUANTUM: [Beside; 5] = [
-    Beside(Group::MLKEM768),
-    Beside(Group::MLKEM1024),
-    Beside(Group::SECP256R1MLKEM768),
-    Beside(Group::X25519MLKEM768),
-    Beside(Group::SECP384R1MLKEM1024),
+static POST_QUANTUM: [WithSecondShare; 5] = [
+    WithSecondShare(Group::MLKEM768),
+    WithSecondShare(Group::MLKEM1024),
+    WithSecondShare(Group::SECP256R1MLKEM768),
+    WithSecondShare(Group::X25519MLKEM768),
+    WithSecondShare(Group::SECP384R1MLKEM1024),
 ];
 
 /// Returns a client's group, which follows the predictions of the transport.
@@ -36,19 +36,19 @@ pub(in crate::providers::rustls) fn of_client(
 
 /// A post-quantum group.
 #[derive(Debug)]
-struct Beside(Group);
+struct WithSecondShare(Group);
 
-impl Beside {
+impl WithSecondShare {
     fn inner(&self) -> Result<&'static dyn SupportedKxGroup, Error> {
         groups::implementation(self.0)
             .ok_or_else(|| Error::General(format!("{} is not implemented", self.0)))
     }
 }
 
-impl SupportedKxGroup for Beside {
+impl SupportedKxGroup for WithSecondShare {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
-        let main = ahead::start(self.inner()?)?;
-        let classical = chain::shares().beside.filter(|group| {
+        let main = key_shares::start(self.inner()?)?;
+        let classical = ticket_facts::shares().beside.filter(|group| {
             let half = main.hybrid_component();
             half.is_none_or(|(half, _)| half != NamedGroup::from(group.0))
         });

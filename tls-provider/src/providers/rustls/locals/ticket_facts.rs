@@ -36,7 +36,7 @@ pub(in crate::providers::rustls) struct Found {
 }
 
 #[derive(Default)]
-struct Chain {
+struct Facts {
     issue: Issue,
     found: Option<Found>,
     /// Number of the client's tickets that were looked at.
@@ -49,7 +49,7 @@ struct Chain {
 pub(in crate::providers::rustls) const TICKETS: u32 = 4;
 
 thread_local! {
-    static CHAIN: RefCell<Chain> = RefCell::default();
+    static FACTS: RefCell<Facts> = RefCell::default();
     static IDENTITY: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -66,7 +66,7 @@ pub(in crate::providers::rustls) fn chosen_identity() -> Option<usize> {
 
 /// Prepares a call into rustls: forgets what other sessions left on this thread.
 pub(in crate::providers::rustls) fn begin(issue: Issue) {
-    CHAIN.set(Chain {
+    FACTS.set(Facts {
         issue,
         found: None,
         looked_at: 0,
@@ -75,28 +75,28 @@ pub(in crate::providers::rustls) fn begin(issue: Issue) {
 
 /// Returns the last valid ticket seen in the call. rustls uses this one, if it uses any.
 pub(in crate::providers::rustls) fn take_found() -> Option<Found> {
-    CHAIN.with_borrow_mut(|chain| chain.found.take())
+    FACTS.with_borrow_mut(|facts| facts.found.take())
 }
 
 /// Returns true if a server may look at one more ticket of the client. Called by the stores.
 pub(in crate::providers::rustls) fn may_look() -> bool {
-    CHAIN.with_borrow_mut(|chain| {
-        chain.looked_at = chain.looked_at.saturating_add(1);
-        chain.looked_at <= TICKETS
+    FACTS.with_borrow_mut(|facts| {
+        facts.looked_at = facts.looked_at.saturating_add(1);
+        facts.looked_at <= TICKETS
     })
 }
 
 /// Returns the facts to store with a new ticket. Called by the stores.
 pub(in crate::providers::rustls) fn issue() -> Issue {
-    CHAIN.with_borrow(|chain| chain.issue.clone())
+    FACTS.with_borrow(|facts| facts.issue.clone())
 }
 
 /// Returns the shares of the first flight.
 pub(in crate::providers::rustls) fn shares() -> FirstShares {
-    CHAIN.with_borrow(|chain| chain.issue.shares)
+    FACTS.with_borrow(|facts| facts.issue.shares)
 }
 
 /// Notes a valid ticket. Called by the stores.
 pub(in crate::providers::rustls) fn found(found: Found) {
-    CHAIN.with_borrow_mut(|chain| chain.found = Some(found));
+    FACTS.with_borrow_mut(|facts| facts.found = Some(found));
 }

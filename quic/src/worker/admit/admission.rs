@@ -51,7 +51,7 @@ pub(in crate::worker) struct Present {
 }
 
 /// The operator's limits on new clients.
-pub(in crate::worker) struct Gate {
+pub(in crate::worker) struct Admission {
     limits: Limits,
     /// Rates of clients with a proven address, and of the others. A sender that forges addresses
     /// cannot use up the rate of their owners.
@@ -64,8 +64,8 @@ pub(in crate::worker) struct Gate {
 /// proven address exceeded its network's rate.
 const WARY: Duration = Duration::from_secs(1);
 
-impl Gate {
-    /// Creates the gate. The secret spreads networks over the buckets of their rates.
+impl Admission {
+    /// Creates the admission. The secret spreads networks over the buckets of their rates.
     pub(in crate::worker) fn new(limits: Limits, secret: Prf) -> Self {
         let new = |rate| Rates::new(rate, limits.prefixes, secret);
         let rates = || limits.per_network.map(new);
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    fn gate(per_second: u32, burst: u32) -> Gate {
-        Gate::new(
+    fn admission(per_second: u32, burst: u32) -> Admission {
+        Admission::new(
             Limits {
                 connections: Some(100),
                 per_network: Some(NetworkRate { per_second, burst }),
@@ -248,10 +248,10 @@ mod tests {
 
     #[test]
     fn a_network_has_a_burst_and_then_a_rate() {
-        let (mut gate, start) = (gate(10, 3), Instant::now());
+        let (mut admission, start) = (admission(10, 3), Instant::now());
         let mut ask = |after: u64, client: &str| {
             let now = start + Duration::from_millis(after);
-            gate.judge(now, ip(client), Address::Proven, connections(0))
+            admission.judge(now, ip(client), Address::Proven, connections(0))
         };
         for host in 0..3 {
             assert_eq!(ask(0, &format!("192.0.2.{host}")), Ok(()));
@@ -287,36 +287,36 @@ mod tests {
 
     #[test]
     fn forged_addresses_only_make_their_owners_prove_theirs() {
-        let (mut gate, now) = (gate(1, 1), Instant::now());
+        let (mut admission, now) = (admission(1, 1), Instant::now());
         let client = ip("192.0.2.1");
         assert_eq!(
-            gate.judge(now, client, Address::Unproven, connections(0)),
+            admission.judge(now, client, Address::Unproven, connections(0)),
             Ok(())
         );
         assert_eq!(
-            gate.judge(now, client, Address::Unproven, connections(0)),
+            admission.judge(now, client, Address::Unproven, connections(0)),
             Err(TurnAway::Retry(Limit::Rate))
         );
         assert_eq!(
-            gate.judge(now, client, Address::Proven, connections(0)),
+            admission.judge(now, client, Address::Proven, connections(0)),
             Ok(())
         );
         assert_eq!(
-            gate.judge(now, client, Address::Proven, connections(0)),
+            admission.judge(now, client, Address::Proven, connections(0)),
             Err(TurnAway::Refuse(Limit::Rate))
         );
     }
 
     #[test]
     fn the_number_of_connections_is_bounded_first() {
-        let (mut gate, now) = (gate(1, 1), Instant::now());
+        let (mut admission, now) = (admission(1, 1), Instant::now());
         let client = ip("192.0.2.1");
         assert_eq!(
-            gate.judge(now, client, Address::Proven, connections(100)),
+            admission.judge(now, client, Address::Proven, connections(100)),
             Err(TurnAway::Refuse(Limit::Connections))
         );
         assert_eq!(
-            gate.judge(now, client, Address::Proven, connections(99)),
+            admission.judge(now, client, Address::Proven, connections(99)),
             Ok(())
         );
     }
@@ -325,15 +325,15 @@ mod tests {
     /// clients without a proof are asked for one before anybody is refused.
     #[test]
     fn forged_addresses_take_half_of_the_free_connections_at_most() {
-        let (mut gate, now) = (gate(1_000_000, 1_000_000), Instant::now());
+        let (mut admission, now) = (admission(1_000_000, 1_000_000), Instant::now());
         let mut judge = |address, connections, handshakes| {
             let present = Present {
                 connections,
                 handshakes,
             };
-            let verdict = gate.judge(now, ip("192.0.2.1"), address, present);
+            let verdict = admission.judge(now, ip("192.0.2.1"), address, present);
             if address == Address::Unproven {
-                assert_eq!(gate.wants_proof(now, present), verdict.is_err());
+                assert_eq!(admission.wants_proof(now, present), verdict.is_err());
             }
             verdict
         };
@@ -357,21 +357,24 @@ mod tests {
 
     #[test]
     fn a_rate_that_was_met_asks_for_proofs_from_the_first_packet_on() {
-        let (mut gate, now) = (gate(1, 1), Instant::now());
+        let (mut admission, now) = (admission(1, 1), Instant::now());
         let client = ip("192.0.2.1");
         let none = connections(0);
-        gate.judge(now, client, Address::Unproven, none).unwrap();
-        assert!(!gate.wants_proof(now, none));
-        gate.judge(now, client, Address::Unproven, none)
+        admission
+            .judge(now, client, Address::Unproven, none)
+            .unwrap();
+        assert!(!admission.wants_proof(now, none));
+        admission
+            .judge(now, client, Address::Unproven, none)
             .unwrap_err();
-        assert!(gate.wants_proof(now, none));
-        assert!(!gate.wants_proof(now + WARY, none));
+        assert!(admission.wants_proof(now, none));
+        assert!(!admission.wants_proof(now + WARY, none));
     }
 
     /// Forged addresses leave half of the handshakes to clients that prove theirs.
     #[test]
     fn handshakes_have_a_limit() {
-        let mut gate = Gate::new(
+        let mut admission = Admission::new(
             Limits {
                 handshakes: Some(10),
                 ..Limits::default()
@@ -384,7 +387,7 @@ mod tests {
                 connections: 1_000,
                 handshakes,
             };
-            gate.judge(now, ip("192.0.2.1"), address, present)
+            admission.judge(now, ip("192.0.2.1"), address, present)
         };
         assert_eq!(judge(Address::Unproven, 4), Ok(()));
         assert_eq!(

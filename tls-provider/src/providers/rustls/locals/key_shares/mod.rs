@@ -13,8 +13,8 @@ use ::rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, CryptoProvider, 
 use ::rustls::ffdhe_groups::FfdheGroup;
 use ::rustls::{Error, NamedGroup, ProtocolVersion};
 
-use super::groups;
 use crate::Group;
+use crate::providers::rustls::crypto::groups;
 
 #[cfg(test)]
 mod tests;
@@ -63,7 +63,9 @@ impl Shares {
             return None;
         }
         let first = crypto.kx_groups.first_mut()?;
-        let taking = AHEAD.iter().find(|ahead| ahead.name() == first.name())?;
+        let taking = MADE_AHEAD
+            .iter()
+            .find(|ahead| ahead.name() == first.name())?;
         *first = taking;
         Some(Self {
             group: taking.0,
@@ -135,14 +137,14 @@ pub(in crate::providers::rustls) fn start(
 
 /// A group that takes key pairs made ahead of time.
 #[derive(Debug)]
-struct Ahead(&'static dyn SupportedKxGroup);
+struct MadeAhead(&'static dyn SupportedKxGroup);
 
-static AHEAD: LazyLock<Vec<Ahead>> = LazyLock::new(|| {
+static MADE_AHEAD: LazyLock<Vec<MadeAhead>> = LazyLock::new(|| {
     let implemented = Group::ALL.into_iter().filter_map(groups::implementation);
-    implemented.map(Ahead).collect()
+    implemented.map(MadeAhead).collect()
 });
 
-impl SupportedKxGroup for Ahead {
+impl SupportedKxGroup for MadeAhead {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
         start(self.0)
     }

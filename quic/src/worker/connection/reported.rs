@@ -9,21 +9,21 @@ use crate::worker::meter::{Life, Meter, trace};
 
 /// Events of a connection, taken while it was serviced.
 #[derive(Debug, Default)]
-pub(in crate::worker) struct News {
+pub(in crate::worker) struct Reported {
     /// Outcome of the handshake, if it became complete.
     pub(in crate::worker) handshake: Option<Arc<Handshake>>,
     /// Paths that changed. They are rare: the list takes no memory without them.
-    pub(in crate::worker) paths: Vec<PathNews>,
+    pub(in crate::worker) paths: Vec<PathEvent>,
 }
 
 /// Event of a path.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::worker) enum PathNews {
+pub(in crate::worker) enum PathEvent {
     Changed(PathChange),
     Failed(PathChange),
 }
 
-impl News {
+impl Reported {
     /// Counts the events and writes them into the connection's span. The connection must not be
     /// locked: a subscriber may be slow.
     pub(in crate::worker) fn report(
@@ -39,11 +39,11 @@ impl News {
         }
         for path in &self.paths {
             match path {
-                PathNews::Changed(path) => {
+                PathEvent::Changed(path) => {
                     meter.on_path_changed();
                     trace::on_path_changed(span, path);
                 }
-                PathNews::Failed(path) => {
+                PathEvent::Failed(path) => {
                     meter.on_path_failed();
                     trace::on_path_failed(span, path);
                 }

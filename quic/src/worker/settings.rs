@@ -17,7 +17,7 @@ use crate::{
 
 /// Everything that the workers of an endpoint are made with, also when they are restarted after a
 /// failure.
-pub(crate) struct Blueprint {
+pub(crate) struct WorkerSettings {
     /// Configuration of accepted connections.
     pub(crate) server: Mutex<Option<Setup>>,
     /// Generator of connection ids, and key of resets.
@@ -74,7 +74,7 @@ impl TokenRecord for Spent {
     }
 }
 
-impl Blueprint {
+impl WorkerSettings {
     /// Replaces the configuration of connections that are accepted from now on, and tells the
     /// workers with `tell`, which returns false if one of them has ended. All of this happens under
     /// one lock: of two concurrent changes, the same one is the last for every worker, even for a

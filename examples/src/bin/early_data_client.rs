@@ -5,9 +5,7 @@ use clap::Parser;
 use hybriq::{ClientConfig, Connection, Endpoint, RecvStream, error::Printable, tls::EarlyData};
 use hybriq_examples::Failure;
 
-// On one thread, the endpoint lets the application write before it sends its first datagrams. On
-// several, a slow application may be overtaken by the handshake; `early` then returns an error.
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = hybriq_examples::Client::parse();
     let config = ClientConfig::new()
@@ -16,7 +14,8 @@ async fn main() -> Result<(), Failure> {
         .offer_early_data();
     let client = Endpoint::client(config)?;
     for _ in 0..2 {
-        match client.connect(args.server, &args.name).early().await {
+        // The first flight waits for the request.
+        match client.connect_early(args.server, &args.name).early().await {
             Ok(early) => {
                 let (mut send, receive) = early.open_bidi().await?;
                 send.write_all(b"GET early").await?;

@@ -12,7 +12,7 @@ use std::{
 use super::{connection::Connection, early_connection::EarlyConnection};
 use crate::{
     errors::ConnectError,
-    worker::{Attempt, Promise},
+    worker::{Attempt, Departure, Promise},
 };
 
 /// A handshake in progress: a future that returns the [`Connection`], or a [`ConnectError`].
@@ -42,8 +42,8 @@ impl Connecting {
     }
 
     /// Starts a handshake: `request` hands the promise of its outcome to the worker.
-    pub(crate) fn start(request: impl FnOnce(Promise)) -> Self {
-        let (attempt, promise) = Attempt::new();
+    pub(crate) fn start(departure: Departure, request: impl FnOnce(Promise)) -> Self {
+        let (attempt, promise) = Attempt::new(departure);
         request(promise);
         Self(State::Started(attempt))
     }
@@ -59,7 +59,8 @@ impl Connecting {
     /// 0-RTT packets at once; without this call it receives them from the [`Connection`].
     ///
     /// Waits for the endpoint to start the connection, not for the peer. Data written right
-    /// afterwards is usually sent with the client's first datagrams.
+    /// afterwards is usually sent with the client's first datagrams, and always after
+    /// [`Endpoint::connect_early`](crate::Endpoint::connect_early).
     ///
     /// # Errors
     /// Returns `self` if the connection may not carry early data, or if its handshake has already

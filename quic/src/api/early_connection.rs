@@ -36,7 +36,7 @@ use crate::{
 ///
 /// # async fn run(client: Endpoint, address: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
 /// // The configuration of `client` has `offer_early_data()`.
-/// let connection = match client.connect(address, "example.com").early().await {
+/// let connection = match client.connect_early(address, "example.com").early().await {
 ///     Ok(early) => {
 ///         let mut request = early.open_uni().await?;
 ///         request.write_all(b"a request that may be repeated").await?;

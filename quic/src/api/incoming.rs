@@ -14,7 +14,7 @@ use super::connecting::Connecting;
 use crate::{
     config::ServerConfig,
     errors::ConnectError,
-    worker::{Command, Shared, admit::refusal},
+    worker::{Command, Departure, Shared, admit::refusal},
 };
 
 /// A client that wants to connect: its complete ClientHello, before any TLS object is made or any
@@ -167,7 +167,7 @@ impl Incoming {
 
     fn start(mut self, setup: Option<hybriq_proto::endpoint::Setup>) -> Connecting {
         match self.core.take() {
-            Some(core) => Connecting::start(|promise| {
+            Some(core) => Connecting::start(Departure::Now, |promise| {
                 self.shared
                     .accept_incoming(self.worker, core, setup, promise);
             }),

@@ -33,7 +33,7 @@ use crate::{
     config::{ClientConfig, ServerConfig},
     errors::{ConnectError, EndpointError, wire_code},
     udp,
-    worker::{HandshakeCount, Shared, WorkerSettings},
+    worker::{Departure, HandshakeCount, Shared, WorkerSettings},
 };
 pub use builder::EndpointBuilder;
 #[cfg(test)]
@@ -186,7 +186,38 @@ impl Endpoint {
     /// This function returns no error; the future returns a [`ConnectError`].
     pub fn connect(&self, address: SocketAddr, server_name: &str) -> Connecting {
         let setup = self.client.clone().ok_or(ConnectError::NoClientConfig);
-        self.start(setup, address, server_name)
+        self.start(setup, address, server_name, Departure::Now)
+    }
+
+    /// Connects to a server like [`connect`](Self::connect), but if the connection may carry early
+    /// data ([`Connecting::early`]), its first flight is held until something is written, or until
+    /// the application waits for something of the connection.
+    ///
+    /// So the first data always leaves with the ClientHello, in 0-RTT packets, even if the task is
+    /// suspended between the two; after `connect` it may come too late on a busy machine. A
+    /// connection without a ticket starts at once.
+    ///
+    /// # Errors
+    /// This function returns no error; the future returns a [`ConnectError`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(client: hybriq::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// let connecting = client.connect_early("[::1]:4433".parse()?, "example.com");
+    /// if let Ok(early) = connecting.early().await {
+    ///     let mut request = early.open_uni().await?;
+    ///     // The ClientHello is sent with this.
+    ///     request.write_all(b"a request that may be repeated").await?;
+    ///     request.finish();
+    ///     let (connection, early_data) = early.established().await?;
+    ///     # drop((connection, early_data));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_early(&self, address: SocketAddr, server_name: &str) -> Connecting {
+        let setup = self.client.clone().ok_or(ConnectError::NoClientConfig);
+        self.start(setup, address, server_name, Departure::WithData)
     }
 
     /// Connects to a server with the given configuration instead of the endpoint's.
@@ -207,6 +238,7 @@ impl Endpoint {
             config.setup().map_err(ConnectError::Tls),
             address,
             server_name,
+            Departure::Now,
         )
     }
 
@@ -215,6 +247,7 @@ impl Endpoint {
         setup: Result<Setup, ConnectError>,
         address: SocketAddr,
         server_name: &str,
+        departure: Departure,
     ) -> Connecting {
         let checked = setup.and_then(|setup| {
             if let Some(reason) = self.shared.failure() {
@@ -235,7 +268,7 @@ impl Endpoint {
         match checked {
             Ok(setup) => {
                 let peer = canonical(address);
-                Connecting::start(|promise| {
+                Connecting::start(departure, |promise| {
                     self.shared
                         .connect(setup, peer, server_name.to_owned(), promise);
                 })

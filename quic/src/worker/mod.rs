@@ -43,7 +43,7 @@ pub(crate) use crate::restart::earlier::Inheritance;
 pub(crate) use crate::sync::drain::Drain;
 pub(crate) use crate::sync::waiters::{set_waker, wake};
 pub use admit::handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};
-pub(crate) use connection::attempt::{Attempt, Promise};
+pub(crate) use connection::attempt::{Attempt, Departure, Promise};
 pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
 pub(crate) use life::start::{Start, first_core};
 pub(crate) use settings::{Spent, Watcher, WorkerSettings};

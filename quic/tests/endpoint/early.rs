@@ -1,6 +1,8 @@
 //! 0-RTT through the async handles, over loopback.
 #![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
+use std::{future::Future, pin::Pin};
+
 use crate::endpoint_support::{client_config, reachable, server_config, soon};
 use hybriq::{
     ConnectError, Connection, EarlyConnection, Endpoint, ReadError, ServerConfig, TransportConfig,
@@ -90,6 +92,71 @@ async fn an_early_request_is_answered_before_the_handshake_is_over() {
     let (early, answer) = tokio::join!(echo(&server), recv.read_to_end(100));
     assert_eq!(answer.unwrap(), b"and now");
     assert!(!early);
+}
+
+/// Connects with a ticket, holding the first flight, and lets the worker take many turns.
+async fn hold(client: &Endpoint, server: &Endpoint) -> EarlyConnection {
+    let connecting = client.connect_early(reachable(server), "localhost");
+    let early = soon(connecting.early()).await.expect("there is a ticket");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(early.stats().packets_sent, 0, "nothing is written");
+    early
+}
+
+#[tokio::test]
+async fn a_first_flight_that_is_held_leaves_with_the_first_data() {
+    let server = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let client = early_client();
+    visit(&client, &server).await;
+    let early = hold(&client, &server).await;
+    let mut send = early.open_uni().await.unwrap();
+    send.write_all(b"early").await.unwrap();
+    send.finish();
+    let accept = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let (connection, client) = soon(async { tokio::join!(accept, early.established()) }).await;
+    assert_eq!(client.unwrap().1, EarlyData::Accepted);
+    let mut recv = soon(connection.accept_uni()).await.unwrap().unwrap();
+    assert!(recv.is_early());
+    assert_eq!(soon(recv.read_to_end(100)).await.unwrap(), b"early");
+}
+
+type Wait = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Whatever the application waits for needs the handshake.
+#[tokio::test]
+async fn a_first_flight_that_is_held_leaves_when_the_application_waits() {
+    let server = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let waits: [fn(EarlyConnection) -> Wait; 4] = [
+        |early| Box::pin(async move { drop(early.accept_uni().await) }),
+        |early| Box::pin(async move { drop(early.established().await) }),
+        |early| Box::pin(async move { drop(early.closed().await) }),
+        |early| {
+            Box::pin(async move {
+                let (_send, mut recv) = early.open_bidi().await.unwrap();
+                drop(recv.read_to_end(100).await);
+            })
+        },
+    ];
+    for wait in waits {
+        let client = early_client();
+        visit(&client, &server).await;
+        let early = hold(&client, &server).await;
+        let mut wait = wait(early);
+        tokio::select! {
+            () = &mut wait => panic!("the server says nothing"),
+            incoming = soon(server.accept()) => drop(incoming),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_first_flight_is_not_held_without_a_ticket() {
+    let server = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let client = early_client();
+    let _connecting = client.connect_early(reachable(&server), "localhost");
+    assert!(soon(server.accept()).await.is_some());
 }
 
 #[tokio::test]

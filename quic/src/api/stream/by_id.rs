@@ -29,7 +29,7 @@ pub(crate) fn poll_room(
             let replaced = set_waker(&mut side.writer, cx);
             drop(state);
             drop(replaced);
-            Poll::Pending
+            handle.on_polled(Poll::Pending)
         }
         Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
         Err(streams::WriteError::Closed) => Poll::Ready(Err(WriteError::Closed)),
@@ -61,5 +61,5 @@ pub(crate) fn poll_stopped(
     let replaced = set_waker(&mut side.watcher, cx);
     drop(state);
     drop(replaced);
-    Poll::Pending
+    handle.on_polled(Poll::Pending)
 }

@@ -354,7 +354,7 @@ impl RecvStream {
                     let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
                     drop(state);
                     drop(replaced);
-                    return Poll::Pending;
+                    return self.handle.on_polled(Poll::Pending);
                 };
                 error.clone().into()
             }
@@ -411,7 +411,7 @@ impl RecvStream {
         let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
         drop(state);
         drop(replaced);
-        Poll::Pending
+        self.handle.on_polled(Poll::Pending)
     }
 
     /// Asks the peer to stop sending, with the application's code (STOP_SENDING), and drops unread

@@ -295,7 +295,7 @@ impl SendStream {
                 let replaced = set_waker(&mut side.writer, cx);
                 drop(state);
                 drop(replaced);
-                Poll::Pending
+                self.handle.on_polled(Poll::Pending)
             }
             Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
             Err(streams::WriteError::Closed) => Poll::Ready(Err(WriteError::Closed)),

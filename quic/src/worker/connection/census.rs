@@ -15,6 +15,7 @@ impl SharedConnection {
             span: _,
             worker: _,
             dirty,
+            holds_first_flight: _,
             handles,
             state,
         } = self;

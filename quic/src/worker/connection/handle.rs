@@ -1,6 +1,8 @@
 //! Handles of a connection.
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
@@ -85,7 +87,16 @@ impl Handle {
         what: WaitFor,
         attempt: impl FnMut(&mut State) -> Poll<R>,
     ) -> R {
-        wait_until(self.state(), what, attempt).await
+        let mut wait = pin!(wait_until(self.state(), what, attempt));
+        poll_fn(|cx| self.on_polled(wait.as_mut().poll(cx))).await
+    }
+
+    /// Sends the first flight, if it is held, before the application waits.
+    pub(crate) fn on_polled<R>(&self, result: Poll<R>) -> Poll<R> {
+        if result.is_pending() {
+            self.connection.send_first_flight();
+        }
+        result
     }
 
     /// Checks that the streams of this handle still exist. Asks the core, which may know of a refusal
@@ -134,7 +145,7 @@ impl Polling {
         let attempt = |state: &mut State| attempt(handle, state);
         if let Some(places) = &mut self.places {
             let place = &mut places[what.index()];
-            return poll_waiting(handle.state(), what, place, cx, attempt);
+            return handle.on_polled(poll_waiting(handle.state(), what, place, cx, attempt));
         }
         match poll_newcomer(handle.state(), what, cx, attempt) {
             Ok(result) => Poll::Ready(result),
@@ -142,7 +153,7 @@ impl Polling {
                 let mut places = Box::new([const { Place::of_handle() }; WaitFor::ALL.len()]);
                 places[what.index()] = place;
                 self.places = Some(places);
-                Poll::Pending
+                self.handle.on_polled(Poll::Pending)
             }
         }
     }

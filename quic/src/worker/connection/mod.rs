@@ -75,6 +75,8 @@ pub(crate) struct SharedConnection {
     worker: Arc<dyn CallWorker>,
     /// True while the connection waits in the worker's queue.
     dirty: AtomicBool,
+    /// True until a client's first flight that waits for data may be sent without any.
+    holds_first_flight: AtomicBool,
     handles: AtomicUsize,
     state: Mutex<State>,
 }
@@ -167,6 +169,7 @@ impl SharedConnection {
             span,
             worker,
             dirty: AtomicBool::new(false),
+            holds_first_flight: AtomicBool::new(false),
             handles: AtomicUsize::new(0),
             state: Mutex::new(State {
                 core,
@@ -196,6 +199,30 @@ impl SharedConnection {
     pub(crate) fn touch(self: &Arc<Self>) {
         if !self.dirty.swap(true, Ordering::AcqRel) {
             self.worker.touch(self.clone());
+        }
+    }
+
+    /// Keeps the first flight until there is data for it, or the application waits. Called before
+    /// the application has the connection.
+    pub(super) fn hold_first_flight(&self) {
+        self.holds_first_flight.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends the first flight at once.
+    fn let_first_flight_go(&self) {
+        self.holds_first_flight.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns true if the first flight waits for data.
+    pub(super) fn holds_first_flight(&self) -> bool {
+        self.holds_first_flight.load(Ordering::Acquire)
+    }
+
+    /// Lets the first flight go without data, because the application waits for something.
+    #[inline]
+    pub(crate) fn send_first_flight(self: &Arc<Self>) {
+        if self.holds_first_flight() && self.holds_first_flight.swap(false, Ordering::AcqRel) {
+            self.touch();
         }
     }
 

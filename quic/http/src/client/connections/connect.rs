@@ -309,9 +309,12 @@ impl Attempt<'_> {
         endpoint: Endpoint,
         address: SocketAddr,
     ) -> Result<Arc<http3::Connection>, QuicError> {
-        let mut connecting = endpoint.connect(address, self.origin.host());
+        let mut connecting;
         // Replayable requests go to one address only.
-        if !self.has_early.swap(true, Ordering::Relaxed) {
+        if self.has_early.swap(true, Ordering::Relaxed) {
+            connecting = endpoint.connect(address, self.origin.host());
+        } else {
+            connecting = endpoint.connect_early(address, self.origin.host());
             match connecting.early().await {
                 Ok(early) => {
                     if let Some(http3) = self.early(early).await? {

@@ -25,6 +25,17 @@ pub(crate) struct Attempt(Mutex<Waiting>);
 struct Waiting {
     phase: Phase,
     waker: Option<Waker>,
+    departure: Departure,
+}
+
+/// Time at which a client's first flight is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// At once.
+    Now,
+    /// With the first data, or when the application waits for something, if the connection may
+    /// carry early data.
+    WithData,
 }
 
 /// A handle of the connection and the result of its handshake, or the error that ended it.
@@ -44,10 +55,11 @@ enum Phase {
 }
 
 impl Attempt {
-    pub(crate) fn new() -> (Arc<Self>, Promise) {
+    pub(crate) fn new(departure: Departure) -> (Arc<Self>, Promise) {
         let attempt = Arc::new(Self(Mutex::new(Waiting {
             phase: Phase::Asked,
             waker: None,
+            departure,
         })));
         (attempt.clone(), Promise(Some(attempt)))
     }
@@ -105,10 +117,18 @@ impl Attempt {
             Phase::Over(Err(error)) => Poll::Ready(Err(error)),
             Phase::Left => Poll::Ready(Err(ConnectError::EndpointClosed)),
             phase => {
+                let started = match &phase {
+                    Phase::Started(connection) => Some(connection.clone()),
+                    _ => None,
+                };
                 waiting.phase = phase;
+                waiting.departure = Departure::Now;
                 let replaced = set_waker(&mut waiting.waker, cx);
                 drop(waiting);
                 drop(replaced);
+                if let Some(connection) = started {
+                    connection.send_first_flight();
+                }
                 Poll::Pending
             }
         }
@@ -139,6 +159,12 @@ impl Promise {
             .is_none_or(|attempt| matches!(lock(&attempt.0).phase, Phase::Left))
     }
 
+    /// Returns true if the first flight should wait for data.
+    pub(in crate::worker) fn holds_first_flight(&self) -> bool {
+        let attempt = self.0.as_ref();
+        attempt.is_some_and(|it| lock(&it.0).departure == Departure::WithData)
+    }
+
     /// Stores the connection, whose handshake has begun, and wakes the task.
     pub(in crate::worker) fn on_started(
         &self,
@@ -148,6 +174,10 @@ impl Promise {
         let Some(attempt) = &self.0 else { return };
         let mut waiting = lock(&attempt.0);
         if let Phase::Asked = waiting.phase {
+            if waiting.departure == Departure::Now {
+                // The task may have begun to wait since the worker asked.
+                connection.let_first_flight_go();
+            }
             waiting.phase = Phase::Started(connection.clone());
             wakes.extend(waiting.waker.take());
         } else {

@@ -140,14 +140,20 @@ impl Worker {
                     core.start_from(self.sockets.primary());
                     self.begin_reports();
                 }
+                let holds = promise.holds_first_flight() && core.may_use_early();
                 let life = self.meter.on_started(core.side(), self.now);
                 let span = trace::span(&self.settings, self.index, &core);
                 let mailbox = self.inbox.mailbox().clone();
                 let connection = SharedConnection::new(slot, span, mailbox, core);
+                if holds {
+                    connection.hold_first_flight();
+                }
                 promise.on_started(&connection, &mut self.wakes);
                 self.connections.insert(connection, promise, life);
                 if let Some(entry) = self.connections.get(slot) {
-                    self.queues.touch(entry);
+                    if !entry.connection.holds_first_flight() {
+                        self.queues.touch(entry);
+                    }
                 }
             }
             Err(error) => {

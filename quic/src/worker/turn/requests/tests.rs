@@ -15,7 +15,8 @@ use crate::{
     sync::Mutex,
     udp::{Opened, Options, Socket},
     worker::{
-        Attempt, Inheritance, Mailbox, Shared, Spent, Watcher, WorkerSettings, sockets::Sockets,
+        Attempt, Departure, Inheritance, Mailbox, Shared, Spent, Watcher, WorkerSettings,
+        sockets::Sockets,
     },
 };
 
@@ -65,7 +66,7 @@ fn setup() -> Setup {
 }
 
 fn connect(setup: &Setup) -> (Arc<Attempt>, Command) {
-    let (attempt, promise) = Attempt::new();
+    let (attempt, promise) = Attempt::new(Departure::Now);
     let command = Command::Connect {
         setup: setup.clone(),
         // Nothing is sent: the worker does not run.

@@ -44,6 +44,16 @@ fn transport_params_of_arbitrary_bytes() {
     bolero::check!().with_iterations(50_000).for_each(check);
 }
 
+/// Ids on the wire of the known parameters above 0x11.
+const EXTENSIONS: [&[u8]; 6] = [
+    &[0x1d],
+    &[0x20],
+    &[0x6a, 0xb2],
+    &[0xc0, 0x17, 0xf7, 0x58, 0x6d, 0x2c, 0xb5, 0x71],
+    &[0xc0, 0, 0, 0, 0xff, 0x04, 0xde, 0x1b],
+    &[0xe5, 0xc1, 0x9f, 0x3a, 0x6b, 0xe8, 0x40, 0xd7],
+];
+
 #[test]
 fn transport_params_of_known_ids() {
     let list = bolero::check!()
@@ -57,7 +67,11 @@ fn transport_params_of_known_ids() {
                 0 => 1 << (value[0] >> 6),
                 _ => usize::from(id >> 6),
             };
-            bytes.extend([id % 0x12, len as u8]);
+            match usize::from(id % 0x18).checked_sub(0x12) {
+                Some(extension) => bytes.extend(EXTENSIONS[extension]),
+                None => bytes.push(id % 0x18),
+            }
+            bytes.push(len as u8);
             bytes.extend(&value[..len]);
         }
         check(&bytes);

@@ -25,11 +25,31 @@ pub(super) const RESET_STREAM_AT: u64 = 0x1d;
 pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
 pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 pub(super) const VERSION_INFORMATION: u64 = 0x11;
-pub(super) const LAST: u64 = VERSION_INFORMATION;
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 /// A server's commitment to post-quantum certificates. The number is random and ours: no document
 /// defines the parameter.
 pub(super) const POST_QUANTUM_COMMITMENT: u64 = 0x25c1_9f3a_6be8_40d7;
+
+/// Known ids above those of RFC 9000 and RFC 9368, which have no gaps.
+const EXTENSIONS: [u64; 6] = [
+    RESET_STREAM_AT,
+    MAX_DATAGRAM_FRAME_SIZE,
+    GREASE_QUIC_BIT,
+    MIN_ACK_DELAY,
+    RESET_STREAM_AT_BEFORE,
+    POST_QUANTUM_COMMITMENT,
+];
+
+/// Returns the bit of a known parameter in a set of them.
+pub(super) fn bit(id: u64) -> Option<u32> {
+    let index = if id <= VERSION_INFORMATION {
+        id as usize
+    } else {
+        let extension = EXTENSIONS.iter().position(|known| *known == id)?;
+        VERSION_INFORMATION as usize + 1 + extension
+    };
+    1_u32.checked_shl(index as u32)
+}
 
 /// Returns true if only a server may send the parameter.
 pub(super) const fn is_server_only(id: u64) -> bool {

@@ -392,8 +392,7 @@ struct Seen {
 
 impl Seen {
     fn insert(&mut self, id: u64) -> Result<(), TransportError> {
-        let is_new = if id <= id::LAST {
-            let bit = 1 << id;
+        let is_new = if let Some(bit) = id::bit(id) {
             let is_new = self.known & bit == 0;
             self.known |= bit;
             is_new

@@ -348,6 +348,13 @@ fn a_parameter_comes_once() {
         Side::Client,
         "transport parameter 0x1234 came twice",
     );
+    // However many unknown ones come between.
+    let mut bytes = parameter(id::RESET_STREAM_AT, b"");
+    for n in 0..=limits::UNKNOWN_PARAMS as u64 {
+        bytes.extend(parameter(31 * n + 27, b"?"));
+    }
+    bytes.extend(parameter(id::RESET_STREAM_AT, b""));
+    refused(&bytes, Side::Client, "reset_stream_at came twice");
 }
 
 /// Proves: rfc9000 7.4.2 unknown-parameters-are-ignored

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use axum::{Extension, Router, routing::any};
 use http::Request;
-use hybriq::{Endpoint, StreamId, WriteError};
+use hybriq::{Endpoint, StreamId, TransportConfig, WriteError, transport::DatagramConfig};
 use hybriq_h3::{
     Code, Violation,
-    webtransport::{Capsule, Decoder},
+    webtransport::{Capsule, Decoder, to_wire},
 };
 use hybriq_http::{
     Server,
@@ -67,10 +67,13 @@ impl Host {
     }
 
     async fn connect(&self, protocols: &[&str]) -> Result<Session, ConnectError> {
+        self.offer(Protocols::new(protocols.iter().copied())).await
+    }
+
+    async fn offer(&self, protocols: Protocols) -> Result<Session, ConnectError> {
         let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
         let port = self.server.address().port();
         let request = Request::get(format!("https://localhost:{port}/chat"));
-        let protocols = Protocols::new(protocols.iter().copied());
         let request = request.extension(protocols).body(()).unwrap();
         soon(webtransport::connect(&endpoint, request)).await
     }
@@ -141,8 +144,8 @@ async fn one_byte_too_many_ends_the_session() {
     let _second = client.bidi(id, &[7; 50]).await;
     // All of the data was counted, whoever reads it, but not the headers.
     let _held = (
-        soon(session.accept_uni()).await.unwrap(),
-        soon(session.accept_bidi()).await.unwrap(),
+        soon(session.accept_uni()).await.unwrap().unwrap(),
+        soon(session.accept_bidi()).await.unwrap().unwrap(),
     );
     first.write_all(&[7]).await.unwrap();
     refused(&session, &mut request, Violation::SessionDataLimit).await;
@@ -177,7 +180,7 @@ async fn what_is_over_makes_room() {
     let id = request.id();
     for round in 0..20_u64 {
         let mut send = client.uni(id, &[7; 60]).await;
-        let mut recv = soon(session.accept_uni()).await.unwrap();
+        let mut recv = soon(session.accept_uni()).await.unwrap().unwrap();
         match round % 3 {
             0 => {
                 send.finish();
@@ -189,7 +192,7 @@ async fn what_is_over_makes_room() {
             }
             _ => {
                 send.reset(0);
-                assert!(soon(recv.closed()).await.is_err());
+                assert!(soon(recv.received_reset()).await.is_err());
             }
         }
         drop((recv, send));
@@ -216,7 +219,7 @@ async fn the_limits_of_the_peer_are_kept() {
     let mut send = soon(session.open_uni()).await.unwrap();
     let writer = tokio::spawn(async move {
         send.write_all(&[7; 25]).await.unwrap();
-        send.finish().unwrap();
+        send.finish();
         send
     });
     let mut recv = soon(client.connection.accept_uni()).await.unwrap().unwrap();
@@ -335,6 +338,64 @@ async fn a_client_without_what_sessions_need_is_refused() {
     let client = host.raw_with(&[(0x2c7c_f000, 1)]).await;
     let mut request = client.ask().await;
     assert_eq!(request.data().await, Err(Code::H3_MESSAGE_ERROR));
+    // Nor without DATAGRAM frames.
+    let none = TransportConfig::new().datagrams(DatagramConfig::new().receive_buffer(0));
+    let config = client_config(&Certificate::shared()).transport(none);
+    let endpoint = Endpoint::client(config).unwrap();
+    let client = Peer::with(endpoint, host.server.address(), DRAFT15).await;
+    let mut request = client.ask().await;
+    assert_eq!(request.data().await, Err(Code::H3_MESSAGE_ERROR));
+}
+
+/// A stream that is reset at once still tells to which session it belongs (draft-ietf-webtrans-http3 §4.4), whoever
+/// ends it, and by whatever: a reset, a drop, or the end of the session.
+#[tokio::test]
+async fn the_header_of_a_reset_stream_arrives() {
+    for how in 0..3 {
+        let mut host = host();
+        let client = host
+            .raw_with(&[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)])
+            .await;
+        let request = client.session().await;
+        let session = host.session().await;
+        let mut send = soon(session.open_uni()).await.unwrap();
+        let id = send.id();
+        soon(send.write_all(b"data")).await.unwrap();
+        let expected = match how {
+            0 => {
+                send.reset(5);
+                to_wire(5)
+            }
+            1 => {
+                drop(send);
+                to_wire(0)
+            }
+            _ => {
+                session.close(0, "");
+                Code::WT_SESSION_GONE
+            }
+        };
+        // All of it was done in one turn of the worker, which sends the reset with the header.
+        let mut streams = Vec::new();
+        let mut recv = loop {
+            let recv = soon(client.connection.accept_uni()).await.unwrap().unwrap();
+            if recv.id() == id {
+                break recv;
+            }
+            streams.push(recv);
+        };
+        let mut read = Vec::new();
+        let end = loop {
+            match soon(recv.read_chunk(usize::MAX)).await {
+                Ok(Some(data)) => read.extend(data),
+                end => break end,
+            }
+        };
+        assert_eq!(end, Err(hybriq::ReadError::Reset(expected.0)), "{how}");
+        let mut header = vec![0x40, 0x54];
+        header.extend(peer::integer(request.id().0));
+        assert_eq!(read, header, "{how}");
+    }
 }
 
 /// The client offers protocols, and the service chooses.
@@ -352,20 +413,49 @@ async fn protocols_are_negotiated() {
     assert_eq!((client.protocol(), server.protocol()), (None, None));
 }
 
-/// A server that chooses what was not offered loses the session.
+/// A client that requires a protocol opens no session without one, and ends that of the server.
 #[tokio::test]
-async fn a_protocol_that_was_not_offered_is_an_error() {
-    let choose = async |Extension(request): Extension<WebTransport>| {
+async fn a_required_protocol_must_be_chosen() {
+    let mut host = host();
+    let client = host.offer(Protocols::new(["a", "b"]).required()).await;
+    assert_eq!(client.unwrap().protocol(), Some("b"));
+    host.session().await;
+    for names in [&["a"][..], &[]] {
+        let names = Protocols::new(names.iter().copied());
+        let refused = host.offer(names.required()).await.unwrap_err();
+        assert!(matches!(refused, ConnectError::NoProtocol), "{refused}");
+        // Cut off, or with its connection.
+        let end = soon(host.session().await.closed()).await;
+        assert!(!matches!(end, SessionError::Closed { .. }), "{end}");
+    }
+    // A malformed choice is none.
+    let host = choosing("other");
+    let refused = host.offer(Protocols::new(["other"]).required()).await;
+    assert!(
+        matches!(refused, Err(ConnectError::NoProtocol)),
+        "{refused:?}"
+    );
+}
+
+/// A server whose responses have this choice.
+fn choosing(choice: &'static str) -> Host {
+    let choose = async move |Extension(request): Extension<WebTransport>| {
         let status = request.accept(async |session| {
             session.closed().await;
         });
-        (status, [("wt-protocol", "\"other\"")])
+        (status, [("wt-protocol", choice)])
     };
     let router = Router::new().route("/chat", any(choose));
     let builder = Server::builder().webtransport(Limits::default());
     let server = run_with(builder, Certificate::shared().config(), router);
     let (_, sessions) = mpsc::unbounded_channel();
-    let host = Host { server, sessions };
+    Host { server, sessions }
+}
+
+/// A server that chooses what was not offered loses the session.
+#[tokio::test]
+async fn a_protocol_that_was_not_offered_is_an_error() {
+    let host = choosing("\"other\"");
     let refused = host.connect(&["a"]).await.unwrap_err();
     assert!(
         matches!(&refused, ConnectError::Protocol(other) if other == "other"),

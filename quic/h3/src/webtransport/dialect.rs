@@ -48,21 +48,11 @@ pub enum Unsupported {
     /// Its settings announce none.
     #[error("the peer does not announce WebTransport in its SETTINGS")]
     NotAnnounced,
-    /// It announces them without what they need: HTTP Datagrams, extended CONNECT at a server, DATAGRAM frames, and
-    /// RESET_STREAM_AT.
+    /// It announces them without what they need: HTTP Datagrams, extended CONNECT at a server, and RESET_STREAM_AT.
     #[error(
-        "the peer announces WebTransport without HTTP Datagrams, extended CONNECT, or the transport parameters for it"
+        "the peer announces WebTransport without HTTP Datagrams, extended CONNECT or RESET_STREAM_AT"
     )]
     Requirements,
-}
-
-/// What the transport parameters of a peer allow (draft-ietf-webtrans-http3 §3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transport {
-    /// It takes DATAGRAM frames (RFC 9221 §3).
-    pub datagrams: bool,
-    /// It takes RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset §3).
-    pub reset_at: bool,
 }
 
 impl Dialect {
@@ -154,16 +144,10 @@ impl Terms {
         })
     }
 
-    /// Returns these terms if the peer's transport parameters allow them. Drafts before 15 are spoken by browsers without
-    /// RESET_STREAM_AT, which get plain resets.
-    ///
-    /// # Errors
-    /// A peer of draft 15 lacks a transport parameter.
-    pub fn over(self, peer: Transport) -> Result<Self, Unsupported> {
-        if self.dialect >= Dialect::Draft15 && !(peer.datagrams && peer.reset_at) {
-            return Err(Unsupported::Requirements);
-        }
-        Ok(self)
+    /// Returns true if the peer must take RESET_STREAM_AT as well (draft-ietf-webtrans-http3 §3.1): sessions are refused
+    /// otherwise, as with [`Unsupported::Requirements`]. Browsers speak earlier drafts without it.
+    pub fn needs_reset_at(&self) -> bool {
+        self.dialect >= Dialect::Draft15
     }
 
     /// Terms of a client that announces nothing, which is taken for one of draft 02.

@@ -40,7 +40,7 @@ use hybriq_proto::{Direction, StreamId};
 
 pub use capsule::{Capsule, Decoder, LONGEST_REASON};
 pub use code::{from_wire, to_wire};
-pub use dialect::{Dialect, Terms, Transport, Unsupported, announce};
+pub use dialect::{Dialect, Terms, Unsupported, announce};
 pub(crate) use dialect::{is_announced, keeps_windows};
 pub use flow::Windows;
 pub use protocols::{AVAILABLE_PROTOCOLS, PROTOCOL, choice, offer, offered};

@@ -1,13 +1,13 @@
 //! Opens sessions as a client.
 
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
-use hybriq::{Endpoint, tls::Side};
+use hybriq::Endpoint;
 use hybriq_h3::{
     Code, MAX_FIELD_SECTION, Protocol, Violation,
-    webtransport::{AVAILABLE_PROTOCOLS, Dialect, Terms, Unsupported, choice, offer},
+    webtransport::{AVAILABLE_PROTOCOLS, Dialect, Unsupported, choice, offer},
 };
 
-use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions, transport};
+use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions, terms};
 use crate::{
     upgrade::Tunnel,
     versions::http3::{Link, Setup, Transport},
@@ -100,9 +100,7 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     let open = async {
         // A client must not ask before it has the settings (draft-ietf-webtrans-http3 §3.1).
         let settings = link.peer_settings().await;
-        let terms = Terms::of(Side::Client, sessions.windows(), &settings);
-        let terms = terms.and_then(|terms| terms.over(transport(&connection)));
-        let terms = terms.map_err(|unsupported| {
+        let terms = terms(&connection, sessions.windows(), &settings).map_err(|unsupported| {
             if unsupported == Unsupported::Requirements {
                 let code = Code::WT_REQUIREMENTS_NOT_MET;
                 link.close(code, &unsupported.to_string());

@@ -16,8 +16,8 @@
 //! | 13, 14 | SETTINGS_WT_MAX_SESSIONS | Safari | `webtransport` | with initial limits, or more than one session |
 //! | 15 | SETTINGS_WT_ENABLED | this crate | `webtransport-h3` | with initial limits |
 //!
-//! Draft 15 also needs the transport parameters of DATAGRAM frames and of RESET_STREAM_AT (draft-ietf-webtrans-http3
-//! §3.1): without them, a server refuses requests for sessions, and a client opens none.
+//! Draft 15 also needs a peer that takes RESET_STREAM_AT (draft-ietf-webtrans-http3 §3.1): otherwise, a server refuses
+//! requests for sessions, and a client opens none.
 //!
 //! A server starts no session before it has the client's settings, and takes a client that announces none for one of
 //! draft 02.
@@ -82,7 +82,10 @@ mod stream;
 
 use std::time::Duration;
 
-use hybriq_h3::webtransport::{Transport, Windows};
+use hybriq_h3::{
+    Settings,
+    webtransport::{Terms, Unsupported, Windows},
+};
 
 pub use client::{ConnectError, connect};
 pub use error::{SessionError, StreamError};
@@ -103,12 +106,17 @@ pub(crate) fn is_webtransport(protocol: &str) -> bool {
     protocol == "webtransport" || protocol == "webtransport-h3"
 }
 
-/// Returns what the transport parameters of a peer allow.
-pub(crate) fn transport(connection: &hybriq::Connection) -> Transport {
-    Transport {
-        datagrams: connection.max_datagram_size().is_some(),
-        reset_at: connection.supports_reset_at(),
+/// Returns what this end has with a peer of these settings.
+pub(crate) fn terms(
+    connection: &hybriq::Connection,
+    own: Windows,
+    peer: &Settings,
+) -> Result<Terms, Unsupported> {
+    let terms = Terms::of(connection.side(), own, peer)?;
+    if terms.needs_reset_at() && !connection.supports_reset_at() {
+        return Err(Unsupported::Requirements);
     }
+    Ok(terms)
 }
 
 /// Bounds on what is kept of a peer. Start from [`Limits::default`].

@@ -1,17 +1,16 @@
-//! What draft 15 adds: flow control of sessions, and protocols of applications.
+//! What draft 15 adds: flow control of sessions, and streams that are reset behind their header.
 
 use std::time::Duration;
 
 use axum::{Extension, Router, routing::any};
-use http::Request;
-use hybriq::{Endpoint, StreamId, TransportConfig, WriteError, transport::DatagramConfig};
+use hybriq::{Endpoint, StreamId, WriteError};
 use hybriq_h3::{
     Code, Violation,
     webtransport::{Capsule, Decoder, to_wire},
 };
 use hybriq_http::{
     Server,
-    webtransport::{self, ConnectError, Limits, Protocols, Session, SessionError, WebTransport},
+    webtransport::{Limits, Session, SessionError, WebTransport},
 };
 use tokio::sync::mpsc;
 
@@ -21,15 +20,15 @@ use crate::{
 };
 
 /// Settings of a client of draft 15 that allows one unidirectional stream and 10 bytes of each session.
-const DRAFT15: &[(u64, u64)] = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)];
+pub(crate) const DRAFT15: &[(u64, u64)] = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)];
 
-struct Host {
-    server: Running,
-    sessions: mpsc::UnboundedReceiver<Session>,
+pub(crate) struct Host {
+    pub(crate) server: Running,
+    pub(crate) sessions: mpsc::UnboundedReceiver<Session>,
 }
 
 /// A server whose sessions allow 2 streams of each kind and 100 bytes, and which speaks the protocol `b`.
-fn host() -> Host {
+pub(crate) fn host() -> Host {
     let (found, sessions) = mpsc::unbounded_channel();
     let accept = move |Extension(request): Extension<WebTransport>| {
         let found = found.clone();
@@ -53,29 +52,17 @@ fn host() -> Host {
 }
 
 impl Host {
-    async fn raw(&self) -> Peer {
+    pub(crate) async fn raw(&self) -> Peer {
         self.raw_with(DRAFT15).await
     }
 
-    async fn raw_with(&self, settings: &[(u64, u64)]) -> Peer {
+    pub(crate) async fn raw_with(&self, settings: &[(u64, u64)]) -> Peer {
         let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
         Peer::with(endpoint, self.server.address(), settings).await
     }
 
-    async fn session(&mut self) -> Session {
+    pub(crate) async fn session(&mut self) -> Session {
         soon(self.sessions.recv()).await.unwrap()
-    }
-
-    async fn connect(&self, protocols: &[&str]) -> Result<Session, ConnectError> {
-        self.offer(Protocols::new(protocols.iter().copied())).await
-    }
-
-    async fn offer(&self, protocols: Protocols) -> Result<Session, ConnectError> {
-        let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
-        let port = self.server.address().port();
-        let request = Request::get(format!("https://localhost:{port}/chat"));
-        let request = request.extension(protocols).body(()).unwrap();
-        soon(webtransport::connect(&endpoint, request)).await
     }
 }
 
@@ -319,34 +306,6 @@ async fn nothing_follows_the_end_of_a_session() {
     assert_eq!(stopped, Ok(Some(Code::H3_MESSAGE_ERROR.0)));
 }
 
-/// Without flow control, a client of draft 15 has one session at a time.
-#[tokio::test]
-async fn without_flow_control_there_is_one_session() {
-    let mut host = host();
-    let client = host.raw_with(&[(0x33, 1), (0x2c7c_f000, 1)]).await;
-    let _first = client.session().await;
-    let _session = host.session().await;
-    let mut second = client.ask().await;
-    assert_eq!(second.data().await, Err(Code::H3_REQUEST_REJECTED));
-    assert_eq!(client.connection.close_reason(), None);
-}
-
-/// A client of draft 15 must announce HTTP Datagrams.
-#[tokio::test]
-async fn a_client_without_what_sessions_need_is_refused() {
-    let host = host();
-    let client = host.raw_with(&[(0x2c7c_f000, 1)]).await;
-    let mut request = client.ask().await;
-    assert_eq!(request.data().await, Err(Code::H3_MESSAGE_ERROR));
-    // Nor without DATAGRAM frames.
-    let none = TransportConfig::new().datagrams(DatagramConfig::new().receive_buffer(0));
-    let config = client_config(&Certificate::shared()).transport(none);
-    let endpoint = Endpoint::client(config).unwrap();
-    let client = Peer::with(endpoint, host.server.address(), DRAFT15).await;
-    let mut request = client.ask().await;
-    assert_eq!(request.data().await, Err(Code::H3_MESSAGE_ERROR));
-}
-
 /// A stream that is reset at once still tells to which session it belongs (draft-ietf-webtrans-http3 §4.4), whoever
 /// ends it, and by whatever: a reset, a drop, or the end of the session.
 #[tokio::test]
@@ -396,73 +355,6 @@ async fn the_header_of_a_reset_stream_arrives() {
         header.extend(peer::integer(request.id().0));
         assert_eq!(read, header, "{how}");
     }
-}
-
-/// The client offers protocols, and the service chooses.
-#[tokio::test]
-async fn protocols_are_negotiated() {
-    let mut host = host();
-    let client = host.connect(&["a", "b"]).await.unwrap();
-    let server = host.session().await;
-    assert_eq!(
-        (client.protocol(), server.protocol()),
-        (Some("b"), Some("b"))
-    );
-    let client = host.connect(&["a"]).await.unwrap();
-    let server = host.session().await;
-    assert_eq!((client.protocol(), server.protocol()), (None, None));
-}
-
-/// A client that requires a protocol opens no session without one, and ends that of the server.
-#[tokio::test]
-async fn a_required_protocol_must_be_chosen() {
-    let mut host = host();
-    let client = host.offer(Protocols::new(["a", "b"]).required()).await;
-    assert_eq!(client.unwrap().protocol(), Some("b"));
-    host.session().await;
-    for names in [&["a"][..], &[]] {
-        let names = Protocols::new(names.iter().copied());
-        let refused = host.offer(names.required()).await.unwrap_err();
-        assert!(matches!(refused, ConnectError::NoProtocol), "{refused}");
-        // Cut off, or with its connection.
-        let end = soon(host.session().await.closed()).await;
-        assert!(!matches!(end, SessionError::Closed { .. }), "{end}");
-    }
-    // A malformed choice is none.
-    let host = choosing("other");
-    let refused = host.offer(Protocols::new(["other"]).required()).await;
-    assert!(
-        matches!(refused, Err(ConnectError::NoProtocol)),
-        "{refused:?}"
-    );
-}
-
-/// A server whose responses have this choice.
-fn choosing(choice: &'static str) -> Host {
-    let choose = async move |Extension(request): Extension<WebTransport>| {
-        let status = request.accept(async |session| {
-            session.closed().await;
-        });
-        (status, [("wt-protocol", choice)])
-    };
-    let router = Router::new().route("/chat", any(choose));
-    let builder = Server::builder().webtransport(Limits::default());
-    let server = run_with(builder, Certificate::shared().config(), router);
-    let (_, sessions) = mpsc::unbounded_channel();
-    Host { server, sessions }
-}
-
-/// A server that chooses what was not offered loses the session.
-#[tokio::test]
-async fn a_protocol_that_was_not_offered_is_an_error() {
-    let host = choosing("\"other\"");
-    let refused = host.connect(&["a"]).await.unwrap_err();
-    assert!(
-        matches!(&refused, ConnectError::Protocol(other) if other == "other"),
-        "{refused}"
-    );
-    // A client that offers none takes no notice.
-    assert_eq!(host.connect(&[]).await.unwrap().protocol(), None);
 }
 
 /// Early streams are refused in both directions, by their number and by their bytes.

@@ -3,7 +3,7 @@
 use hybriq_proto::Side::{Client, Server};
 
 use crate::{
-    webtransport::{Dialect, Terms, Transport, Unsupported, Windows, announce, keeps_windows},
+    webtransport::{Dialect, Terms, Unsupported, Windows, announce, keeps_windows},
     wire::settings::Settings,
 };
 
@@ -104,33 +104,6 @@ fn sessions_need_what_their_dialect_needs() {
         })
         .is_ok()
     );
-}
-
-/// Draft 15 needs both transport parameters (§3.1), of either end.
-#[test]
-fn sessions_of_draft_15_need_their_transport_parameters() {
-    for (late, datagrams, reset_at) in [
-        (true, true, true),
-        (true, true, false),
-        (true, false, true),
-        (false, false, false),
-    ] {
-        let id = if late { 0x2c7c_f000 } else { 0xc671_706a };
-        for side in [Client, Server] {
-            let terms = Terms::of(side, OWN, &peer(&[(id, 1)])).unwrap();
-            let over = terms.over(Transport {
-                datagrams,
-                reset_at,
-            });
-            let met = !late || datagrams && reset_at;
-            let expected = if met {
-                Ok(terms)
-            } else {
-                Err(Unsupported::Requirements)
-            };
-            assert_eq!(over, expected);
-        }
-    }
 }
 
 #[test]

@@ -6,7 +6,6 @@ use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
-use hybriq::tls::Side;
 use hybriq_h3::{
     Code, Protocol, Violation,
     webtransport::{PROTOCOL, Terms, Unsupported, offer, offered},
@@ -64,9 +63,7 @@ async fn terms(
     let settings = quic.link.peer_settings();
     let settings = tokio::time::timeout(quic.shared.limits.header_time, settings).await;
     let settings = settings.map_err(|_| Refusal::Reset(Code::H3_REQUEST_REJECTED))?;
-    let terms = Terms::of(Side::Server, sessions.windows(), &settings);
-    let transport = webtransport::transport(&established.connection);
-    match terms.and_then(|terms| terms.over(transport)) {
+    match webtransport::terms(&established.connection, sessions.windows(), &settings) {
         Ok(terms) => Ok(terms),
         Err(Unsupported::NotAnnounced) => Ok(Terms::OLDEST),
         Err(Unsupported::Requirements) => {

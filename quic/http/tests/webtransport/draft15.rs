@@ -264,6 +264,24 @@ async fn a_writer_that_waits_goes_on() {
     }
 }
 
+/// A writer that is dropped while it waits for credit leaves nothing.
+#[tokio::test]
+async fn a_dropped_writer_is_forgotten() {
+    let mut host = host();
+    let settings = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1)];
+    let client = host.raw_with(settings).await;
+    let mut request = client.session().await;
+    let session = host.session().await;
+    let mut send = soon(session.open_uni()).await.unwrap();
+    let writer = tokio::spawn(async move { send.write_all(b"x").await });
+    until(&mut request, &Capsule::DataBlocked(0)).await;
+    let waiting = || host.server.handle.census().entries("capsules and writers");
+    assert_eq!(waiting(), 1);
+    writer.abort();
+    assert!(soon(writer).await.unwrap_err().is_cancelled());
+    assert_eq!(waiting(), 0);
+}
+
 /// Limits that shrink, of more streams than there can be, or of one stream end the session with the draft's code.
 #[tokio::test]
 async fn capsules_that_break_a_rule_end_the_session() {

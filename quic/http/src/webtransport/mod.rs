@@ -36,6 +36,10 @@
 //! A stream is reset by RESET_STREAM_AT if the peer supports it, behind the header that names its
 //! session, so that the peer always learns to which session it belonged.
 //!
+//! # Datagrams
+//! [`Session::set_outgoing_max_age`] drops datagrams that have waited too long to be sent, as
+//! [`Session::send_datagram_for`] does for one.
+//!
 //! # Limits
 //! [`Limits`] bounds what is kept of a peer: sessions, streams and datagrams that overtake the request of
 //! their session, and datagrams that are not read. Streams count as those of their connection

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hybriq_proto::owners::streams::{Priority, StreamId};
+use hybriq_proto::{
+    owners::streams::{Priority, StreamId},
+    wire::error::ConnectionError,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
@@ -11,7 +14,6 @@ use super::{
     stream,
 };
 use crate::errors::{ReadError, SendDatagramError, WriteError};
-use hybriq_proto::wire::error::ConnectionError;
 
 /// Streams and datagrams of two ends: a [`Connection`](crate::Connection), or a session of a protocol above QUIC,
 /// such as WebTransport in the crate `hybriq-http`. Clones are handles of the same one.
@@ -37,6 +39,10 @@ pub trait Connection: Clone + Send + Sync + 'static {
     fn open_uni(&self) -> impl Future<Output = Result<Self::SendStream, Self::Error>> + Send;
 
     /// Returns the next bidirectional stream of the peer; `None` after a clean end.
+    #[expect(
+        clippy::type_complexity,
+        reason = "the type of `Connection::accept_bidi`, as a future"
+    )]
     fn accept_bidi(
         &self,
     ) -> impl Future<Output = Result<Option<(Self::SendStream, Self::RecvStream)>, Self::Error>> + Send;

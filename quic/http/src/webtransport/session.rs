@@ -222,7 +222,7 @@ impl Session {
     /// # Errors
     /// The datagram is too large, the peer takes none, the queue is full, or the session is over.
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SessionError> {
-        let datagram = self.datagram(&data)?;
+        let datagram = self.datagram(data)?;
         Ok(match self.0.shared.max_age() {
             Some(age) => self.connection().send_datagram_for(datagram, age),
             None => self.connection().send_datagram(datagram),
@@ -235,7 +235,7 @@ impl Session {
     /// # Errors
     /// As [`send_datagram`](Self::send_datagram).
     pub fn send_datagram_for(&self, data: Bytes, max_age: Duration) -> Result<(), SessionError> {
-        let datagram = self.datagram(&data)?;
+        let datagram = self.datagram(data)?;
         Ok(self.connection().send_datagram_for(datagram, max_age)?)
     }
 
@@ -248,7 +248,7 @@ impl Session {
     /// # Cancel safety
     /// Sends nothing if the future is dropped before it is ready.
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SessionError> {
-        let datagram = self.datagram(&data)?;
+        let datagram = self.datagram(data)?;
         let send = async { Ok(self.connection().send_datagram_wait(datagram).await?) };
         self.unless_ended(send).await
     }
@@ -260,13 +260,13 @@ impl Session {
     }
 
     /// Returns a datagram of the connection with this payload.
-    fn datagram(&self, payload: &[u8]) -> Result<Bytes, SessionError> {
+    fn datagram(&self, payload: Bytes) -> Result<Bytes, SessionError> {
         if let Some(end) = self.0.shared.end() {
             return Err(end);
         }
         let mut datagram = Vec::with_capacity(payload.len() + 8);
         put_datagram_head(self.0.shared.id, &mut datagram);
-        datagram.extend_from_slice(payload);
+        datagram.put(payload);
         Ok(datagram.into())
     }
 

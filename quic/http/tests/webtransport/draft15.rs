@@ -352,7 +352,6 @@ async fn the_header_of_a_reset_stream_arrives() {
                 Code::WT_SESSION_GONE
             }
         };
-        // All of it was done in one turn of the worker, which sends the reset with the header.
         let mut streams = Vec::new();
         let mut recv = loop {
             let recv = soon(client.connection.accept_uni()).await.unwrap().unwrap();
@@ -371,7 +370,8 @@ async fn the_header_of_a_reset_stream_arrives() {
         assert_eq!(end, Err(hybriq::ReadError::Reset(expected.0)), "{how}");
         let mut header = vec![0x40, 0x54];
         header.extend(peer::integer(request.id().0));
-        assert_eq!(read, header, "{how}");
+        // Some of the data may have been sent before.
+        assert!(read.starts_with(&header), "{how}: {read:?}");
     }
 }
 

@@ -179,7 +179,8 @@
 //! | end connections of an earlier process | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
 //! | update keys | [`Connection::update_keys`]; it happens automatically long before a limit |
 //! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`](stats::PathStats::datagram_size) |
-//! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`](transport::DatagramConfig) |
+//! | send messages that may get lost, or expire | [`Connection::send_datagram`], [`Connection::send_datagram_for`], [`DatagramConfig`](transport::DatagramConfig) |
+//! | run over a connection or a session of WebTransport | [`generic`] |
 //! | abandon a stream after its beginning | [`SendStream::reset_at`] |
 //! | read data behind a gap | [`RecvStream::read_unordered`] |
 //! | say which stream is urgent | [`SendStream::set_priority`] |
@@ -272,6 +273,24 @@ pub mod fleet {
         owners::cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, Steering},
     };
     pub use hybriq_tls::Tickets;
+}
+/// Traits for code that runs over a connection and over a session of a protocol above it, such as WebTransport in the
+/// crate `hybriq-http`.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::generic::{Connection, RecvStream as _, SendStream as _};
+///
+/// async fn ask<C: Connection>(connection: &C) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+///     let (mut send, mut recv) = connection.open_bidi().await?;
+///     send.write_all(b"question").await?;
+///     send.finish();
+///     Ok(recv.read_to_end(1024).await?)
+/// }
+/// ```
+#[cfg(feature = "tokio")]
+pub mod generic {
+    pub use crate::api::generic::{Connection, RecvStream, SendStream};
 }
 /// What a client remembers of servers from one connection to the next.
 pub mod memory {

@@ -1,10 +1,11 @@
-//! HTTP/3 without I/O: streams of a hostile peer however they are cut, messages of our own whose parts come late, and
-//! whole exchanges over a simulated network.
+//! HTTP/3 without I/O: streams of a hostile peer however they are cut, messages of our own whose parts come late, whole
+//! exchanges over a simulated network, and sessions of WebTransport.
 #![expect(clippy::unwrap_used, reason = "a target that cannot go on has failed")]
 
 mod cuts;
 mod exchange;
 mod messages;
+mod sessions;
 #[path = "../support/setups.rs"]
 mod setups;
 
@@ -59,6 +60,36 @@ fn messages_survive_late_streams() {
         blocked.load(Ordering::Relaxed) > 0,
         "no section ever waited"
     );
+}
+
+/// No capsules make a session panic, hold more than the longest, or answer without end; what it makes of them does not
+/// depend on the packets in which they arrive.
+#[test]
+fn capsules_however_they_are_cut() {
+    bolero::check!()
+        .with_iterations(10_000)
+        .with_type::<(u8, u8, Vec<sessions::Part>)>()
+        .for_each(|(choice, piece, parts)| {
+            let bytes = sessions::encode(parts);
+            let whole = sessions::play(*choice, &bytes, bytes.len());
+            let cut = sessions::play(*choice, &bytes, usize::from(*piece));
+            assert_eq!(whole, cut);
+        });
+}
+
+/// Two ends of a session keep to the limits that they tell each other, and lose no credit, whenever capsules arrive.
+#[test]
+fn sessions_survive_late_capsules() {
+    bolero::check!()
+        .with_iterations(5_000)
+        .with_type::<(u8, Vec<sessions::Step>)>()
+        .for_each(|(choice, steps)| {
+            let mut pair = sessions::Pair::new(*choice);
+            for step in steps {
+                pair.step(*step);
+            }
+            pair.finish();
+        });
 }
 
 /// Requests of one connection over a network that loses and reorders: all of them end, and nothing is left.

@@ -7,6 +7,8 @@ pub(crate) mod connection;
 #[cfg(feature = "tokio")]
 pub(crate) mod early_connection;
 #[cfg(feature = "tokio")]
+pub(crate) mod generic;
+#[cfg(feature = "tokio")]
 pub(crate) mod incoming;
 #[cfg(feature = "tokio")]
 pub(crate) mod post_quantum;

@@ -1,6 +1,8 @@
 //! Datagrams (RFC 9221) through the public API, over real loopback sockets.
 #![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
+use std::time::Duration;
+
 use crate::endpoint_support::{Pair, client_config, server_config, soon};
 use bytes::Bytes;
 use hybriq::{
@@ -73,6 +75,24 @@ async fn a_waiting_sender_loses_none_to_a_full_queue() {
     soon(send).await;
     let stats = pair.client.stats().datagram_frames;
     assert_eq!(stats.dropped_unsent, 0);
+}
+
+/// One that is too old when its turn comes is counted, and the next one is sent.
+#[tokio::test]
+async fn an_expired_datagram_is_not_sent() {
+    let config = DatagramConfig::new();
+    let pair = pair_with(config, config).await;
+    let client = &pair.client;
+    client
+        .send_datagram_for("old".into(), Duration::ZERO)
+        .unwrap();
+    client
+        .send_datagram_for("new".into(), Duration::MAX)
+        .unwrap();
+    let got = soon(pair.server.recv_datagram()).await.unwrap();
+    assert_eq!(got.as_deref(), Some(&b"new"[..]));
+    let stats = client.stats().datagram_frames;
+    assert_eq!((stats.sent, stats.expired, stats.dropped_unsent), (1, 1, 0));
 }
 
 #[tokio::test]

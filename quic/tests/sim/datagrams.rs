@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{TransportConfig, tls::Side};
+use hybriq::{TransportConfig, tls::Side, transport::DatagramConfig};
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::{
@@ -203,4 +203,55 @@ fn neither_streams_nor_datagrams_starve_the_other() {
         );
         run(world);
     }
+}
+
+/// Sends numbered datagrams at once; odd ones are worth nothing later.
+struct Perishing {
+    count: u64,
+    max_age: Duration,
+}
+
+impl App for Perishing {
+    fn on_event(&mut self, now: Instant, event: &Event, connection: &mut Connection) {
+        if !matches!(event, Event::HandshakeConfirmed) {
+            return;
+        }
+        for number in 0..std::mem::take(&mut self.count) {
+            let mut data = vec![0; 1000];
+            data[..8].copy_from_slice(&number.to_be_bytes());
+            let deadline = (number % 2 == 1).then_some(now + self.max_age);
+            connection
+                .send_datagram_until(data.into(), deadline)
+                .unwrap();
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::Busy
+    }
+}
+
+/// Those that have waited for the congestion window until their deadline are dropped, and no others.
+#[test]
+fn a_datagram_is_not_sent_after_its_deadline() {
+    let config = DatagramConfig::new().send_queue(1 << 20);
+    let config = transport().datagrams(config);
+    let mut world = World::new(link(4), server_with(config.clone()));
+    world
+        .server_mut()
+        .on_incoming(|_| Answer::Accept(None, Box::new(Receiver::default())));
+    let sender = Perishing {
+        count: 200,
+        max_age: ms(30),
+    };
+    world.connect(&client_with(config), sender);
+    let over = world.run_until(LIMIT, |world| {
+        let sent = world.client(0).stats().datagram_frames;
+        sent.acknowledged + sent.expired == 200
+    });
+    let sent = world.client(0).stats().datagram_frames;
+    assert!(over, "{sent:?}");
+    // The first flight goes at once, and what is left is acknowledged after 40 ms.
+    assert!(sent.expired > 80 && sent.sent > 100, "{sent:?}");
+    assert_eq!(world.accepted(0).progress(), Progress::Busy);
 }

@@ -110,16 +110,21 @@ async fn enter(
     match request {
         None => StatusCode::BAD_REQUEST,
         Some(_) if origin.is_some_and(|origin| origin != ours.as_bytes()) => StatusCode::FORBIDDEN,
-        Some(Extension(request)) => request.accept(async move |session| {
-            if let Err(end) = visit(&session, &room, &peer).await {
-                println!("{} left: {end}", peer.address);
-            }
-        }),
+        Some(Extension(request)) => {
+            request.accept(
+                async move |session| match visit(&session, &room, &peer).await {
+                    Ok(()) => println!("{} left", peer.address),
+                    Err(error) => println!("{} left: {error}", peer.address),
+                },
+            )
+        }
     }
 }
 
 async fn visit(session: &Session, room: &Room, peer: &Peer) -> Result<(), StreamError> {
-    let (mut send, mut recv) = session.accept_bidi().await?;
+    let Some((mut send, mut recv)) = session.accept_bidi().await? else {
+        return Ok(());
+    };
     // What a visitor writes must neither steer this terminal nor begin another visitor's line.
     let name = recv.read_to_end(64).await?;
     let name = Printable(String::from_utf8_lossy(&name)).to_string();
@@ -128,26 +133,29 @@ async fn visit(session: &Session, room: &Room, peer: &Peer) -> Result<(), Stream
     let here = room.receiver_count();
     let welcome = format!("{here} here, encrypted with {}", peer.tls);
     send.write_all(welcome.as_bytes()).await?;
-    send.finish()?;
+    send.finish();
     loop {
         tokio::select! {
             message = session.accept_uni() => {
-                let text = message?.read_to_end(4096).await?;
+                let Some(mut message) = message? else { return Ok(()) };
+                let text = message.read_to_end(4096).await?;
                 let text = Printable(String::from_utf8_lossy(&text)).to_string();
                 // There is a receiver: this visitor.
                 let _ = room.send(Note::Said(format!("{name}: {text}")));
             }
             typing = session.recv_datagram() => {
-                typing?;
+                if typing?.is_none() {
+                    return Ok(());
+                }
                 let _ = room.send(Note::Typing(name.clone()));
             }
             note = notes.recv() => match note {
                 Ok(Note::Said(text)) => {
                     let mut send = session.open_uni().await?;
                     send.write_all(text.as_bytes()).await?;
-                    send.finish()?;
+                    send.finish();
                 }
-                Ok(Note::Typing(who)) => session.send_datagram(who.as_bytes())?,
+                Ok(Note::Typing(who)) => session.send_datagram(who.into())?,
                 Ok(Note::Closing) => session.close(0, "the server shuts down"),
                 // A visitor who reads too slowly misses notes.
                 Err(_) => {}

@@ -48,8 +48,10 @@ pub enum Unsupported {
     /// Its settings announce none.
     #[error("the peer does not announce WebTransport in its SETTINGS")]
     NotAnnounced,
-    /// It announces them without what they need: HTTP Datagrams, and extended CONNECT at a server.
-    #[error("the peer announces WebTransport without HTTP Datagrams or extended CONNECT")]
+    /// It announces them without what they need: HTTP Datagrams, extended CONNECT at a server, and RESET_STREAM_AT.
+    #[error(
+        "the peer announces WebTransport without HTTP Datagrams, extended CONNECT or RESET_STREAM_AT"
+    )]
     Requirements,
 }
 
@@ -140,6 +142,12 @@ impl Terms {
             dialect,
             flow: (is_late && is_declared).then_some((own, windows)),
         })
+    }
+
+    /// Returns true if the peer must take RESET_STREAM_AT as well (draft-ietf-webtrans-http3 §3.1): sessions are refused
+    /// otherwise, as with [`Unsupported::Requirements`]. Browsers speak earlier drafts without it.
+    pub fn needs_reset_at(&self) -> bool {
+        self.dialect >= Dialect::Draft15
     }
 
     /// Terms of a client that announces nothing, which is taken for one of draft 02.

@@ -1,13 +1,13 @@
 //! Opens sessions as a client.
 
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
-use hybriq::{Endpoint, tls::Side};
+use hybriq::Endpoint;
 use hybriq_h3::{
     Code, MAX_FIELD_SECTION, Protocol, Violation,
-    webtransport::{AVAILABLE_PROTOCOLS, Dialect, Terms, Unsupported, choice, offer},
+    webtransport::{AVAILABLE_PROTOCOLS, Dialect, Unsupported, choice, offer},
 };
 
-use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions};
+use super::{DRAFT02, Limits, Protocols, Session, sessions::Sessions, terms};
 use crate::{
     upgrade::Tunnel,
     versions::http3::{Link, Setup, Transport},
@@ -38,11 +38,17 @@ pub enum ConnectError {
     #[error("the request failed")]
     Request(#[source] crate::StreamError),
     /// The server does not speak WebTransport.
-    #[error("the server does not support WebTransport, according to its SETTINGS")]
+    #[error(
+        "the server does not support WebTransport, according to its SETTINGS and transport parameters"
+    )]
     Unsupported,
     /// The server has chosen this protocol, which was not offered (draft-ietf-webtrans-http3 §3.3).
     #[error("the server has chosen the protocol {0:?}, which was not offered")]
     Protocol(String),
+    /// The server has chosen none of the protocols that were [required](Protocols::required), or its choice is malformed
+    /// (draft-ietf-webtrans-http3 §3.3).
+    #[error("the server has chosen none of the required protocols; offer one that it speaks")]
+    NoProtocol,
     /// The server refused the session.
     #[error("the server refused the session with status {0}")]
     Refused(StatusCode),
@@ -94,8 +100,7 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
     let open = async {
         // A client must not ask before it has the settings (draft-ietf-webtrans-http3 §3.1).
         let settings = link.peer_settings().await;
-        let terms = Terms::of(Side::Client, sessions.windows(), &settings);
-        let terms = terms.map_err(|unsupported| {
+        let terms = terms(&connection, sessions.windows(), &settings).map_err(|unsupported| {
             if unsupported == Unsupported::Requirements {
                 let code = Code::WT_REQUIREMENTS_NOT_MET;
                 link.close(code, &unsupported.to_string());
@@ -103,8 +108,8 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
             ConnectError::Unsupported
         })?;
         let protocols = request.extensions().get::<Protocols>().cloned();
-        let protocols = protocols.map_or_else(Vec::new, |protocols| protocols.0);
-        let request = connect_request(request, terms.dialect, &protocols);
+        let Protocols { names, is_required } = protocols.unwrap_or_else(|| Protocols::new([""; 0]));
+        let request = connect_request(request, terms.dialect, &names);
         let stream = Box::pin(link.request(&request)).await;
         let (mut send, mut recv) = stream.map_err(ConnectError::Request)?;
         send.flush().await.map_err(ConnectError::Request)?;
@@ -112,17 +117,16 @@ pub async fn connect(endpoint: &Endpoint, request: Request<()>) -> Result<Sessio
         if !response.status().is_success() {
             return Err(ConnectError::Refused(response.status()));
         }
-        let chosen = choice(response.headers()).filter(|_| !protocols.is_empty());
-        if chosen
-            .as_ref()
-            .is_some_and(|chosen| !protocols.contains(chosen))
-        {
-            let code = Violation::ProtocolNotOffered.code();
-            send.reset(code);
-            recv.stop(code);
-            return Err(ConnectError::Protocol(chosen.unwrap_or_default()));
-        }
-        Ok((send, recv, (terms, chosen)))
+        let chosen = choice(response.headers()).filter(|_| !names.is_empty());
+        let refused = match &chosen {
+            Some(chosen) if !names.contains(chosen) => ConnectError::Protocol(chosen.clone()),
+            None if is_required => ConnectError::NoProtocol,
+            _ => return Ok((send, recv, (terms, chosen))),
+        };
+        let code = Violation::ProtocolNotOffered.code();
+        send.reset(code);
+        recv.stop(code);
+        Err(refused)
     };
     let driven = link.clone();
     let mut driving = Box::pin(async move { driven.drive().await });

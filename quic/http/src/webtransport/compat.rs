@@ -1,9 +1,9 @@
-//! The traits of `web-transport-trait`, for protocols that are written against them.
+//! Traits for protocols that run over more than sessions: those of `hybriq`, and those of `web-transport-trait`.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use hybriq::transport::Priority;
+use hybriq::{StreamId, generic, transport::Priority};
 use web_transport_trait as traits;
 
 use super::{RecvStream, SendStream, Session, SessionError, StreamError};
@@ -52,11 +52,11 @@ impl traits::Session for Session {
     type Error = SessionError;
 
     async fn accept_uni(&self) -> Result<RecvStream, SessionError> {
-        self.accept_uni().await
+        self.next_uni().await
     }
 
     async fn accept_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
-        self.accept_bidi().await
+        self.next_bidi().await
     }
 
     async fn open_bi(&self) -> Result<(SendStream, RecvStream), SessionError> {
@@ -68,11 +68,11 @@ impl traits::Session for Session {
     }
 
     fn send_datagram(&self, payload: Bytes) -> Result<(), SessionError> {
-        self.send_datagram(&payload)
+        self.send_datagram(payload)
     }
 
     async fn recv_datagram(&self) -> Result<Bytes, SessionError> {
-        self.recv_datagram().await
+        self.next_datagram().await
     }
 
     fn max_datagram_size(&self) -> usize {
@@ -114,7 +114,7 @@ impl traits::SendStream for SendStream {
     }
 
     fn finish(&mut self) -> Result<(), StreamError> {
-        self.finish()
+        self.try_finish()
     }
 
     fn reset(&mut self, code: u32) {
@@ -122,7 +122,8 @@ impl traits::SendStream for SendStream {
     }
 
     async fn closed(&mut self) -> Result<(), StreamError> {
-        self.closed().await
+        let stopped = self.stopped().await?;
+        stopped.map_or(Ok(()), |code| Err(StreamError::Stopped(Some(code))))
     }
 }
 
@@ -143,6 +144,122 @@ impl traits::RecvStream for RecvStream {
     }
 
     async fn closed(&mut self) -> Result<(), StreamError> {
+        let reset = self.received_reset().await?;
+        reset.map_or(Ok(()), |code| Err(StreamError::Reset(Some(code))))
+    }
+}
+
+impl generic::Connection for Session {
+    type SendStream = SendStream;
+    type RecvStream = RecvStream;
+    type Error = SessionError;
+    type DatagramError = SessionError;
+
+    async fn open_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
+        self.open_bidi().await
+    }
+
+    async fn open_uni(&self) -> Result<SendStream, SessionError> {
+        self.open_uni().await
+    }
+
+    async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, SessionError> {
+        self.accept_bidi().await
+    }
+
+    async fn accept_uni(&self) -> Result<Option<RecvStream>, SessionError> {
+        self.accept_uni().await
+    }
+
+    fn max_datagram_size(&self) -> Option<usize> {
+        self.max_datagram_size()
+    }
+
+    fn send_datagram(&self, data: Bytes) -> Result<(), SessionError> {
+        self.send_datagram(data)
+    }
+
+    fn send_datagram_for(&self, data: Bytes, max_age: Duration) -> Result<(), SessionError> {
+        self.send_datagram_for(data, max_age)
+    }
+
+    async fn recv_datagram(&self) -> Result<Option<Bytes>, SessionError> {
+        self.recv_datagram().await
+    }
+
+    fn close(&self, code: u32, reason: &str) {
+        self.close(code, reason);
+    }
+
+    async fn closed(&self) -> SessionError {
         self.closed().await
+    }
+}
+
+impl generic::SendStream for SendStream {
+    type Error = StreamError;
+
+    fn id(&self) -> StreamId {
+        self.id()
+    }
+
+    fn set_priority(&mut self, priority: Priority) {
+        self.set_priority(priority);
+    }
+
+    async fn write(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        self.write(data).await
+    }
+
+    async fn write_all(&mut self, data: &[u8]) -> Result<(), StreamError> {
+        self.write_all(data).await
+    }
+
+    async fn write_chunk(&mut self, data: Bytes) -> Result<(), StreamError> {
+        self.write_chunk(data).await
+    }
+
+    fn finish(&mut self) {
+        self.finish();
+    }
+
+    fn reset(&mut self, code: u32) {
+        self.reset(code);
+    }
+
+    async fn stopped(&mut self) -> Result<Option<u64>, StreamError> {
+        Ok(self.stopped().await?.map(u64::from))
+    }
+
+    async fn acknowledged(&mut self) -> Result<(), StreamError> {
+        self.acknowledged().await
+    }
+}
+
+impl generic::RecvStream for RecvStream {
+    type Error = StreamError;
+
+    fn id(&self) -> StreamId {
+        self.id()
+    }
+
+    async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, StreamError> {
+        self.read(buffer).await
+    }
+
+    async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, StreamError> {
+        self.read_chunk(max).await
+    }
+
+    async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, StreamError> {
+        self.read_to_end(limit).await
+    }
+
+    fn stop(&mut self, code: u32) {
+        self.stop(code);
+    }
+
+    async fn received_reset(&mut self) -> Result<Option<u64>, StreamError> {
+        Ok(self.received_reset().await?.map(u64::from))
     }
 }

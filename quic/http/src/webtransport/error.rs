@@ -1,7 +1,7 @@
 //! Errors of sessions and their streams.
 
 use hybriq::{ConnectionError, error::SendDatagramError};
-use hybriq_h3::Violation;
+use hybriq_h3::{Code, Violation};
 
 /// Error of a session: its end, or a datagram that cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,20 @@ pub enum SessionError {
     /// A datagram cannot be sent.
     #[error(transparent)]
     Datagram(#[from] SendDatagramError),
+}
+
+impl SessionError {
+    /// Returns true for a normal end: an end closed the session with code 0, or its connection without an error.
+    pub fn is_clean(&self) -> bool {
+        match self {
+            Self::Closed { code, .. } => *code == 0,
+            Self::Connection(ConnectionError::Application { code, .. }) => {
+                *code == 0 || *code == Code::H3_NO_ERROR.0
+            }
+            Self::Connection(error) => error.is_clean(),
+            Self::Aborted | Self::Violation(_) | Self::Datagram(_) => false,
+        }
+    }
 }
 
 /// Error of a stream of a session.

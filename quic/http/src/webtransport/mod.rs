@@ -1,8 +1,9 @@
 //! WebTransport over HTTP/3, for servers and clients.
 //!
 //! A server with [`ServerBuilder::webtransport`](crate::ServerBuilder::webtransport) adds a [`WebTransport`] to the
-//! requests that ask for a session. [`connect`] opens a session as a client. [`Session`] implements `web_transport_trait::Session` as well,
-//! for protocols that are written against it.
+//! requests that ask for a session. [`connect`] opens a session as a client. Streams and datagrams have the methods of
+//! [`hybriq`], and [`Session`] implements [`hybriq::generic::Connection`], so that one function serves connections and
+//! sessions; it implements `web_transport_trait::Session` as well, for protocols that are written against that.
 //!
 //! # Dialects
 //! Both ends announce all of these (draft-ietf-webtrans-http3); the highest that both announce is spoken. Streams,
@@ -15,6 +16,9 @@
 //! | 13, 14 | SETTINGS_WT_MAX_SESSIONS | Safari | `webtransport` | with initial limits, or more than one session |
 //! | 15 | SETTINGS_WT_ENABLED | this crate | `webtransport-h3` | with initial limits |
 //!
+//! Draft 15 also needs a peer that takes RESET_STREAM_AT (draft-ietf-webtrans-http3 §3.1): otherwise, a server refuses
+//! requests for sessions, and a client opens none.
+//!
 //! A server starts no session before it has the client's settings, and takes a client that announces none for one of
 //! draft 02.
 //!
@@ -25,11 +29,16 @@
 //! limits of the connection apply.
 //!
 //! # Protocols of applications
-//! A client offers [`Protocols`], of which a service [chooses](WebTransport::choose) one: [`Session::protocol`].
+//! A client offers [`Protocols`], of which a service [chooses](WebTransport::choose) one: [`Session::protocol`]. A
+//! client may [require](Protocols::required) that.
 //!
 //! # Streams that are abandoned
 //! A stream is reset by RESET_STREAM_AT if the peer supports it, behind the header that names its
 //! session, so that the peer always learns to which session it belonged.
+//!
+//! # Datagrams
+//! [`Session::set_outgoing_max_age`] drops datagrams that have waited too long to be sent, as
+//! [`Session::send_datagram_for`] does for one.
 //!
 //! # Limits
 //! [`Limits`] bounds what is kept of a peer: sessions, streams and datagrams that overtake the request of
@@ -49,9 +58,9 @@
 //!
 //! async fn echo(Extension(request): Extension<WebTransport>) -> StatusCode {
 //!     request.accept(async |session| {
-//!         while let Ok((mut send, mut recv)) = session.accept_bidi().await {
+//!         while let Ok(Some((mut send, mut recv))) = session.accept_bidi().await {
 //!             let _ = tokio::io::copy(&mut recv, &mut send).await;
-//!             let _ = send.finish();
+//!             send.finish();
 //!         }
 //!     })
 //! }
@@ -77,7 +86,10 @@ mod stream;
 
 use std::time::Duration;
 
-use hybriq_h3::webtransport::Windows;
+use hybriq_h3::{
+    Settings,
+    webtransport::{Terms, Unsupported, Windows},
+};
 
 pub use client::{ConnectError, connect};
 pub use error::{SessionError, StreamError};
@@ -96,6 +108,19 @@ pub(crate) const DRAFT: &str = "sec-webtransport-http3-draft";
 /// later drafts.
 pub(crate) fn is_webtransport(protocol: &str) -> bool {
     protocol == "webtransport" || protocol == "webtransport-h3"
+}
+
+/// Returns what this end has with a peer of these settings.
+pub(crate) fn terms(
+    connection: &hybriq::Connection,
+    own: Windows,
+    peer: &Settings,
+) -> Result<Terms, Unsupported> {
+    let terms = Terms::of(connection.side(), own, peer)?;
+    if terms.needs_reset_at() && !connection.supports_reset_at() {
+        return Err(Unsupported::Requirements);
+    }
+    Ok(terms)
 }
 
 /// Bounds on what is kept of a peer. Start from [`Limits::default`].

@@ -45,12 +45,26 @@ pub(crate) type Choice = Arc<Mutex<Option<String>>>;
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protocols(pub(super) Vec<String>);
+pub struct Protocols {
+    pub(super) names: Vec<String>,
+    pub(super) is_required: bool,
+}
 
 impl Protocols {
     /// Makes a list. Names have printable characters of ASCII only: a list with others is not sent.
     pub fn new<T: Into<String>>(protocols: impl IntoIterator<Item = T>) -> Self {
-        Self(protocols.into_iter().map(T::into).collect())
+        Self {
+            names: protocols.into_iter().map(T::into).collect(),
+            is_required: false,
+        }
+    }
+
+    /// Requires that the server chooses one: otherwise [`connect`](super::connect) ends the session with WT_ALPN_ERROR,
+    /// and returns [`ConnectError::NoProtocol`](super::ConnectError::NoProtocol).
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.is_required = true;
+        self
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use super::{
     RecvStream, SendStream, SessionError, StreamError,
     sessions::Sessions,
-    shared::{Arrived, Counter, Shared, Taken},
+    shared::{Arrived, Counter, Place, Shared, Taken},
 };
 
 /// Largest part of a request's stream that is read at once, in bytes.
@@ -26,12 +26,12 @@ const PART: usize = 1 << 10;
 /// ```no_run
 /// # use hybriq_http::webtransport::{Session, StreamError};
 /// async fn echo(session: Session) -> Result<(), StreamError> {
-///     loop {
-///         let (mut send, mut recv) = session.accept_bidi().await?;
+///     while let Some((mut send, mut recv)) = session.accept_bidi().await? {
 ///         let message = recv.read_to_end(64 << 10).await?;
 ///         send.write_all(&message).await?;
-///         send.finish()?;
+///         send.finish();
 ///     }
+///     Ok(())
 /// }
 /// ```
 #[derive(Clone)]
@@ -89,14 +89,19 @@ impl Session {
         self.0.protocol.as_deref()
     }
 
-    /// Waits for the next bidirectional stream of the peer.
+    /// Returns the next bidirectional stream of the peer; `None` once the session was [closed
+    /// cleanly](SessionError::is_clean).
     ///
     /// # Errors
-    /// The session is over.
+    /// The session is over for another reason.
     ///
     /// # Cancel safety
     /// Takes no stream if the future is dropped before it is ready.
-    pub async fn accept_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
+    pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, SessionError> {
+        unless_clean(self.next_bidi().await)
+    }
+
+    pub(super) async fn next_bidi(&self) -> Result<(SendStream, RecvStream), SessionError> {
         let shared = &self.0.shared;
         loop {
             // There are only these in the queue.
@@ -110,14 +115,19 @@ impl Session {
         }
     }
 
-    /// Waits for the next unidirectional stream of the peer.
+    /// Returns the next unidirectional stream of the peer; `None` once the session was [closed
+    /// cleanly](SessionError::is_clean).
     ///
     /// # Errors
-    /// The session is over.
+    /// The session is over for another reason.
     ///
     /// # Cancel safety
     /// Takes no stream if the future is dropped before it is ready.
-    pub async fn accept_uni(&self) -> Result<RecvStream, SessionError> {
+    pub async fn accept_uni(&self) -> Result<Option<RecvStream>, SessionError> {
+        unless_clean(self.next_uni().await)
+    }
+
+    pub(super) async fn next_uni(&self) -> Result<RecvStream, SessionError> {
         let shared = &self.0.shared;
         loop {
             let Taken { stream, counter } = shared.uni().await?;
@@ -140,13 +150,12 @@ impl Session {
         let open = async {
             let place = shared.account.place(Direction::Bidi).await;
             let (send, recv) = shared.connection.open_bidi().await?;
-            place.take();
             let header = self.header(Direction::Bidi);
             let (id, len) = (send.id(), header.len() as u64);
             shared.track(Some((id, len)), Some(id))?;
             let counter = shared.account.count(&shared.connection, id, len);
             let recv = RecvStream::new(recv, Bytes::new(), counter.clone(), shared.clone());
-            Ok((self.begin(send, header, counter).await?, recv))
+            Ok((self.begin(send, header, counter, place).await?, recv))
         };
         self.unless_ended(open).await
     }
@@ -163,12 +172,11 @@ impl Session {
         let open = async {
             let place = shared.account.place(Direction::Uni).await;
             let send = shared.connection.open_uni().await?;
-            place.take();
             let header = self.header(Direction::Uni);
             let (id, len) = (send.id(), header.len() as u64);
             shared.track(Some((id, len)), None)?;
             let counter = shared.account.count(&shared.connection, id, len);
-            self.begin(send, header, counter).await
+            self.begin(send, header, counter, place).await
         };
         self.unless_ended(open).await
     }
@@ -180,14 +188,17 @@ impl Session {
 
     async fn begin(
         &self,
-        mut send: hybriq::SendStream,
+        send: hybriq::SendStream,
         header: Bytes,
         counter: Option<Arc<Counter>>,
+        place: Place<'_>,
     ) -> Result<SendStream, SessionError> {
-        let len = header.len() as u64;
-        let written = send.write_chunk(header).await;
-        let stream = SendStream::new(send, len, counter, self.0.shared.clone());
-        match written.map_err(|error| stream.error(error)) {
+        let shared = self.0.shared.clone();
+        let mut stream = SendStream::new(send, header.len() as u64, counter, shared);
+        let written = stream.write_head(header).await;
+        // The peer counts the streams whose header arrives.
+        place.take();
+        match written {
             // A stream that was stopped at once says so when it is used.
             Ok(()) | Err(StreamError::Stopped(_)) => Ok(stream),
             Err(StreamError::Session(error)) => Err(error),
@@ -206,29 +217,72 @@ impl Session {
         }
     }
 
-    /// Sends a datagram. The payload is copied.
+    /// Sends a datagram. Its data is copied.
     ///
     /// # Errors
     /// The datagram is too large, the peer takes none, the queue is full, or the session is over.
-    pub fn send_datagram(&self, payload: &[u8]) -> Result<(), SessionError> {
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SessionError> {
+        let datagram = self.datagram(data)?;
+        Ok(match self.0.shared.max_age() {
+            Some(age) => self.connection().send_datagram_for(datagram, age),
+            None => self.connection().send_datagram(datagram),
+        }?)
+    }
+
+    /// Sends a datagram, unless it has to wait longer than `max_age`: see
+    /// [`hybriq::Connection::send_datagram_for`].
+    ///
+    /// # Errors
+    /// As [`send_datagram`](Self::send_datagram).
+    pub fn send_datagram_for(&self, data: Bytes, max_age: Duration) -> Result<(), SessionError> {
+        let datagram = self.datagram(data)?;
+        Ok(self.connection().send_datagram_for(datagram, max_age)?)
+    }
+
+    /// Sends a datagram once there is room for it in the queue of the connection. It waits for that as long as it takes,
+    /// whatever the [age](Self::set_outgoing_max_age) of datagrams.
+    ///
+    /// # Errors
+    /// The datagram is too large, the peer takes none, or the session is over.
+    ///
+    /// # Cancel safety
+    /// Sends nothing if the future is dropped before it is ready.
+    pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SessionError> {
+        let datagram = self.datagram(data)?;
+        let send = async { Ok(self.connection().send_datagram_wait(datagram).await?) };
+        self.unless_ended(send).await
+    }
+
+    /// Sets the age beyond which datagrams that still wait to be sent are dropped, like `outgoingMaxAge` of the API of
+    /// browsers (WebTransport §4). `None`, the default, keeps them until there is no room.
+    pub fn set_outgoing_max_age(&self, age: Option<Duration>) {
+        self.0.shared.set_max_age(age);
+    }
+
+    /// Returns a datagram of the connection with this payload.
+    fn datagram(&self, payload: Bytes) -> Result<Bytes, SessionError> {
         if let Some(end) = self.0.shared.end() {
             return Err(end);
         }
         let mut datagram = Vec::with_capacity(payload.len() + 8);
         put_datagram_head(self.0.shared.id, &mut datagram);
-        datagram.extend_from_slice(payload);
-        Ok(self.connection().send_datagram(datagram.into())?)
+        datagram.put(payload);
+        Ok(datagram.into())
     }
 
-    /// Returns the next datagram of the peer. The oldest are dropped if too many wait (see
-    /// [`Limits::datagrams`](super::Limits::datagrams)).
+    /// Returns the next datagram of the peer; `None` once the session was [closed cleanly](SessionError::is_clean). The
+    /// oldest are dropped if too many wait (see [`Limits::datagrams`](super::Limits::datagrams)).
     ///
     /// # Errors
-    /// The session is over.
+    /// The session is over for another reason.
     ///
     /// # Cancel safety
     /// Takes no datagram if the future is dropped before it is ready.
-    pub async fn recv_datagram(&self) -> Result<Bytes, SessionError> {
+    pub async fn recv_datagram(&self) -> Result<Option<Bytes>, SessionError> {
+        unless_clean(self.next_datagram().await)
+    }
+
+    pub(super) async fn next_datagram(&self) -> Result<Bytes, SessionError> {
         self.0.shared.datagram().await
     }
 
@@ -283,6 +337,15 @@ impl Session {
     /// Nothing is lost when the future is dropped.
     pub async fn draining(&self) {
         self.0.shared.draining().await;
+    }
+}
+
+/// Returns what was taken; `None` after a clean end.
+fn unless_clean<T>(taken: Result<T, SessionError>) -> Result<Option<T>, SessionError> {
+    match taken {
+        Ok(taken) => Ok(Some(taken)),
+        Err(end) if end.is_clean() => Ok(None),
+        Err(end) => Err(end),
     }
 }
 

@@ -221,14 +221,14 @@ fn session(kept: &Kept, request: WebTransport) -> Response {
                         loop {
                             tokio::select! {
                                 stream = session.accept_bidi() => match stream {
-                                    Ok(stream) => bidis.push(stream),
-                                    Err(_) => break,
+                                    Ok(Some(stream)) => bidis.push(stream),
+                                    _ => break,
                                 },
                                 stream = session.accept_uni() => match stream {
-                                    Ok(stream) => unis.push(stream),
-                                    Err(_) => break,
+                                    Ok(Some(stream)) => unis.push(stream),
+                                    _ => break,
                                 },
-                                data = session.recv_datagram() => if data.is_err() { break },
+                                data = session.recv_datagram() => if !matches!(data, Ok(Some(_))) { break },
                             }
                         }
                     }

@@ -99,18 +99,9 @@ impl Peer {
         path: &str,
         fields: &[(&str, &str)],
     ) -> Request {
-        let mut section = vec![0, 0, method, 0xd7, 0x50, 9];
-        section.extend(b"localhost\x51");
-        section.push(path.len() as u8);
-        section.extend(path.as_bytes());
-        for (name, value) in fields {
-            section.extend([0x27, name.len() as u8 - 7]);
-            section.extend(name.as_bytes());
-            section.push(value.len() as u8);
-            section.extend(value.as_bytes());
-        }
-        let frame = [&[1][..], &integer(section.len() as u64), &section].concat();
-        soon(send.write_all(&frame)).await.unwrap();
+        soon(send.write_all(&head(method, path, fields)))
+            .await
+            .unwrap();
         let config = Config::new(Settings::new());
         Request {
             receiver: Receiver::response(send.id(), &Method::CONNECT),
@@ -205,4 +196,19 @@ pub fn integer(value: u64) -> Vec<u8> {
         0x4000..=0x3fff_ffff => (value as u32 | 0x8000_0000).to_be_bytes().into(),
         _ => (value | 0xc000_0000_0000_0000).to_be_bytes().into(),
     }
+}
+
+/// Encodes the head of a request, whose method is this static entry of QPACK.
+pub fn head(method: u8, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut section = vec![0, 0, method, 0xd7, 0x50, 9];
+    section.extend(b"localhost\x51");
+    section.push(path.len() as u8);
+    section.extend(path.as_bytes());
+    for (name, value) in fields {
+        section.extend([0x27, name.len() as u8 - 7]);
+        section.extend(name.as_bytes());
+        section.push(value.len() as u8);
+        section.extend(value.as_bytes());
+    }
+    [&[1][..], &integer(section.len() as u64), &section].concat()
 }

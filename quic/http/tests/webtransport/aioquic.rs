@@ -16,20 +16,24 @@ async fn echo(session: Session) -> Result<(), StreamError> {
     loop {
         tokio::select! {
             stream = session.accept_bidi() => {
-                let (mut send, mut recv) = stream?;
+                let Some((mut send, mut recv)) = stream? else { return Ok(()) };
                 send.write_all(&recv.read_to_end(100).await?).await?;
-                send.finish()?;
+                send.finish();
             }
             stream = session.accept_uni() => {
-                let read = stream?.read_to_end(100).await?;
+                let Some(mut recv) = stream? else { return Ok(()) };
+                let read = recv.read_to_end(100).await?;
                 let mut send = session.open_uni().await?;
                 send.write_all(&read).await?;
-                send.finish()?;
+                send.finish();
                 let (mut send, _) = session.open_bidi().await?;
                 send.write_all(b"of the server").await?;
-                send.finish()?;
+                send.finish();
             }
-            datagram = session.recv_datagram() => session.send_datagram(&datagram?)?,
+            datagram = session.recv_datagram() => {
+                let Some(datagram) = datagram? else { return Ok(()) };
+                session.send_datagram(datagram)?;
+            }
         }
     }
 }

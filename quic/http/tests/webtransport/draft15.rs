@@ -1,17 +1,16 @@
-//! What draft 15 adds: flow control of sessions, and protocols of applications.
+//! What draft 15 adds: flow control of sessions, and streams that are reset behind their header.
 
 use std::time::Duration;
 
 use axum::{Extension, Router, routing::any};
-use http::Request;
 use hybriq::{Endpoint, StreamId, WriteError};
 use hybriq_h3::{
     Code, Violation,
-    webtransport::{Capsule, Decoder},
+    webtransport::{Capsule, Decoder, to_wire},
 };
 use hybriq_http::{
     Server,
-    webtransport::{self, ConnectError, Limits, Protocols, Session, SessionError, WebTransport},
+    webtransport::{Limits, Session, SessionError, WebTransport},
 };
 use tokio::sync::mpsc;
 
@@ -21,15 +20,15 @@ use crate::{
 };
 
 /// Settings of a client of draft 15 that allows one unidirectional stream and 10 bytes of each session.
-const DRAFT15: &[(u64, u64)] = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)];
+pub(crate) const DRAFT15: &[(u64, u64)] = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)];
 
-struct Host {
-    server: Running,
-    sessions: mpsc::UnboundedReceiver<Session>,
+pub(crate) struct Host {
+    pub(crate) server: Running,
+    pub(crate) sessions: mpsc::UnboundedReceiver<Session>,
 }
 
 /// A server whose sessions allow 2 streams of each kind and 100 bytes, and which speaks the protocol `b`.
-fn host() -> Host {
+pub(crate) fn host() -> Host {
     let (found, sessions) = mpsc::unbounded_channel();
     let accept = move |Extension(request): Extension<WebTransport>| {
         let found = found.clone();
@@ -53,26 +52,17 @@ fn host() -> Host {
 }
 
 impl Host {
-    async fn raw(&self) -> Peer {
+    pub(crate) async fn raw(&self) -> Peer {
         self.raw_with(DRAFT15).await
     }
 
-    async fn raw_with(&self, settings: &[(u64, u64)]) -> Peer {
+    pub(crate) async fn raw_with(&self, settings: &[(u64, u64)]) -> Peer {
         let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
         Peer::with(endpoint, self.server.address(), settings).await
     }
 
-    async fn session(&mut self) -> Session {
+    pub(crate) async fn session(&mut self) -> Session {
         soon(self.sessions.recv()).await.unwrap()
-    }
-
-    async fn connect(&self, protocols: &[&str]) -> Result<Session, ConnectError> {
-        let endpoint = Endpoint::client(client_config(&Certificate::shared())).unwrap();
-        let port = self.server.address().port();
-        let request = Request::get(format!("https://localhost:{port}/chat"));
-        let protocols = Protocols::new(protocols.iter().copied());
-        let request = request.extension(protocols).body(()).unwrap();
-        soon(webtransport::connect(&endpoint, request)).await
     }
 }
 
@@ -141,8 +131,8 @@ async fn one_byte_too_many_ends_the_session() {
     let _second = client.bidi(id, &[7; 50]).await;
     // All of the data was counted, whoever reads it, but not the headers.
     let _held = (
-        soon(session.accept_uni()).await.unwrap(),
-        soon(session.accept_bidi()).await.unwrap(),
+        soon(session.accept_uni()).await.unwrap().unwrap(),
+        soon(session.accept_bidi()).await.unwrap().unwrap(),
     );
     first.write_all(&[7]).await.unwrap();
     refused(&session, &mut request, Violation::SessionDataLimit).await;
@@ -177,7 +167,7 @@ async fn what_is_over_makes_room() {
     let id = request.id();
     for round in 0..20_u64 {
         let mut send = client.uni(id, &[7; 60]).await;
-        let mut recv = soon(session.accept_uni()).await.unwrap();
+        let mut recv = soon(session.accept_uni()).await.unwrap().unwrap();
         match round % 3 {
             0 => {
                 send.finish();
@@ -189,7 +179,7 @@ async fn what_is_over_makes_room() {
             }
             _ => {
                 send.reset(0);
-                assert!(soon(recv.closed()).await.is_err());
+                assert!(soon(recv.received_reset()).await.is_err());
             }
         }
         drop((recv, send));
@@ -216,7 +206,7 @@ async fn the_limits_of_the_peer_are_kept() {
     let mut send = soon(session.open_uni()).await.unwrap();
     let writer = tokio::spawn(async move {
         send.write_all(&[7; 25]).await.unwrap();
-        send.finish().unwrap();
+        send.finish();
         send
     });
     let mut recv = soon(client.connection.accept_uni()).await.unwrap().unwrap();
@@ -274,6 +264,24 @@ async fn a_writer_that_waits_goes_on() {
     }
 }
 
+/// A writer that is dropped while it waits for credit leaves nothing.
+#[tokio::test]
+async fn a_dropped_writer_is_forgotten() {
+    let mut host = host();
+    let settings = &[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1)];
+    let client = host.raw_with(settings).await;
+    let mut request = client.session().await;
+    let session = host.session().await;
+    let mut send = soon(session.open_uni()).await.unwrap();
+    let writer = tokio::spawn(async move { send.write_all(b"x").await });
+    until(&mut request, &Capsule::DataBlocked(0)).await;
+    let waiting = || host.server.handle.census().entries("capsules and writers");
+    assert_eq!(waiting(), 1);
+    writer.abort();
+    assert!(soon(writer).await.unwrap_err().is_cancelled());
+    assert_eq!(waiting(), 0);
+}
+
 /// Limits that shrink, of more streams than there can be, or of one stream end the session with the draft's code.
 #[tokio::test]
 async fn capsules_that_break_a_rule_end_the_session() {
@@ -316,63 +324,55 @@ async fn nothing_follows_the_end_of_a_session() {
     assert_eq!(stopped, Ok(Some(Code::H3_MESSAGE_ERROR.0)));
 }
 
-/// Without flow control, a client of draft 15 has one session at a time.
+/// A stream that is reset at once still tells to which session it belongs (draft-ietf-webtrans-http3 §4.4), whoever
+/// ends it, and by whatever: a reset, a drop, or the end of the session.
 #[tokio::test]
-async fn without_flow_control_there_is_one_session() {
-    let mut host = host();
-    let client = host.raw_with(&[(0x33, 1), (0x2c7c_f000, 1)]).await;
-    let _first = client.session().await;
-    let _session = host.session().await;
-    let mut second = client.ask().await;
-    assert_eq!(second.data().await, Err(Code::H3_REQUEST_REJECTED));
-    assert_eq!(client.connection.close_reason(), None);
-}
-
-/// A client of draft 15 must announce HTTP Datagrams.
-#[tokio::test]
-async fn a_client_without_what_sessions_need_is_refused() {
-    let host = host();
-    let client = host.raw_with(&[(0x2c7c_f000, 1)]).await;
-    let mut request = client.ask().await;
-    assert_eq!(request.data().await, Err(Code::H3_MESSAGE_ERROR));
-}
-
-/// The client offers protocols, and the service chooses.
-#[tokio::test]
-async fn protocols_are_negotiated() {
-    let mut host = host();
-    let client = host.connect(&["a", "b"]).await.unwrap();
-    let server = host.session().await;
-    assert_eq!(
-        (client.protocol(), server.protocol()),
-        (Some("b"), Some("b"))
-    );
-    let client = host.connect(&["a"]).await.unwrap();
-    let server = host.session().await;
-    assert_eq!((client.protocol(), server.protocol()), (None, None));
-}
-
-/// A server that chooses what was not offered loses the session.
-#[tokio::test]
-async fn a_protocol_that_was_not_offered_is_an_error() {
-    let choose = async |Extension(request): Extension<WebTransport>| {
-        let status = request.accept(async |session| {
-            session.closed().await;
-        });
-        (status, [("wt-protocol", "\"other\"")])
-    };
-    let router = Router::new().route("/chat", any(choose));
-    let builder = Server::builder().webtransport(Limits::default());
-    let server = run_with(builder, Certificate::shared().config(), router);
-    let (_, sessions) = mpsc::unbounded_channel();
-    let host = Host { server, sessions };
-    let refused = host.connect(&["a"]).await.unwrap_err();
-    assert!(
-        matches!(&refused, ConnectError::Protocol(other) if other == "other"),
-        "{refused}"
-    );
-    // A client that offers none takes no notice.
-    assert_eq!(host.connect(&[]).await.unwrap().protocol(), None);
+async fn the_header_of_a_reset_stream_arrives() {
+    for how in 0..3 {
+        let mut host = host();
+        let client = host
+            .raw_with(&[(0x33, 1), (0x2c7c_f000, 1), (0x2b64, 1), (0x2b61, 10)])
+            .await;
+        let request = client.session().await;
+        let session = host.session().await;
+        let mut send = soon(session.open_uni()).await.unwrap();
+        let id = send.id();
+        soon(send.write_all(b"data")).await.unwrap();
+        let expected = match how {
+            0 => {
+                send.reset(5);
+                to_wire(5)
+            }
+            1 => {
+                drop(send);
+                to_wire(0)
+            }
+            _ => {
+                session.close(0, "");
+                Code::WT_SESSION_GONE
+            }
+        };
+        let mut streams = Vec::new();
+        let mut recv = loop {
+            let recv = soon(client.connection.accept_uni()).await.unwrap().unwrap();
+            if recv.id() == id {
+                break recv;
+            }
+            streams.push(recv);
+        };
+        let mut read = Vec::new();
+        let end = loop {
+            match soon(recv.read_chunk(usize::MAX)).await {
+                Ok(Some(data)) => read.extend(data),
+                end => break end,
+            }
+        };
+        assert_eq!(end, Err(hybriq::ReadError::Reset(expected.0)), "{how}");
+        let mut header = vec![0x40, 0x54];
+        header.extend(peer::integer(request.id().0));
+        // Some of the data may have been sent before.
+        assert!(read.starts_with(&header), "{how}: {read:?}");
+    }
 }
 
 /// Early streams are refused in both directions, by their number and by their bytes.

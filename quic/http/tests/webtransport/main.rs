@@ -1,6 +1,7 @@
 //! WebTransport: with our own client, Chromium and aioquic.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agreement;
 mod aioquic;
 mod chromium;
 mod draft15;

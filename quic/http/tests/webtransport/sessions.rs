@@ -8,7 +8,11 @@ use axum::{
     routing::{any, get as on_get},
 };
 use http::{Request, StatusCode};
-use hybriq::Endpoint;
+use hybriq::{
+    Endpoint,
+    generic::{self, RecvStream as _, SendStream as _},
+    transport::Priority,
+};
 use hybriq_http::{
     Peer, Server,
     webtransport::{self, ConnectError, Limits, Session, SessionError, StreamError, WebTransport},
@@ -85,26 +89,26 @@ async fn streams_and_datagrams_pass_in_both_directions() {
     for (one, other) in [(&server, &client), (&client, &server)] {
         let (mut send, mut recv) = soon(one.open_bidi()).await.unwrap();
         send.write_all(b"question").await.unwrap();
-        send.finish().unwrap();
-        let (mut answer, mut asked) = soon(other.accept_bidi()).await.unwrap();
+        send.finish();
+        let (mut answer, mut asked) = soon(other.accept_bidi()).await.unwrap().unwrap();
         assert_eq!(soon(asked.read_to_end(100)).await.unwrap(), b"question");
         let body = vec![7; 300_000];
         let upload = async {
             answer.write_all(&body).await.unwrap();
-            answer.finish().unwrap();
+            answer.finish();
         };
         let (read, ()) = soon(async { tokio::join!(recv.read_to_end(1 << 20), upload) }).await;
         assert!(read.unwrap() == body);
 
         let mut send = soon(one.open_uni()).await.unwrap();
         send.write_all(b"news").await.unwrap();
-        send.finish().unwrap();
-        let mut recv = soon(other.accept_uni()).await.unwrap();
+        send.finish();
+        let mut recv = soon(other.accept_uni()).await.unwrap().unwrap();
         assert_eq!(soon(recv.read_to_end(100)).await.unwrap(), b"news");
 
         assert!(one.max_datagram_size().unwrap() > 1_000);
-        one.send_datagram(b"ping").unwrap();
-        assert_eq!(soon(other.recv_datagram()).await.unwrap(), "ping");
+        one.send_datagram("ping".into()).unwrap();
+        assert_eq!(soon(other.recv_datagram()).await.unwrap().unwrap(), "ping");
     }
 }
 
@@ -121,7 +125,7 @@ async fn closing_a_session_ends_its_streams() {
         };
         let (mut send, mut recv) = soon(one.open_bidi()).await.unwrap();
         send.write_all(b"x").await.unwrap();
-        let (mut other_send, mut other_recv) = soon(other.accept_bidi()).await.unwrap();
+        let (mut other_send, mut other_recv) = soon(other.accept_bidi()).await.unwrap().unwrap();
         let mut byte = [0];
         assert_eq!(soon(other_recv.read(&mut byte)).await.unwrap(), 1);
         let blocked = tokio::spawn(async move { recv.read(&mut [0]).await });
@@ -143,7 +147,7 @@ async fn closing_a_session_ends_its_streams() {
             soon(other_recv.read(&mut byte)).await,
             Err(StreamError::Session(end.clone()))
         );
-        assert_eq!(one.send_datagram(b"late"), Err(end.clone()));
+        assert_eq!(one.send_datagram("late".into()), Err(end.clone()));
         assert_eq!(soon(other.open_uni()).await.map(drop), Err(end));
     }
 }
@@ -168,7 +172,7 @@ async fn an_abandoned_stream_reaches_its_session() {
     let mut send = soon(client.open_uni()).await.unwrap();
     send.write_all(&vec![1; 100_000]).await.unwrap();
     send.reset(u32::MAX);
-    let mut recv = soon(server.accept_uni()).await.unwrap();
+    let mut recv = soon(server.accept_uni()).await.unwrap().unwrap();
     let mut read = vec![0; 1 << 20];
     let error = soon(async {
         loop {
@@ -179,12 +183,9 @@ async fn an_abandoned_stream_reaches_its_session() {
     });
     assert_eq!(error.await, StreamError::Reset(Some(u32::MAX)));
     let (mut send, _recv) = soon(client.open_bidi()).await.unwrap();
-    let (_send, mut recv) = soon(server.accept_bidi()).await.unwrap();
+    let (_send, mut recv) = soon(server.accept_bidi()).await.unwrap().unwrap();
     recv.stop(30);
-    assert_eq!(
-        soon(send.closed()).await,
-        Err(StreamError::Stopped(Some(30)))
-    );
+    assert_eq!(soon(send.stopped()).await, Ok(Some(30)));
 }
 
 #[tokio::test]
@@ -213,8 +214,11 @@ async fn sessions_are_drained() {
     let handle = host.server.handle.clone();
     let shutdown = tokio::spawn(async move { handle.shutdown(Duration::from_secs(60)).await });
     soon(client.draining()).await;
-    client.send_datagram(b"still here").unwrap();
-    assert_eq!(soon(server.recv_datagram()).await.unwrap(), "still here");
+    client.send_datagram("still here".into()).unwrap();
+    assert_eq!(
+        soon(server.recv_datagram()).await.unwrap().unwrap(),
+        "still here"
+    );
     assert!(!shutdown.is_finished());
     client.close(1, "going");
     assert_eq!(soon(server.closed()).await, closed(1, "going"));
@@ -313,14 +317,14 @@ async fn unread_datagrams_are_bounded() {
     let mut host = Host::with(limits);
     let (server, client) = host.session().await;
     for index in 0..20_u8 {
-        client.send_datagram(&[index; 100]).unwrap();
+        client.send_datagram(vec![index; 100].into()).unwrap();
     }
     // The streams are sent after them, so that they have come. What is read while others arrive makes room.
     for _ in 0..20 {
         let mut send = soon(client.open_uni()).await.unwrap();
         send.write_all(b"end").await.unwrap();
-        send.finish().unwrap();
-        let mut recv = soon(server.accept_uni()).await.unwrap();
+        send.finish();
+        let mut recv = soon(server.accept_uni()).await.unwrap().unwrap();
         soon(recv.read_to_end(10)).await.unwrap();
     }
     let mut last = 0;
@@ -328,11 +332,99 @@ async fn unread_datagrams_are_bounded() {
     while let Ok(datagram) =
         tokio::time::timeout(Duration::from_millis(50), server.recv_datagram()).await
     {
-        last = datagram.unwrap()[0];
+        last = datagram.unwrap().unwrap()[0];
         count += 1;
     }
     assert_eq!(last, 19);
     assert!(count <= 10, "{count}");
+}
+
+/// A protocol of both ends that is written once: streams of both kinds, codes, and datagrams.
+async fn converse<C>(one: &C, other: &C)
+where
+    C: generic::Connection,
+{
+    let question = async {
+        let (mut send, mut recv) = one.open_bidi().await.unwrap();
+        assert_eq!(send.id(), recv.id());
+        send.set_priority(Priority::new(1));
+        send.write_chunk("ques".into()).await.unwrap();
+        send.write_all(b"tion").await.unwrap();
+        send.acknowledged().await.unwrap();
+        let answer = recv.read_to_end(100).await.unwrap();
+        let mut given_up = one.open_uni().await.unwrap();
+        assert_eq!(given_up.write(b"x").await.unwrap(), 1);
+        assert_eq!(given_up.stopped().await.unwrap(), Some(7));
+        (answer, recv.read_chunk(1).await.unwrap())
+    };
+    let answer = async {
+        let (mut send, mut recv) = other.accept_bidi().await.unwrap().unwrap();
+        let mut first = [0; 4];
+        tokio::io::AsyncReadExt::read_exact(&mut recv, &mut first)
+            .await
+            .unwrap();
+        send.write_all(&first).await.unwrap();
+        tokio::io::copy(&mut recv, &mut send).await.unwrap();
+        assert_eq!(recv.received_reset().await.unwrap(), None);
+        send.finish();
+        assert_eq!(send.stopped().await.unwrap(), None);
+        let mut unwanted = other.accept_uni().await.unwrap().unwrap();
+        assert_eq!(unwanted.read(&mut first).await.unwrap(), 1);
+        unwanted.stop(7);
+    };
+    let ((answer, rest), ()) = soon(async { tokio::join!(question, answer) }).await;
+    assert_eq!((&answer[..], rest), (&b"question"[..], None));
+
+    let mut reset = soon(one.open_uni()).await.unwrap();
+    soon(reset.write_all(b"x")).await.unwrap();
+    let mut broken = soon(other.accept_uni()).await.unwrap().unwrap();
+    reset.reset(30);
+    assert_eq!(soon(broken.received_reset()).await.unwrap(), Some(30));
+
+    assert!(one.max_datagram_size().unwrap() > 1_000);
+    one.send_datagram_for("too old".into(), Duration::ZERO)
+        .unwrap();
+    one.send_datagram("news".into()).unwrap();
+    let datagram = soon(other.recv_datagram()).await.unwrap();
+    assert_eq!(datagram.as_deref(), Some(&b"news"[..]));
+
+    one.close(0, "done");
+    let _ = soon(other.closed()).await;
+    assert!(soon(other.accept_bidi()).await.unwrap().is_none());
+    assert!(soon(other.accept_uni()).await.unwrap().is_none());
+    assert!(soon(other.recv_datagram()).await.unwrap().is_none());
+    assert!(one.send_datagram("late".into()).is_err());
+}
+
+#[tokio::test]
+async fn one_function_serves_connections_and_sessions() {
+    let mut host = Host::new();
+    let (server, client) = host.session().await;
+    converse(&client, &server).await;
+    let (server, client) = host.session().await;
+    converse(&server, &client).await;
+
+    let config = Certificate::shared().config().alpn(["h3"]);
+    let server = Endpoint::server("127.0.0.1:0", config).unwrap();
+    let accept = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let connect = host.endpoint.connect(server.local_address(), "localhost");
+    let (server, client) = soon(async { tokio::join!(accept, connect) }).await;
+    converse(&client.unwrap(), &server).await;
+}
+
+/// Datagrams that wait longer than the age of the session are dropped, until it has none.
+#[tokio::test]
+async fn datagrams_of_a_session_have_an_age() {
+    let mut host = Host::new();
+    let (server, client) = host.session().await;
+    client.set_outgoing_max_age(Some(Duration::ZERO));
+    client.send_datagram("old".into()).unwrap();
+    client.set_outgoing_max_age(None);
+    client.send_datagram("new".into()).unwrap();
+    let got = soon(server.recv_datagram()).await.unwrap();
+    assert_eq!(got.as_deref(), Some(&b"new"[..]));
+    let stats = client.connection().stats().datagram_frames;
+    assert_eq!((stats.sent, stats.expired), (1, 1));
 }
 
 /// A protocol that is written against `web-transport-trait` runs on a session.

@@ -86,6 +86,10 @@ pub const DATAGRAM_FRAME: u64 = 65_535;
 /// empty ones.
 pub const DATAGRAM_OVERHEAD: usize = 64;
 
+/// Bytes that a waiting DATAGRAM with a deadline counts for besides: its place in a queue, which may
+/// have spare ones.
+pub const DATAGRAM_DEADLINE: usize = 48;
+
 /// Number of connection ids that the peer may issue to us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;
 

@@ -250,6 +250,13 @@ impl Connection {
         self.handle.touch();
     }
 
+    /// Returns true if the peer supports RESET_STREAM_AT, so that
+    /// [`SendStream::reset_at`](crate::SendStream::reset_at) delivers the beginning of a stream
+    /// (draft-ietf-quic-reliable-stream-reset §3).
+    pub fn supports_reset_at(&self) -> bool {
+        self.handle.lock().core.streams().supports_reset_at()
+    }
+
     /// Asks the peer to stop sending on a stream, with the application's code, and drops unread data:
     /// for code that has the stream's id but not its [`RecvStream`](crate::RecvStream). See
     /// [`RecvStream::stop`](crate::RecvStream::stop).

@@ -1,6 +1,6 @@
 //! Datagrams: messages that are not sent again when they are lost.
 
-use std::task::Poll;
+use std::{task::Poll, time::Duration};
 
 use bytes::Bytes;
 use hybriq_proto::owners::datagrams::SendError;
@@ -8,6 +8,7 @@ use hybriq_proto::owners::datagrams::SendError;
 use super::{Connection, stage::Stage};
 use crate::{
     errors::SendDatagramError,
+    sync::clock,
     worker::{State, WaitFor},
 };
 
@@ -48,6 +49,36 @@ impl<S: Stage> Connection<S> {
     /// # }
     /// ```
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        self.queue(data, None)
+    }
+
+    /// Sends a datagram like [`send_datagram`](Self::send_datagram), unless it has to wait longer than
+    /// `max_age`: it is dropped then, and counted as
+    /// [`expired`](crate::stats::DatagramStats::expired). For data that is worth nothing later.
+    ///
+    /// # Errors
+    /// As [`send_datagram`](Self::send_datagram).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// connection.send_datagram_for("20 ms of sound".into(), Duration::from_millis(100))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_datagram_for(
+        &self,
+        data: Bytes,
+        max_age: Duration,
+    ) -> Result<(), SendDatagramError> {
+        self.queue(data, Some(max_age))
+    }
+
+    fn queue(&self, data: Bytes, max_age: Option<Duration>) -> Result<(), SendDatagramError> {
+        // A time that cannot be expressed never comes.
+        let deadline = max_age.and_then(|age| clock::now().checked_add(age));
         let len = data.len();
         let mut state = self.handle.lock();
         if let Some(error) = &state.closed {
@@ -56,7 +87,7 @@ impl<S: Stage> Connection<S> {
         if self.handle.check(&state).is_err() {
             return Err(SendDatagramError::ZeroRttRejected);
         }
-        let taken = state.core.send_datagram(data);
+        let taken = state.core.send_datagram_until(data, deadline);
         drop(state);
         taken.map_err(|error| public(error, len))?;
         self.handle.touch();

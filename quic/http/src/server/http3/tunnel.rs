@@ -6,7 +6,6 @@ use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
-use hybriq::tls::Side;
 use hybriq_h3::{
     Code, Protocol, Violation,
     webtransport::{PROTOCOL, Terms, Unsupported, offer, offered},
@@ -56,11 +55,15 @@ pub(super) enum Refusal {
 
 /// Waits for the settings of the client of a session, without which no session starts
 /// (draft-ietf-webtrans-http3 §7.1).
-async fn terms(quic: &Quic, sessions: &Sessions) -> Result<Terms, Refusal> {
+async fn terms(
+    quic: &Quic,
+    established: &Established,
+    sessions: &Sessions,
+) -> Result<Terms, Refusal> {
     let settings = quic.link.peer_settings();
     let settings = tokio::time::timeout(quic.shared.limits.header_time, settings).await;
     let settings = settings.map_err(|_| Refusal::Reset(Code::H3_REQUEST_REJECTED))?;
-    match Terms::of(Side::Server, sessions.windows(), &settings) {
+    match webtransport::terms(&established.connection, sessions.windows(), &settings) {
         Ok(terms) => Ok(terms),
         Err(Unsupported::NotAnnounced) => Ok(Terms::OLDEST),
         Err(Unsupported::Requirements) => {
@@ -87,7 +90,7 @@ impl Offer {
             let sessions = quic.sessions.clone();
             let refusal = Refusal::Status(StatusCode::NOT_IMPLEMENTED);
             let sessions = sessions.ok_or(refusal)?;
-            let terms = terms(quic, &sessions).await?;
+            let terms = terms(quic, established, &sessions).await?;
             reservation = sessions.reserve(id, terms);
             if reservation.is_none() {
                 return Err(if terms.allows_pooling() {

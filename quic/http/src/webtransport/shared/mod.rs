@@ -6,6 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use hybriq_h3::{
 use tokio::sync::Notify;
 
 use super::SessionError;
-pub(super) use account::{Account, Counter};
+pub(super) use account::{Account, Counter, Place};
 
 /// A stream of the peer whose header was read, and the bytes behind it that were read as well.
 pub(super) enum Arrived {
@@ -93,6 +94,8 @@ struct State {
     /// Number of them from which on those that the peer has are removed.
     most_sending: usize,
     receiving: BTreeSet<u64>,
+    /// Age beyond which datagrams are not sent.
+    max_age: Option<Duration>,
     draining: bool,
     end: Option<SessionError>,
 }
@@ -107,6 +110,7 @@ impl State {
             sending: BTreeMap::new(),
             most_sending: FEW,
             receiving: BTreeSet::new(),
+            max_age: None,
             draining: false,
             end: None,
         }
@@ -187,6 +191,15 @@ impl Shared {
     pub(super) async fn datagram(&self) -> Result<Bytes, SessionError> {
         let take = |state: &mut State| state.datagrams.pop();
         self.wait(&self.datagram, take).await
+    }
+
+    /// Returns the age beyond which datagrams are not sent.
+    pub(super) fn max_age(&self) -> Option<Duration> {
+        self.lock().max_age
+    }
+
+    pub(super) fn set_max_age(&self, age: Option<Duration>) {
+        self.lock().max_age = age;
     }
 
     /// Waits until the peer wants the session to end soon, or it is over.

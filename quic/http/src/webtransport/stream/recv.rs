@@ -58,6 +58,12 @@ impl RecvStream {
         self.stream.id()
     }
 
+    /// Returns true once a read has taken the end of the stream. A read that returns the last data takes the end with
+    /// it, if that has arrived.
+    pub fn is_finished(&self) -> bool {
+        self.head.is_empty() && self.stream.is_finished()
+    }
+
     /// Reads available bytes, and returns their number; 0 is the end of the stream.
     ///
     /// # Errors
@@ -81,6 +87,26 @@ impl RecvStream {
             return Ok(Some(self.take_head(max)));
         }
         let read = self.stream.read_chunk(max).await;
+        read.map_err(|error| self.error(error))
+    }
+
+    /// Reads available data without copying it, into as many chunks as fit. Returns the number of chunks filled, from
+    /// the front; `None` is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    /// Reads nothing if the future is dropped before it is ready.
+    pub async fn read_chunks(
+        &mut self,
+        chunks: &mut [Bytes],
+    ) -> Result<Option<usize>, StreamError> {
+        if let (Some(first), false) = (chunks.first_mut(), self.head.is_empty()) {
+            *first = self.take_head(usize::MAX);
+            return Ok(Some(1));
+        }
+        let read = self.stream.read_chunks(chunks).await;
         read.map_err(|error| self.error(error))
     }
 
@@ -108,19 +134,22 @@ impl RecvStream {
         self.stream.stop(to_wire(code).0);
     }
 
-    /// Waits until the end of the stream is known, without reading. `Ok` means that all data has come, or
-    /// that the stream was stopped here.
+    /// Waits until the end of the stream is known, without reading. `Some` is the code of the application with which
+    /// the peer reset it; `None` means that all data has arrived, or that this end stopped the stream.
     ///
     /// # Errors
-    /// The peer reset the stream, or the session is over.
+    /// The session is over, or the peer reset the stream for a reason of HTTP/3.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn closed(&mut self) -> Result<(), StreamError> {
+    pub async fn received_reset(&mut self) -> Result<Option<u32>, StreamError> {
         let reset = self.stream.received_reset().await;
         match reset.map_err(|error| self.error(error))? {
-            None => self.shared.end().map_or(Ok(()), |end| Err(end.into())),
-            Some(code) => Err(self.reset(code)),
+            None => self.shared.end().map_or(Ok(None), |end| Err(end.into())),
+            Some(code) => match self.reset(code) {
+                StreamError::Reset(Some(code)) => Ok(Some(code)),
+                error => Err(error),
+            },
         }
     }
 

@@ -60,10 +60,24 @@ impl SendStream {
         self.stream.id()
     }
 
+    /// Returns the stream's priority among those of its connection.
+    pub fn priority(&self) -> Priority {
+        self.stream.priority()
+    }
+
     /// Sets the stream's priority among those of its connection: see
     /// [`hybriq::SendStream::set_priority`].
     pub fn set_priority(&mut self, priority: Priority) {
         self.stream.set_priority(priority);
+    }
+
+    /// Writes the header.
+    pub(in crate::webtransport) async fn write_head(
+        &mut self,
+        head: Bytes,
+    ) -> Result<(), StreamError> {
+        let written = self.stream.write_chunk(head).await;
+        written.map_err(|error| self.error(error))
     }
 
     /// Writes some of the data, and returns the number of bytes.
@@ -100,17 +114,43 @@ impl SendStream {
     ///
     /// # Cancel safety
     /// Not cancel safe: a part of the data may have been written when the future is dropped.
-    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), StreamError> {
-        while !data.is_empty() {
-            let len = data.len();
-            let write = |stream: &mut hybriq::SendStream, cx: &mut Context<'_>, most| {
-                let mut part = data.slice(..most);
-                stream.poll_write_chunk(cx, &mut part)
-            };
-            let written = poll_fn(|cx| self.poll(cx, len, write)).await?;
-            data.advance(written);
+    pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), StreamError> {
+        self.write_chunks(&mut [data]).await
+    }
+
+    /// Writes all of the chunks without copying them.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// Written data is removed from the front of `chunks`: if the future is dropped before it is ready, they hold the
+    /// rest.
+    pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<(), StreamError> {
+        for chunk in chunks {
+            while !chunk.is_empty() {
+                let data = &*chunk;
+                let write = |stream: &mut hybriq::SendStream, cx: &mut Context<'_>, most| {
+                    let mut part = data.slice(..most);
+                    stream.poll_write_chunk(cx, &mut part)
+                };
+                let written = poll_fn(|cx| self.poll(cx, data.len(), write)).await?;
+                chunk.advance(written);
+            }
         }
         Ok(())
+    }
+
+    /// Writes all of the chunks without copying them, and ends the stream.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    ///
+    /// # Cancel safety
+    /// As [`write_chunks`](Self::write_chunks). The stream is not finished then.
+    pub async fn finish_with(&mut self, chunks: &mut [Bytes]) -> Result<(), StreamError> {
+        self.write_chunks(chunks).await?;
+        self.try_finish()
     }
 
     /// Writes up to so many bytes, as far as the peer of the session allows.
@@ -131,7 +171,7 @@ impl SendStream {
         let Poll::Ready(taken) = counter.poll_take(self.stream.id(), len, cx) else {
             // A stream that the peer has stopped needs no credit.
             return match ready!(self.stream.poll_stopped(cx)) {
-                Ok(Some(code)) => Poll::Ready(Err(self.stopped(code))),
+                Ok(Some(code)) => Poll::Ready(Err(self.stopped_with(code))),
                 Ok(None) => Poll::Ready(Err(self.error(WriteError::Closed))),
                 Err(error) => Poll::Ready(Err(self.error(error))),
             };
@@ -145,11 +185,15 @@ impl SendStream {
         written.map_err(|error| self.error(error))
     }
 
-    /// Ends the stream after the data written so far.
-    ///
-    /// # Errors
-    /// The stream has ended, or the session is over.
-    pub fn finish(&mut self) -> Result<(), StreamError> {
+    /// Ends the stream after the data written so far. Has no effect after an earlier finish or reset, and after the
+    /// end of the session.
+    pub fn finish(&mut self) {
+        // Whoever waits for the peer learns of the end of the session.
+        let _ = self.try_finish();
+    }
+
+    /// Ends the stream, unless it has ended or the session is over.
+    pub(in crate::webtransport) fn try_finish(&mut self) -> Result<(), StreamError> {
         if let Some(end) = self.shared.end() {
             return Err(end.into());
         }
@@ -171,32 +215,50 @@ impl SendStream {
         }
     }
 
-    /// Waits until the peer needs nothing more of this stream. `Ok` means that it has acknowledged all
-    /// data and the end of the stream, or its reset.
+    /// Waits until the peer needs nothing more of this stream. `Some` is the code of the application with which it
+    /// stopped the stream; `None` means that it has acknowledged all data and the end of the stream, or its reset.
     ///
     /// # Errors
-    /// The peer stopped the stream, or the session is over.
+    /// The session is over, or the peer stopped the stream for a reason of HTTP/3.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn closed(&mut self) -> Result<(), StreamError> {
+    pub async fn stopped(&mut self) -> Result<Option<u32>, StreamError> {
         let stopped = self.stream.stopped().await;
         match stopped.map_err(|error| self.error(error))? {
-            None => self.shared.end().map_or(Ok(()), |end| Err(end.into())),
-            Some(code) => Err(self.stopped(code)),
+            None => self.shared.end().map_or(Ok(None), |end| Err(end.into())),
+            Some(code) => match self.stopped_with(code) {
+                StreamError::Stopped(Some(code)) => Ok(Some(code)),
+                error => Err(error),
+            },
         }
     }
 
-    fn stopped(&self, code: u64) -> StreamError {
+    /// Finishes the stream if it is not finished yet, and waits until the peer has acknowledged all of it. The peer's
+    /// transport has the data then; its application may not have read it yet.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was reset, or the session is over.
+    ///
+    /// # Cancel safety
+    /// The stream is finished even if the future is dropped.
+    pub async fn acknowledged(&mut self) -> Result<(), StreamError> {
+        self.finish();
+        let acknowledged = self.stream.acknowledged().await;
+        acknowledged.map_err(|error| self.error(error))?;
+        self.shared.end().map_or(Ok(()), |end| Err(end.into()))
+    }
+
+    fn stopped_with(&self, code: u64) -> StreamError {
         match self.shared.end() {
             Some(end) if Code(code) == Code::WT_SESSION_GONE => end.into(),
             _ => StreamError::Stopped(from_wire(Code(code))),
         }
     }
 
-    pub(in crate::webtransport) fn error(&self, error: WriteError) -> StreamError {
+    fn error(&self, error: WriteError) -> StreamError {
         match error {
-            WriteError::Stopped(code) => self.stopped(code),
+            WriteError::Stopped(code) => self.stopped_with(code),
             WriteError::Connection(error) => {
                 let end = self.shared.end();
                 end.unwrap_or(SessionError::Connection(error)).into()
@@ -248,6 +310,6 @@ impl AsyncWrite for SendStream {
         if !this.open {
             return Poll::Ready(Ok(()));
         }
-        Poll::Ready(this.finish().map_err(io::Error::from))
+        Poll::Ready(this.try_finish().map_err(io::Error::from))
     }
 }

@@ -216,6 +216,7 @@ impl Connection {
             self.cids.local.next_timeout(),
             self.next_ping(),
             self.paths.next_timeout(),
+            self.datagrams.next_timeout(),
         ];
         own.into_iter().chain([loss, acks]).flatten().min()
     }
@@ -279,6 +280,7 @@ impl Connection {
         self.paths
             .pace(self.paths.paced_until().filter(|&at| at > now));
         self.cids.local.on_timeout(now);
+        self.datagrams.drop_expired(now);
         if self.next_ping().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);
         }

@@ -147,3 +147,20 @@ fn full_datagrams_pass_where_every_packet_would_acknowledge_something() {
     }
     assert_eq!(counts, [40, 40]);
 }
+
+/// A deadline is a timer, so that a datagram that cannot be sent makes room in time.
+#[test]
+fn a_waiting_datagram_expires() {
+    let mut pair = pair();
+    let deadline = pair.now + std::time::Duration::from_millis(5);
+    let client = pair.client.connection();
+    let queued = client.send_datagram_until(Bytes::from_static(b"late"), Some(deadline));
+    assert_eq!(queued, Ok(()));
+    assert!(client.next_timeout().is_some_and(|at| at <= deadline));
+    client.on_timeout(deadline);
+    let stats = client.stats().datagram_frames;
+    assert_eq!((stats.expired, stats.dropped_unsent), (1, 0));
+    pair.now = deadline;
+    pair.run();
+    assert_eq!(received(&mut pair.server), [&b""[..]; 0]);
+}

@@ -1,5 +1,7 @@
 //! The room for frames in a packet, and DATAGRAM frames (RFC 9221) that fit into it.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use crate::{
@@ -28,9 +30,21 @@ impl Connection {
     /// # Errors
     /// The datagram was not queued.
     pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendError> {
+        self.send_datagram_until(data, None)
+    }
+
+    /// Queues a datagram, which is dropped if it was not sent by its deadline.
+    ///
+    /// # Errors
+    /// The datagram was not queued.
+    pub fn send_datagram_until(
+        &mut self,
+        data: Bytes,
+        deadline: Option<Instant>,
+    ) -> Result<(), SendError> {
         let room = self.frame_room();
         self.paths.active_mut().mtu_mut().on_message(data.len());
-        self.datagrams.send(data, room)
+        self.datagrams.send(data, deadline, room)
     }
 
     /// Queues a datagram if the queue has room, whatever the configuration says.

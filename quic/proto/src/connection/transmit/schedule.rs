@@ -123,6 +123,7 @@ impl Connection {
         if kind.space() == Space::Data && self.datagrams.has_pending() {
             let most = self.max_datagram_size().unwrap_or_default();
             self.datagrams.drop_larger(most);
+            self.datagrams.drop_expired(now);
         }
         let timing = Timing {
             now,

@@ -1,8 +1,9 @@
 //! DATAGRAM frames (RFC 9221): two bounded queues, and their share of a packet.
 
 mod config;
+mod queue;
 
-use std::collections::VecDeque;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -12,10 +13,10 @@ use crate::{
         Space, VarInt,
         error::Violation,
         frame::{Datagram, FrameWriter, Owner, Timing},
-        limits,
     },
 };
 pub use config::{DatagramConfig, WhenFull};
+use queue::{Queue, cost};
 
 #[cfg(test)]
 mod tests;
@@ -132,24 +133,28 @@ impl Datagrams {
         )
     }
 
-    /// Queues a datagram; `room` is the space for frames in a packet. The configuration decides
-    /// what happens if the queue is full.
+    /// Queues a datagram, which is dropped if it was not sent by its deadline; `room` is the space for
+    /// frames in a packet. The configuration decides what happens if the queue is full.
     ///
     /// # Errors
     /// Fails if the datagram was refused.
-    pub fn send(&mut self, data: Bytes, room: usize) -> Result<(), SendError> {
+    pub fn send(
+        &mut self,
+        data: Bytes,
+        deadline: Option<Instant>,
+        room: usize,
+    ) -> Result<(), SendError> {
         self.check(&data, room)?;
-        if !self.outbox.takes(data.len(), self.config.send_queue) {
+        let (cost, bound) = (cost(data.len(), deadline), self.config.send_queue);
+        if !self.outbox.takes(cost, bound) {
             match self.config.when_full {
                 WhenFull::Refuse => return Err(SendError::Full),
                 WhenFull::DropOldest => {
-                    let bound = self.config.send_queue;
-                    let dropped = self.outbox.make_room(data.len(), bound);
-                    self.stats.dropped_unsent += dropped;
+                    self.stats.dropped_unsent += self.outbox.make_room(cost, bound);
                 }
             }
         }
-        self.outbox.push(data);
+        self.outbox.push(data, deadline);
         Ok(())
     }
 
@@ -160,11 +165,14 @@ impl Datagrams {
     /// Fails if the datagram was refused.
     pub fn send_within(&mut self, data: &Bytes, room: usize) -> Result<(), SendError> {
         self.check(data, room)?;
-        if !self.outbox.takes(data.len(), self.config.send_queue) {
+        if !self
+            .outbox
+            .takes(cost(data.len(), None), self.config.send_queue)
+        {
             self.room = Room::Wanted;
             return Err(SendError::Full);
         }
-        self.outbox.push(data.clone());
+        self.outbox.push(data.clone(), None);
         Ok(())
     }
 
@@ -194,11 +202,11 @@ impl Datagrams {
         if frame.least_size() > limit {
             return Err(Violation::DatagramTooLarge);
         }
-        let (len, bound) = (frame.data.len(), self.config.receive_buffer);
+        let (cost, bound) = (cost(frame.data.len(), None), self.config.receive_buffer);
         self.stats.received += 1;
-        self.stats.dropped_unread += self.inbox.make_room(len, bound);
+        self.stats.dropped_unread += self.inbox.make_room(cost, bound);
         self.readable |= self.inbox.is_empty();
-        self.inbox.push(Bytes::copy_from_slice(frame.data));
+        self.inbox.push(Bytes::copy_from_slice(frame.data), None);
         Ok(())
     }
 
@@ -221,7 +229,7 @@ impl Datagrams {
 
     /// Returns the waiting bytes, in both directions.
     pub(crate) const fn held(&self) -> u64 {
-        (self.outbox.held + self.inbox.held) as u64
+        (self.outbox.held() + self.inbox.held()) as u64
     }
 
     /// Counts every table. A new field does not compile until somebody decides what it holds.
@@ -237,8 +245,21 @@ impl Datagrams {
             readable: _,
             stats: _,
         } = self;
-        census.add("datagrams to send", outbox.datagrams.len(), outbox.held);
-        census.add("datagrams to read", inbox.datagrams.len(), inbox.held);
+        census.add("datagrams to send", outbox.len() as usize, outbox.held());
+        census.add("datagrams to read", inbox.len() as usize, inbox.held());
+    }
+
+    /// Returns the time at which [`Datagrams::drop_expired`] must be called.
+    pub const fn next_timeout(&self) -> Option<Instant> {
+        self.outbox.earliest()
+    }
+
+    /// Drops datagrams whose deadline has come.
+    pub fn drop_expired(&mut self, now: Instant) {
+        if self.outbox.earliest().is_some_and(|at| at <= now) {
+            self.stats.expired += self.outbox.drop_expired(now);
+            self.note_room();
+        }
     }
 
     /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.
@@ -283,7 +304,7 @@ impl Datagrams {
     }
 
     fn note_room(&mut self) {
-        if self.room == Room::Wanted && self.outbox.held < self.config.send_queue {
+        if self.room == Room::Wanted && self.outbox.held() < self.config.send_queue {
             self.room = Room::Made;
         }
     }
@@ -348,67 +369,6 @@ impl Owner for Datagrams {
     #[inline]
     fn on_lost(&mut self, sent: &Sent) {
         self.stats.lost += u64::from(sent.0);
-    }
-}
-
-/// Datagrams in order, and the bytes they count for.
-#[derive(Debug, Default)]
-struct Queue {
-    datagrams: VecDeque<Bytes>,
-    held: usize,
-}
-
-const fn cost(len: usize) -> usize {
-    len.saturating_add(limits::DATAGRAM_OVERHEAD)
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.datagrams.is_empty()
-    }
-
-    fn len(&self) -> u64 {
-        self.datagrams.len() as u64
-    }
-
-    fn front(&self) -> Option<&Bytes> {
-        self.datagrams.front()
-    }
-
-    /// Returns true if another datagram of this size stays within `bound`. A single one always
-    /// does.
-    fn takes(&self, len: usize, bound: usize) -> bool {
-        self.is_empty() || self.held.saturating_add(cost(len)) <= bound
-    }
-
-    /// Drops the oldest datagrams until another fits, and returns their number.
-    fn make_room(&mut self, len: usize, bound: usize) -> u64 {
-        let mut dropped = 0;
-        while !self.takes(len, bound) && self.pop().is_some() {
-            dropped += 1;
-        }
-        dropped
-    }
-
-    fn push(&mut self, data: Bytes) {
-        self.held = self.held.saturating_add(cost(data.len()));
-        self.datagrams.push_back(data);
-    }
-
-    fn pop(&mut self) -> Option<Bytes> {
-        let data = self.datagrams.pop_front()?;
-        self.held = self.held.saturating_sub(cost(data.len()));
-        Some(data)
-    }
-
-    /// Drops the datagrams of more than `most` bytes, and returns their number.
-    fn drop_larger(&mut self, most: usize) -> u64 {
-        let mut dropped = 0;
-        while self.front().is_some_and(|data| data.len() > most) {
-            self.pop();
-            dropped += 1;
-        }
-        dropped
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wire::error::Code;
+use crate::wire::{error::Code, limits};
 
 /// Space for frames in a packet of 1200 bytes.
 const ROOM: usize = 1171;
@@ -45,7 +45,7 @@ fn nothing_may_be_sent_to_a_peer_that_takes_none() {
     let mut datagrams = Datagrams::new(DatagramConfig::new());
     assert_eq!(datagrams.max_size(ROOM), None);
     assert_eq!(
-        datagrams.send(Bytes::new(), ROOM),
+        datagrams.send(Bytes::new(), None, ROOM),
         Err(SendError::Unsupported)
     );
     assert!(!datagrams.has_pending());
@@ -63,10 +63,10 @@ fn a_frame_with_its_length_stays_within_the_peers_limit() {
         let mut datagrams = ready(DatagramConfig::new());
         datagrams.set_peer_limit(limit);
         let most = datagrams.max_size(60_000).unwrap();
-        assert_eq!(datagrams.send(bytes(most, 1), 60_000), Ok(()));
+        assert_eq!(datagrams.send(bytes(most, 1), None, 60_000), Ok(()));
         let larger = bytes(most + 1, 1);
         assert_eq!(
-            datagrams.send(larger, 60_000),
+            datagrams.send(larger, None, 60_000),
             Err(SendError::TooLarge(most))
         );
         let (packet, _) = packet(&mut datagrams, 60_000);
@@ -78,7 +78,7 @@ fn a_frame_with_its_length_stays_within_the_peers_limit() {
 fn the_largest_fills_a_packet() {
     let mut datagrams = ready(DatagramConfig::new());
     assert_eq!(datagrams.max_size(ROOM), Some(ROOM - 1));
-    datagrams.send(bytes(ROOM - 1, 7), ROOM).unwrap();
+    datagrams.send(bytes(ROOM - 1, 7), None, ROOM).unwrap();
     let (frames, sent) = packet(&mut datagrams, ROOM);
     assert_eq!((frames.len(), frames[0], sent), (ROOM, 0x30, Sent(1)));
 }
@@ -87,7 +87,7 @@ fn the_largest_fills_a_packet() {
 fn they_leave_in_order_and_as_many_as_fit() {
     let mut datagrams = ready(DatagramConfig::new());
     for fill in 0..5 {
-        datagrams.send(bytes(3, fill), ROOM).unwrap();
+        datagrams.send(bytes(3, fill), None, ROOM).unwrap();
     }
     let (frames, sent) = packet(&mut datagrams, 17);
     assert_eq!(sent, Sent(3));
@@ -106,7 +106,7 @@ fn a_full_queue_drops_the_oldest() {
     let config = DatagramConfig::new().send_queue(3 * (100 + limits::DATAGRAM_OVERHEAD));
     let mut datagrams = ready(config);
     for fill in 0..5 {
-        datagrams.send(bytes(100, fill), ROOM).unwrap();
+        datagrams.send(bytes(100, fill), None, ROOM).unwrap();
     }
     assert_eq!(datagrams.stats().dropped_unsent, 2);
     let (frames, sent) = packet(&mut datagrams, ROOM);
@@ -120,13 +120,16 @@ fn a_full_queue_refuses_if_it_is_to() {
         .send_queue(2 * (100 + limits::DATAGRAM_OVERHEAD))
         .when_full(WhenFull::Refuse);
     let mut datagrams = ready(config);
-    datagrams.send(bytes(100, 0), ROOM).unwrap();
-    datagrams.send(bytes(100, 1), ROOM).unwrap();
-    assert_eq!(datagrams.send(bytes(0, 2), ROOM), Err(SendError::Full));
+    datagrams.send(bytes(100, 0), None, ROOM).unwrap();
+    datagrams.send(bytes(100, 1), None, ROOM).unwrap();
+    assert_eq!(
+        datagrams.send(bytes(0, 2), None, ROOM),
+        Err(SendError::Full)
+    );
     assert_eq!(datagrams.stats().dropped_unsent, 0);
     packet(&mut datagrams, ROOM);
     assert_eq!(datagrams.poll_event(), None, "nobody waits");
-    assert_eq!(datagrams.send(bytes(100, 2), ROOM), Ok(()));
+    assert_eq!(datagrams.send(bytes(100, 2), None, ROOM), Ok(()));
 }
 
 #[test]
@@ -148,11 +151,50 @@ fn who_waits_for_room_is_told_once() {
     assert_eq!(datagrams.send_within(&bytes(1, 1), ROOM), Ok(()));
 }
 
+/// Datagrams that wait past their deadline are dropped wherever they are in the queue, and make room.
+#[test]
+fn what_is_not_sent_by_its_deadline_is_dropped() {
+    let (start, ms) = (timing().now, std::time::Duration::from_millis);
+    let mut datagrams = ready(DatagramConfig::new().send_queue(400));
+    for (fill, age) in [(0, None), (1, Some(20)), (2, None), (3, Some(10))] {
+        let deadline = age.map(|age| start + ms(age));
+        datagrams.send(bytes(1, fill), deadline, ROOM).unwrap();
+    }
+    let full = datagrams.send_within(&bytes(1, 4), ROOM);
+    assert_eq!(full, Err(SendError::Full));
+    assert_eq!(datagrams.next_timeout(), Some(start + ms(10)));
+    datagrams.drop_expired(start + ms(9));
+    assert_eq!(
+        (datagrams.stats().expired, datagrams.poll_event()),
+        (0, None)
+    );
+    datagrams.drop_expired(start + ms(10));
+    let writable = Some(DatagramEvent::Writable);
+    assert_eq!(
+        (datagrams.stats().expired, datagrams.poll_event()),
+        (1, writable)
+    );
+    assert_eq!(datagrams.next_timeout(), Some(start + ms(20)));
+    datagrams.drop_expired(start + ms(20));
+    assert_eq!(
+        (datagrams.stats().expired, datagrams.next_timeout()),
+        (2, None)
+    );
+    let (frames, _) = packet(&mut datagrams, ROOM);
+    assert_eq!(frames, [0x31, 1, 0, 0x31, 1, 2]);
+    assert_eq!(datagrams.held(), 0);
+    // One that was sent has no deadline any more, and what counts for it is taken back.
+    datagrams.send(bytes(1, 5), Some(start), ROOM).unwrap();
+    packet(&mut datagrams, ROOM);
+    assert_eq!((datagrams.next_timeout(), datagrams.held()), (None, 0));
+    assert_eq!(datagrams.stats().expired, 2);
+}
+
 #[test]
 fn what_the_path_does_not_carry_any_more_is_dropped() {
     let mut datagrams = ready(DatagramConfig::new());
-    datagrams.send(bytes(1400, 1), 1500).unwrap();
-    datagrams.send(bytes(10, 2), 1500).unwrap();
+    datagrams.send(bytes(1400, 1), None, 1500).unwrap();
+    datagrams.send(bytes(10, 2), None, 1500).unwrap();
     let (frames, sent) = packet(&mut datagrams, ROOM);
     assert_eq!((frames.len(), sent), (12, Sent(1)));
     assert_eq!(datagrams.stats().dropped_unsent, 1);
@@ -241,7 +283,7 @@ fn streams_and_datagrams_share_alike_whatever_the_size() {
 fn who_had_everything_alone_owes_nothing_later() {
     let mut datagrams = ready(DatagramConfig::new());
     for _ in 0..1000 {
-        datagrams.send(bytes(1000, 1), ROOM).unwrap();
+        datagrams.send(bytes(1000, 1), None, ROOM).unwrap();
         packet(&mut datagrams, ROOM);
     }
     let [ours, theirs] = shared(&mut datagrams, 100, 1000);
@@ -251,7 +293,7 @@ fn who_had_everything_alone_owes_nothing_later() {
 #[test]
 fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
     let mut datagrams = ready(DatagramConfig::new());
-    datagrams.send(bytes(ROOM - 1, 7), ROOM).unwrap();
+    datagrams.send(bytes(ROOM - 1, 7), None, ROOM).unwrap();
     let mut buffer = [0; ROOM];
     let mut out = FrameWriter::new(&mut buffer);
     out.ack(0, std::iter::once(crate::testing::pns(0..=0)), None)
@@ -268,7 +310,7 @@ fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
 fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
     let mut datagrams = ready(DatagramConfig::new());
     for _ in 0..4 {
-        datagrams.send(bytes(ROOM / 2 - 10, 7), ROOM).unwrap();
+        datagrams.send(bytes(ROOM / 2 - 10, 7), None, ROOM).unwrap();
     }
     let (_, first) = packet(&mut datagrams, ROOM);
     let (_, second) = packet(&mut datagrams, ROOM);
@@ -282,7 +324,7 @@ fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
 #[test]
 fn after_the_end_nothing_is_sent_and_what_came_can_be_read() {
     let mut datagrams = ready(DatagramConfig::new());
-    datagrams.send(bytes(1, 1), ROOM).unwrap();
+    datagrams.send(bytes(1, 1), None, ROOM).unwrap();
     receive(&mut datagrams, 1, 2).unwrap();
     datagrams.on_closed();
     assert!(!datagrams.has_pending());

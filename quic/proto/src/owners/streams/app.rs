@@ -105,6 +105,11 @@ impl Streams {
         result
     }
 
+    /// Returns true if the peer supports `RESET_STREAM_AT`.
+    pub const fn supports_reset_at(&self) -> bool {
+        self.peer_limits.reset_at
+    }
+
     /// Resets the sending part after its first `reliable_size` bytes, which are still delivered
     /// (`RESET_STREAM_AT`), or after all written data if that is less. May be called again to
     /// deliver fewer bytes; the first code stays.

@@ -1,0 +1,133 @@
+//! A queue of datagrams.
+
+use std::{collections::VecDeque, time::Instant};
+
+use bytes::Bytes;
+
+use crate::wire::limits;
+
+/// Datagrams in order, and the bytes they count for.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    datagrams: VecDeque<Bytes>,
+    held: usize,
+    /// Number of datagrams that were taken off the front.
+    taken: u64,
+    /// Deadlines of datagrams that have one, in the order of the datagrams.
+    deadlines: VecDeque<Deadline>,
+    /// No deadline is earlier. `None` if there are none.
+    earliest: Option<Instant>,
+}
+
+/// Deadline of a waiting datagram.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    /// Number of the datagram, from the first one of the queue.
+    number: u64,
+    at: Instant,
+}
+
+/// Returns what a datagram counts for.
+pub(super) const fn cost(len: usize, deadline: Option<Instant>) -> usize {
+    let deadline = match deadline {
+        Some(_) => limits::DATAGRAM_DEADLINE,
+        None => 0,
+    };
+    len.saturating_add(limits::DATAGRAM_OVERHEAD + deadline)
+}
+
+impl Queue {
+    /// Returns the bytes that the datagrams count for.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Returns a time before which no deadline comes; `None` if there are none.
+    pub(super) const fn earliest(&self) -> Option<Instant> {
+        self.earliest
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.datagrams.len() as u64
+    }
+
+    pub(super) fn front(&self) -> Option<&Bytes> {
+        self.datagrams.front()
+    }
+
+    /// Returns true if another datagram that counts for this much stays within `bound`. A single one
+    /// always does.
+    pub(super) fn takes(&self, cost: usize, bound: usize) -> bool {
+        self.is_empty() || self.held.saturating_add(cost) <= bound
+    }
+
+    /// Drops the oldest datagrams until another fits, and returns their number.
+    pub(super) fn make_room(&mut self, cost: usize, bound: usize) -> u64 {
+        let mut dropped = 0;
+        while !self.takes(cost, bound) && self.pop().is_some() {
+            dropped += 1;
+        }
+        dropped
+    }
+
+    pub(super) fn push(&mut self, data: Bytes, deadline: Option<Instant>) {
+        self.held = self.held.saturating_add(cost(data.len(), deadline));
+        if let Some(at) = deadline {
+            let number = self.taken.saturating_add(self.len());
+            self.deadlines.push_back(Deadline { number, at });
+            self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+        }
+        self.datagrams.push_back(data);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Bytes> {
+        self.pop_with_deadline().map(|(data, _)| data)
+    }
+
+    fn pop_with_deadline(&mut self) -> Option<(Bytes, Option<Instant>)> {
+        let data = self.datagrams.pop_front()?;
+        let own = self.deadlines.front();
+        let deadline = own.filter(|own| own.number == self.taken).map(|own| own.at);
+        if deadline.is_some() {
+            self.deadlines.pop_front();
+            if self.deadlines.is_empty() {
+                self.earliest = None;
+            }
+        }
+        self.taken = self.taken.saturating_add(1);
+        self.held = self.held.saturating_sub(cost(data.len(), deadline));
+        Some((data, deadline))
+    }
+
+    /// Drops the datagrams whose deadline has come, and returns their number.
+    pub(super) fn drop_expired(&mut self, now: Instant) -> u64 {
+        self.earliest = self.deadlines.iter().map(|deadline| deadline.at).min();
+        if self.earliest.is_none_or(|at| at > now) {
+            return 0;
+        }
+        let mut all = std::mem::take(self);
+        let mut dropped = 0;
+        while let Some((data, deadline)) = all.pop_with_deadline() {
+            if deadline.is_some_and(|at| at <= now) {
+                dropped += 1;
+            } else {
+                self.push(data, deadline);
+            }
+        }
+        dropped
+    }
+
+    /// Drops the datagrams of more than `most` bytes, and returns their number.
+    pub(super) fn drop_larger(&mut self, most: usize) -> u64 {
+        let mut dropped = 0;
+        while self.front().is_some_and(|data| data.len() > most) {
+            self.pop();
+            dropped += 1;
+        }
+        dropped
+    }
+}

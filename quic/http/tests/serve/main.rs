@@ -4,6 +4,7 @@
 mod interim;
 mod messages;
 mod misdirected;
+mod priorities;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -3,8 +3,7 @@
 use std::{convert::Infallible, pin::pin};
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version,
-    header::{EXPECT, RETRY_AFTER},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
 };
 use hybriq_h3::{Code, Priority, Protocol, Scope};
 
@@ -19,7 +18,7 @@ use crate::{
     versions::{
         content::Asked,
         http3::{Arrived, Recv, Send, StreamError},
-        interim::Interims,
+        interim::{Interims, expects_continue},
     },
 };
 
@@ -192,12 +191,6 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
 fn priority(fields: &HeaderMap) -> Option<Priority> {
     let field = fields.get(&PRIORITY)?;
     Some(hybriq_h3::priority(field.as_bytes()))
-}
-
-/// Returns true if the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
-fn expects_continue(fields: &HeaderMap) -> bool {
-    let expected = fields.get(EXPECT);
-    expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// Waits for a response, and sends the interim responses before it.

@@ -148,7 +148,11 @@ impl Connection {
                 params: &params,
                 client_hello: Some(client_hello),
                 early_data: zero_rtt::takes(original, version),
-                early_context: &zero_rtt::early_context(version, &told),
+                early_context: &zero_rtt::early_context(
+                    version,
+                    &told,
+                    &setup.transport.early_settings,
+                ),
                 resumption_context: &version.resumption_context(),
                 identity,
             }

@@ -161,7 +161,7 @@ impl Link {
                 }
                 Event::Settings => self.settings.notify_waiters(),
                 Event::Priority(stream, priority) => {
-                    self.on_priority(&mut core, stream, priority)?
+                    self.on_priority(&mut core, stream, priority)?;
                 }
                 _ => {}
             }

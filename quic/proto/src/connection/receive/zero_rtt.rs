@@ -15,7 +15,10 @@ use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
 use super::KeptPacket;
 use crate::{
-    connection::{Connection, Event, start::ClientStart},
+    connection::{
+        Connection, Event,
+        start::{ClientStart, Setup},
+    },
     owners::streams::PeerLimits,
     wire::{
         error::{TransportError, Violation},
@@ -224,8 +227,9 @@ fn reduced(before: &Params, now: &Params) -> Option<&'static str> {
 pub(in crate::connection) fn early_context(
     version: Version,
     params: &Params,
-    settings: &[u8],
+    setup: &Setup,
 ) -> Vec<u8> {
+    let settings = &setup.transport.early_settings;
     let limits = relied_on(params).map(|(_, limit)| limit);
     let numbers = [u64::from(version.number())].into_iter().chain(limits);
     let numbers = numbers.flat_map(u64::to_be_bytes);

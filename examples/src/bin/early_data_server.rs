@@ -2,8 +2,8 @@
 
 use clap::Parser;
 use hybriq::{
-    Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
-    error::{EarlyError, Printable},
+    Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig, error::Printable,
+    stage::Stage,
 };
 use hybriq_examples::Failure;
 
@@ -27,17 +27,19 @@ async fn main() -> Result<(), Failure> {
 }
 
 async fn serve(incoming: Incoming) -> Result<(), Failure> {
-    // A server may always use the connection early; `accept().await` would wait for the handshake.
-    let Ok(early) = incoming.accept().early().await else {
-        return Err("the client is gone already".into());
-    };
-    loop {
-        match early.accept_bidi().await {
-            Ok(Some((send, receive))) => answer(send, receive).await?,
-            Ok(None) | Err(EarlyError::ZeroRttRejected) => return Ok(()),
-            Err(EarlyError::Connection(error)) => return Err(error.into()),
-        }
+    // `accept().await` would wait for the handshake.
+    match incoming.accept().early().await {
+        Ok(early) => answer_all(early).await,
+        // The handshake was faster than this task.
+        Err(connecting) => answer_all(connecting.await?).await,
     }
+}
+
+async fn answer_all<S: Stage>(connection: Connection<S>) -> Result<(), Failure> {
+    while let Some((send, receive)) = connection.accept_bidi().await? {
+        answer(send, receive).await?;
+    }
+    Ok(())
 }
 
 async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(), Failure> {

@@ -150,6 +150,7 @@ violations! {
     MaxPushIdReduced: Connection H3_ID_ERROR, "a MAX_PUSH_ID that is smaller than before", "RFC 9114 §7.2.7";
     UnknownPush: Connection H3_ID_ERROR, "an id of a push that was not promised", "RFC 9114 §7.2.3";
     PriorityOfNoRequest: Connection H3_ID_ERROR, "a PRIORITY_UPDATE for a stream that carries no request", "RFC 9218 §7.2";
+    PriorityBeyondLimit: Connection H3_ID_ERROR, "a PRIORITY_UPDATE for a stream beyond the limit", "RFC 9218 §7.2";
     SessionSignalLate: Connection H3_FRAME_ERROR, "the signal of a session's stream behind its start", "draft-ietf-webtrans-http3 §4.3";
     SessionId: Connection H3_ID_ERROR, "a session of a stream that carries no request", "draft-ietf-webtrans-http3 §4";
     // Datagrams.

@@ -68,6 +68,10 @@
 //! before; expectations that the server does not know are ignored. Over HTTP/2, neither can be sent, because hyper has
 //! no way to do so; clients send the body after a while even so.
 //!
+//! A [`Client`] tells its caller of interim responses by an [`OnInterim`] in the request, over HTTP/1.1 and HTTP/3. A
+//! request with `expect: 100-continue` keeps its body until the server wants it, or
+//! [`ClientBuilder::continue_timeout`] is over.
+//!
 //! # Several hosts
 //! Clients use a connection for all hosts of its certificate. If a host has another certificate, or a key exchange
 //! policy of its own that the connection does not satisfy, its requests get 421 (RFC 9110 §15.5.20), and the client
@@ -113,5 +117,5 @@ pub use server::{BindError, Handle, Misdirected, Server, ServerBuilder, WorstCas
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{
     http3::StreamError,
-    interim::{Interim, InterimError},
+    interim::{Interim, InterimError, OnInterim},
 };

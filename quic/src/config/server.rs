@@ -38,6 +38,7 @@ pub struct ServerConfig {
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
     commitment: Option<Duration>,
+    early_settings: Vec<u8>,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -51,6 +52,7 @@ impl ServerConfig {
             provider: None,
             transport: TransportConfig::new(),
             commitment: None,
+            early_settings: Vec::new(),
             built: Arc::default(),
         }
     }
@@ -73,6 +75,16 @@ impl ServerConfig {
     #[must_use]
     pub fn post_quantum_commitment(mut self, time: Duration) -> Self {
         self.commitment = Some(time);
+        self.built = Arc::default();
+        self
+    }
+
+    /// Sets what the application tells clients and they rely on in 0-RTT data, such as the settings of HTTP/3 (RFC 9114
+    /// §7.2.4.2), in any encoding. It is stored with the session of each ticket, and 0-RTT data is
+    /// accepted only with a ticket of the same settings, byte for byte. Default: none.
+    #[must_use]
+    pub fn early_settings(mut self, settings: impl Into<Vec<u8>>) -> Self {
+        self.early_settings = settings.into();
         self.built = Arc::default();
         self
     }
@@ -232,6 +244,7 @@ impl ServerConfig {
         };
         self.check_commitment()?;
         let transport = self.transport.clone();
+        let transport = transport.early_settings(self.early_settings.clone());
         let setup = Setup {
             provider,
             transport: Arc::new(transport.post_quantum_commitment(self.commitment)),

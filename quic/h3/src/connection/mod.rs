@@ -93,7 +93,9 @@ pub enum Event {
     Settings,
     /// The server processes no requests from this stream on (RFC 9114 §5.2): it repeats with smaller ids.
     Goaway(StreamId),
-    /// The client wants the response on this stream, which may not be open yet, by this priority (RFC 9218 §7.2).
+    /// The client wants the response on this stream by this priority (RFC 9218 §7.2). The stream may not be open yet:
+    /// close the connection with [`Violation::PriorityBeyondLimit`] if the client may not open it, and remember the
+    /// priority of some others.
     Priority(StreamId, Priority),
     /// The entries of the dynamic table have arrived for which the receiver of this stream waited.
     Unblocked(StreamId),

@@ -69,6 +69,8 @@ enum Stage {
     Tunnel,
     /// Nothing but frames of unknown types.
     AfterTrailers,
+    /// Content and trailers that nobody reads, behind a head that is too large.
+    Unread,
 }
 
 /// Request that a response answers, as far as it matters.
@@ -102,7 +104,8 @@ pub enum Received<H> {
     Blocked,
     /// The head of a message, or of an interim response (RFC 9110 §15.2).
     Head(H),
-    /// The head is larger than the settings allow, and was not read. A server may answer with 431.
+    /// The head is larger than the settings allow, and was not read. A server may answer with 431. Content and
+    /// trailers behind it are passed over.
     HeadTooLarge,
     /// Content.
     Data(Bytes),
@@ -363,6 +366,7 @@ impl<H: Head> Receiver<H> {
                 }
                 self.at = At::Section(head.len);
             }
+            (frame::DATA | frame::HEADERS, Stage::Unread) => self.at = At::Skipped(head.len),
             (frame::PUSH_PROMISE, _) if connection.side().is_client() => {
                 return Err(Violation::PushNotAllowed);
             }
@@ -446,7 +450,7 @@ impl<H: Head> Receiver<H> {
     /// A head that is too large is for the caller, who may answer it.
     fn on_too_large(&mut self) -> Result<Received<H>, Violation> {
         if self.stage == Stage::Head {
-            self.stage = Stage::AfterTrailers;
+            self.stage = Stage::Unread;
             Ok(Received::HeadTooLarge)
         } else {
             Err(Violation::SectionTooLarge)

@@ -411,6 +411,8 @@ fn a_head_that_is_too_large_can_be_answered() {
     // A section of many small fields is short, and large even so.
     let mut many = vec![1, 32, 0, 0];
     many.extend_from_slice(&[0xdd; 30]);
+    // What follows is passed over.
+    many.extend_from_slice(&[0, 1, b'x', 1, 2, 0, 0]);
     for stream in [stream, many] {
         let receiver = Receiver::request(FIRST);
         let received = read_cut(receiver, &mut server.connection, &stream, 1000);

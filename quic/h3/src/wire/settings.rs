@@ -50,7 +50,7 @@ impl Settings {
     }
 
     /// Appends the payload of a SETTINGS frame.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         let known = [
             (QPACK_MAX_TABLE_CAPACITY, self.qpack_max_table_capacity, 0),
             (

@@ -60,6 +60,7 @@ impl Default for ClientBuilder {
             times: Times {
                 connect: Duration::from_secs(10),
                 delay: Duration::from_millis(250),
+                go_ahead: Duration::from_secs(1),
             },
             idle_timeout: Duration::from_secs(90),
             keep_alive: Duration::from_secs(10),
@@ -126,6 +127,16 @@ impl ClientBuilder {
     #[must_use]
     pub fn attempt_delay(mut self, time: Duration) -> Self {
         self.times.delay = time;
+        self
+    }
+
+    /// Sets how long the body of a request with `expect: 100-continue` (RFC 9110 §10.1.1) waits for the server's 100:
+    /// then it is sent even so. If the final response comes before, over HTTP/3 the body is not sent at all; over
+    /// HTTP/1.1 it is, because the connection needs it. Over HTTP/2 the body does not wait, because hyper does not tell of
+    /// the 100. Default: 1 s.
+    #[must_use]
+    pub fn continue_timeout(mut self, time: Duration) -> Self {
+        self.times.go_ahead = time;
         self
     }
 

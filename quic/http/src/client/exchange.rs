@@ -13,7 +13,7 @@ use super::{
     error::{ClientError, Failure, Repeat},
     http3,
     origin::Origin,
-    outgoing::Outgoing,
+    outgoing::{Hearing, Outgoing},
     tcp::{Connection, Http1, Http2},
 };
 use crate::{Body, Peer, usage::Exchange};
@@ -235,14 +235,16 @@ impl Sender {
 
     /// Sends the request on a connection.
     async fn send_on(&mut self, ready: Ready) -> Result<Response<Body>, Failure> {
-        let Some(body) = self.body.again() else {
+        let Some(mut body) = self.body.again() else {
             let server = self.origin.to_string();
             return Err(Failure::new(ClientError::Refused { server }, Repeat::Never));
         };
+        let mut hearing = || Hearing::of(&self.request, &mut body, self.shared.times.go_ahead);
         match ready {
             Ready::Http3(http3, exchange) => {
+                let hearing = hearing();
                 self.set_alt_used(&http3.place);
-                let sent = http3.send(exchange, &self.request, body).await;
+                let sent = http3.send(exchange, &self.request, body, hearing).await;
                 if sent.is_err() {
                     self.on_lost(&http3);
                 }
@@ -253,6 +255,7 @@ impl Sender {
                 http2.send(exchange, &self.request, body).await
             }
             Ready::Http1(http1, exchange, permit) => {
+                let hearing = hearing();
                 self.request.headers.remove(ALT_USED);
                 let (shared, origin) = (Arc::downgrade(&self.shared), self.origin.clone());
                 let free = move |http1| {
@@ -261,7 +264,9 @@ impl Sender {
                     }
                     drop(permit);
                 };
-                http1.send(exchange, &self.request, body, free).await
+                http1
+                    .send(exchange, &self.request, body, hearing, free)
+                    .await
             }
         }
     }

@@ -3,17 +3,26 @@
 use std::{
     error::Error,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker, ready},
+    time::Duration,
 };
 
 use bytes::{Buf, Bytes};
-use http::HeaderMap;
+use futures_util::task::AtomicWaker;
+use http::{HeaderMap, Response, StatusCode, request::Parts};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
+use tokio::time::Sleep;
 
 use super::error::BoxError;
-use crate::versions::content::Promised;
+use crate::versions::{
+    content::Promised,
+    interim::{OnInterim, expects_continue},
+};
 
 /// Bytes of a body that are kept until the response comes, so that the request can be sent again.
 const KEPT: usize = 64 << 10;
@@ -126,6 +135,7 @@ impl Outgoing {
             attempt: locked.attempt,
             at: 0,
             source: Some(source.clone()),
+            gate: None,
         })
     }
 
@@ -160,6 +170,68 @@ pub(super) struct Sending {
     at: usize,
     size: SizeHint,
     promised: Promised,
+    /// What the body waits for before it begins.
+    gate: Option<(Arc<Gate>, Pin<Box<Sleep>>)>,
+}
+
+/// Keeps the body of a request back until the server wants it.
+#[derive(Debug, Default)]
+struct Gate {
+    is_open: AtomicBool,
+    reader: AtomicWaker,
+}
+
+impl Gate {
+    fn open(&self) {
+        self.is_open.store(true, Ordering::Release);
+        self.reader.wake();
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+}
+
+/// Takes the interim responses to one attempt.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hearing {
+    caller: Option<OnInterim>,
+    gate: Option<Arc<Gate>>,
+}
+
+impl Hearing {
+    /// Prepares an attempt. Its body waits for at most this time if the request expects 100.
+    pub(super) fn of(request: &Parts, body: &mut Sending, most: Duration) -> Self {
+        if !body.is_end_stream() && expects_continue(&request.headers) {
+            body.gate = Some((Arc::default(), Box::pin(tokio::time::sleep(most))));
+        }
+        Self {
+            caller: request.extensions.get().cloned(),
+            gate: body.gate.as_ref().map(|(gate, _)| gate.clone()),
+        }
+    }
+
+    /// Takes an interim response.
+    pub(super) fn take(&self, response: Response<()>) {
+        if response.status() == StatusCode::CONTINUE {
+            self.open();
+        }
+        if let Some(caller) = &self.caller {
+            caller.take(response);
+        }
+    }
+
+    /// Lets the body begin.
+    pub(super) fn open(&self) {
+        if let Some(gate) = &self.gate {
+            gate.open();
+        }
+    }
+
+    /// Returns true if the body did not begin.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| !gate.is_open())
+    }
 }
 
 /// Error of the body, for the application and the transport.
@@ -184,6 +256,14 @@ impl Body for Sending {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
+        if let Some((gate, time)) = &mut this.gate {
+            gate.reader.register(cx.waker());
+            if !gate.is_open() {
+                ready!(time.as_mut().poll(cx));
+                gate.open();
+            }
+            this.gate = None;
+        }
         let Some(source) = &this.source else {
             return Poll::Ready(None);
         };

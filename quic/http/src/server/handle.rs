@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     connections::{Cause, Order},
+    http3::for_http3,
     state::{ALPN_TCP, CLOSE_TIME, Phase, Settings, Shared},
 };
 
@@ -88,9 +89,8 @@ impl Handle {
     pub fn reload(&self, config: ServerConfig) -> Result<(), EndpointError> {
         let tls = Arc::new(config.tcp(ALPN_TCP)?);
         let early = config.accepts_early_data();
-        self.0
-            .endpoint
-            .set_server_config(config.alpn([hybriq_h3::ALPN]))?;
+        let config = for_http3(config, &self.0.limits, self.0.features);
+        self.0.endpoint.set_server_config(config)?;
         let settings = self.0.settings.lock();
         *settings.unwrap_or_else(PoisonError::into_inner) = Settings { tls, early };
         Ok(())

@@ -1,4 +1,5 @@
-//! Interim responses (1xx, RFC 9110 §15.2), which a server sends before the response of its service.
+//! Interim responses (1xx, RFC 9110 §15.2), which a server sends before the response of its service, and which a client
+//! tells its caller.
 
 use std::{
     fmt,
@@ -8,7 +9,10 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
-use http::{HeaderMap, Response, StatusCode, header::CONTENT_LENGTH};
+use http::{
+    HeaderMap, Response, StatusCode,
+    header::{CONTENT_LENGTH, EXPECT},
+};
 
 /// Largest number of interim responses that a service may send to a request.
 const MOST: usize = 16;
@@ -61,6 +65,56 @@ pub enum InterimError {
     /// The service has sent as many interim responses as a request may have.
     #[error("a request has at most {MOST} interim responses; send fewer")]
     TooMany,
+}
+
+/// Takes the interim responses (1xx, RFC 9110 §15.2) to a request of a [`Client`](crate::Client), such as early hints
+/// (103, RFC 8297). Put it among the extensions of the request: it is called for each of them, in their order, before
+/// the client returns the final response. It runs in a task of the connection, so it should only take notes.
+///
+/// This works over HTTP/1.1 and HTTP/3; over HTTP/2, hyper passes over interim responses. A request that is sent again
+/// on another connection may get some of them again, and one that gets more than 16 fails
+/// ([`ClientError::Interim`](crate::ClientError::Interim)).
+///
+/// # Examples
+/// ```no_run
+/// use hybriq_http::{Client, OnInterim};
+///
+/// # async fn run(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let hints = OnInterim::new(|interim| {
+///     for link in interim.headers().get_all("link") {
+///         println!("load soon: {link:?}");
+///     }
+/// });
+/// let request = http::Request::get("https://example.com/").extension(hints);
+/// let response = client.request(request.body(String::new())?).await?;
+/// # drop(response);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct OnInterim(Arc<dyn Fn(Response<()>) + Send + Sync>);
+
+impl OnInterim {
+    /// Makes an extension for a request.
+    pub fn new(take: impl Fn(Response<()>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    pub(crate) fn take(&self, response: Response<()>) {
+        (self.0)(response);
+    }
+}
+
+impl fmt::Debug for OnInterim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnInterim").finish_non_exhaustive()
+    }
+}
+
+/// Returns true if the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
+pub(crate) fn expects_continue(fields: &HeaderMap) -> bool {
+    let expected = fields.get(EXPECT);
+    expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// The interim responses of a request, for the connection. Once this is dropped, no more are accepted.

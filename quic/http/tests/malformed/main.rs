@@ -6,6 +6,7 @@ mod cases;
 mod h3_alone;
 mod peers;
 mod scripts;
+mod servers;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -61,6 +62,12 @@ async fn answer(client: &Endpoint, address: SocketAddr, script: &Script) -> (Out
             ignored(&connection).await;
             send.reset(0x10c);
         }
+        Last::Stops(kind) => tokio::select! {
+            biased;
+            () = stop(&connection, kind) => {}
+            // Not all servers open all streams.
+            () = ignored(&connection) => {}
+        },
     }
     let on_stream = async {
         match recv {
@@ -80,6 +87,18 @@ async fn answer(client: &Endpoint, address: SocketAddr, script: &Script) -> (Out
         assert_eq!(connection.close_reason(), None, "{}", script.name);
     }
     (outcome, status)
+}
+
+/// Stops the stream of the other end that has this type.
+async fn stop(connection: &Connection, kind: u8) {
+    while let Ok(Some(mut stream)) = connection.accept_uni().await {
+        if let Ok(Some(first)) = stream.read_chunk(1).await {
+            if *first == [kind] {
+                return stream.stop(0x10c);
+            }
+        }
+    }
+    std::future::pending().await
 }
 
 /// Returns what comes on a stream with a request.

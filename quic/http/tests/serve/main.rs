@@ -4,6 +4,7 @@
 mod interim;
 mod messages;
 mod misdirected;
+mod priorities;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -17,7 +18,7 @@ use std::{
 
 use axum::{Router, body::Bytes, routing::get as on_get};
 use http::{HeaderValue, Request, StatusCode};
-use hybriq::{EndpointError, Identity, KeyExchange, ServerConfig};
+use hybriq::{EndpointError, Identity, KeyExchange, ServerConfig, fleet::Tickets, tls::EarlyData};
 use hybriq_http::{BindError, EarlyMethods, Limits, Server};
 use support::{
     Certificate, Http3, Running, ask, ask_over_tcp, client_config, get, post, run, run_with, soon,
@@ -330,6 +331,36 @@ async fn ask_early(
     let seen = response.headers().get("x-early");
     let seen = seen.map(|seen| seen.to_str().unwrap().to_owned());
     (response.status(), seen)
+}
+
+/// Clients remember the settings of HTTP/3 for 0-RTT data (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3). A server with others
+/// accepts none, also where the sessions of tickets are the same.
+#[tokio::test]
+async fn other_settings_than_those_of_the_ticket_refuse_0_rtt() {
+    let config = Certificate::shared().config().accept_early_data();
+    let config = config.tickets(Tickets::new());
+    let offering = client_config(&Certificate::shared()).offer_early_data();
+    let mut tables = Limits::default();
+    tables.field_table = 0;
+    let mut lists = Limits::default();
+    lists.header_list /= 2;
+    for (limits, expected) in [
+        (Limits::default(), EarlyData::Accepted),
+        (tables, EarlyData::Rejected),
+        (lists, EarlyData::Rejected),
+    ] {
+        let first = run_with(Server::builder(), config.clone(), Router::new());
+        let mut client = Http3::with(first.address(), offering.clone()).await;
+        client.ask(get("/")).await.unwrap();
+        let builder = Server::builder().limits(limits.clone());
+        let second = run_with(builder, config.clone(), Router::new());
+        let connecting = client.endpoint.connect(second.address(), "localhost");
+        let Ok(early) = soon(connecting.early()).await else {
+            panic!("there is a ticket");
+        };
+        let (_connection, became) = soon(early.established()).await.unwrap();
+        assert_eq!(became, expected, "{limits:?}");
+    }
 }
 
 /// A request that may be a replay is answered if its method is safe (RFC 8470 §5.2).

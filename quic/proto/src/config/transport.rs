@@ -79,6 +79,8 @@ pub struct TransportConfig {
     pub(crate) memory: ClientMemory,
     /// Time for which a server commits itself to post-quantum certificates.
     pub(crate) commitment: Option<Duration>,
+    /// What a server's application tells clients that they rely on in 0-RTT data.
+    pub(crate) early_settings: Vec<u8>,
 }
 
 impl Default for TransportConfig {
@@ -141,6 +143,7 @@ impl TransportConfig {
             sampler: None,
             memory: ClientMemory::NONE,
             commitment: None,
+            early_settings: Vec::new(),
         }
     }
 
@@ -166,6 +169,15 @@ impl TransportConfig {
     #[must_use]
     pub const fn post_quantum_commitment(mut self, time: Option<Duration>) -> Self {
         self.commitment = time;
+        self
+    }
+
+    /// Sets what a server's application tells clients that they rely on in 0-RTT data; `ServerConfig`
+    /// has it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn early_settings(mut self, settings: Vec<u8>) -> Self {
+        self.early_settings = settings;
         self
     }
 

@@ -81,6 +81,23 @@ impl<S: Stage> Connection<S> {
         poll_fn(|cx| stream::poll_stopped(&self.handle, stream, cx)).await
     }
 
+    /// Sets the priority of a stream that this end sends on, if it is still open: see
+    /// [`SendStream::set_priority`](crate::SendStream::set_priority). For code that has the
+    /// stream's id but not its [`SendStream`](crate::SendStream), such as a layer above another
+    /// crate's streams.
+    pub fn set_stream_priority(&self, stream: StreamId, priority: Priority) {
+        self.steer(|streams| {
+            // A closed stream has nothing left to send.
+            let _ = streams.set_priority(stream, priority);
+        });
+    }
+
+    /// Returns true for a stream that the peer may open, or has opened, by the limit that it was told
+    /// (RFC 9000 §4.6).
+    pub fn may_peer_open(&self, stream: StreamId) -> bool {
+        self.handle.lock().core.streams().may_peer_open(stream)
+    }
+
     /// Returns the counters of the connection.
     pub fn stats(&self) -> ConnectionStats {
         self.handle.lock().core.stats()
@@ -128,6 +145,13 @@ impl<S: Stage> Connection<S> {
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.handle.lock().closed.clone()
     }
+
+    fn steer(&self, act: impl FnOnce(&mut Streams)) {
+        let mut state = self.handle.lock();
+        act(state.core.streams());
+        drop(state);
+        self.handle.touch();
+    }
 }
 
 impl Connection {
@@ -166,17 +190,6 @@ impl Connection {
     /// allowed (RFC 9000 §4.1).
     pub fn set_receive_window(&self, bytes: u64) {
         self.steer(|streams| streams.set_receive_window(bytes));
-    }
-
-    /// Sets the priority of a stream that this end sends on, if it is still open: see
-    /// [`SendStream::set_priority`](crate::SendStream::set_priority). For code that has the
-    /// stream's id but not its [`SendStream`](crate::SendStream), such as a layer above another
-    /// crate's streams.
-    pub fn set_stream_priority(&self, stream: StreamId, priority: Priority) {
-        self.steer(|streams| {
-            // A closed stream has nothing left to send.
-            let _ = streams.set_priority(stream, priority);
-        });
     }
 
     /// Returns how many bytes the [send buffer](crate::TransportConfig::send_buffer) of a stream
@@ -267,13 +280,6 @@ impl Connection {
         let reader = state.recvs.get_mut(&stream).and_then(Option::take);
         drop(state);
         reader.into_iter().for_each(Waker::wake);
-        self.handle.touch();
-    }
-
-    fn steer(&self, act: impl FnOnce(&mut Streams)) {
-        let mut state = self.handle.lock();
-        act(state.core.streams());
-        drop(state);
         self.handle.touch();
     }
 

@@ -43,13 +43,15 @@ pub(in crate::client) struct Shared {
     pub(in crate::client) http3_for: Vec<(Origin, Http3)>,
 }
 
-/// Time limits for connecting.
+/// Time limits for connecting, and for going ahead.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::client) struct Times {
     /// Longest time to connect.
     pub(in crate::client) connect: Duration,
     /// Time after which the next address is tried, or TCP beside QUIC.
     pub(in crate::client) delay: Duration,
+    /// Time after which the body of a request with `expect: 100-continue` is sent in any case.
+    pub(in crate::client) go_ahead: Duration,
 }
 
 /// The endpoint of QUIC connections, and its configuration.

@@ -16,7 +16,7 @@ use crate::{
     Body,
     client::{
         error::{BoxError, ClientError, Failure, MOST_INTERIM, Repeat},
-        outgoing::Sending,
+        outgoing::{Hearing, Sending},
     },
     usage::Exchange,
     versions::http3::{Recv, Send, StreamError},
@@ -31,13 +31,14 @@ impl Connection {
         exchange: Exchange,
         request: &Parts,
         body: Sending,
+        hearing: Hearing,
     ) -> Result<Response<Body>, Failure> {
         let early = if self.is_established() {
             Early::No
         } else {
             Early::Yes
         };
-        let asked = self.ask(exchange, head(request, &body), body);
+        let asked = self.ask(exchange, head(request, &body), body, &hearing);
         let (mut response, stream, exchange) = match early {
             Early::No => asked.await,
             Early::Yes => tokio::select! {
@@ -83,6 +84,7 @@ impl Connection {
         mut exchange: Exchange,
         head: Request<()>,
         body: Sending,
+        hearing: &Hearing,
     ) -> Result<(Response<()>, Download, Exchange), Failure> {
         if self.link.is_going_away() {
             self.usage.end();
@@ -93,12 +95,14 @@ impl Connection {
         if body.is_end_stream() {
             // The response reports an error.
             let _ = send.finish().await;
-            let response = self.response(&mut recv).await?;
+            let response = self.response(&mut recv, hearing).await?;
             return Ok((response, recv, exchange));
         }
         let mut upload = Box::pin(upload(self.handshake.clone(), send, body));
-        let (response, sent) = self.send_and_wait(upload.as_mut(), &mut recv).await?;
-        if let Sent::Part = sent {
+        let sending = self.send_and_wait(upload.as_mut(), &mut recv, hearing);
+        let (response, sent) = sending.await?;
+        // A body that the server did not ask for is cancelled.
+        if matches!(sent, Sent::Part) && !hearing.is_waiting() {
             // The rest is sent while the response arrives.
             let uploading = exchange.uploading();
             let rest = async move {
@@ -117,8 +121,9 @@ impl Connection {
         &self,
         upload: Pin<&mut impl Future<Output = Result<(), BoxError>>>,
         recv: &mut Download,
+        hearing: &Hearing,
     ) -> Result<(Response<()>, Sent), Failure> {
-        let mut response = pin!(self.response(recv));
+        let mut response = pin!(self.response(recv, hearing));
         tokio::select! {
             biased;
             // First, so that a short body is sent together with the fields.
@@ -135,8 +140,13 @@ impl Connection {
     }
 
     /// Waits for the final response.
-    async fn response(&self, recv: &mut Download) -> Result<Response<()>, Failure> {
-        for _ in 0..=MOST_INTERIM {
+    async fn response(
+        &self,
+        recv: &mut Download,
+        hearing: &Hearing,
+    ) -> Result<Response<()>, Failure> {
+        let mut interims = 0;
+        while interims <= MOST_INTERIM {
             let response = recv.head().await;
             let response = response.map_err(|error| {
                 let refused = self.link.is_refused(recv.id());
@@ -145,6 +155,10 @@ impl Connection {
             })?;
             if !response.status().is_informational() {
                 return Ok(response);
+            }
+            interims += 1;
+            if interims <= MOST_INTERIM {
+                hearing.take(response);
             }
         }
         Err(Failure::interim(self.place.to_string()))

@@ -11,7 +11,10 @@ use tokio_rustls::client::TlsStream;
 use super::{Connection, Facts, Settings, Task, drive, head, interim};
 use crate::{
     Body,
-    client::{error::Failure, outgoing::Sending},
+    client::{
+        error::Failure,
+        outgoing::{Hearing, Sending},
+    },
     usage::{Exchange, Usage},
 };
 
@@ -54,6 +57,7 @@ impl Http1 {
         exchange: Exchange,
         request: &Parts,
         body: Sending,
+        hearing: Hearing,
         free: impl FnOnce(Self) + Send + 'static,
     ) -> Result<Response<Body>, Failure> {
         let path = request.uri.path_and_query();
@@ -65,7 +69,7 @@ impl Http1 {
             head.headers_mut().insert(header::HOST, host);
         }
         let mut head = head.map(|()| body);
-        let too_many = interim::too_many(&mut head);
+        let too_many = interim::hear(&mut head, hearing.clone());
         let sent = tokio::select! {
             biased;
             // Without its request, the connection ends.
@@ -73,6 +77,8 @@ impl Http1 {
             sent = self.sender.try_send_request(head) => sent,
         };
         let response = sent.map_err(|error| self.facts.failure(error))?;
+        // The rest of the connection waits for the body, or its end.
+        hearing.open();
         let response = self.facts.with_peer(response);
         let (end, ended) = oneshot::channel();
         tokio::spawn(async move {

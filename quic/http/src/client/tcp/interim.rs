@@ -13,14 +13,14 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::Request;
+use http::{Request, Response};
 use tokio::{
     io::{AsyncRead, ReadBuf},
     sync::Notify,
 };
 
 use crate::{
-    client::error::MOST_INTERIM as MOST,
+    client::{error::MOST_INTERIM as MOST, outgoing::Hearing},
     versions::http2::{
         Followed, Follower, Late, Side, Streams,
         frames::{DATA, Frame, Frames, HEADER, HEADERS, PRIORITY, RST_STREAM},
@@ -34,15 +34,23 @@ const CODE: u32 = u32::from_be_bytes(*b"1xx!");
 /// most 1 MiB of its body.
 const ROUND: u64 = 100 << 20;
 
-/// Returns a future that is ready once an HTTP/1.1 request has got too many interim responses.
-pub(super) fn too_many<B>(request: &mut Request<B>) -> impl Future<Output = ()> + use<B> {
+/// Hears the interim responses to an HTTP/1.1 request. Returns a future that is ready once there are too many.
+pub(super) fn hear<B>(
+    request: &mut Request<B>,
+    hearing: Hearing,
+) -> impl Future<Output = ()> + use<B> {
     let exceeded = Arc::new(Notify::new());
     let tell = exceeded.clone();
     let count = AtomicUsize::new(0);
-    hyper::ext::on_informational(request, move |_| {
+    hyper::ext::on_informational(request, move |interim| {
         if count.fetch_add(1, Ordering::Relaxed) >= MOST {
-            tell.notify_one();
+            return tell.notify_one();
         }
+        let mut response = Response::new(());
+        *response.status_mut() = interim.status();
+        *response.version_mut() = interim.version();
+        response.headers_mut().clone_from(interim.headers());
+        hearing.take(response);
     });
     async move { exceeded.notified().await }
 }

@@ -10,6 +10,7 @@ use hybriq::{EndpointBuilder, ServerConfig};
 use self::sockets::Protocols;
 use super::{
     Misdirected, Server,
+    http3::for_http3,
     state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
 };
 use crate::{Limits, webtransport};
@@ -136,7 +137,9 @@ impl ServerBuilder {
     ) -> Result<Server, BindError> {
         let tls = config.tcp(ALPN_TCP)?;
         let early = config.accepts_early_data();
-        let endpoint = self.endpoint.server(config.alpn([hybriq_h3::ALPN]));
+        let endpoint = self
+            .endpoint
+            .server(for_http3(config, &self.limits, self.features));
         let (endpoint, tcp) = sockets::bind(endpoint, address, self.protocols)?;
         let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
         let port = endpoint.local_address().port();

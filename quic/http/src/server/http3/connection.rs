@@ -10,14 +10,15 @@ use std::{
 };
 
 use hybriq::{
-    Connection, Direction, EarlyConnection, StreamId, stats::Census, tls::Side, transport::Blocked,
+    Connection, Direction, EarlyConnection, ServerConfig, StreamId, stats::Census, tls::Side,
+    transport::Blocked,
 };
 use hybriq_h3::Code;
 use tokio::sync::{Notify, watch};
 
 use super::stalls::{Answered, Stalls, forget_taken};
 use crate::{
-    Tls,
+    Limits, Tls,
     server::{
         connections::{Account, Admission, HTTP3_REQUEST, Hosts, Share, Standing, Watched},
         state::{Connect, Features, Shared},
@@ -120,6 +121,36 @@ impl Established {
     }
 }
 
+/// Returns what the server allows on a connection.
+fn setup(limits: &Limits, features: Features) -> (Setup, Option<Sessions>) {
+    let mut setup = Setup::new(limits.most_fields());
+    setup.tables(limits.most_table());
+    if features.connect == Connect::Extended {
+        setup.extended_connect();
+    }
+    let sessions = features.webtransport.map(|mut webtransport| {
+        webtransport.header_time = webtransport.header_time.min(limits.header_time);
+        Sessions::new(webtransport, &mut setup)
+    });
+    (setup, sessions)
+}
+
+/// Prepares the configuration of the transport for HTTP/3. Clients remember the settings of their last connection for
+/// 0-RTT data, so that none is accepted if they were others (RFC 9114 §7.2.4.2, RFC 9204 §3.2.3).
+pub(in crate::server) fn for_http3(
+    config: ServerConfig,
+    limits: &Limits,
+    features: Features,
+) -> ServerConfig {
+    let mut settings = Vec::new();
+    setup(limits, features)
+        .0
+        .config
+        .settings
+        .write(&mut settings);
+    config.alpn([hybriq_h3::ALPN]).early_settings(settings)
+}
+
 impl Quic {
     /// Creates the state of a connection whose handshake is complete.
     pub(super) fn established_at_once(
@@ -156,21 +187,8 @@ impl Quic {
         handshake: watch::Receiver<Progress>,
         early: Option<(EarlyConnection, Arc<Tls>)>,
     ) -> Arc<Self> {
-        let Features {
-            connect,
-            webtransport,
-            ..
-        } = shared.features;
-        let extended = connect == Connect::Extended || webtransport.is_some();
-        let mut setup = Setup::new(shared.limits.most_fields());
-        setup.tables(shared.limits.most_table());
-        if extended {
-            setup.extended_connect();
-        }
-        let sessions = webtransport.map(|mut limits| {
-            limits.header_time = limits.header_time.min(shared.limits.header_time);
-            Sessions::new(limits, &mut setup)
-        });
+        let (setup, sessions) = setup(&shared.limits, shared.features);
+        let extended = setup.config.settings.enable_connect_protocol;
         let link = Arc::new(Link::new(transport, setup));
         Arc::new(Self {
             account: client.account,

@@ -8,4 +8,4 @@ mod serve;
 mod stalls;
 mod tunnel;
 
-pub(super) use self::serve::accept;
+pub(super) use self::{connection::for_http3, serve::accept};

@@ -3,10 +3,9 @@
 use std::{convert::Infallible, pin::pin};
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version,
-    header::{EXPECT, RETRY_AFTER},
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
 };
-use hybriq_h3::{Code, Protocol, Scope};
+use hybriq_h3::{Code, Priority, Protocol, Scope};
 
 use super::{
     connection::{Established, Gone, Quic, Running},
@@ -19,7 +18,7 @@ use crate::{
     versions::{
         content::Asked,
         http3::{Arrived, Recv, Send, StreamError},
-        interim::Interims,
+        interim::{Interims, expects_continue},
     },
 };
 
@@ -73,9 +72,8 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         };
         return Box::pin(refuse(quic, &mut send, status)).await;
     }
-    if let Some(field) = request.headers().get(&PRIORITY) {
-        set_priority(established, &send, field);
-    }
+    quic.link
+        .begin_priority(send.id(), priority(request.headers()));
     request.extensions_mut().insert(peer);
     let is_expected = recv.content_left() != Some(0) && expects_continue(request.headers());
     let has_hints = quic.shared.features.interim == Hints::Sent;
@@ -112,8 +110,8 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let Some(response) = response else {
         return;
     };
-    if let Some(field) = response.headers().get(&PRIORITY) {
-        set_priority(established, &send, field);
+    if let Some(priority) = priority(response.headers()) {
+        quic.link.set_priority(send.id(), priority);
     }
     let to = Destination { quic, established };
     let sent = send_response(to, &mut send, response, asked).await;
@@ -189,19 +187,10 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
     })
 }
 
-/// Sends the response with the urgency that the client or the service asks for (RFC 9218).
-fn set_priority(established: Option<&Established>, send: &Send, field: &HeaderValue) {
-    if let Some(established) = established {
-        let stream = send.id();
-        let priority = hybriq_h3::priority(field.as_bytes());
-        established.connection.set_stream_priority(stream, priority);
-    }
-}
-
-/// Returns true if the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
-fn expects_continue(fields: &HeaderMap) -> bool {
-    let expected = fields.get(EXPECT);
-    expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+/// Returns the priority that the client or the service asks for (RFC 9218).
+fn priority(fields: &HeaderMap) -> Option<Priority> {
+    let field = fields.get(&PRIORITY)?;
+    Some(hybriq_h3::priority(field.as_bytes()))
 }
 
 /// Waits for a response, and sends the interim responses before it.

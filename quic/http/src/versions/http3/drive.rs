@@ -26,17 +26,25 @@ const LATER: Duration = Duration::from_millis(25);
 /// Bytes of a stream that are read before its type is known, at most.
 const FIRST: usize = 16;
 
+/// The end of the reading of a connection, and its reason.
+struct Over<'l>(&'l Link, StreamError);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.on_over(self.1.clone());
+    }
+}
+
 impl Link {
     /// Drives the connection until it is over, and returns the reason.
     pub(crate) async fn drive(&self) -> StreamError {
-        match self.run().await {
-            Ok(never) => match never {},
-            Err(StreamError::Violation(violation)) => {
-                self.close(violation.code(), &violation.to_string());
-                violation.into()
-            }
-            Err(error) => error,
+        let mut over = Over(self, StreamError::Closed);
+        let Err(error) = self.run().await;
+        if let StreamError::Violation(violation) = &error {
+            self.close(violation.code(), &violation.to_string());
         }
+        over.1 = error.clone();
+        error
     }
 
     async fn run(&self) -> Result<Infallible, StreamError> {
@@ -86,6 +94,9 @@ impl Link {
     fn poll_flush(&self, cx: &mut Context<'_>, mut later: Pin<&mut Sleep>) -> Poll<StreamError> {
         self.driver.register(cx.waker());
         let mut core = self.core();
+        if let Err(error) = core.poll_stopped(cx) {
+            return Poll::Ready(error);
+        }
         if core.is_later {
             if later.is_elapsed() {
                 later.as_mut().reset(Instant::now() + LATER);
@@ -149,7 +160,9 @@ impl Link {
                     unblocked.extend(core.forget(stream));
                 }
                 Event::Settings => self.settings.notify_waiters(),
-                Event::Priority(stream, priority) => self.transport.set_priority(stream, priority),
+                Event::Priority(stream, priority) => {
+                    self.on_priority(&mut core, stream, priority)?;
+                }
                 _ => {}
             }
         }

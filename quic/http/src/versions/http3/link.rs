@@ -10,10 +10,12 @@ use std::{
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use hybriq::{RecvStream, SendStream, StreamId, stats::Census};
-use hybriq_h3::{Code, Config, Connection, Critical, Inserted, Scope, Settings, Violation};
+use hybriq_h3::{
+    Code, Config, Connection, Critical, Inserted, Priority, Scope, Settings, Violation,
+};
 use tokio::sync::Notify;
 
-use super::{StreamError, Transport, counts::Counts};
+use super::{StreamError, Transport, counts::Counts, priorities::Priorities};
 
 /// Bytes that may wait to be sent on a critical stream. A peer that gives no credit for more while it causes more
 /// is closed.
@@ -96,6 +98,9 @@ pub(crate) struct Core {
     unsent: [Bytes; 3],
     /// Messages that wait for entries of the dynamic table.
     pub(super) blocked: Vec<(StreamId, Waker)>,
+    pub(super) priorities: Priorities,
+    /// Why nothing of the connection is read any more.
+    pub(super) over: Option<StreamError>,
     /// True if the driver sends what waits after a while, unless a message takes it along before.
     pub(super) is_later: bool,
 }
@@ -125,6 +130,8 @@ impl Link {
                 streams: Default::default(),
                 unsent: Default::default(),
                 blocked: Vec::new(),
+                priorities: Priorities::default(),
+                over: None,
                 is_later: false,
             }),
             driver: AtomicWaker::new(),
@@ -180,6 +187,35 @@ impl Link {
         self.core().http3.inserted()
     }
 
+    /// Sets the priority of a response to a request with this one in its fields. That of an earlier PRIORITY_UPDATE goes
+    /// before it (RFC 9218 §7).
+    pub(crate) fn begin_priority(&self, stream: StreamId, of_fields: Option<Priority>) {
+        let updated = self.core().priorities.take(stream);
+        if let Some(priority) = updated.or(of_fields) {
+            self.set_priority(stream, priority);
+        }
+    }
+
+    /// Sets the priority of a response.
+    pub(crate) fn set_priority(&self, stream: StreamId, priority: Priority) {
+        self.transport.set_priority(stream, priority);
+    }
+
+    /// Takes a PRIORITY_UPDATE.
+    pub(super) fn on_priority(
+        &self,
+        core: &mut Core,
+        stream: StreamId,
+        priority: Priority,
+    ) -> Result<(), Violation> {
+        if !self.transport.may_peer_open(stream) {
+            return Err(Violation::PriorityBeyondLimit);
+        }
+        core.priorities.set(stream, priority);
+        self.set_priority(stream, priority);
+        Ok(())
+    }
+
     /// Closes the connection.
     pub(crate) fn close(&self, code: Code, reason: &str) {
         self.transport.close(code, reason.as_bytes());
@@ -194,6 +230,17 @@ impl Link {
     /// Returns true if the server does not process the request on this stream.
     pub(crate) fn is_refused(&self, stream: StreamId) -> bool {
         self.core().http3.is_refused(stream)
+    }
+
+    /// Ends the messages that wait for entries of the dynamic table, because none will come.
+    pub(super) fn on_over(&self, error: StreamError) {
+        let mut core = self.core();
+        core.over.get_or_insert(error);
+        let blocked = std::mem::take(&mut core.blocked);
+        drop(core);
+        for (_, waker) in blocked {
+            waker.wake();
+        }
     }
 
     /// Does something with the state of the connection, and sends what follows from it. A violation that ends the
@@ -279,6 +326,17 @@ impl Core {
         self.unsent.iter().any(|unsent| !unsent.is_empty())
     }
 
+    /// Returns an error once the peer has stopped a critical stream (RFC 9114 §6.2.1): nobody may ask for that.
+    pub(super) fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Result<(), StreamError> {
+        for stream in self.streams.iter_mut().flatten() {
+            if let Poll::Ready(stopped) = stream.poll_stopped(cx) {
+                stopped?;
+                return Err(Violation::CriticalStreamClosed.into());
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Result<(), StreamError> {
         if !self.http3.has_output() && !self.is_unsent() {
             return Ok(());
@@ -298,9 +356,7 @@ impl Core {
                 match stream.poll_write_chunk(cx, unsent) {
                     Poll::Ready(Ok(_)) => {}
                     Poll::Ready(Err(error)) => {
-                        let error = StreamError::from(error);
-                        // RFC 9114 §6.2.1: nobody may ask us to stop.
-                        return Err(match error {
+                        return Err(match StreamError::from(error) {
                             StreamError::Ended(_) => Violation::CriticalStreamClosed.into(),
                             error => error,
                         });

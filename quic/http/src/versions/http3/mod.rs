@@ -4,6 +4,7 @@ mod accept;
 mod counts;
 mod drive;
 mod link;
+mod priorities;
 mod recv;
 mod send;
 mod transport;

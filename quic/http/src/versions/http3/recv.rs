@@ -82,6 +82,9 @@ impl<H: Head> Recv<H> {
             let polled = self.link.receive(|core| {
                 let received = receiver.poll(&mut core.http3)?;
                 if matches!(received, Received::Blocked) {
+                    if let Some(over) = &core.over {
+                        return Err(over.clone());
+                    }
                     replaced = core.wait(id, cx.waker());
                 }
                 Ok(received)
@@ -90,7 +93,16 @@ impl<H: Head> Recv<H> {
             self.count();
             match polled {
                 Ok(Received::NeedData) => {}
-                Ok(Received::Blocked) => return Poll::Pending,
+                Ok(Received::Blocked) => {
+                    let error = match ready!(self.stream.poll_received_reset(cx)) {
+                        Ok(Some(code)) => StreamError::Ended(Code(code)),
+                        Err(error) => error.into(),
+                        // All has arrived but the entries.
+                        Ok(None) => return Poll::Pending,
+                    };
+                    self.stop(Code::H3_REQUEST_CANCELLED);
+                    return Poll::Ready(Err(error));
+                }
                 Ok(Received::Pause) => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;

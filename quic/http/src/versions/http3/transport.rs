@@ -136,10 +136,18 @@ impl Transport {
         }
     }
 
-    /// Sets the priority of a stream. Before the handshake is complete, streams have the default.
     pub(super) fn set_priority(&self, stream: StreamId, priority: Priority) {
-        if let Self::Established(connection) = self {
-            connection.set_stream_priority(stream, priority);
+        match self {
+            Self::Established(connection) => connection.set_stream_priority(stream, priority),
+            Self::Early(connection) => connection.set_stream_priority(stream, priority),
+        }
+    }
+
+    /// Returns true for a stream of the peer within the limit that it was told.
+    pub(super) fn may_peer_open(&self, stream: StreamId) -> bool {
+        match self {
+            Self::Established(connection) => connection.may_peer_open(stream),
+            Self::Early(connection) => connection.may_peer_open(stream),
         }
     }
 

@@ -162,6 +162,11 @@ const LATER: &[Line<'_>] = &[
         closes(Code::H3_ID_ERROR),
     ),
     (
+        "PRIORITY_UPDATE of a stream beyond the limit (§7.2)",
+        &[0x80, 0xf, 7, 0, 4, 0xbf, 0xff, 0xff, 0xfc],
+        closes(Code::H3_ID_ERROR),
+    ),
+    (
         "PRIORITY_UPDATE without an id (RFC 9114 §7.1)",
         &[0x80, 0xf, 7, 0, 0],
         closes(Code::H3_FRAME_ERROR),
@@ -239,6 +244,12 @@ pub(super) fn scripts() -> Vec<Script> {
         let streams = control.into_iter().chain([(Uni, start.to_vec())]);
         script(&name, streams.collect(), Last::Reset, closed)
     });
+    let stopped = [(0, "control"), (2, "QPACK encoder"), (3, "QPACK decoder")];
+    let stopped = stopped.map(|(kind, name)| {
+        let name = format!("our {name} stream is stopped (§6.2.1, RFC 9204 §4.2)");
+        let streams = vec![(Uni, SETTINGS.to_vec())];
+        script(&name, streams, Last::Stops(kind), closed)
+    });
     let long = vec![(Uni, vec![0xc0, 0, 0, 0, 0, 0, 0, 0, 4, 0])];
     let long = script(
         "a control stream whose type has eight bytes (RFC 9000 §16)",
@@ -257,6 +268,7 @@ pub(super) fn scripts() -> Vec<Script> {
         .chain(later)
         .chain(others)
         .chain(reset)
+        .chain(stopped)
         .chain([long, both])
         .collect()
 }

@@ -27,6 +27,8 @@ pub(crate) enum Last {
     Open,
     Finished,
     Reset,
+    /// It stays open, and a stream of the other end with this type is stopped.
+    Stops(u8),
 }
 
 /// Streams in the order in which they are opened, with their bytes.
@@ -56,24 +58,24 @@ impl From<&Case> for Script {
 /// A line of a table: name, bytes, and what they lead to.
 type Line<'l> = (&'l str, &'l [u8], Outcome);
 
-const GOES_ON: Outcome = Outcome::GoesOn;
+pub(crate) const GOES_ON: Outcome = Outcome::GoesOn;
 
-const fn closes(code: Code) -> Outcome {
+pub(crate) const fn closes(code: Code) -> Outcome {
     Outcome::Fails(Expected::Connection(code.0))
 }
 
-const fn resets(code: Code) -> Outcome {
+pub(crate) const fn resets(code: Code) -> Outcome {
     Outcome::Fails(Expected::Stream(code.0))
 }
 
 /// A control stream with empty SETTINGS.
-const SETTINGS: [u8; 3] = [0, 4, 0];
+pub(crate) const SETTINGS: [u8; 3] = [0, 4, 0];
 
 /// A section without its prefix: `:method: POST`, `:scheme: https`, `:path: /echo`, `:authority: a`.
 const POST: &[u8] = b"\xd4\xd7\x51\x05/echo\x50\x01a";
 
 /// Returns a frame, with integers of one byte where they have room.
-fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for value in [kind, payload.len() as u64] {
         if value < 0x40 {
@@ -87,12 +89,12 @@ fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns HEADERS of these field lines.
-fn headers(lines: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn headers(lines: &[&[u8]]) -> Vec<u8> {
     frame(1, &[&[0, 0], &lines.concat()[..]].concat())
 }
 
 /// Returns a literal field line.
-fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
+pub(crate) fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
     let mut line = Vec::new();
     if name.len() < 7 {
         line.push(0x20 | name.len() as u8);

@@ -148,7 +148,7 @@ impl Connection {
                 params: &params,
                 client_hello: Some(client_hello),
                 early_data: zero_rtt::takes(original, version),
-                early_context: &zero_rtt::early_context(version, &told),
+                early_context: &zero_rtt::early_context(version, &told, setup),
                 resumption_context: &version.resumption_context(),
                 identity,
             }

@@ -15,7 +15,10 @@ use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
 use super::KeptPacket;
 use crate::{
-    connection::{Connection, Event, start::ClientStart},
+    connection::{
+        Connection, Event,
+        start::{ClientStart, Setup},
+    },
     owners::streams::PeerLimits,
     wire::{
         error::{TransportError, Violation},
@@ -220,11 +223,17 @@ fn reduced(before: &Params, now: &Params) -> Option<&'static str> {
 }
 
 /// Returns what a server stores in its tickets, so that it accepts 0-RTT data only with the same
-/// limits and in the same version (RFC 9369 §5).
-pub(in crate::connection) fn early_context(version: Version, params: &Params) -> Vec<u8> {
+/// limits, with the same settings of the application, and in the same version (RFC 9369 §5).
+pub(in crate::connection) fn early_context(
+    version: Version,
+    params: &Params,
+    setup: &Setup,
+) -> Vec<u8> {
+    let settings = &setup.transport.early_settings;
     let limits = relied_on(params).map(|(_, limit)| limit);
     let numbers = [u64::from(version.number())].into_iter().chain(limits);
-    numbers.flat_map(u64::to_be_bytes).collect()
+    let numbers = numbers.flat_map(u64::to_be_bytes);
+    numbers.chain(settings.iter().copied()).collect()
 }
 
 /// Returns a client's policy for 0-RTT data. An attempt after Version Negotiation does not offer

@@ -150,6 +150,12 @@ impl Streams {
         self.peer.of_mut(direction).set_limit(count);
     }
 
+    /// Returns true for a stream that the peer may open, or has opened, by the limit that it was
+    /// told (RFC 9000 §4.6).
+    pub fn may_peer_open(&self, id: StreamId) -> bool {
+        id.initiator() != self.side && self.peer.of(id.direction()).allows(id.index())
+    }
+
     /// Sets the bytes that the peer may have in flight or unread on all streams together. Limits
     /// already announced remain.
     pub fn set_receive_window(&mut self, bytes: u64) {

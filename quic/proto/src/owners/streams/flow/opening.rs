@@ -113,12 +113,21 @@ impl PeerStreams {
         if index < self.accepted {
             return Some(Standing::Accepted);
         }
-        let more = (index + 1).saturating_sub(self.credit.received());
-        if !self.credit.allows(more) {
+        if !self.allows(index) {
             return None;
         }
-        self.credit.receive(more);
+        self.credit.receive(self.more(index));
         Some(Standing::Waiting)
+    }
+
+    /// Returns true if the peer may open the stream, or has opened it.
+    pub(in crate::owners::streams) const fn allows(&self, index: u64) -> bool {
+        self.credit.allows(self.more(index))
+    }
+
+    /// Returns how many streams more are open if this one is.
+    const fn more(&self, index: u64) -> u64 {
+        (index + 1).saturating_sub(self.credit.received())
     }
 
     /// Returns the index of the next stream to accept.

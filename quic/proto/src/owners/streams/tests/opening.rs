@@ -119,6 +119,9 @@ fn a_stream_beyond_the_limit_is_an_error() {
     for direction in [Direction::Bidi, Direction::Uni] {
         let (_, mut server) = pair();
         let id = |index| StreamId::new(Side::Client, direction, index);
+        let own = StreamId::new(Side::Server, direction, 0);
+        let allowed = [id(0), id(9), id(10), own].map(|id| server.may_peer_open(id));
+        assert_eq!(allowed, [true, true, false, false]);
         assert_eq!(
             code(receive(&mut server, &stream(id(9), 0, &[], false))),
             None

@@ -98,7 +98,7 @@ async fn stop(connection: &Connection, kind: u8) {
             }
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Returns what comes on a stream with a request.

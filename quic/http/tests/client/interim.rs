@@ -294,15 +294,15 @@ async fn expecting(
                 let early = read.load(Ordering::Relaxed);
                 match does {
                     Expected::Continue => {
-                        _ = write(&mut stream, b"HTTP/1.1 100 Continue\r\n\r\n").await
+                        write(&mut stream, b"HTTP/1.1 100 Continue\r\n\r\n").await;
                     }
                     Expected::Silence => {}
                     Expected::Final => {
-                        _ = write(
+                        write(
                             &mut stream,
                             b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx",
                         )
-                        .await
+                        .await;
                     }
                 }
                 // One chunk, and the end.
@@ -318,7 +318,7 @@ async fn expecting(
                 }
                 let tell = tell.lock().unwrap().take().unwrap();
                 tell.send(format!("{early}, finished")).unwrap();
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         };
         return (listen("http/1.1", serve).await, told);
@@ -347,7 +347,7 @@ async fn expecting(
         let end = loop {
             match stream.recv_data().await {
                 Ok(Some(mut data)) => {
-                    content.extend_from_slice(&data.copy_to_bytes(data.remaining()))
+                    content.extend_from_slice(&data.copy_to_bytes(data.remaining()));
                 }
                 Ok(None) => {
                     assert_eq!(content, b"body");
@@ -391,7 +391,7 @@ async fn a_body_waits_for_100() {
             match (does, version) {
                 // The server may be slow, too.
                 (Expected::Silence, _) => {
-                    assert!(told.ends_with("finished"), "{version:?}: {told}")
+                    assert!(told.ends_with("finished"), "{version:?}: {told}");
                 }
                 (Expected::Final, Version::HTTP_3) => {
                     assert!(

@@ -6,7 +6,7 @@ use axum::{Extension, Router, routing::any};
 use hybriq::{Endpoint, StreamId, TransportConfig, WriteError};
 use hybriq_h3::{
     Code, Violation,
-    webtransport::{Capsule, Decoder, to_wire},
+    webtransport::{Capsule, to_wire},
 };
 use hybriq_http::{
     Server,
@@ -79,15 +79,7 @@ fn bytes(capsule: &Capsule) -> Vec<u8> {
 
 /// Reads capsules until this one comes.
 async fn until(request: &mut peer::Request, expected: &Capsule) {
-    let mut decoder = Decoder::default();
-    loop {
-        let mut data = request.data().await.unwrap().expect("another capsule");
-        while let Some(capsule) = decoder.next(&mut data).unwrap() {
-            if capsule == *expected {
-                return;
-            }
-        }
-    }
+    while request.capsule().await != *expected {}
 }
 
 /// Waits until the session ended by a violation, for which the request's stream was reset.

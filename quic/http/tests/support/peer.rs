@@ -10,7 +10,10 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use hybriq::{Connection, Endpoint, RecvStream, SendStream, StreamId, tls::Side};
-use hybriq_h3::{Code, Config, Received, Receiver, Settings, put_datagram_head, read_datagram};
+use hybriq_h3::{
+    Code, Config, Received, Receiver, Settings, put_datagram_head, read_datagram,
+    webtransport::{Capsule, Decoder},
+};
 
 use crate::support::{Certificate, client_config, soon};
 
@@ -30,6 +33,9 @@ pub struct Request {
     recv: RecvStream,
     receiver: Receiver<Response<()>>,
     core: hybriq_h3::Connection,
+    decoder: Decoder,
+    /// Data behind the last capsule.
+    rest: Bytes,
 }
 
 impl Peer {
@@ -108,6 +114,8 @@ impl Peer {
             send,
             recv,
             core: hybriq_h3::Connection::new(Side::Client, config),
+            decoder: Decoder::default(),
+            rest: Bytes::new(),
         }
     }
 
@@ -163,6 +171,16 @@ impl Request {
             Received::Data(data) => Ok(Some(data)),
             Received::End => Ok(None),
             other => panic!("no data: {other:?}"),
+        }
+    }
+
+    /// Waits for the next capsule. Packets may end in the middle of one.
+    pub async fn capsule(&mut self) -> Capsule {
+        loop {
+            if let Some(capsule) = self.decoder.next(&mut self.rest).unwrap() {
+                return capsule;
+            }
+            self.rest = self.data().await.unwrap().expect("another capsule");
         }
     }
 

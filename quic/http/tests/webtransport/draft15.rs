@@ -1,12 +1,12 @@
 //! What draft 15 adds: flow control of sessions, and streams that are reset behind their header.
 
-use std::time::Duration;
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use axum::{Extension, Router, routing::any};
-use hybriq::{Endpoint, StreamId, WriteError};
+use hybriq::{Endpoint, StreamId, TransportConfig, WriteError};
 use hybriq_h3::{
     Code, Violation,
-    webtransport::{Capsule, Decoder, to_wire},
+    webtransport::{Capsule, to_wire},
 };
 use hybriq_http::{
     Server,
@@ -29,6 +29,10 @@ pub(crate) struct Host {
 
 /// A server whose sessions allow 2 streams of each kind and 100 bytes, and which speaks the protocol `b`.
 pub(crate) fn host() -> Host {
+    host_with(TransportConfig::new())
+}
+
+fn host_with(transport: TransportConfig) -> Host {
     let (found, sessions) = mpsc::unbounded_channel();
     let accept = move |Extension(request): Extension<WebTransport>| {
         let found = found.clone();
@@ -47,7 +51,8 @@ pub(crate) fn host() -> Host {
     limits.header_time = Duration::from_secs(5);
     let router = Router::new().route("/chat", any(accept));
     let builder = Server::builder().webtransport(limits);
-    let server = run_with(builder, Certificate::shared().config(), router);
+    let config = Certificate::shared().config().transport(transport);
+    let server = run_with(builder, config, router);
     Host { server, sessions }
 }
 
@@ -74,15 +79,7 @@ fn bytes(capsule: &Capsule) -> Vec<u8> {
 
 /// Reads capsules until this one comes.
 async fn until(request: &mut peer::Request, expected: &Capsule) {
-    let mut decoder = Decoder::default();
-    loop {
-        let mut data = request.data().await.unwrap().expect("another capsule");
-        while let Some(capsule) = decoder.next(&mut data).unwrap() {
-            if capsule == *expected {
-                return;
-            }
-        }
-    }
+    while request.capsule().await != *expected {}
 }
 
 /// Waits until the session ended by a violation, for which the request's stream was reset.
@@ -262,6 +259,23 @@ async fn a_writer_that_waits_goes_on() {
         }
         assert!(soon(writer).await.unwrap().is_err());
     }
+}
+
+/// A stream whose header was not sent takes none of the peer's limit, because the peer cannot count it.
+#[tokio::test]
+async fn a_stream_that_is_not_opened_takes_no_place() {
+    let mut host = host_with(TransportConfig::new().send_buffer(1));
+    let client = host.raw().await;
+    let _request = client.session().await;
+    let session = host.session().await;
+    let mut open = Box::pin(session.open_uni());
+    let polled = poll_fn(|cx| Poll::Ready(open.as_mut().poll(cx))).await;
+    if polled.is_ready() {
+        // The worker has sent byte after byte meanwhile.
+        return;
+    }
+    drop(open);
+    soon(session.open_uni()).await.unwrap();
 }
 
 /// A writer that is dropped while it waits for credit leaves nothing.

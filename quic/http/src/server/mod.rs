@@ -16,8 +16,10 @@ use std::{
     sync::Arc,
 };
 
+use futures_util::future::join_all;
 use http::{Request, Response};
 use hybriq::ServerConfig;
+use tokio::net::TcpListener;
 use tower_service::Service;
 
 use self::state::Shared;
@@ -32,7 +34,7 @@ pub use handle::Handle;
 /// See the [crate](crate)'s documentation.
 pub struct Server {
     shared: Arc<Shared>,
-    tcp: Option<tokio::net::TcpListener>,
+    tcp: Vec<Arc<TcpListener>>,
 }
 
 impl std::fmt::Debug for Server {
@@ -90,11 +92,14 @@ impl Server {
         let Self { shared, tcp } = self;
         shared.watch.begin();
         let over_tcp = async {
-            // Dropped after the listener.
+            // Dropped after the listeners.
             let _listening = shared.listening.subscribe();
-            if let Some(listener) = tcp {
-                tcp::accept(&shared, &listener, &app).await;
-            }
+            let tcp = tcp;
+            join_all(
+                tcp.iter()
+                    .map(|listener| tcp::accept(&shared, listener, &app)),
+            )
+            .await;
         };
         tokio::join!(over_tcp, http3::accept(&shared, &app));
         shared.ended().await;

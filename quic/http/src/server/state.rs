@@ -1,13 +1,16 @@
 //! The state that a server, its connections and its handles share.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
 use http::HeaderValue;
 use hybriq::{Endpoint, tls::rustls::TcpServer};
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 
 use super::connections::{Connections, Misdirected, Watch};
 use crate::{Limits, webtransport};
@@ -39,6 +42,8 @@ pub(super) struct Shared {
     pub(super) phase: watch::Sender<Phase>,
     /// Has a receiver while the server listens on TCP.
     pub(super) listening: watch::Sender<()>,
+    /// TCP listeners, while the server has them.
+    pub(super) listeners: Vec<Weak<TcpListener>>,
 }
 
 /// Settings that a reload replaces.
@@ -104,6 +109,7 @@ impl Shared {
             settings: Mutex::new(settings),
             phase: watch::Sender::new(Phase::Serving),
             listening: watch::Sender::new(()),
+            listeners: Vec::new(),
         }
     }
 

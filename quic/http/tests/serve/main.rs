@@ -4,6 +4,8 @@
 mod interim;
 mod messages;
 mod misdirected;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod sockets;
 #[path = "../support/mod.rs"]
 mod support;
 

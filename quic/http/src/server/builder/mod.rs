@@ -1,13 +1,18 @@
 //! Settings of servers.
 
+mod settings;
 mod sockets;
 mod worst_case;
 
-use std::{net::ToSocketAddrs, sync::Arc, time::Duration};
+use std::{
+    net::{TcpListener, ToSocketAddrs, UdpSocket},
+    sync::Arc,
+    time::Duration,
+};
 
 use hybriq::{EndpointBuilder, ServerConfig};
 
-use self::sockets::Protocols;
+use self::sockets::{Protocols, Sockets};
 use super::{
     Misdirected, Server,
     state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
@@ -130,24 +135,98 @@ impl ServerBuilder {
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
     pub fn bind(
-        self,
+        mut self,
         address: impl ToSocketAddrs,
         config: ServerConfig,
     ) -> Result<Server, BindError> {
-        let tls = config.tcp(ALPN_TCP)?;
+        let (endpoint, settings) = self.configured(config)?;
+        let sockets = sockets::bind(endpoint, address, self.protocols)?;
+        Ok(self.start(sockets, settings))
+    }
+
+    /// Creates the server on sockets that are already open and bound: UDP sockets for HTTP/3, one for each worker and
+    /// address (see [`EndpointBuilder::bind_sockets`]), and TCP listeners for HTTP/1.1 and HTTP/2, any number of them.
+    /// The ports may differ: `Alt-Svc` names that of the first UDP socket. All sockets are made non-blocking.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind); and if a socket is not of its kind and family, or there are none of a kind.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn bind_sockets(
+        mut self,
+        udp: impl IntoIterator<Item = UdpSocket>,
+        tcp: impl IntoIterator<Item = TcpListener>,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let (endpoint, settings) = self.configured(config)?;
+        let tcp = sockets::adopt(tcp.into_iter().collect(), self.protocols)?;
+        let endpoint = endpoint.bind_sockets(udp)?;
+        Ok(self.start((endpoint, tcp), settings))
+    }
+
+    /// Creates the server on the sockets of a service manager such as systemd, with as many workers as it passed UDP
+    /// sockets for each address. Take the sockets that are for something else by their names before.
+    ///
+    /// # Errors
+    /// As for [`bind_sockets`](Self::bind_sockets); and if sockets are left that no server uses.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Identity, ServerConfig, fleet::ListenFds};
+    /// use hybriq_http::Server;
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = ServerConfig::new(Identity::from_pem_files("cert.pem", "key.pem")?);
+    /// let given = ListenFds::take()?;
+    /// let server = if given.is_empty() {
+    ///     Server::bind("[::]:443", config)?
+    /// } else {
+    ///     Server::builder().listen_fds(given, config)?
+    /// };
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(unix)]
+    pub fn listen_fds(
+        self,
+        mut given: hybriq::fleet::ListenFds,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let udp = given.udp()?;
+        let tcp = given.tcp()?;
+        given.finish()?;
+        if udp.is_empty() {
+            return Err(hybriq::EndpointError::NoSocket.into());
+        }
+        self.workers(udp.workers()).bind_sockets(udp, tcp, config)
+    }
+
+    /// Returns the builder of the endpoint and the settings of TCP for a configuration.
+    fn configured(
+        &mut self,
+        config: ServerConfig,
+    ) -> Result<(EndpointBuilder, Settings), BindError> {
+        let tls = Arc::new(config.tcp(ALPN_TCP)?);
         let early = config.accepts_early_data();
-        let endpoint = self.endpoint.server(config.alpn([hybriq_h3::ALPN]));
-        let (endpoint, tcp) = sockets::bind(endpoint, address, self.protocols)?;
+        let endpoint = std::mem::take(&mut self.endpoint);
+        let endpoint = endpoint.server(config.alpn([hybriq_h3::ALPN]));
+        Ok((endpoint, Settings { tls, early }))
+    }
+
+    fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Server {
         let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
         let port = endpoint.local_address().port();
         let alt_svc = (age > 0).then(|| format!("h3=\":{port}\"; ma={age}"));
-        let tls = Arc::new(tls);
-        let settings = Settings { tls, early };
         let mut shared = Shared::new(endpoint, settings, self.limits, alt_svc);
         shared.features = self.features;
-        Ok(Server {
+        shared.listeners = tcp.iter().map(Arc::downgrade).collect();
+        Server {
             shared: Arc::new(shared),
             tcp,
-        })
+        }
     }
 }

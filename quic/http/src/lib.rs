@@ -52,6 +52,10 @@
 //! settings of new connections, for all protocols at once; if the new configuration is invalid, the old one stays in
 //! place.
 //!
+//! [`ServerBuilder::listen_fds`] and [`bind_sockets`](ServerBuilder::bind_sockets) take sockets from outside, such as
+//! those of systemd. A newer process takes over by [`ServerBuilder::take_over_or_bind`] and [`Handle::hand_over`]; no
+//! request is lost.
+//!
 //! # Requests in 0-RTT packets
 //! With [`ServerConfig::accept_early_data`](hybriq::ServerConfig::accept_early_data), HTTP/3 requests may arrive in
 //! 0-RTT packets, which an attacker can replay. Such requests with methods other than GET, HEAD, OPTIONS and TRACE

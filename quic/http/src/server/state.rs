@@ -59,6 +59,8 @@ pub(super) struct Settings {
 pub(super) enum Phase {
     /// The server accepts connections.
     Serving,
+    /// Another process has taken over. This one finishes with its clients: none loses a request.
+    Leaving,
     /// The server finishes the requests in progress.
     Draining,
     /// The server closes the connections that are left.
@@ -122,6 +124,17 @@ impl Shared {
     /// Returns true if the server is in this phase, or in a later one.
     pub(super) fn has_reached(&self, phase: Phase) -> bool {
         *self.phase.borrow() >= phase
+    }
+
+    /// Begins a phase, unless a later one has begun. Returns true if it is new.
+    pub(super) fn begin(&self, phase: Phase) -> bool {
+        self.phase.send_if_modified(|now| {
+            let is_new = *now < phase;
+            if is_new {
+                *now = phase;
+            }
+            is_new
+        })
     }
 
     /// Waits until no connection is left. Once the connections were closed, it waits only briefly: a service may

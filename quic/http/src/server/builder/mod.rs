@@ -6,6 +6,7 @@ mod worst_case;
 
 use std::{
     net::{TcpListener, ToSocketAddrs, UdpSocket},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -203,6 +204,33 @@ impl ServerBuilder {
             return Err(hybriq::EndpointError::NoSocket.into());
         }
         self.workers(udp.workers()).bind_sockets(udp, tcp, config)
+    }
+
+    /// Takes over the sockets of the process that waits at the path with [`Handle::hand_over`](super::Handle::hand_over),
+    /// or [binds](Self::bind) the address if there is no such process. New clients go to this process, over all
+    /// versions; the earlier one finishes with its own.
+    ///
+    /// Both processes must agree on what [`EndpointBuilder::take_over`] says. The path is that of a socket in a folder of
+    /// the service; a later process is handed the server over with [`Handle::hand_over`](super::Handle::hand_over).
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind) and [`EndpointBuilder::take_over`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, nothing is taken over, and the earlier process continues as before.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub async fn take_over_or_bind(
+        mut self,
+        path: impl AsRef<Path>,
+        address: impl ToSocketAddrs,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let (endpoint, settings) = self.configured(config)?;
+        let sockets =
+            sockets::take_over_or_bind(endpoint, path.as_ref(), address, self.protocols).await?;
+        Ok(self.start(sockets, settings))
     }
 
     /// Returns the builder of the endpoint and the settings of TCP for a configuration.

@@ -3,6 +3,7 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener, ToSocketAddrs},
+    path::Path,
     sync::Arc,
 };
 
@@ -169,6 +170,26 @@ fn check(listener: &TcpListener) -> Result<(), &'static str> {
         return Err("does not listen; call listen on it");
     }
     Ok(())
+}
+
+/// Creates the endpoint of a process that waits at a path, with its TCP listeners, or both anew.
+pub(super) async fn take_over_or_bind(
+    endpoint: EndpointBuilder,
+    path: &Path,
+    address: impl ToSocketAddrs,
+    protocols: Protocols,
+) -> Result<Sockets, BindError> {
+    let taken = Box::pin(endpoint.clone().take_over_with(path)).await?;
+    let Some((endpoint, listeners)) = taken else {
+        return bind(endpoint, address, protocols);
+    };
+    let listeners = match (protocols, listeners.is_empty()) {
+        (Protocols::Http3Only, _) => Vec::new(),
+        (Protocols::All, false) => listeners,
+        // The earlier process had none.
+        (Protocols::All, true) => vec![listen(&[endpoint.local_address()])?],
+    };
+    Ok((endpoint, adopt(listeners, protocols)?))
 }
 
 const UNSPECIFIED: SocketAddr =

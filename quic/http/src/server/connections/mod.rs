@@ -60,6 +60,11 @@ pub(super) trait Watched: Send + Sync {
     /// Ends the connection if the fields of a request take too long, unless the request does that itself.
     fn end_slow(&self, _now: Instant) {}
 
+    /// Returns true if the client can be told to send no more requests while it may be sending one.
+    fn has_go_away(&self) -> bool {
+        true
+    }
+
     /// Returns the account of the memory that the connection takes.
     fn account(&self) -> &Account;
 
@@ -123,6 +128,15 @@ impl Watch {
     pub(super) fn tell_all(&self, order: Order, cause: Cause) {
         self.each(|connection| {
             connection.standing().tell(order, cause);
+        });
+    }
+
+    /// Asks the clients of all connections to go, where they can be asked at any time.
+    pub(super) fn ask_to_leave(&self) {
+        self.each(|connection| {
+            if connection.has_go_away() {
+                connection.standing().tell(Order::Drain, Cause::Shutdown);
+            }
         });
     }
 

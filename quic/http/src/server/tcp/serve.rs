@@ -71,7 +71,7 @@ const FRAME: u32 = 16 << 10;
 pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
     loop {
         let stream = tokio::select! {
-            () = shared.phase(Phase::Draining) => return,
+            () = shared.phase(Phase::Leaving) => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -151,8 +151,14 @@ async fn serve<A: App>(
     drop(arriving);
     let watched: Weak<Activity> = Arc::downgrade(&activity);
     let _seat = shared.watch.add(watched);
+    if is_h2 && shared.has_reached(Phase::Leaving) {
+        activity.standing.tell(Order::Drain, Cause::Shutdown);
+    }
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
-        let admission = activity.admit();
+        let admission = match activity.admit() {
+            Admission::Serve if shared.has_reached(Phase::Leaving) => Admission::ServeLast,
+            admission => admission,
+        };
         let is_short = shared.watch.memory.is_short();
         // Over HTTP/1.1, hyper bounds all fields together, at 8 KiB or more.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();

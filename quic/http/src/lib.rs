@@ -113,7 +113,10 @@ pub use client::{
 pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
-pub use server::{BindError, Handle, Misdirected, Server, ServerBuilder, WorstCaseMemory};
+pub use server::{
+    AltSvc, BindError, Handle, Misdirected, ProxyNetworkError, ProxyProtocol, Server,
+    ServerBuilder, WorstCaseMemory,
+};
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{
     http3::StreamError,

@@ -25,8 +25,8 @@ use tower_service::Service;
 
 use self::state::{Phase, Shared};
 use crate::Body;
-pub use builder::{BindError, ServerBuilder, WorstCaseMemory};
-pub use connections::Misdirected;
+pub use builder::{AltSvc, BindError, ServerBuilder, WorstCaseMemory};
+pub use connections::{Misdirected, ProxyNetworkError, ProxyProtocol};
 pub use handle::Handle;
 
 /// A server for HTTP/1.1, HTTP/2 and HTTP/3 on one port number.

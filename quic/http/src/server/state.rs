@@ -12,7 +12,7 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
-use super::connections::{Connections, Misdirected, Watch};
+use super::connections::{Connections, Misdirected, ProxyProtocol, Watch};
 use crate::{Limits, webtransport};
 
 /// Application protocols over TCP.
@@ -37,6 +37,8 @@ pub(super) struct Shared {
     pub(super) places: Arc<Semaphore>,
     /// Value of `Alt-Svc`, if clients are told about HTTP/3.
     pub(super) alt_svc: Option<HeaderValue>,
+    /// Proxies in front of the TCP listeners.
+    pub(super) proxies: Vec<ProxyProtocol>,
     /// Settings that a reload replaces.
     pub(super) settings: Mutex<Settings>,
     pub(super) phase: watch::Sender<Phase>,
@@ -97,7 +99,7 @@ impl Shared {
         endpoint: Endpoint,
         settings: Settings,
         limits: Limits,
-        alt_svc: Option<String>,
+        alt_svc: Option<HeaderValue>,
     ) -> Self {
         let places = limits.tcp_connections.min(Semaphore::MAX_PERMITS);
         Self {
@@ -107,7 +109,8 @@ impl Shared {
             features: Features::default(),
             connections: Connections::default(),
             places: Arc::new(Semaphore::new(places)),
-            alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
+            alt_svc,
+            proxies: Vec::new(),
             settings: Mutex::new(settings),
             phase: watch::Sender::new(Phase::Serving),
             listening: watch::Sender::new(()),

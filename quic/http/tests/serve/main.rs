@@ -1,6 +1,7 @@
 //! A router of axum over HTTP/1.1, HTTP/2 and HTTP/3.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod front;
 mod interim;
 mod messages;
 mod misdirected;

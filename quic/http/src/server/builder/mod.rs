@@ -1,5 +1,6 @@
 //! Settings of servers.
 
+mod alt_svc;
 mod settings;
 mod sockets;
 mod worst_case;
@@ -15,15 +16,13 @@ use hybriq::{EndpointBuilder, ServerConfig};
 
 use self::sockets::{Protocols, Sockets};
 use super::{
-    Misdirected, Server,
+    Misdirected, ProxyProtocol, Server,
     state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
 };
 use crate::{Limits, webtransport};
+pub use alt_svc::AltSvc;
 pub use sockets::BindError;
 pub use worst_case::WorstCaseMemory;
-
-/// Default of [`ServerBuilder::alt_svc_age`].
-const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Settings of a [`Server`]. Start from [`Server::builder`].
 #[derive(Default)]
@@ -31,7 +30,9 @@ pub struct ServerBuilder {
     endpoint: EndpointBuilder,
     limits: Limits,
     protocols: Protocols,
+    alt_svc: AltSvc,
     alt_svc_age: Option<Duration>,
+    proxies: Vec<ProxyProtocol>,
     features: Features,
 }
 
@@ -61,6 +62,29 @@ impl ServerBuilder {
     #[must_use]
     pub fn without_tcp(mut self) -> Self {
         self.protocols = Protocols::Http3Only;
+        self
+    }
+
+    /// Sets where clients are told to find HTTP/3. Default: [`AltSvc::Local`].
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq_http::{AltSvc, Server};
+    ///
+    /// // UDP port 443 is redirected to the port that the server is bound to.
+    /// let builder = Server::builder().alt_svc(AltSvc::Port(443));
+    /// ```
+    #[must_use]
+    pub fn alt_svc(mut self, alt_svc: AltSvc) -> Self {
+        self.alt_svc = alt_svc;
+        self
+    }
+
+    /// Expects a header of the PROXY protocol at the start of TCP connections, on all listeners or on those of [one
+    /// port](ProxyProtocol::on_port). May be called for several ports; the first that applies counts. Default: none.
+    #[must_use]
+    pub fn proxy_protocol(mut self, proxies: ProxyProtocol) -> Self {
+        self.proxies.push(proxies);
         self
     }
 
@@ -142,7 +166,7 @@ impl ServerBuilder {
     ) -> Result<Server, BindError> {
         let (endpoint, settings) = self.configured(config)?;
         let sockets = sockets::bind(endpoint, address, self.protocols)?;
-        Ok(self.start(sockets, settings))
+        self.start(sockets, settings)
     }
 
     /// Creates the server on sockets that are already open and bound: UDP sockets for HTTP/3, one for each worker and
@@ -163,7 +187,7 @@ impl ServerBuilder {
         let (endpoint, settings) = self.configured(config)?;
         let tcp = sockets::adopt(tcp.into_iter().collect(), self.protocols)?;
         let endpoint = endpoint.bind_sockets(udp)?;
-        Ok(self.start((endpoint, tcp), settings))
+        self.start((endpoint, tcp), settings)
     }
 
     /// Creates the server on the sockets of a service manager such as systemd, with as many workers as it passed UDP
@@ -230,7 +254,7 @@ impl ServerBuilder {
         let (endpoint, settings) = self.configured(config)?;
         let sockets =
             sockets::take_over_or_bind(endpoint, path.as_ref(), address, self.protocols).await?;
-        Ok(self.start(sockets, settings))
+        self.start(sockets, settings)
     }
 
     /// Returns the builder of the endpoint and the settings of TCP for a configuration.
@@ -238,6 +262,7 @@ impl ServerBuilder {
         &mut self,
         config: ServerConfig,
     ) -> Result<(EndpointBuilder, Settings), BindError> {
+        self.alt_svc.check()?;
         let tls = Arc::new(config.tcp(ALPN_TCP)?);
         let early = config.accepts_early_data();
         let endpoint = std::mem::take(&mut self.endpoint);
@@ -245,16 +270,24 @@ impl ServerBuilder {
         Ok((endpoint, Settings { tls, early }))
     }
 
-    fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Server {
-        let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
+    fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Result<Server, BindError> {
+        let has = |port| {
+            let mut addresses = tcp.iter().filter_map(|listener| listener.local_addr().ok());
+            addresses.any(|address| address.port() == port)
+        };
+        let ports = self.proxies.iter().filter_map(ProxyProtocol::port);
+        if let Some(port) = ports.into_iter().find(|port| !has(*port)) {
+            return Err(BindError::ProxyPort(port));
+        }
         let port = endpoint.local_address().port();
-        let alt_svc = (age > 0).then(|| format!("h3=\":{port}\"; ma={age}"));
+        let alt_svc = self.alt_svc.field(port, self.alt_svc_age);
         let mut shared = Shared::new(endpoint, settings, self.limits, alt_svc);
         shared.features = self.features;
+        shared.proxies = self.proxies;
         shared.listeners = tcp.iter().map(Arc::downgrade).collect();
-        Server {
+        Ok(Server {
             shared: Arc::new(shared),
             tcp,
-        }
+        })
     }
 }

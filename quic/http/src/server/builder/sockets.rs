@@ -67,6 +67,18 @@ pub enum BindError {
          ServerBuilder::without_tcp"
     )]
     UnusedListeners,
+    /// A PROXY protocol is expected on a port that no TCP listener has.
+    #[error(
+        "no TCP listener has port {0}, on which a PROXY protocol is expected; give \
+         ProxyProtocol::on_port the local port of one"
+    )]
+    ProxyPort(u16),
+    /// `Alt-Svc` cannot name port 0.
+    #[error("no client can reach port 0; give AltSvc the outer port, such as 443")]
+    AltSvcPort,
+    /// `Alt-Svc` cannot name this host.
+    #[error("{0:?} is no host; give AltSvc a name such as www.example.com, or an address")]
+    AltSvcHost(String),
     /// The sockets of a service manager cannot be used.
     #[cfg(unix)]
     #[error(transparent)]

@@ -6,6 +6,7 @@ mod count;
 mod hosts;
 mod memory;
 mod orders;
+mod proxy;
 mod standing;
 
 use std::{
@@ -30,6 +31,8 @@ pub(super) use memory::{
     Memory, QUIC_CONNECTION, Share,
 };
 pub(super) use orders::{Cause, Order};
+pub(super) use proxy::ProxyError;
+pub use proxy::{ProxyNetworkError, ProxyProtocol};
 pub(super) use standing::{Admission, LATE, Standing};
 
 /// Connections that are looked at before other tasks get a turn.

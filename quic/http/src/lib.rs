@@ -52,6 +52,10 @@
 //! settings of new connections, for all protocols at once; if the new configuration is invalid, the old one stays in
 //! place.
 //!
+//! [`ServerBuilder::listen_fds`] and [`bind_sockets`](ServerBuilder::bind_sockets) take sockets from outside, such as
+//! those of systemd. A newer process takes over by [`ServerBuilder::take_over_or_bind`] and [`Handle::hand_over`]; no
+//! request is lost.
+//!
 //! # Requests in 0-RTT packets
 //! With [`ServerConfig::accept_early_data`](hybriq::ServerConfig::accept_early_data), HTTP/3 requests may arrive in
 //! 0-RTT packets, which an attacker can replay. Such requests with methods other than GET, HEAD, OPTIONS and TRACE
@@ -113,7 +117,10 @@ pub use client::{
 pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
-pub use server::{BindError, Handle, Misdirected, Server, ServerBuilder, WorstCaseMemory};
+pub use server::{
+    AltSvc, BindError, Handle, Misdirected, ProxyNetworkError, ProxyProtocol, Server,
+    ServerBuilder, WorstCaseMemory,
+};
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{
     http3::StreamError,

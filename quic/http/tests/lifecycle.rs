@@ -1,4 +1,4 @@
-//! No request fails while the certificate is reloaded, nor while the server drains.
+//! No request fails while the certificate is reloaded, while the server drains, nor while it hands over to a successor.
 //!
 //! CI makes some thousand requests. For more, set `HYBRIQ_REQUESTS`:
 //!
@@ -18,10 +18,12 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, routing::get};
-use hybriq::{ClientConfig, Trust};
+use axum::{Router, body::Bytes, routing::get};
+use http_body_util::{BodyExt as _, Empty};
+use hybriq::{ClientConfig, Trust, fleet::FleetKeys};
 use hybriq_http::{Client, ClientError, Http3, Server};
-use support::{Certificate, run_with};
+use hyper_util::rt::TokioIo;
+use support::{Certificate, connect_tls, run_with, soon};
 use tokio::{
     sync::{Semaphore, watch},
     task::JoinSet,
@@ -138,4 +140,140 @@ async fn no_request_fails_while_the_server_drains() {
     let ((), answers) = tokio::join!(shutdown, answers);
     assert_eq!(answers, [100_000; UNDER_WAY]);
     server.serving.await.unwrap();
+}
+
+/// A client of HTTP/1.1 that keeps its connection until the server closes it after a response.
+#[derive(Default)]
+struct OneByOne(Option<hyper::client::conn::http1::SendRequest<Empty<Bytes>>>);
+
+impl OneByOne {
+    async fn ask(&mut self, server: SocketAddr, path: &str) -> Result<usize, String> {
+        let mut send = match self.0.take() {
+            Some(send) => send,
+            None => {
+                let stream = connect_tls(server, "http/1.1").await;
+                let stream = TokioIo::new(stream.map_err(|error| error.to_string())?);
+                let shake = hyper::client::conn::http1::handshake(stream).await;
+                let (send, connection) = shake.map_err(|error| error.to_string())?;
+                tokio::spawn(connection);
+                send
+            }
+        };
+        let request = http::Request::get(path).header("host", "localhost");
+        let response = send.send_request(request.body(Empty::new()).unwrap()).await;
+        let response = response.map_err(|error| error.to_string())?;
+        let is_last = response.headers().contains_key("connection");
+        let body = response.into_body().collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        if !is_last {
+            self.0 = Some(send);
+        }
+        Ok(body.len())
+    }
+}
+
+/// Requests over each version go on while one server hands over to the next, several times. The number is
+/// `HYBRIQ_REQUESTS`, for each version:
+///
+/// ```sh
+/// HYBRIQ_REQUESTS=10000 cargo test --release -p hybriq-http --test lifecycle -- --nocapture hands_over
+/// ```
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_request_fails_while_a_server_hands_over() {
+    const HANDOVERS: usize = 3;
+    let most = std::env::var("HYBRIQ_REQUESTS").map_or(300, |most| most.parse().unwrap());
+    let folder = std::env::temp_dir().join(format!("hybriq-http-restart-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    let keys = FleetKeys::from_secret(&[7; 32]).unwrap();
+    let start = async |generation: usize| {
+        let builder = Server::builder().fleet_keys(&keys);
+        let config = Certificate::shared().config().tickets(keys.tickets());
+        let server = builder.take_over_or_bind(&path, "127.0.0.1:0", config);
+        let server = soon(server).await.unwrap();
+        assert_eq!(
+            usize::from(server.handle().endpoint().generation()),
+            generation
+        );
+        let answers = Arc::new(AtomicUsize::new(0));
+        let counted = answers.clone();
+        let answer = async move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            "x".repeat(1000)
+        };
+        let handle = server.handle();
+        let serving = tokio::spawn(server.serve(Router::new().route("/", get(answer))));
+        (handle, serving, answers)
+    };
+    let mut current = start(0).await;
+    let address = current.0.local_address();
+    let certificate = Certificate::shared();
+    let counts = [0; 3].map(|_| Arc::new(AtomicUsize::new(0)));
+    let mut clients = JoinSet::new();
+    let (ends, over) = watch::channel(false);
+    for number in 0..6 {
+        let over = over.clone();
+        let count = counts[number % 3].clone();
+        // 1 and 2: HTTP/3 and HTTP/2.
+        let client = client(number, address, std::slice::from_ref(&certificate));
+        let mut one_by_one = OneByOne::default();
+        clients.spawn(async move {
+            let mut failed = Vec::new();
+            while count.fetch_add(1, Ordering::Relaxed) < most || !*over.borrow() {
+                let asked = if number % 3 == 0 {
+                    soon(one_by_one.ask(address, "/")).await
+                } else {
+                    let asked = soon(ask(&client, address, "/")).await;
+                    asked.map_err(|error| error.to_string())
+                };
+                match asked {
+                    Ok(len) => assert_eq!(len, 1000),
+                    Err(error) => failed.push(format!("{}: {error}", number % 3)),
+                }
+            }
+            failed
+        });
+    }
+    let least = || {
+        counts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .min()
+    };
+    for round in 1..=HANDOVERS {
+        while least().unwrap() < most / (HANDOVERS + 1) * round {
+            tokio::task::yield_now().await;
+        }
+        let old = current.0.clone();
+        let waiting = tokio::spawn({
+            let (old, path) = (old.clone(), path.clone());
+            async move { old.hand_over(path).await }
+        });
+        while tokio::net::UnixStream::connect(&path).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        let next = start(round).await;
+        soon(waiting).await.unwrap().unwrap();
+        assert_eq!(next.0.local_address(), address);
+        let (_, serving, answers) = std::mem::replace(&mut current, next);
+        // Its clients leave although they go on asking.
+        soon(old.shutdown(Duration::from_secs(20))).await;
+        serving.await.unwrap();
+        assert!(answers.load(Ordering::Relaxed) > 0);
+    }
+    ends.send_replace(true);
+    let failed: Vec<_> = clients.join_all().await.into_iter().flatten().collect();
+    let asked = counts.iter().map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{} of {} requests failed",
+        failed.len(),
+        asked.sum::<usize>()
+    );
+    assert!(failed.is_empty(), "{failed:?}");
+    // The last server has the listener alone.
+    assert_eq!(OneByOne::default().ask(address, "/").await.unwrap(), 1000);
+    current.0.shutdown(Duration::ZERO).await;
+    soon(current.1).await.unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | successor | [`Hello`]: its properties | |
 //! | predecessor | [`Answer`]: its generation and sockets, or the reason for a refusal | |
-//! | predecessor | [`Record::Files`], repeated: its sockets, then relays to earlier processes | at most 64 |
+//! | predecessor | [`Record::Files`], repeated: its sockets, its TCP listeners, then relays to earlier processes | at
+//! most 64 |
 //! | successor | [`Record::Ready`]: it can start at once | |
 //! | predecessor | [`Record::Claims`], repeated: clients whose handshakes it finishes | |
 //! | predecessor | [`Record::Files`], repeated: relays to its workers, which no longer receive | at
@@ -32,7 +33,7 @@ use crate::{
 };
 
 /// First bytes of a hello: the name and version of this protocol.
-const MAGIC: &[u8; 16] = b"hybriq restart 1";
+const MAGIC: &[u8; 16] = b"hybriq restart 2";
 
 /// Number of ids that a successor must be able to read.
 const SAMPLES: u8 = 4;
@@ -104,6 +105,8 @@ pub(crate) struct Offer {
     pub(crate) next: u8,
     /// Number of sockets of each worker.
     pub(crate) sockets: u8,
+    /// Number of TCP listeners.
+    pub(crate) listeners: u8,
     /// Generations of earlier processes that have not ended.
     pub(crate) earlier: Vec<u8>,
     /// Ids of the predecessor, each with the number in it.
@@ -135,7 +138,8 @@ impl Answer {
                 _ => [7, 0],
             }),
             Self::Offer(offer) => {
-                bytes.extend([0, offer.generation, offer.next, offer.sockets]);
+                bytes.extend([0, offer.generation, offer.next]);
+                bytes.extend([offer.sockets, offer.listeners]);
                 bytes.push(offer.earlier.len() as u8);
                 bytes.extend(&offer.earlier);
                 for (number, cid) in &offer.samples {
@@ -169,7 +173,7 @@ impl Answer {
 }
 
 fn read_offer(generation: u8, mut reader: Reader<'_>) -> Result<Offer, hybriq_proto::wire::Eof> {
-    let (next, sockets) = (reader.u8()?, reader.u8()?);
+    let (next, sockets, listeners) = (reader.u8()?, reader.u8()?, reader.u8()?);
     let earlier = reader.u8()?;
     let earlier = reader.bytes(earlier.into())?.to_vec();
     let mut samples = Vec::new();
@@ -181,6 +185,7 @@ fn read_offer(generation: u8, mut reader: Reader<'_>) -> Result<Offer, hybriq_pr
         generation,
         next,
         sockets,
+        listeners,
         earlier,
         samples,
     })

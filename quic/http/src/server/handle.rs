@@ -2,12 +2,14 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, PoisonError},
+    path::Path,
+    sync::{Arc, PoisonError, Weak},
     time::Duration,
 };
 
-use hybriq::{Endpoint, EndpointError, ServerConfig, stats::Census};
-use tokio::sync::Semaphore;
+use hybriq::{Endpoint, EndpointError, ServerConfig, error::RestartError, stats::Census};
+use socket2::SockRef;
+use tokio::{net::TcpListener, sync::Semaphore};
 
 use super::{
     connections::{Cause, Order},
@@ -96,25 +98,87 @@ impl Handle {
         Ok(())
     }
 
+    /// Waits for a successor, a newer process of the same service, and hands the sockets for TCP and UDP over to it. The
+    /// successor calls [`ServerBuilder::take_over_or_bind`](super::ServerBuilder::take_over_or_bind) with the same path.
+    ///
+    /// New clients are the successor's from then on. This process answers what its own clients ask, and asks them to go:
+    /// by GOAWAY over HTTP/2 and HTTP/3, and by `connection: close` in the next response over HTTP/1.1, so that no
+    /// request is lost. [`Server::serve`](super::Server::serve) returns once they have left, idle ones after
+    /// [`Limits::header_time`](crate::Limits::header_time); [`shutdown`](Self::shutdown) bounds that time. If the
+    /// successor ends early, call this again to wait for another one.
+    ///
+    /// Linux and Android only. See [`Endpoint::hand_over`], and [restarts](hybriq::guide::restart).
+    ///
+    /// # Errors
+    /// As for [`Endpoint::hand_over`]. The server continues as before.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the wait; the server is either with this process or with the successor.
+    ///
+    /// # Security
+    /// Whoever can connect to the path can take over the server: see [`Endpoint::hand_over`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use hybriq::{Identity, ServerConfig, fleet::FleetKeys};
+    /// use hybriq_http::Server;
+    ///
+    /// const PATH: &str = "/run/web/restart";
+    ///
+    /// # async fn run(app: axum::Router) -> Result<(), Box<dyn std::error::Error>> {
+    /// let keys = FleetKeys::from_file("/run/secrets/fleet")?;
+    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let config = ServerConfig::new(identity).tickets(keys.tickets());
+    /// // The first process binds the address; every later one takes over.
+    /// let builder = Server::builder().fleet_keys(&keys);
+    /// let server = builder.take_over_or_bind(PATH, "[::]:443", config).await?;
+    /// let handle = server.handle();
+    /// tokio::spawn(async move {
+    ///     handle.hand_over(PATH).await?;
+    ///     handle.shutdown(Duration::from_secs(60)).await;
+    ///     Ok::<_, hybriq::error::RestartError>(())
+    /// });
+    /// server.serve(app).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn hand_over(&self, path: impl AsRef<Path>) -> Result<(), RestartError> {
+        let listeners = || {
+            let listeners = self.0.listeners.iter().filter_map(Weak::upgrade);
+            let copy = |listener: Arc<TcpListener>| {
+                let copy = SockRef::from(&*listener).try_clone();
+                copy.ok().map(Into::into)
+            };
+            listeners.filter_map(copy).collect()
+        };
+        self.0.endpoint.hand_over_with(path, listeners).await
+    }
+
     /// Shuts the server down. Accepts no more connections, tells clients by GOAWAY (RFC 9114 §5.2) to send no more
     /// requests, and waits until the requests in progress are answered, for at most `timeout`. Then it closes the
     /// remaining connections, whatever holds them: streams that the service has from an [`Upgrade`](crate::Upgrade)
-    /// and WebTransport sessions fail from then on. Returns when [`Server::serve`](super::Server::serve) is about to
+    /// and WebTransport sessions fail from then on. After a [successor](Self::hand_over) has taken over, clients are only
+    /// asked to leave, and idle connections over HTTP/1.1 are left alone until the deadline. Returns when [`Server::serve`](super::Server::serve) is about to
     /// return, at most a second after the timeout.
     ///
     /// # Cancel safety
     /// If the future is dropped, the server waits for its requests without a deadline.
     pub async fn shutdown(&self, timeout: Duration) {
-        self.0.phase.send_if_modified(|phase| {
-            let first = *phase == Phase::Serving;
-            if first {
-                *phase = Phase::Draining;
+        let has_successor = self.0.endpoint.has_successor();
+        if !has_successor {
+            self.0.begin(Phase::Draining);
+            self.0.watch.tell_all(Order::Drain, Cause::Shutdown);
+            self.0.endpoint.stop_accepting();
+        }
+        let ended = async {
+            if has_successor {
+                // Clients that arrived before the successor did are served.
+                self.0.phase(Phase::Leaving).await;
             }
-            first
-        });
-        self.0.watch.tell_all(Order::Drain, Cause::Shutdown);
-        self.0.endpoint.stop_accepting();
-        let ended = self.0.connections.ended();
+            self.0.connections.ended().await;
+        };
         let _ = tokio::time::timeout(timeout, ended).await;
         self.0.phase.send_replace(Phase::Closing);
         self.0.endpoint.close(hybriq_h3::Code::H3_NO_ERROR.0, b"");

@@ -10,20 +10,23 @@ mod state;
 mod tcp;
 
 use std::{
+    convert::Infallible,
     error::Error,
-    future::poll_fn,
+    future::{pending, poll_fn},
     net::{SocketAddr, ToSocketAddrs},
     sync::Arc,
 };
 
+use futures_util::future::join_all;
 use http::{Request, Response};
 use hybriq::ServerConfig;
+use tokio::net::TcpListener;
 use tower_service::Service;
 
-use self::state::Shared;
+use self::state::{Phase, Shared};
 use crate::Body;
-pub use builder::{BindError, ServerBuilder, WorstCaseMemory};
-pub use connections::Misdirected;
+pub use builder::{AltSvc, BindError, ServerBuilder, WorstCaseMemory};
+pub use connections::{Misdirected, ProxyNetworkError, ProxyProtocol};
 pub use handle::Handle;
 
 /// A server for HTTP/1.1, HTTP/2 and HTTP/3 on one port number.
@@ -32,7 +35,7 @@ pub use handle::Handle;
 /// See the [crate](crate)'s documentation.
 pub struct Server {
     shared: Arc<Shared>,
-    tcp: Option<tokio::net::TcpListener>,
+    tcp: Vec<Arc<TcpListener>>,
 }
 
 impl std::fmt::Debug for Server {
@@ -71,7 +74,8 @@ impl Server {
         Handle::new(self.shared.clone())
     }
 
-    /// Serves requests with a service until the server is [shut down](Handle::shutdown).
+    /// Serves requests with a service until the server is [shut down](Handle::shutdown), or until a
+    /// [successor](Handle::hand_over) has taken over and the clients have left.
     ///
     /// Each connection gets a clone of the service, and each request its own task: requests over QUIC run beside the
     /// worker of their connection ([`hybriq::Connection::spawn`]). If the client gives up a request, its future is
@@ -87,17 +91,31 @@ impl Server {
         B: http_body::Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
         let app = Tower(service);
+        // Dropped after the listeners.
+        let listening = self.shared.listening.subscribe();
         let Self { shared, tcp } = self;
         shared.watch.begin();
-        let over_tcp = async {
-            // Dropped after the listener.
-            let _listening = shared.listening.subscribe();
-            if let Some(listener) = tcp {
-                tcp::accept(&shared, &listener, &app).await;
+        let over_tcp = join_all(
+            tcp.iter()
+                .map(|listener| tcp::accept(&shared, listener, &app)),
+        );
+        let over_quic = async {
+            http3::accept(&shared, &app).await;
+            if shared.endpoint.has_successor() && shared.begin(Phase::Leaving) {
+                shared.watch.ask_to_leave();
             }
         };
-        tokio::join!(over_tcp, http3::accept(&shared, &app));
-        shared.ended().await;
+        tokio::join!(over_tcp, over_quic);
+        // A further successor needs the listeners if the first one ends early.
+        let closed = async {
+            shared.phase(Phase::Draining).await;
+            drop((tcp, listening));
+            pending::<Infallible>().await
+        };
+        tokio::select! {
+            () = shared.ended() => {}
+            never = closed => match never {},
+        }
     }
 }
 

@@ -1,15 +1,18 @@
 //! The state that a server, its connections and its handles share.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
 use http::HeaderValue;
 use hybriq::{Endpoint, tls::rustls::TcpServer};
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 
-use super::connections::{Connections, Misdirected, Watch};
+use super::connections::{Connections, Misdirected, ProxyProtocol, Watch};
 use crate::{Limits, webtransport};
 
 /// Application protocols over TCP.
@@ -34,11 +37,15 @@ pub(super) struct Shared {
     pub(super) places: Arc<Semaphore>,
     /// Value of `Alt-Svc`, if clients are told about HTTP/3.
     pub(super) alt_svc: Option<HeaderValue>,
+    /// Proxies in front of the TCP listeners.
+    pub(super) proxies: Vec<ProxyProtocol>,
     /// Settings that a reload replaces.
     pub(super) settings: Mutex<Settings>,
     pub(super) phase: watch::Sender<Phase>,
     /// Has a receiver while the server listens on TCP.
     pub(super) listening: watch::Sender<()>,
+    /// TCP listeners, while the server has them.
+    pub(super) listeners: Vec<Weak<TcpListener>>,
 }
 
 /// Settings that a reload replaces.
@@ -54,6 +61,8 @@ pub(super) struct Settings {
 pub(super) enum Phase {
     /// The server accepts connections.
     Serving,
+    /// Another process has taken over. This one finishes with its clients: none loses a request.
+    Leaving,
     /// The server finishes the requests in progress.
     Draining,
     /// The server closes the connections that are left.
@@ -90,7 +99,7 @@ impl Shared {
         endpoint: Endpoint,
         settings: Settings,
         limits: Limits,
-        alt_svc: Option<String>,
+        alt_svc: Option<HeaderValue>,
     ) -> Self {
         let places = limits.tcp_connections.min(Semaphore::MAX_PERMITS);
         Self {
@@ -100,10 +109,12 @@ impl Shared {
             features: Features::default(),
             connections: Connections::default(),
             places: Arc::new(Semaphore::new(places)),
-            alt_svc: alt_svc.and_then(|value| HeaderValue::try_from(value).ok()),
+            alt_svc,
+            proxies: Vec::new(),
             settings: Mutex::new(settings),
             phase: watch::Sender::new(Phase::Serving),
             listening: watch::Sender::new(()),
+            listeners: Vec::new(),
         }
     }
 
@@ -116,6 +127,17 @@ impl Shared {
     /// Returns true if the server is in this phase, or in a later one.
     pub(super) fn has_reached(&self, phase: Phase) -> bool {
         *self.phase.borrow() >= phase
+    }
+
+    /// Begins a phase, unless a later one has begun. Returns true if it is new.
+    pub(super) fn begin(&self, phase: Phase) -> bool {
+        self.phase.send_if_modified(|now| {
+            let is_new = *now < phase;
+            if is_new {
+                *now = phase;
+            }
+            is_new
+        })
     }
 
     /// Waits until no connection is left. Once the connections were closed, it waits only briefly: a service may

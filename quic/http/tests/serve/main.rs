@@ -1,10 +1,13 @@
 //! A router of axum over HTTP/1.1, HTTP/2 and HTTP/3.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod front;
 mod interim;
 mod messages;
 mod misdirected;
 mod priorities;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod sockets;
 #[path = "../support/mod.rs"]
 mod support;
 

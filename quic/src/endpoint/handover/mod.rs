@@ -5,7 +5,12 @@ mod predecessor;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod successor;
 
-use std::{io, net::ToSocketAddrs, path::Path, time::Duration};
+use std::{
+    io,
+    net::{TcpListener, ToSocketAddrs},
+    path::Path,
+    time::Duration,
+};
 
 use super::{Endpoint, EndpointBuilder};
 use crate::errors::{EndpointError, RestartError};
@@ -59,13 +64,36 @@ impl Endpoint {
     /// # }
     /// ```
     pub async fn hand_over(&self, path: impl AsRef<Path>) -> Result<(), RestartError> {
+        self.hand_over_with(path, Vec::new).await
+    }
+
+    /// [Hands the endpoint over](Self::hand_over) together with TCP listeners, at most 255, for
+    /// servers that also use TCP. `listeners` is called when a process asks to be the successor, and
+    /// returns handles for it ([`TcpListener::try_clone`]); the successor gets them from
+    /// [`EndpointBuilder::take_over_with`]. Clients that wait to be accepted wait for either process.
+    ///
+    /// # Errors
+    /// As for [`hand_over`](Self::hand_over).
+    ///
+    /// # Cancel safety
+    /// As for [`hand_over`](Self::hand_over).
+    pub async fn hand_over_with(
+        &self,
+        path: impl AsRef<Path>,
+        listeners: impl Fn() -> Vec<TcpListener>,
+    ) -> Result<(), RestartError> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return Box::pin(predecessor::hand_over(self, path.as_ref())).await;
+        return Box::pin(predecessor::hand_over(self, path.as_ref(), &listeners)).await;
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         {
-            let _ = path;
+            let _ = (path, listeners);
             Err(RestartError::Unsupported)
         }
+    }
+
+    /// Returns true once a successor has taken the endpoint over, even if it has ended since.
+    pub fn has_successor(&self) -> bool {
+        self.shared.has_successor()
     }
 
     /// Returns the generation of this process among those that took over this endpoint one after
@@ -114,8 +142,13 @@ impl EndpointBuilder {
     /// # }
     /// ```
     pub async fn take_over(self, path: impl AsRef<Path>) -> Result<Endpoint, EndpointError> {
+        let (endpoint, _) = self.taken(path.as_ref()).await?;
+        Ok(endpoint)
+    }
+
+    async fn taken(self, path: &Path) -> Result<(Endpoint, Vec<TcpListener>), EndpointError> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return Box::pin(successor::take_over(self, path.as_ref())).await;
+        return Box::pin(successor::take_over(self, path)).await;
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         {
             let _ = path;
@@ -140,11 +173,34 @@ impl EndpointBuilder {
         path: impl AsRef<Path>,
         address: impl ToSocketAddrs,
     ) -> Result<Endpoint, EndpointError> {
+        match self.clone().take_over_with(path).await? {
+            Some((endpoint, _)) => Ok(endpoint),
+            None => self.bind(address),
+        }
+    }
+
+    /// [Takes over](Self::take_over) the endpoint of the process that waits at the path, with the TCP
+    /// listeners of [`Endpoint::hand_over_with`]. Returns `None` if there is no such process, or if
+    /// this system has no hot restart. The listeners are in non-blocking mode if they were there.
+    ///
+    /// # Errors
+    /// As for [`take_over`](Self::take_over), except that a missing process is none.
+    ///
+    /// # Cancel safety
+    /// As for [`take_over`](Self::take_over).
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub async fn take_over_with(
+        self,
+        path: impl AsRef<Path>,
+    ) -> Result<Option<(Endpoint, Vec<TcpListener>)>, EndpointError> {
+        let path = path.as_ref();
         for _ in 0..TRIES {
-            match Box::pin(self.clone().take_over(&path)).await {
+            match self.clone().taken(path).await {
                 Err(EndpointError::Restart(
                     RestartError::NoPredecessor(_) | RestartError::Unsupported,
-                )) => return self.bind(address),
+                )) => return Ok(None),
                 // Another process was faster, or the earlier one has just ended.
                 Err(EndpointError::Restart(RestartError::Lost(error)))
                     if error.kind() != io::ErrorKind::TimedOut =>
@@ -152,9 +208,9 @@ impl EndpointBuilder {
                     tracing::debug!(%error, "the endpoint is asked for again");
                     tokio::time::sleep(INTERVAL).await;
                 }
-                result => return result,
+                result => return result.map(Some),
             }
         }
-        Box::pin(self.take_over(path)).await
+        self.taken(path).await.map(Some)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::TcpListener,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::Path,
     time::Duration,
@@ -29,7 +30,11 @@ use crate::{
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits for a successor and hands the endpoint over.
-pub(super) async fn hand_over(endpoint: &Endpoint, path: &Path) -> Result<(), RestartError> {
+pub(super) async fn hand_over(
+    endpoint: &Endpoint,
+    path: &Path,
+    listeners: &impl Fn() -> Vec<TcpListener>,
+) -> Result<(), RestartError> {
     if !endpoint.ports.has_ids {
         return Err(RestartError::ZeroLengthCids);
     }
@@ -42,7 +47,7 @@ pub(super) async fn hand_over(endpoint: &Endpoint, path: &Path) -> Result<(), Re
     loop {
         let accepted = shared.unless_closed(listener.accept()).await;
         let stream = accepted.ok_or(RestartError::Closed)??;
-        match timeout(PATIENCE, prepare(endpoint, stream)).await {
+        match timeout(PATIENCE, prepare(endpoint, stream, listeners)).await {
             Ok(Ok(link)) => {
                 listener.leave();
                 return give_way(endpoint, link).await;
@@ -54,7 +59,11 @@ pub(super) async fn hand_over(endpoint: &Endpoint, path: &Path) -> Result<(), Re
 }
 
 /// Offers the endpoint to a process, sends the sockets, and waits until the process is ready.
-async fn prepare(endpoint: &Endpoint, stream: UnixStream) -> Result<Link, RestartError> {
+async fn prepare(
+    endpoint: &Endpoint,
+    stream: UnixStream,
+    listeners: &impl Fn() -> Vec<TcpListener>,
+) -> Result<Link, RestartError> {
     let mut link = Link::new(stream);
     let (record, _) = link.receive().await.map_err(RestartError::Lost)?;
     let offered = match check(endpoint, &link, &record) {
@@ -74,16 +83,19 @@ async fn prepare(endpoint: &Endpoint, stream: UnixStream) -> Result<Link, Restar
     };
     let inheritance = &endpoint.settings.inheritance;
     let living = || inheritance.relays.living();
+    let listeners = listeners().into_iter().take(u8::MAX.into());
+    let listeners: Vec<OwnedFd> = listeners.map(OwnedFd::from).collect();
     let sample = |number| (number, endpoint.settings.ids.sample(number));
     let offer = Answer::Offer(Offer {
         generation: inheritance.generation,
         next,
         sockets: sockets.first().map_or(0, Vec::len) as u8,
+        listeners: listeners.len() as u8,
         earlier: living().map(|(generation, _)| generation).collect(),
         samples: Answer::sampled(next).map(sample).collect(),
     });
     let relays = living().flat_map(|(_, relays)| relays);
-    let files = sockets.iter().flatten().chain(relays);
+    let files = sockets.iter().flatten().chain(&listeners).chain(relays);
     let files: Vec<_> = files.map(|file| file.as_fd()).collect();
     let send = async {
         link.send(&offer.to_bytes(), &[]).await?;

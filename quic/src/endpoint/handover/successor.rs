@@ -1,6 +1,6 @@
 //! The process that takes an endpoint over.
 
-use std::{io, os::fd::OwnedFd, path::Path};
+use std::{io, net::TcpListener, os::fd::OwnedFd, path::Path};
 
 use tokio::{net::UnixStream, time::timeout};
 
@@ -22,7 +22,7 @@ use crate::{
 pub(super) async fn take_over(
     builder: EndpointBuilder,
     path: &Path,
-) -> Result<Endpoint, EndpointError> {
+) -> Result<(Endpoint, Vec<TcpListener>), EndpointError> {
     let (count, ports) = builder.check()?;
     if !ports.has_ids {
         return Err(RestartError::ZeroLengthCids.into());
@@ -39,7 +39,10 @@ pub(super) async fn take_over(
         return Err(RestartError::User.into());
     }
     let asked = within(ask(&mut link, &builder, count as u8)).await?;
-    let (offer, sockets, mut relays) = asked;
+    let (offer, mut sockets, mut relays) = asked;
+    let first = sockets.len() - usize::from(offer.listeners);
+    let listeners = sockets.split_off(first).into_iter().map(TcpListener::from);
+    let listeners = listeners.collect();
     let sockets = adopt(sockets, &offer, ports)?;
     let ready = Record::Ready.to_bytes();
     let sent = link.send(&ready, &[]).await;
@@ -54,7 +57,7 @@ pub(super) async fn take_over(
     let endpoint = builder.start(sockets, setups, ports, inheritance)?;
     // If the predecessor has ended meanwhile, there is nobody to tell.
     let _ = link.send(&Record::Done.to_bytes(), &[]).await;
-    Ok(endpoint)
+    Ok((endpoint, listeners))
 }
 
 /// Runs a step with a time limit.
@@ -63,7 +66,8 @@ async fn within<T>(step: impl Future<Output = Result<T, RestartError>>) -> Resul
     outcome.unwrap_or_else(|_| Err(RestartError::Lost(io::ErrorKind::TimedOut.into())))
 }
 
-/// Asks for the endpoint. Returns the offer, all sockets, and the relays to earlier processes.
+/// Asks for the endpoint. Returns the offer, all sockets with the listeners at the end, and the relays
+/// to earlier processes.
 async fn ask(
     link: &mut Link,
     builder: &EndpointBuilder,
@@ -88,7 +92,7 @@ async fn ask(
         return Err(RestartError::Ids);
     }
     let workers = usize::from(workers);
-    let count = workers * usize::from(offer.sockets);
+    let count = workers * usize::from(offer.sockets) + usize::from(offer.listeners);
     let mut files = Vec::new();
     let wanted = count + workers * offer.earlier.len();
     while files.len() < wanted {

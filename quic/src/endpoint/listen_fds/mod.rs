@@ -169,8 +169,36 @@ impl ListenFds {
     /// # Errors
     /// A socket is not bound to an IPv4 or IPv6 address, or cannot be made non-blocking.
     pub fn tcp(&mut self) -> Result<Vec<TcpListener>, ListenFdsError> {
+        self.tcp_where(|_| true)
+    }
+
+    /// Takes the TCP sockets with this name (`FileDescriptorName=` of the unit), as
+    /// [`ListenFds::tcp`] does.
+    ///
+    /// # Errors
+    /// As for [`ListenFds::tcp`].
+    pub fn tcp_named(&mut self, name: &str) -> Result<Vec<TcpListener>, ListenFdsError> {
+        self.tcp_where(|given| given.name == name)
+    }
+
+    /// Checks that no socket is left that nobody has taken.
+    ///
+    /// # Errors
+    /// One is left: it is neither a UDP socket nor a TCP socket that listens, or it was not wanted.
+    pub fn finish(self) -> Result<(), ListenFdsError> {
+        match self.0.into_iter().next() {
+            Some(Given { place, name, .. }) => Err(ListenFdsError::Left { place, name }),
+            None => Ok(()),
+        }
+    }
+
+    fn tcp_where(
+        &mut self,
+        wanted: impl Fn(&Given) -> bool,
+    ) -> Result<Vec<TcpListener>, ListenFdsError> {
         let listens = |given: &Given| {
-            is(given, Type::STREAM) && given.socket.is_listener().unwrap_or_default()
+            let listens = given.socket.is_listener().unwrap_or_default();
+            is(given, Type::STREAM) && listens && wanted(given)
         };
         let prepare = |given: Given| {
             address(&given)?;
@@ -301,7 +329,7 @@ pub enum ListenFdsError {
     /// A socket is not bound to an IPv4 or IPv6 address.
     #[error(
         "socket {place} of the unit has no address of IPv4 or IPv6 with a port; \
-         give ListenDatagram an address and a port"
+         give ListenDatagram and ListenStream an address and a port"
     )]
     Address {
         /// Position in the unit, from 0.
@@ -322,6 +350,17 @@ pub enum ListenFdsError {
         sockets: usize,
         /// Number of sockets of the first address.
         workers: usize,
+    },
+    /// Nobody uses a socket.
+    #[error(
+        "socket {place} of the unit ({name:?}) is not used: the server takes UDP sockets (ListenDatagram) \
+         and TCP sockets that listen (ListenStream); remove it, or take it first"
+    )]
+    Left {
+        /// Position in the unit, from 0.
+        place: usize,
+        /// Name of the socket, or nothing.
+        name: String,
     },
     /// The sockets were already taken.
     #[error("the sockets were taken before; take them once and keep them")]

@@ -75,6 +75,16 @@ fn sockets_are_sorted_by_kind_and_name() {
     assert_eq!(all.udp().unwrap().workers(), 1);
     assert!(all.is_empty() && all.udp().unwrap().is_empty());
 
+    let web = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+    let mut all = given(vec![web(), web()]);
+    assert_eq!(all.tcp_named("b").unwrap().len(), 1);
+    let left = all.finish().unwrap_err();
+    assert!(
+        matches!(&left, ListenFdsError::Left { place: 0, name } if name == "a"),
+        "{left}"
+    );
+    assert!(given(Vec::new()).finish().is_ok());
+
     let error = given(vec![local.into()]).udp().unwrap_err();
     assert!(
         matches!(error, ListenFdsError::Address { place: 0 }),

@@ -1,24 +1,29 @@
 //! Settings of servers.
 
+mod alt_svc;
+mod settings;
 mod sockets;
 mod worst_case;
 
-use std::{net::ToSocketAddrs, sync::Arc, time::Duration};
+use std::{
+    net::{TcpListener, ToSocketAddrs, UdpSocket},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use hybriq::{EndpointBuilder, ServerConfig};
 
-use self::sockets::Protocols;
+use self::sockets::{Protocols, Sockets};
 use super::{
-    Misdirected, Server,
+    Misdirected, ProxyProtocol, Server,
     http3::for_http3,
     state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
 };
 use crate::{Limits, webtransport};
+pub use alt_svc::AltSvc;
 pub use sockets::BindError;
 pub use worst_case::WorstCaseMemory;
-
-/// Default of [`ServerBuilder::alt_svc_age`].
-const ALT_SVC_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Settings of a [`Server`]. Start from [`Server::builder`].
 #[derive(Default)]
@@ -26,7 +31,9 @@ pub struct ServerBuilder {
     endpoint: EndpointBuilder,
     limits: Limits,
     protocols: Protocols,
+    alt_svc: AltSvc,
     alt_svc_age: Option<Duration>,
+    proxies: Vec<ProxyProtocol>,
     features: Features,
 }
 
@@ -56,6 +63,29 @@ impl ServerBuilder {
     #[must_use]
     pub fn without_tcp(mut self) -> Self {
         self.protocols = Protocols::Http3Only;
+        self
+    }
+
+    /// Sets where clients are told to find HTTP/3. Default: [`AltSvc::Local`].
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq_http::{AltSvc, Server};
+    ///
+    /// // UDP port 443 is redirected to the port that the server is bound to.
+    /// let builder = Server::builder().alt_svc(AltSvc::Port(443));
+    /// ```
+    #[must_use]
+    pub fn alt_svc(mut self, alt_svc: AltSvc) -> Self {
+        self.alt_svc = alt_svc;
+        self
+    }
+
+    /// Expects a header of the PROXY protocol at the start of TCP connections, on all listeners or on those of [one
+    /// port](ProxyProtocol::on_port). May be called for several ports; the first that applies counts. Default: none.
+    #[must_use]
+    pub fn proxy_protocol(mut self, proxies: ProxyProtocol) -> Self {
+        self.proxies.push(proxies);
         self
     }
 
@@ -131,23 +161,131 @@ impl ServerBuilder {
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
     pub fn bind(
-        self,
+        mut self,
         address: impl ToSocketAddrs,
         config: ServerConfig,
     ) -> Result<Server, BindError> {
-        let tls = config.tcp(ALPN_TCP)?;
+        let (endpoint, settings) = self.configured(config)?;
+        let sockets = sockets::bind(endpoint, address, self.protocols)?;
+        self.start(sockets, settings)
+    }
+
+    /// Creates the server on sockets that are already open and bound: UDP sockets for HTTP/3, one for each worker and
+    /// address (see [`EndpointBuilder::bind_sockets`]), and TCP listeners for HTTP/1.1 and HTTP/2, any number of them.
+    /// The ports may differ: `Alt-Svc` names that of the first UDP socket. All sockets are made non-blocking.
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind); and if a socket is not of its kind and family, or there are none of a kind.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub fn bind_sockets(
+        mut self,
+        udp: impl IntoIterator<Item = UdpSocket>,
+        tcp: impl IntoIterator<Item = TcpListener>,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let (endpoint, settings) = self.configured(config)?;
+        let tcp = sockets::adopt(tcp.into_iter().collect(), self.protocols)?;
+        let endpoint = endpoint.bind_sockets(udp)?;
+        self.start((endpoint, tcp), settings)
+    }
+
+    /// Creates the server on the sockets of a service manager such as systemd, with as many workers as it passed UDP
+    /// sockets for each address. Take the sockets that are for something else by their names before.
+    ///
+    /// # Errors
+    /// As for [`bind_sockets`](Self::bind_sockets); and if sockets are left that no server uses.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Identity, ServerConfig, fleet::ListenFds};
+    /// use hybriq_http::Server;
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let config = ServerConfig::new(Identity::from_pem_files("cert.pem", "key.pem")?);
+    /// let given = ListenFds::take()?;
+    /// let server = if given.is_empty() {
+    ///     Server::bind("[::]:443", config)?
+    /// } else {
+    ///     Server::builder().listen_fds(given, config)?
+    /// };
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(unix)]
+    pub fn listen_fds(
+        self,
+        mut given: hybriq::fleet::ListenFds,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let udp = given.udp()?;
+        let tcp = given.tcp()?;
+        given.finish()?;
+        if udp.is_empty() {
+            return Err(hybriq::EndpointError::NoSocket.into());
+        }
+        self.workers(udp.workers()).bind_sockets(udp, tcp, config)
+    }
+
+    /// Takes over the sockets of the process that waits at the path with [`Handle::hand_over`](super::Handle::hand_over),
+    /// or [binds](Self::bind) the address if there is no such process. New clients go to this process, over all
+    /// versions; the earlier one finishes with its own.
+    ///
+    /// Both processes must agree on what [`EndpointBuilder::take_over`] says. The path is that of a socket in a folder of
+    /// the service; a later process is handed the server over with [`Handle::hand_over`](super::Handle::hand_over).
+    ///
+    /// # Errors
+    /// As for [`bind`](Self::bind) and [`EndpointBuilder::take_over`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, nothing is taken over, and the earlier process continues as before.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
+    pub async fn take_over_or_bind(
+        mut self,
+        path: impl AsRef<Path>,
+        address: impl ToSocketAddrs,
+        config: ServerConfig,
+    ) -> Result<Server, BindError> {
+        let (endpoint, settings) = self.configured(config)?;
+        let sockets =
+            sockets::take_over_or_bind(endpoint, path.as_ref(), address, self.protocols).await?;
+        self.start(sockets, settings)
+    }
+
+    /// Returns the builder of the endpoint and the settings of TCP for a configuration.
+    fn configured(
+        &mut self,
+        config: ServerConfig,
+    ) -> Result<(EndpointBuilder, Settings), BindError> {
+        self.alt_svc.check()?;
+        let tls = Arc::new(config.tcp(ALPN_TCP)?);
         let early = config.accepts_early_data();
-        let endpoint = self
-            .endpoint
-            .server(for_http3(config, &self.limits, self.features));
-        let (endpoint, tcp) = sockets::bind(endpoint, address, self.protocols)?;
-        let age = self.alt_svc_age.unwrap_or(ALT_SVC_AGE).as_secs();
+        let endpoint = std::mem::take(&mut self.endpoint);
+        let endpoint = endpoint.server(for_http3(config, &self.limits, self.features));
+        Ok((endpoint, Settings { tls, early }))
+    }
+
+    fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Result<Server, BindError> {
+        let has = |port| {
+            let mut addresses = tcp.iter().filter_map(|listener| listener.local_addr().ok());
+            addresses.any(|address| address.port() == port)
+        };
+        let ports = self.proxies.iter().filter_map(ProxyProtocol::port);
+        if let Some(port) = ports.into_iter().find(|port| !has(*port)) {
+            return Err(BindError::ProxyPort(port));
+        }
         let port = endpoint.local_address().port();
-        let alt_svc = (age > 0).then(|| format!("h3=\":{port}\"; ma={age}"));
-        let tls = Arc::new(tls);
-        let settings = Settings { tls, early };
+        let alt_svc = self.alt_svc.field(port, self.alt_svc_age);
         let mut shared = Shared::new(endpoint, settings, self.limits, alt_svc);
         shared.features = self.features;
+        shared.proxies = self.proxies;
+        shared.listeners = tcp.iter().map(Arc::downgrade).collect();
         Ok(Server {
             shared: Arc::new(shared),
             tcp,

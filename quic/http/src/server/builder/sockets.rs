@@ -1,12 +1,15 @@
-//! Binds TCP and UDP to one port number.
+//! The sockets of a server: TCP and UDP on one port number, or sockets from outside.
 
 use std::{
     io,
     net::{SocketAddr, TcpListener, ToSocketAddrs},
+    path::Path,
+    sync::Arc,
 };
 
 use hybriq::{Endpoint, EndpointBuilder, EndpointError, error::ConfigError};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::TcpListener as Listener;
 
 /// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -44,6 +47,42 @@ pub enum BindError {
         /// Error of the system.
         cause: std::io::Error,
     },
+    /// A TCP listener that was given cannot be used.
+    #[error("TCP listener {number} {reason}")]
+    Listener {
+        /// Position among the listeners, from 0.
+        number: usize,
+        /// Its problem, and how to fix it.
+        reason: &'static str,
+    },
+    /// No TCP listener was given.
+    #[error(
+        "no TCP listener was given for HTTP/1.1 and HTTP/2; give one, or call \
+         ServerBuilder::without_tcp"
+    )]
+    NoListener,
+    /// TCP listeners were given to a server of HTTP/3 only.
+    #[error(
+        "TCP listeners were given, but the server serves HTTP/3 only; give none, or drop \
+         ServerBuilder::without_tcp"
+    )]
+    UnusedListeners,
+    /// A PROXY protocol is expected on a port that no TCP listener has.
+    #[error(
+        "no TCP listener has port {0}, on which a PROXY protocol is expected; give \
+         ProxyProtocol::on_port the local port of one"
+    )]
+    ProxyPort(u16),
+    /// `Alt-Svc` cannot name port 0.
+    #[error("no client can reach port 0; give AltSvc the outer port, such as 443")]
+    AltSvcPort,
+    /// `Alt-Svc` cannot name this host.
+    #[error("{0:?} is no host; give AltSvc a name such as www.example.com, or an address")]
+    AltSvcHost(String),
+    /// The sockets of a service manager cannot be used.
+    #[cfg(unix)]
+    #[error(transparent)]
+    ListenFds(#[from] hybriq::fleet::ListenFdsError),
 }
 
 impl From<EndpointError> for BindError {
@@ -65,14 +104,17 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
+/// Sockets of a server: its endpoint, and its TCP listeners.
+pub(super) type Sockets = (Endpoint, Vec<Arc<Listener>>);
+
 /// Creates the endpoint and the listener on the same port.
 pub(super) fn bind(
     endpoint: EndpointBuilder,
     address: impl ToSocketAddrs,
     protocols: Protocols,
-) -> Result<(Endpoint, Option<tokio::net::TcpListener>), BindError> {
+) -> Result<Sockets, BindError> {
     if protocols == Protocols::Http3Only {
-        return Ok((endpoint.bind(address)?, None));
+        return Ok((endpoint.bind(address)?, Vec::new()));
     }
     let addresses: Vec<_> = address
         .to_socket_addrs()
@@ -100,8 +142,66 @@ pub(super) fn bind(
     };
     let address = listener.local_addr().map_err(tcp_error)?;
     let endpoint = endpoint.bind(address)?;
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(tcp_error)?;
-    Ok((endpoint, Some(listener)))
+    let listener = Listener::from_std(listener).map_err(tcp_error)?;
+    Ok((endpoint, vec![Arc::new(listener)]))
+}
+
+/// Uses TCP listeners from outside.
+pub(super) fn adopt(
+    given: Vec<TcpListener>,
+    protocols: Protocols,
+) -> Result<Vec<Arc<Listener>>, BindError> {
+    match (protocols, given.is_empty()) {
+        (Protocols::All, true) => return Err(BindError::NoListener),
+        (Protocols::Http3Only, false) => return Err(BindError::UnusedListeners),
+        _ => {}
+    }
+    let adopt = |(number, listener)| {
+        let unsuitable = |reason| BindError::Listener { number, reason };
+        check(&listener).map_err(unsuitable)?;
+        let registered = listener.set_nonblocking(true);
+        let registered = registered.and_then(|()| Listener::from_std(listener));
+        let registered = registered.map(Arc::new);
+        registered.map_err(|_| unsuitable("cannot be registered with the runtime; open it anew"))
+    };
+    given.into_iter().enumerate().map(adopt).collect()
+}
+
+/// Checks that a file descriptor is what its type says.
+fn check(listener: &TcpListener) -> Result<(), &'static str> {
+    let socket = SockRef::from(listener);
+    if !socket.r#type().is_ok_and(|kind| kind == Type::STREAM) {
+        return Err("is not a TCP socket; give UDP sockets as such");
+    }
+    let address = socket.local_addr().ok();
+    if address.and_then(|address| address.as_socket()).is_none() {
+        return Err("has no address of IPv4 or IPv6; bind it to an IP address and a port");
+    }
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if !socket.is_listener().unwrap_or_default() {
+        return Err("does not listen; call listen on it");
+    }
+    Ok(())
+}
+
+/// Creates the endpoint of a process that waits at a path, with its TCP listeners, or both anew.
+pub(super) async fn take_over_or_bind(
+    endpoint: EndpointBuilder,
+    path: &Path,
+    address: impl ToSocketAddrs,
+    protocols: Protocols,
+) -> Result<Sockets, BindError> {
+    let taken = Box::pin(endpoint.clone().take_over_with(path)).await?;
+    let Some((endpoint, listeners)) = taken else {
+        return bind(endpoint, address, protocols);
+    };
+    let listeners = match (protocols, listeners.is_empty()) {
+        (Protocols::Http3Only, _) => Vec::new(),
+        (Protocols::All, false) => listeners,
+        // The earlier process had none.
+        (Protocols::All, true) => vec![listen(&[endpoint.local_address()])?],
+    };
+    Ok((endpoint, adopt(listeners, protocols)?))
 }
 
 const UNSPECIFIED: SocketAddr =

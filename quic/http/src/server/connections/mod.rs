@@ -6,6 +6,7 @@ mod count;
 mod hosts;
 mod memory;
 mod orders;
+mod proxy;
 mod standing;
 
 use std::{
@@ -30,6 +31,8 @@ pub(super) use memory::{
     Memory, QUIC_CONNECTION, Share,
 };
 pub(super) use orders::{Cause, Order};
+pub(super) use proxy::ProxyError;
+pub use proxy::{ProxyNetworkError, ProxyProtocol};
 pub(super) use standing::{Admission, LATE, Standing};
 
 /// Connections that are looked at before other tasks get a turn.
@@ -59,6 +62,11 @@ pub(super) trait Watched: Send + Sync {
 
     /// Ends the connection if the fields of a request take too long, unless the request does that itself.
     fn end_slow(&self, _now: Instant) {}
+
+    /// Returns true if the client can be told to send no more requests while it may be sending one.
+    fn has_go_away(&self) -> bool {
+        true
+    }
 
     /// Returns the account of the memory that the connection takes.
     fn account(&self) -> &Account;
@@ -123,6 +131,15 @@ impl Watch {
     pub(super) fn tell_all(&self, order: Order, cause: Cause) {
         self.each(|connection| {
             connection.standing().tell(order, cause);
+        });
+    }
+
+    /// Asks the clients of all connections to go, where they can be asked at any time.
+    pub(super) fn ask_to_leave(&self) {
+        self.each(|connection| {
+            if connection.has_go_away() {
+                connection.standing().tell(Order::Drain, Cause::Shutdown);
+            }
         });
     }
 

@@ -105,7 +105,7 @@ async fn serve<A: App>(quic: Arc<Quic>, app: A, served: impl Send) {
     let watched: Weak<Quic> = Arc::downgrade(&quic);
     let watched: Weak<dyn Watched> = watched;
     let _seat = quic.shared.watch.add(watched);
-    if quic.shared.has_reached(Phase::Draining) {
+    if quic.shared.has_reached(Phase::Leaving) {
         quic.standing.tell(Order::Drain, Cause::Shutdown);
     }
     let link = quic.link.clone();

@@ -110,7 +110,7 @@ impl Offer {
                 terms,
                 connection: established.connection.clone(),
                 request: id,
-                drain: Box::pin(async move { shared.phase(Phase::Draining).await }),
+                drain: Box::pin(async move { shared.phase(Phase::Leaving).await }),
             };
             let protocols = offered(request.headers());
             let (request_for_session, chosen) = WebTransport::new(upgrade, protocols, start);

@@ -322,6 +322,10 @@ impl Watched for Activity {
         &self.standing
     }
 
+    fn has_go_away(&self) -> bool {
+        self.is_http2()
+    }
+
     fn running(&self) -> u64 {
         self.requests.load(Ordering::Relaxed) + self.tasks.load(Ordering::Relaxed)
     }

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::{Arc, Weak},
     time::Duration,
@@ -32,7 +33,10 @@ use crate::{
     Body, Limits, Peer, Tls,
     server::{
         App, BoxError,
-        connections::{Account, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order},
+        connections::{
+            Account, Admission, Cause, HTTP2_CONNECTION, Hosts, Kind, LATE, Order, ProxyError,
+            ProxyProtocol,
+        },
         fields,
         state::{Connect, GOAWAY_PAUSE, Hints, Phase, Shared},
     },
@@ -71,7 +75,7 @@ const FRAME: u32 = 16 << 10;
 pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener, app: &A) {
     loop {
         let stream = tokio::select! {
-            () = shared.phase(Phase::Draining) => return,
+            () = shared.phase(Phase::Leaving) => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -128,7 +132,7 @@ pub(crate) async fn accept<A: App>(shared: &Arc<Shared>, listener: &TcpListener,
 /// Serves a connection.
 async fn serve<A: App>(
     shared: &Arc<Shared>,
-    stream: TcpStream,
+    mut stream: TcpStream,
     arriving: Arc<Account>,
     app: A,
     place: Place,
@@ -137,7 +141,8 @@ async fn serve<A: App>(
     if let Err(error) = keep_alive(&stream, shared.limits.stall_time) {
         tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
     }
-    let (address, local_address) = (stream.peer_addr()?, stream.local_addr()?);
+    let addresses = (stream.peer_addr()?, stream.local_addr()?);
+    let (address, local_address) = named(shared, addresses, &mut stream).await?;
     let limits = &shared.limits;
     let settings = shared.settings();
     let handshake = handshake(shared, &settings.tls, stream);
@@ -151,8 +156,14 @@ async fn serve<A: App>(
     drop(arriving);
     let watched: Weak<Activity> = Arc::downgrade(&activity);
     let _seat = shared.watch.add(watched);
+    if is_h2 && shared.has_reached(Phase::Leaving) {
+        activity.standing.tell(Order::Drain, Cause::Shutdown);
+    }
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
-        let admission = activity.admit();
+        let admission = match activity.admit() {
+            Admission::Serve if shared.has_reached(Phase::Leaving) => Admission::ServeLast,
+            admission => admission,
+        };
         let is_short = shared.watch.memory.is_short();
         // Over HTTP/1.1, hyper bounds all fields together, at 8 KiB or more.
         let is_large = version == Over::Http1 && fields::size(&request) > limits.most_fields();
@@ -351,6 +362,33 @@ fn keep_alive(stream: &TcpStream, time: Duration) -> io::Result<()> {
     ))]
     let keep_alive = keep_alive.with_interval((time / 4).max(KEEP_ALIVE.0));
     socket2::SockRef::from(stream).set_tcp_keepalive(&keep_alive)
+}
+
+/// Returns the addresses of the client and of the server, which a proxy in front of the listener may name.
+async fn named(
+    shared: &Shared,
+    (peer, local): (SocketAddr, SocketAddr),
+    stream: &mut TcpStream,
+) -> Result<(SocketAddr, SocketAddr), BoxError> {
+    let is_here = |proxies: &&ProxyProtocol| proxies.port().is_none_or(|port| port == local.port());
+    let Some(proxies) = shared.proxies.iter().find(is_here) else {
+        return Ok((peer, local));
+    };
+    let read = tokio::time::timeout(shared.limits.header_time, proxies.read(peer, stream));
+    let read = tokio::select! {
+        biased;
+        read = read => read.unwrap_or(Err(ProxyError::Late)),
+        () = shared.phase(Phase::Draining) => return Err(Cause::Shutdown.into()),
+    };
+    match read {
+        Ok(named) => Ok(named.unwrap_or((peer, local))),
+        Err(error) => {
+            if shared.watch.may_log() {
+                tracing::warn!(%peer, %error, "closing a TCP connection");
+            }
+            Err(error.into())
+        }
+    }
 }
 
 /// Performs the TLS handshake, with the configuration for the client's name and groups.

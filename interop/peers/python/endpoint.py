@@ -27,9 +27,10 @@ if sys.argv[2:] == ["--version"]:
     print(importlib.import_module(LIBRARY).__version__)
     sys.exit()
 TESTCASE = os.environ["TESTCASE"]
+HTTP3 = {"http3", "qpack"}
 CASES = {
     "handshake", "transfer", "longrtt", "multiplexing", "multiconnect", "retry", "resumption",
-    "zerortt", "http3", "chacha20", "keyupdate", "v2",
+    "zerortt", "http3", "qpack", "chacha20", "keyupdate", "v2",
 }
 # Clients of aioquic follow a preferred address; its servers announce none, and qh3 ignores it.
 if LIBRARY == "aioquic" and os.environ["ROLE"] == "client":
@@ -41,7 +42,7 @@ if LIBRARY == "qh3":
 
 def configuration(is_client):
     settings = QuicConfiguration(
-        alpn_protocols=["h3" if TESTCASE == "http3" else "hq-interop"],
+        alpn_protocols=["h3" if TESTCASE in HTTP3 else "hq-interop"],
         is_client=is_client,
         secrets_log_file=open(os.environ["SSLKEYLOGFILE"], "a"),
         idle_timeout=30,
@@ -125,7 +126,7 @@ class Client(asynchronous.QuicConnectionProtocol):
         stream = self._quic.get_next_available_stream_id()
         waiter = asyncio.get_running_loop().create_future()
         self.waiting[stream] = (bytearray(), waiter)
-        if TESTCASE == "http3":
+        if TESTCASE in HTTP3:
             self.http = self.http or H3Connection(self._quic)
             fields = [(":method", "GET"), (":scheme", "https"), (":path", path),
                       (":authority", urlsplit(url).netloc)]
@@ -146,7 +147,11 @@ async def download(settings, urls, early=False):
         if TESTCASE == "keyupdate":
             await client.ping()
             client.request_key_update()
-        await asyncio.gather(*(client.get(url) for url in urls))
+        if TESTCASE == "qpack":
+            for url in urls:
+                await client.get(url)
+        else:
+            await asyncio.gather(*(client.get(url) for url in urls))
 
 
 async def run_client():

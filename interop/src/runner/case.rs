@@ -23,6 +23,8 @@ pub enum TestCase {
     ZeroRtt,
     /// HTTP/3 instead of HTTP/0.9.
     Http3,
+    /// The same, one download after another, so that both ends can use their dynamic tables.
+    Qpack,
     /// The client updates the keys during the download.
     KeyUpdate,
     /// Version 1 becomes version 2 in the handshake (RFC 9368).
@@ -49,6 +51,7 @@ impl TestCase {
             "resumption" => Self::Resumption,
             "zerortt" => Self::ZeroRtt,
             "http3" => Self::Http3,
+            "qpack" => Self::Qpack,
             "keyupdate" => Self::KeyUpdate,
             "v2" => Self::V2,
             "connectionmigration" => Self::ConnectionMigration,

@@ -56,6 +56,14 @@ pub(super) async fn download(
             get_all(&client, first).await?;
             get_all(&client, rest).await
         }
+        TestCase::Qpack => {
+            let client = client(config)?;
+            for download in downloads {
+                save(&client, &download).await?;
+            }
+            client.close_idle();
+            Ok(())
+        }
         _ => get_all(&client(config)?, downloads).await,
     }
 }

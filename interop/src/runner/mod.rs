@@ -153,7 +153,7 @@ impl Task {
 
     /// Returns true if files are asked for by HTTP/3.
     fn by_http3(&self) -> bool {
-        self.params.only_http3 || self.case == TestCase::Http3
+        self.params.only_http3 || matches!(self.case, TestCase::Http3 | TestCase::Qpack)
     }
 
     /// Returns the application protocol of the case.

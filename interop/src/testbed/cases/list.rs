@@ -81,7 +81,7 @@ const PLAIN: Case = Case {
 };
 
 /// All cases, in the order of the runner; those behind `crosstraffic` are our own.
-pub(super) const CASES: [Case; 63] = [
+pub(super) const CASES: [Case; 64] = [
     Case {
         name: "handshake",
         letters: "H",
@@ -156,6 +156,16 @@ pub(super) const CASES: [Case; 63] = [
         client: "http3",
         server: "http3",
         files: Files::Sizes(&[5 * KIB, 10 * KIB, 500 * KIB]),
+        ..PLAIN
+    },
+    Case {
+        name: "qpack",
+        letters: "QP",
+        client: "qpack",
+        server: "qpack",
+        files: Files::Many(20, KIB),
+        link: || lossy(per_mille(20)),
+        check: verdict::qpack,
         ..PLAIN
     },
     Case {

@@ -19,6 +19,8 @@ pub(in crate::testbed) enum Frame {
         offset: u64,
         len: usize,
         fin: bool,
+        /// Data, on unidirectional streams.
+        uni: Vec<u8>,
     },
     PathChallenge([u8; 8]),
     PathResponse([u8; 8]),
@@ -73,18 +75,19 @@ fn frame(cursor: &mut Cursor<'_>) -> Option<Frame> {
         0x08..=0x0f => {
             let id = cursor.varint()?;
             let offset = if kind & 4 == 0 { 0 } else { cursor.varint()? };
-            let len = if kind & 2 == 0 {
+            let data = if kind & 2 == 0 {
                 let all = cursor.rest().len();
-                cursor.take(all)?.len()
+                cursor.take(all)?
             } else {
-                sized(cursor)?.len()
+                sized(cursor)?
             };
-            let fin = kind & 1 != 0;
+            let is_uni = id & 2 != 0;
             Frame::Stream {
                 id,
                 offset,
-                len,
-                fin,
+                len: data.len(),
+                fin: kind & 1 != 0,
+                uni: if is_uni { data.to_vec() } else { Vec::new() },
             }
         }
         0x10 | 0x12 | 0x13 | 0x14 | 0x16 | 0x17 | 0x19 => skip(cursor, 1)?,

@@ -59,6 +59,7 @@ impl fmt::Display for Frame {
                 offset,
                 len,
                 fin,
+                uni: _,
             } => {
                 let end = if *fin { " FIN" } else { "" };
                 write!(f, "STREAM {id} {offset}–{}{end}", offset + *len as u64)

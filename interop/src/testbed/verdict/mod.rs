@@ -1,6 +1,7 @@
 //! What a capture must show: the checks of the runner, and of a post-quantum handshake.
 
 mod post_quantum;
+mod qpack;
 mod runner;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use std::collections::HashSet;
 
 pub(super) use self::{
     post_quantum::{group, hello_retry, post_quantum, post_quantum_retry, post_quantum_with_loss},
+    qpack::qpack,
     runner::{
         address_rebinding, amplification, arrived, chacha20, ecn, fifty_handshakes, goodput,
         handshake, ipv6, key_update, long_rtt, migration, multiplexing, one_handshake,

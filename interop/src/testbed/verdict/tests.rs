@@ -65,6 +65,18 @@ fn stream(id: u64) -> Frame {
         offset: 0,
         len: 10,
         fin: true,
+        uni: Vec::new(),
+    }
+}
+
+/// Data of a unidirectional stream.
+fn uni(id: u64, offset: u64, data: &[u8]) -> Frame {
+    Frame::Stream {
+        id,
+        offset,
+        len: data.len(),
+        fin: false,
+        uni: data.to_vec(),
     }
 }
 
@@ -578,4 +590,29 @@ fn without_packets_nothing_passes() {
     ] {
         assert!(check(&nothing()).is_err());
     }
+}
+
+#[test]
+fn entries_of_dynamic_tables_are_counted() {
+    // A capacity of 220 (RFC 9204 §4.3.1), and two entries, whose parts come in any order, and twice.
+    let client = [
+        uni(6, 0, b"\x02\x3f\xbd\x01"),
+        uni(6, 4, b"\x41"),
+        uni(6, 4, b"\x41x\x01y\x41"),
+        uni(6, 9, b"x\x01z"),
+        uni(2, 0, b"\0\x04\0"),
+    ];
+    let server = uni(7, 0, b"\x02\x3f\xbd\x01\x41x\x01y");
+    let both = run().sent(60, Client, packet_of(Kind::OneRtt, 9, client.to_vec()));
+    let one_way = qpack(&both);
+    assert_eq!(one_way, Err("the server inserts no entry".to_owned()));
+    let both = both.sent(61, Server, packet_of(Kind::OneRtt, 9, vec![server]));
+    assert_eq!(qpack(&both), Ok("2 and 1 entries".to_owned()));
+    let more = uni(7, 8, b"\x80\0");
+    let both = both.sent(62, Server, packet_of(Kind::OneRtt, 10, vec![more]));
+    assert_eq!(qpack(&both), Ok("2 and 2 entries".to_owned()));
+    // The name of an entry that is not there.
+    let wrong = uni(7, 10, b"\x85\0");
+    let both = both.sent(63, Server, packet_of(Kind::OneRtt, 11, vec![wrong]));
+    assert!(qpack(&both).is_err_and(|text| text.contains("encoder stream")));
 }

@@ -2,7 +2,7 @@
 //!
 //! The folder that `NETBENCH_SERVERS` names has a program for each, called like the stack: `netbench/servers`
 //! makes them. A program is started with an address and a folder, which has `cert.pem`, `key.pem`,
-//! and in `www` the responses by their paths.
+//! and in `www` the responses by their paths, until it listens.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -118,6 +118,8 @@ impl Driver for Program {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
         served.child = Some(child);
         served.wait()?;
+        // It has read everything, and this process may be killed.
+        let _ = fs::remove_dir_all(&served.folder);
         Ok(Box::new(served))
     }
 

@@ -7,6 +7,10 @@ use std::fmt;
 pub(crate) enum Stack {
     /// This project's stack.
     Hybriq,
+    /// nginx: a program of its own, which serves HTTP/3.
+    Nginx,
+    /// quic-go: such a program.
+    QuicGo,
     /// quiche with BoringSSL.
     Quiche,
     /// quinn with rustls.
@@ -19,8 +23,10 @@ pub(crate) enum Stack {
 
 impl Stack {
     /// All stacks, in the order of their names.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Hybriq,
+        Self::Nginx,
+        Self::QuicGo,
         Self::Quiche,
         Self::Quinn,
         Self::S2nQuic,
@@ -31,6 +37,8 @@ impl Stack {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Hybriq => "hybriq",
+            Self::Nginx => "nginx",
+            Self::QuicGo => "quic-go",
             Self::Quiche => "quiche",
             Self::Quinn => "quinn",
             Self::S2nQuic => "s2n-quic",
@@ -38,20 +46,26 @@ impl Stack {
         }
     }
 
-    /// Returns the cargo feature that builds it in; `None` if it is always built in.
+    /// Returns true if it is a program of its own, which netbench starts as a server.
+    pub(crate) const fn is_program(self) -> bool {
+        matches!(self, Self::Nginx | Self::QuicGo)
+    }
+
+    /// Returns the cargo feature that builds it in; `None` if it is always built in, or is a program.
     pub(crate) const fn feature(self) -> Option<&'static str> {
         match self {
-            Self::Hybriq | Self::TcpTls => None,
+            Self::Hybriq | Self::Nginx | Self::QuicGo | Self::TcpTls => None,
             Self::Quiche => Some("quiche"),
             Self::Quinn => Some("quinn"),
             Self::S2nQuic => Some("s2n-quic"),
         }
     }
 
-    /// Returns true if this program can run it.
+    /// Returns true if it is a part of this program.
     pub(crate) const fn is_built_in(self) -> bool {
         match self {
             Self::Hybriq | Self::TcpTls => true,
+            Self::Nginx | Self::QuicGo => false,
             Self::Quiche => cfg!(feature = "quiche"),
             Self::Quinn => cfg!(feature = "quinn"),
             Self::S2nQuic => cfg!(feature = "s2n-quic"),

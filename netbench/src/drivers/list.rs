@@ -2,6 +2,7 @@
 
 use super::Driver;
 use super::hybriq::Hybriq;
+use super::program::{self, Program};
 #[cfg(feature = "quiche")]
 use super::quiche::Quiche;
 use super::tcp_tls::TcpTls;
@@ -12,14 +13,7 @@ use crate::axes::Stack;
 ///
 /// # Errors
 ///
-/// The stack is not built in; the line says how to build it in.
-#[cfg_attr(
-    all(feature = "quinn", feature = "s2n-quic", feature = "quiche"),
-    expect(
-        clippy::unnecessary_wraps,
-        reason = "fails without the feature of a stack"
-    )
-)]
+/// The stack is not there; the line says how to get it.
 pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
     match stack {
         Stack::Hybriq => Ok(Box::new(Hybriq)),
@@ -30,13 +24,17 @@ pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
         #[cfg(feature = "quiche")]
         Stack::Quiche => Ok(Box::new(Quiche)),
         Stack::TcpTls => Ok(Box::new(TcpTls)),
+        Stack::Nginx | Stack::QuicGo => Ok(Box::new(Program::find(stack)?)),
         #[cfg(not(all(feature = "quinn", feature = "s2n-quic", feature = "quiche")))]
         _ => Err(missing(stack).into()),
     }
 }
 
-/// Returns a line about how to build in a stack.
+/// Returns a line about how to get a stack.
 pub(super) fn missing(stack: Stack) -> String {
+    if stack.is_program() {
+        return program::missing(stack);
+    }
     let feature = stack.feature().unwrap_or_default();
     format!("{stack} is not built in: build with `--features {feature}`")
 }
@@ -58,7 +56,13 @@ mod tests {
                     assert!(failure.to_string().contains(&help), "{failure}");
                     assert!(!stack.is_built_in());
                 }
-                (Err(failure), None) => panic!("{failure}"),
+                (Err(failure), None) => {
+                    assert!(
+                        failure.to_string().contains("NETBENCH_SERVERS"),
+                        "{failure}"
+                    );
+                    assert!(stack.is_program());
+                }
             }
         }
     }

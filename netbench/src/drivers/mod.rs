@@ -8,6 +8,7 @@ mod framing;
 mod http;
 mod hybriq;
 mod list;
+mod program;
 #[cfg(feature = "quiche")]
 mod quiche;
 #[cfg(feature = "quinn")]
@@ -141,6 +142,11 @@ pub(crate) trait Listener {
 
     /// Returns the traffic of its socket so far; `None` if the stack does not tell.
     fn traffic(&self) -> Option<Traffic>;
+
+    /// Returns the id of the process that serves, if that is another one: it reports no connections.
+    fn process(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Attempt of a client to connect.

@@ -10,6 +10,8 @@ use crate::results::Process;
 
 /// Clocks and counters of this process at the start of a measurement.
 pub(super) struct Meter {
+    /// Another process that does the work.
+    other: Option<u32>,
     usage: Usage,
     traffic: Option<Traffic>,
     rss_kib: u64,
@@ -18,17 +20,23 @@ pub(super) struct Meter {
 impl Meter {
     /// Starts to measure; `traffic` is that of the sockets so far.
     pub(super) fn start(traffic: Option<Traffic>) -> Result<Self, Failure> {
+        Self::of(None, traffic)
+    }
+
+    /// Starts to measure another process, of which CPU time is all that is known, together with this one.
+    pub(super) fn of(other: Option<u32>, traffic: Option<Traffic>) -> Result<Self, Failure> {
         Ok(Self {
+            other,
             traffic,
             rss_kib: memory().rss_kib,
-            usage: os::usage()?,
+            usage: usage(other)?,
         })
     }
 
     /// Returns the CPU time since the start.
     pub(super) fn cpu(&self) -> Duration {
         let cpu = |usage: &Usage| usage.user + usage.system;
-        os::usage().map_or(Duration::ZERO, |usage| {
+        usage(self.other).map_or(Duration::ZERO, |usage| {
             cpu(&usage).saturating_sub(cpu(&self.usage))
         })
     }
@@ -36,7 +44,7 @@ impl Meter {
     /// Returns the resources used since the start. The peak of memory covers the whole life of the
     /// process, because the system keeps no other.
     pub(super) fn read(&self, traffic: Option<Traffic>) -> Result<Process, Failure> {
-        let now = os::usage()?;
+        let now = usage(self.other)?;
         let memory = memory();
         let micros = |end: Duration, begin: Duration| end.saturating_sub(begin).as_secs_f64() * 1e6;
         Ok(Process {
@@ -58,6 +66,15 @@ impl Meter {
             failed: 0,
         })
     }
+}
+
+/// Returns what this process used so far, with the CPU time of another one.
+fn usage(other: Option<u32>) -> Result<Usage, Failure> {
+    let mut usage = os::usage()?;
+    if let Some(id) = other {
+        usage.user += os::cpu_time_of(id)?;
+    }
+    Ok(usage)
 }
 
 #[derive(Default)]

@@ -55,13 +55,16 @@ pub(super) async fn obey(
         tokio::select! {
             biased;
             order = orders.recv(), if waiting.is_none() => match order {
-                Some(order) => waiting = Some((order, Instant::now() + DRAIN)),
+                Some(order) => {
+                    let drain = listener.process().map_or(DRAIN, |_| Duration::ZERO);
+                    waiting = Some((order, Instant::now() + drain));
+                }
                 None => return Ok(()),
             },
             () = serving.tally.has_drained(waiting.as_ref()), if waiting.is_some() => {
                 let answer = match waiting.take() {
                     Some((ToServer::Measure { .. }, _)) => {
-                        meter = Some(Meter::start(listener.traffic())?);
+                        meter = Some(Meter::of(listener.process(), listener.traffic())?);
                         serving.tally.restart();
                         FromServer::Measuring
                     }

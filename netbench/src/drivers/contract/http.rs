@@ -1,8 +1,11 @@
 //! Connections that carry HTTP. Stacks without it are left out.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 use crate::axes::Stack;
-use crate::drivers::Streams;
+use crate::drivers::{Driver as _, Streams, program::Program};
+use crate::os;
 use crate::outcome::Kind;
 use crate::scenario::Fetch;
 
@@ -92,4 +95,42 @@ fn connections_without_http_make_no_requests() {
         };
         assert!(client.fetch(fetch).await.is_err());
     });
+}
+
+#[test]
+fn a_server_that_is_a_program_answers_and_its_time_is_known() {
+    let judges = std::env::var_os("HYBRIQ_JUDGES").map(PathBuf::from);
+    if judges.is_none_or(|judges| !judges.join("chroot/usr/sbin/nginx").exists()) {
+        test_summary::skip("without nginx, which .ci/judges installs");
+        return;
+    }
+    let cell = Cell {
+        driver: Stack::Nginx,
+        client: Stack::Hybriq,
+        ..Cell::default()
+    };
+    let setup = Setup {
+        certificates: certificates::make(certificates::Wanted::of(&cell)).unwrap(),
+        cell,
+        transport: over_http(),
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("servers/nginx");
+    let nginx = Program::at(Stack::Nginx, path);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let asking = async {
+        let listener = nginx.listen(&setup, ([127, 0, 0, 1], 0).into()).unwrap();
+        let connector = Ends::connector(&setup, &*listener);
+        let connect = connector.connect(listener.address(), certificates::SERVER_NAME);
+        let client = connect.await.unwrap();
+        for receive in [0, 100, 1024] {
+            client.fetch(Fetch { send: 0, receive }).await.unwrap();
+        }
+        let used = os::cpu_time_of(listener.process().unwrap()).unwrap();
+        assert!(used > Duration::ZERO);
+        client.close(0);
+    };
+    runtime.block_on(tokio::task::LocalSet::new().run_until(asking));
 }

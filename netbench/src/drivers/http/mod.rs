@@ -5,11 +5,8 @@
 
 pub(super) mod body;
 #[cfg(feature = "quinn")]
-mod date;
+pub(super) mod date;
 pub(super) mod h2;
-pub(super) mod h3;
-#[cfg(feature = "quinn")]
-pub(super) mod h3_server;
 
 use std::rc::Rc;
 

@@ -321,7 +321,7 @@ fn early_ended(error: EarlyError) -> Failed {
 }
 
 /// Returns the reason for the end of a connection.
-fn ended(error: ConnectionError) -> Failed {
+pub(super) fn ended(error: ConnectionError) -> Failed {
     match &error {
         ConnectionError::Application { code, .. } => Failed::new(Kind::Application(*code), error),
         ConnectionError::Transport { code, .. } => failures::transport(code.0, error),

@@ -1,15 +1,13 @@
-//! HTTP/3 over hybriq: the server of hybriq-http, and clients of the crate `h3` by hybriq-h3.
+//! HTTP/3 over hybriq: the server of hybriq-http, and clients on the core of hybriq-h3.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hybriq::{EndpointBuilder, ServerConfig};
-use hybriq_h3::adapter;
 use hybriq_http::{Body, BodyError, Handle, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -17,20 +15,18 @@ use tokio::task::spawn_local;
 use tower_service::Service;
 
 use super::connection::{Opened, failed_to_connect};
+use super::http3::Client;
 use super::traffic;
 use crate::Failure;
 use crate::drivers::http::body::Pattern;
-use crate::drivers::http::{Come, Http, asked, h3, not_found};
+use crate::drivers::http::{Come, Http, asked, not_found};
 use crate::drivers::{Accepting, Answer, Connection, Listener, Traffic};
 use crate::outcome::Failed;
-
-type Client = h3::Client<adapter::OpenStreams, Bytes>;
 
 /// Makes a connection that carries HTTP/3.
 pub(super) async fn connect(connecting: hybriq::Connecting) -> Result<Rc<dyn Connection>, Failed> {
     let connection = connecting.await.map_err(failed_to_connect)?;
-    let transport = adapter::Connection::new(connection.clone());
-    let requests = Client::start(transport).await?;
+    let requests = Client::start(connection.clone()).await?;
     Ok(Http::over(
         Rc::new(Opened::established(connection)),
         requests,

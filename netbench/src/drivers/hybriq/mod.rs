@@ -2,6 +2,7 @@
 
 mod connection;
 mod http;
+mod http3;
 mod seat;
 mod tls;
 

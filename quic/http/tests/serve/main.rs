@@ -5,6 +5,7 @@ mod front;
 mod interim;
 mod messages;
 mod misdirected;
+mod reload;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod sockets;
 #[path = "../support/mod.rs"]

@@ -17,7 +17,7 @@ use hybriq::{EndpointBuilder, ServerConfig};
 use self::sockets::{Protocols, Sockets};
 use super::{
     Misdirected, ProxyProtocol, Server,
-    state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
+    state::{Connect, Features, Hints, Settings, Shared},
 };
 use crate::{Limits, webtransport};
 pub use alt_svc::AltSvc;
@@ -263,11 +263,9 @@ impl ServerBuilder {
         config: ServerConfig,
     ) -> Result<(EndpointBuilder, Settings), BindError> {
         self.alt_svc.check()?;
-        let tls = Arc::new(config.tcp(ALPN_TCP)?);
-        let early = config.accepts_early_data();
+        let (config, settings) = Settings::of(config, None)?;
         let endpoint = std::mem::take(&mut self.endpoint);
-        let endpoint = endpoint.server(config.alpn([hybriq_h3::ALPN]));
-        Ok((endpoint, Settings { tls, early }))
+        Ok((endpoint.server(config), settings))
     }
 
     fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Result<Server, BindError> {

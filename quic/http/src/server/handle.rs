@@ -1,21 +1,42 @@
 //! Handles of servers.
 
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError, Weak},
     time::Duration,
 };
 
-use hybriq::{Endpoint, EndpointError, ServerConfig, error::RestartError, stats::Census};
+use hybriq::{
+    Endpoint, EndpointError, ServerConfig,
+    error::{ConfigError, RestartError},
+    stats::Census,
+};
 use socket2::SockRef;
 use tokio::{net::TcpListener, sync::Semaphore};
 
 use super::{
     connections::{Cause, Order},
     http3::for_http3,
-    state::{ALPN_TCP, CLOSE_TIME, Phase, Settings, Shared},
+    state::{CLOSE_TIME, Phase, Settings, Shared},
 };
+
+/// Shortest time between two looks at watched files.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Returns hashes of what the files contain, or `None` for one that cannot be read. Keys are not kept.
+async fn contents(files: &Arc<[PathBuf]>) -> Option<Vec<Option<u64>>> {
+    let files = files.clone();
+    let hash = |path: &PathBuf| {
+        let content = std::fs::read(path).ok()?;
+        let mut hasher = DefaultHasher::new();
+        content.hash(&mut hasher);
+        Some(hasher.finish())
+    };
+    let read = move || files.iter().map(hash).collect();
+    tokio::task::spawn_blocking(read).await.ok()
+}
 
 /// A handle to a server, usable from any task and thread. Clones refer to the same server.
 #[derive(Clone)]
@@ -85,17 +106,84 @@ impl Handle {
     /// Replaces the configuration (certificate, key exchange, transport) of connections accepted from now on, over
     /// TCP and QUIC. Existing connections keep theirs. If the configuration is invalid, the old one stays in place.
     ///
+    /// Clients can resume their sessions over QUIC if the new configuration allows their key exchange, and
+    /// accepts 0-RTT data as the old one did or did not. Sessions of clients that are asked for certificates end, so that
+    /// these are verified anew. [`ServerConfig::tickets`] in both configurations replaces this rule.
+    ///
     /// # Errors
     /// The configuration cannot be used, or the server was shut down. Each [`EndpointError`] says what
     /// to do.
     pub fn reload(&self, config: ServerConfig) -> Result<(), EndpointError> {
-        let tls = Arc::new(config.tcp(ALPN_TCP)?);
-        let early = config.accepts_early_data();
+        let (config, new) = Settings::of(config, Some(self.0.settings()))?;
         let config = for_http3(config, &self.0.limits, self.0.features);
         self.0.endpoint.set_server_config(config)?;
         let settings = self.0.settings.lock();
-        *settings.unwrap_or_else(PoisonError::into_inner) = Settings { tls, early };
+        *settings.unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
+    }
+
+    /// Watches files, such as those of certificates and keys, and [reloads](Self::reload) the configuration that
+    /// `config` makes of them when their content changes. Looks every `interval`, at least 10 ms. Returns once the
+    /// server is shut down.
+    ///
+    /// A configuration that cannot be used, for example because only one of two files is new, is logged as a warning,
+    /// and the old one stays until the files change again.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the watch.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use hybriq::{Identity, ServerConfig, error::ConfigError};
+    /// use hybriq_http::Server;
+    ///
+    /// fn config() -> Result<ServerConfig, ConfigError> {
+    ///     let first = Identity::from_pem_files("first.pem", "first.key")?;
+    ///     // For clients that ask for another name.
+    ///     let second = Identity::from_pem_files("second.pem", "second.key")?;
+    ///     Ok(ServerConfig::new(first).add_identity(second))
+    /// }
+    ///
+    /// # async fn run(app: axum::Router) -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::bind("[::]:443", config()?)?;
+    /// let handle = server.handle();
+    /// let files = ["first.pem", "first.key", "second.pem", "second.key"];
+    /// tokio::spawn(async move { handle.watch(files, Duration::from_secs(30), config).await });
+    /// server.serve(app).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn watch<P: Into<PathBuf>>(
+        &self,
+        files: impl IntoIterator<Item = P>,
+        interval: Duration,
+        config: impl Fn() -> Result<ServerConfig, ConfigError>,
+    ) {
+        let files: Arc<[PathBuf]> = files.into_iter().map(Into::into).collect();
+        let mut used = contents(&files).await;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(interval.max(LEAST_INTERVAL)) => {}
+                () = self.0.phase(Phase::Draining) => return,
+            }
+            let new = contents(&files).await;
+            if new == used {
+                continue;
+            }
+            used = new;
+            match config()
+                .map_err(EndpointError::from)
+                .and_then(|new| self.reload(new))
+            {
+                Ok(()) => tracing::info!("reloaded the configuration: its files have changed"),
+                Err(error) => tracing::warn!(
+                    %error,
+                    "the changed files are not used, and the configuration stays"
+                ),
+            }
+        }
     }
 
     /// Waits for a successor, a newer process of the same service, and hands the sockets for TCP and UDP over to it. The

@@ -47,7 +47,8 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Creates a server that listens on an address over TCP and UDP. Port 0 picks a port that is free for both.
     ///
-    /// The application protocols of the configuration are replaced by those of HTTP.
+    /// The application protocols of the configuration are replaced by those of HTTP. [`ServerConfig::tls`] chooses the
+    /// TLS library of QUIC; over TCP it is always rustls.
     ///
     /// # Errors
     /// The configuration or the address cannot be used, or there is no tokio runtime. Each

@@ -6,7 +6,12 @@ use std::{
 };
 
 use http::HeaderValue;
-use hybriq::{Endpoint, tls::rustls::TcpServer};
+use hybriq::{
+    Endpoint, ServerConfig,
+    error::ConfigError,
+    fleet::Tickets,
+    tls::{ClientAuth, rustls::TcpServer},
+};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -54,6 +59,31 @@ pub(super) struct Settings {
     pub(super) tls: Arc<TcpServer>,
     /// True if requests may come in 0-RTT packets.
     pub(super) early: bool,
+    /// Session tickets of configurations that have none of their own.
+    tickets: Tickets,
+}
+
+impl Settings {
+    /// Returns the configuration with its tickets, and the settings for TCP. Clients can resume sessions of earlier settings
+    /// unless they are asked for certificates, which nobody would look at again.
+    pub(super) fn of(
+        config: ServerConfig,
+        earlier: Option<Self>,
+    ) -> Result<(ServerConfig, Self), ConfigError> {
+        let tickets = earlier.map_or_else(Tickets::new, |earlier| earlier.tickets);
+        let config = config.tls_options(|mut options| {
+            if matches!(options.client_auth, ClientAuth::None) {
+                options.tickets.get_or_insert_with(|| tickets.clone());
+            }
+            options
+        });
+        let settings = Self {
+            tls: Arc::new(config.tcp(ALPN_TCP)?),
+            early: config.accepts_early_data(),
+            tickets,
+        };
+        Ok((config, settings))
+    }
 }
 
 /// Phase in the life of a server.

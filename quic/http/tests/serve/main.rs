@@ -6,6 +6,7 @@ mod interim;
 mod messages;
 mod misdirected;
 mod priorities;
+mod reload;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod sockets;
 #[path = "../support/mod.rs"]

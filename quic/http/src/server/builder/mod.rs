@@ -18,7 +18,7 @@ use self::sockets::{Protocols, Sockets};
 use super::{
     Misdirected, ProxyProtocol, Server,
     http3::for_http3,
-    state::{ALPN_TCP, Connect, Features, Hints, Settings, Shared},
+    state::{Connect, Features, Hints, Settings, Shared},
 };
 use crate::{Limits, webtransport};
 pub use alt_svc::AltSvc;
@@ -264,11 +264,10 @@ impl ServerBuilder {
         config: ServerConfig,
     ) -> Result<(EndpointBuilder, Settings), BindError> {
         self.alt_svc.check()?;
-        let tls = Arc::new(config.tcp(ALPN_TCP)?);
-        let early = config.accepts_early_data();
+        let (config, settings) = Settings::of(config, None)?;
         let endpoint = std::mem::take(&mut self.endpoint);
         let endpoint = endpoint.server(for_http3(config, &self.limits, self.features));
-        Ok((endpoint, Settings { tls, early }))
+        Ok((endpoint, settings))
     }
 
     fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Result<Server, BindError> {

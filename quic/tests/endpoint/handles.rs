@@ -155,6 +155,32 @@ async fn chunks_are_written_with_the_end_of_the_stream() {
 }
 
 #[tokio::test]
+async fn a_copy_is_written_with_the_end_of_the_stream() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    for len in [0, 1, 1000, 3 << 20] {
+        let mut send = pair.client.open_uni().await.unwrap();
+        let write = async {
+            let body = vec![b'x'; len];
+            let mut rest = &body[..];
+            loop {
+                let written = poll_fn(|cx| send.poll_write_last(cx, rest)).await.unwrap();
+                rest = &rest[written..];
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            assert_eq!(send.write(b"more").await, Err(hybriq::WriteError::Closed));
+        };
+        let read = async {
+            let mut recv = pair.server.accept_uni().await.unwrap().unwrap();
+            recv.read_to_end(4 << 20).await.unwrap()
+        };
+        let ((), read) = tokio::join!(write, read);
+        assert_eq!(read.len(), len);
+    }
+}
+
+#[tokio::test]
 async fn chunks_are_written_and_read_together() {
     let pair = Pair::new("127.0.0.1:0").await;
     let mut send = pair.client.open_uni().await.unwrap();

@@ -6,6 +6,7 @@ mod send;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use http::uri::Authority;
 use hybriq_proto::Side;
 use hybriq_proto::{Direction, StreamId, owners::streams::Priority};
 
@@ -72,6 +73,8 @@ pub struct Connection {
     max_push: u64,
     /// True if the peer takes datagrams of the transport.
     datagrams: bool,
+    /// The authority of the last request.
+    pub(crate) authority: Option<Authority>,
 }
 
 /// A stream that the connection needs, of which each end opens one.
@@ -144,6 +147,7 @@ impl Connection {
             goaway: None,
             max_push: 0,
             datagrams: false,
+            authority: None,
             config,
         };
         connection.write_settings();

@@ -37,7 +37,9 @@ impl Connection {
         request: &Request<T>,
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
-        self.write(stream, &Fields::of_request(request), out)
+        let mut fields = Fields::new();
+        fields.request(request);
+        self.write(stream, &fields, out)
     }
 
     /// Appends the HEADERS frame of a response. `extra` are fields that the map does not have.
@@ -52,7 +54,9 @@ impl Connection {
         extra: &[Option<(HeaderName, HeaderValue)>],
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
-        self.write(stream, &Fields::of_response(&status, fields, extra), out)
+        let mut all = Fields::new();
+        all.response(&status, fields, extra);
+        self.write(stream, &all, out)
     }
 
     /// Appends the HEADERS frame of trailers.
@@ -65,7 +69,9 @@ impl Connection {
         trailers: &HeaderMap,
         out: &mut Vec<u8>,
     ) -> Result<(), TooLarge> {
-        self.write(stream, &Fields::of_trailers(trailers), out)
+        let mut fields = Fields::new();
+        fields.trailers(trailers);
+        self.write(stream, &fields, out)
     }
 
     fn write(

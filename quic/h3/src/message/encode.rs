@@ -36,8 +36,13 @@ const fn plain<'a>(name: &'static [u8], value: &'a [u8]) -> FieldRef<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the fields of a request.
-    pub(crate) fn of_request<T>(request: &'a Request<T>) -> Self {
+    /// Makes an empty list, to be filled once. It is large: filled where it is, it need not be moved.
+    pub(crate) fn new() -> Self {
+        Self(SmallVec::new())
+    }
+
+    /// Adds the fields of a request.
+    pub(crate) fn request<T>(&mut self, request: &'a Request<T>) {
         let uri = request.uri();
         let method = request.method();
         let protocol = request.extensions().get::<Protocol>();
@@ -63,9 +68,9 @@ impl<'a> Fields<'a> {
             target(b":path", path),
             protocol.map(|protocol| plain(b":protocol", protocol.as_str().as_bytes())),
         ];
-        let mut fields = Self(pseudo.into_iter().flatten().collect());
+        self.0.extend(pseudo.into_iter().flatten());
         // The target says the host.
-        fields.extend(
+        self.extend(
             request
                 .headers()
                 .iter()
@@ -75,28 +80,24 @@ impl<'a> Fields<'a> {
                     _ => true,
                 }),
         );
-        fields
     }
 
-    /// Returns the fields of a response, with some that are not in its map.
-    pub(crate) fn of_response(
+    /// Adds the fields of a response, with some that are not in its map.
+    pub(crate) fn response(
+        &mut self,
         status: &'a StatusCode,
         fields: &'a HeaderMap,
         extra: &'a [Option<(HeaderName, HeaderValue)>],
-    ) -> Self {
-        let mut all = Self(SmallVec::new());
-        all.0.push(plain(b":status", status.as_str().as_bytes()));
+    ) {
+        self.0.push(plain(b":status", status.as_str().as_bytes()));
         let extra = extra.iter().flatten();
-        all.extend(extra.map(|(name, value)| (name, value)));
-        all.extend(fields.iter().filter(not_te));
-        all
+        self.extend(extra.map(|(name, value)| (name, value)));
+        self.extend(fields.iter().filter(not_te));
     }
 
-    /// Returns the fields of trailers.
-    pub(crate) fn of_trailers(fields: &'a HeaderMap) -> Self {
-        let mut all = Self(SmallVec::new());
-        all.extend(fields.iter().filter(not_te));
-        all
+    /// Adds the fields of trailers.
+    pub(crate) fn trailers(&mut self, fields: &'a HeaderMap) {
+        self.extend(fields.iter().filter(not_te));
     }
 
     /// Adds ordinary fields, but for those of connections (RFC 9114 §4.2) and those that `connection` names as such

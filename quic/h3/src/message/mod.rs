@@ -31,6 +31,8 @@ impl Head for Request<()> {}
 impl Head for Response<()> {}
 
 pub(crate) mod sealed {
+    use http::uri::Authority;
+
     use super::{Content, Section, Violation};
 
     /// What differs between requests and responses.
@@ -40,8 +42,9 @@ pub(crate) mod sealed {
         /// The stream ended before the head.
         const INCOMPLETE: Violation;
 
-        /// Makes the head of a section that was decoded.
-        fn of(section: Section) -> Result<Self, Violation>;
+        /// Makes the head of a section that was decoded. `last` is the authority of the last request: most of a
+        /// connection have the same.
+        fn of(section: Section, last: &mut Option<Authority>) -> Result<Self, Violation>;
 
         /// Returns true if the rest of the stream is a tunnel (RFC 9114 §4.4), for a response to CONNECT or not.
         fn opens_tunnel(&self, asked_connect: bool) -> bool;

@@ -15,7 +15,7 @@ use super::{
     length::content_length,
     sealed::{self},
 };
-use crate::error::Violation;
+use crate::{error::Violation, qpack::LONG_AUTHORITY};
 
 /// Places in [`Request::PSEUDO`](sealed::Sealed::PSEUDO).
 const METHOD: usize = 0;
@@ -57,7 +57,7 @@ impl sealed::Sealed for Request<()> {
     ];
     const INCOMPLETE: Violation = Violation::RequestIncomplete;
 
-    fn of(mut section: Section) -> Result<Self, Violation> {
+    fn of(mut section: Section, last: &mut Option<Authority>) -> Result<Self, Violation> {
         let method = section
             .pseudo(METHOD)
             .ok_or(Violation::PseudoFieldMissing)?;
@@ -67,9 +67,9 @@ impl sealed::Sealed for Request<()> {
             return Err(Violation::PseudoFieldOfConnect);
         }
         let uri = if method == Method::CONNECT && protocol.is_none() {
-            of_connect(&mut section)?
+            of_connect(&mut section, last)?
         } else {
-            target(&mut section, &method)?
+            target(&mut section, &method, last)?
         };
         let mut request = Request::new(());
         if let Some(protocol) = protocol {
@@ -100,13 +100,13 @@ impl sealed::Sealed for Request<()> {
 }
 
 /// Returns the target of an ordinary CONNECT, which has no scheme and no path.
-fn of_connect(section: &mut Section) -> Result<Uri, Violation> {
+fn of_connect(section: &mut Section, last: &mut Option<Authority>) -> Result<Uri, Violation> {
     if section.pseudo(SCHEME).is_some() || section.pseudo(PATH).is_some() {
         return Err(Violation::PseudoFieldOfConnect);
     }
     let authority = section.pseudo(AUTHORITY);
     let authority = authority.ok_or(Violation::PseudoFieldMissing)?;
-    let authority = check_authority(section, authority)?;
+    let authority = check_authority(section, authority, last)?;
     if authority.port().is_none() {
         return Err(Violation::AuthorityInvalid);
     }
@@ -116,7 +116,11 @@ fn of_connect(section: &mut Section) -> Result<Uri, Violation> {
 }
 
 /// Returns the target of any other request.
-fn target(section: &mut Section, method: &Method) -> Result<Uri, Violation> {
+fn target(
+    section: &mut Section,
+    method: &Method,
+    last: &mut Option<Authority>,
+) -> Result<Uri, Violation> {
     let scheme = section
         .pseudo(SCHEME)
         .ok_or(Violation::PseudoFieldMissing)?;
@@ -149,7 +153,7 @@ fn target(section: &mut Section, method: &Method) -> Result<Uri, Violation> {
     };
     let mut parts = http::uri::Parts::default();
     parts.authority = authority
-        .map(|authority| check_authority(section, authority))
+        .map(|authority| check_authority(section, authority, last))
         .transpose()?;
     // An URI of the crate `http` has both or neither.
     parts.scheme = parts.authority.is_some().then_some(scheme);
@@ -158,13 +162,27 @@ fn target(section: &mut Section, method: &Method) -> Result<Uri, Violation> {
 }
 
 /// Returns an authority that names nobody, and that is the same as the field `host` (RFC 9114 §4.3.1).
-fn check_authority(section: &Section, authority: Bytes) -> Result<Authority, Violation> {
-    let host = section.fields.get(HOST);
-    if authority.contains(&b'@') {
+fn check_authority(
+    section: &Section,
+    authority: Bytes,
+    last: &mut Option<Authority>,
+) -> Result<Authority, Violation> {
+    let is_known = |last: &&Authority| last.as_str().as_bytes() == authority;
+    let known = last.as_ref().filter(is_known);
+    if known.is_none() && authority.contains(&b'@') {
         return Err(Violation::Userinfo);
     }
+    let host = section.fields.get(HOST);
     if host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(&authority)) {
         return Err(Violation::HostDiffers);
     }
-    Authority::from_maybe_shared(authority).map_err(|_| Violation::AuthorityInvalid)
+    if let Some(known) = known {
+        return Ok(known.clone());
+    }
+    let checked = Authority::from_maybe_shared(authority);
+    let checked = checked.map_err(|_| Violation::AuthorityInvalid)?;
+    if checked.as_str().len() <= LONG_AUTHORITY {
+        *last = Some(checked.clone());
+    }
+    Ok(checked)
 }

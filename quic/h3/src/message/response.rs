@@ -1,6 +1,6 @@
 //! Heads of responses (RFC 9114 §4.3.2).
 
-use http::{Response, StatusCode, Version};
+use http::{Response, StatusCode, Version, uri::Authority};
 
 use super::{
     Content, Section,
@@ -14,7 +14,7 @@ impl sealed::Sealed for Response<()> {
     const PSEUDO: Pseudo = &[b":status"];
     const INCOMPLETE: Violation = Violation::ResponseIncomplete;
 
-    fn of(mut section: Section) -> Result<Self, Violation> {
+    fn of(mut section: Section, _: &mut Option<Authority>) -> Result<Self, Violation> {
         let status = section.pseudo(0).ok_or(Violation::PseudoFieldMissing)?;
         let status = StatusCode::from_bytes(&status).map_err(|_| Violation::StatusInvalid)?;
         if status == StatusCode::SWITCHING_PROTOCOLS {

@@ -1,11 +1,12 @@
 //! The decoder: it follows the peer's encoder stream, and decodes field sections.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{
     Error,
     blocked::Blocked,
     fixed,
+    line::{Arena, LastAuthority, NOT_HUFFMAN, Part},
     primitives::{Coded, Reader, Stop, put_integer},
     table::{OVERHEAD, Table, size_of},
 };
@@ -56,17 +57,7 @@ pub struct Decoder {
     /// Instructions for the peer's encoder.
     instructions: Vec<u8>,
     scratch: Vec<u8>,
-}
-
-/// A name or a value where it stands.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Part<'p> {
-    /// In the static table.
-    Fixed(&'static str),
-    /// In the dynamic table.
-    Entry(&'p Bytes),
-    /// In the section.
-    Coded(Coded<'p>),
+    authority: LastAuthority,
 }
 
 /// A field line.
@@ -84,27 +75,6 @@ pub(super) struct Prefix {
     base: u64,
 }
 
-/// Memory for the strings of a section.
-struct Arena<'d> {
-    all: BytesMut,
-    scratch: &'d mut Vec<u8>,
-}
-
-impl Arena<'_> {
-    fn keep(&mut self, part: Part<'_>) -> Result<Bytes, Error> {
-        let string = match part {
-            Part::Fixed(text) => return Ok(Bytes::from_static(text.as_bytes())),
-            Part::Entry(bytes) => return Ok(bytes.clone()),
-            Part::Coded(string) => string,
-        };
-        self.scratch.clear();
-        let decoded = string.decode(self.scratch);
-        decoded.map_err(|_| Error::Section(NOT_HUFFMAN))?;
-        self.all.extend_from_slice(self.scratch);
-        Ok(self.all.split().freeze())
-    }
-}
-
 impl Decoder {
     /// Makes a decoder for the settings SETTINGS_QPACK_MAX_TABLE_CAPACITY, in bytes, and
     /// SETTINGS_QPACK_BLOCKED_STREAMS, and for field sections of at most `most_fields` bytes (RFC 9114 §4.2.2).
@@ -120,6 +90,7 @@ impl Decoder {
             told: 0,
             instructions: Vec::new(),
             scratch: Vec::new(),
+            authority: LastAuthority::new(),
         }
     }
 
@@ -138,7 +109,11 @@ impl Decoder {
         let buffers = [&self.begun, &self.instructions, &self.scratch];
         let buffers = buffers.iter().map(|buffer| buffer.capacity());
         let early = self.early.capacity() * std::mem::size_of::<u64>();
-        self.table.memory() + self.blocked.memory() + early + buffers.sum::<usize>()
+        self.table.memory()
+            + self.blocked.memory()
+            + early
+            + buffers.sum::<usize>()
+            + self.authority.memory()
     }
 
     /// Takes bytes of the peer's encoder stream, behind its type. Afterwards streams may have their entries.
@@ -289,17 +264,19 @@ impl Decoder {
         }
         self.blocked.remove(stream);
         let mut scratch = std::mem::take(&mut self.scratch);
-        let mut arena = Arena {
-            // Huffman code makes some strings longer; those get memory of their own.
-            all: BytesMut::with_capacity(section.len()),
-            scratch: &mut scratch,
-        };
+        let mut authority = std::mem::take(&mut self.authority);
+        let mut arena = Arena::new(&mut scratch, &mut authority);
         let mut size = 0_u64;
         while reader.remaining() > 0 {
             let line = self.line(&mut reader, prefix).map_err(in_section)?;
+            let left = reader.remaining();
+            let value = match line.name {
+                Part::Fixed(":authority") => arena.authority(line.value, left)?,
+                _ => arena.keep(line.value, left)?,
+            };
             let field = Field {
-                name: arena.keep(line.name)?,
-                value: arena.keep(line.value)?,
+                name: arena.keep(line.name, left)?,
+                value,
                 never_indexed: line.never_indexed,
             };
             size = size.saturating_add(size_of(&field.name, &field.value) as u64);
@@ -310,6 +287,7 @@ impl Decoder {
         scratch.clear();
         scratch.shrink_to(SCRATCH);
         self.scratch = scratch;
+        self.authority = authority;
         if prefix.required > 0 {
             put_integer(&mut self.instructions, 0x80, 7, stream);
             self.told = self.told.max(prefix.required);
@@ -452,8 +430,6 @@ const EARLY: usize = 64;
 
 /// Bytes of the buffer for one string that are kept between sections.
 const SCRATCH: usize = 1 << 10;
-
-pub(super) const NOT_HUFFMAN: &str = "a string is not in Huffman code";
 
 const GONE: &str = "an entry that is not in the table";
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{
     Error,
     fixed::{self, Found},
-    line::{FieldRef, Line, put_line},
+    line::{FieldRef, LastDate, Line, put_line},
     policy::{Hashes, History, Names, Note, Past, Room},
     primitives::{Reader, Stop, put_integer, put_string},
     table::{Entry, OVERHEAD, Table, size_of as size_of_entry},
@@ -52,6 +52,7 @@ pub struct Encoder {
     lines: Vec<Line>,
     /// The beginning of an instruction of the peer's decoder.
     begun: Vec<u8>,
+    date: LastDate,
 }
 
 /// A section that refers to entries.
@@ -95,6 +96,7 @@ impl Encoder {
             section: 0,
             lines: Vec::new(),
             begun: Vec::new(),
+            date: LastDate::default(),
         }
     }
 
@@ -123,7 +125,8 @@ impl Encoder {
             + self.sent.capacity() * size_of::<Sent>()
             + self.cancelled.capacity() * size_of::<u64>()
             + self.places.capacity() * size_of::<u64>()
-            + self.begun.capacity();
+            + self.begun.capacity()
+            + self.date.memory();
         own + self.table.memory() + self.history.memory() + self.names.memory()
     }
 
@@ -149,7 +152,7 @@ impl Encoder {
                     Found::Name(index) => Line::StaticName(index),
                     Found::Nothing => Line::Literal,
                 };
-                put_line(section, 0, field, line);
+                put_line(section, 0, field, line, &mut self.date);
             }
             return;
         }
@@ -165,7 +168,7 @@ impl Encoder {
         }
         self.put_prefix(section, references.required);
         for (field, line) in fields.zip(&lines) {
-            put_line(section, references.required, field, *line);
+            put_line(section, references.required, field, *line, &mut self.date);
         }
         lines.clear();
         lines.shrink_to(LINES);

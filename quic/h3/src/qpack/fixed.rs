@@ -112,6 +112,9 @@ pub(super) const FIELDS: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
+/// Index of the field `date`.
+pub(super) const DATE: u8 = 6;
+
 /// Slots of the table of names: more than twice as many as there are names, so that few collide.
 const SLOTS: usize = 128;
 

@@ -21,6 +21,7 @@ pub(crate) use primitives::put_string;
 pub use decoder::{Decoded, Decoder, Field};
 pub use encoder::Encoder;
 pub use line::FieldRef;
+pub(crate) use line::LONG_AUTHORITY;
 
 /// Error of QPACK, which ends the connection (RFC 9204 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use http::{HeaderMap, Method, Request, Response};
 use hybriq_proto::StreamId;
 
@@ -178,6 +178,16 @@ impl<H> Receiver<H> {
         self.at == At::End || (is_over && self.stage_may_end() && self.content.on_end().is_ok())
     }
 
+    /// Returns true if the next poll would only ask for data.
+    pub fn needs_data(&self) -> bool {
+        let may_starve = match self.at {
+            At::Head => true,
+            At::Data(left) | At::Section(left) | At::Skipped(left) => left > 0,
+            At::Blocked | At::Session | At::End => false,
+        };
+        may_starve && self.data.is_empty() && !self.is_fin
+    }
+
     /// Returns the number of bytes of content that must come, if that is known.
     pub const fn content_left(&self) -> Option<u64> {
         match self.content {
@@ -248,6 +258,9 @@ impl<H: Head> Receiver<H> {
     /// is of no further use.
     pub fn poll(&mut self, connection: &mut Connection) -> Result<Received<H>, Violation> {
         let polled = self.poll_frames(connection);
+        if let Ok(Received::Head(_)) = polled {
+            self.skip_reserved();
+        }
         if self.data.is_empty() {
             // An empty slice would keep the memory of the whole.
             self.data = Bytes::new();
@@ -288,8 +301,11 @@ impl<H: Head> Receiver<H> {
                 At::Section(left) => {
                     if self.section.is_empty() && self.data.len() as u64 >= left {
                         // A section that arrived as a whole is read where it is.
-                        let section = self.take(left);
-                        return self.on_section(section, connection);
+                        let mut data = std::mem::take(&mut self.data);
+                        let received = self.on_section(data.split_at(left as usize).0, connection);
+                        data.advance(left as usize);
+                        self.data = data;
+                        return received;
                     }
                     let part = self.take(left);
                     self.collect(&part, left);
@@ -301,7 +317,7 @@ impl<H: Head> Receiver<H> {
                 }
                 At::Blocked => {
                     let section = std::mem::take(&mut self.section);
-                    return self.on_section(section.into(), connection);
+                    return self.on_section(&section, connection);
                 }
                 At::Skipped(left) => {
                     let passed = self.take(left).len() as u64;
@@ -401,7 +417,7 @@ impl<H: Head> Receiver<H> {
     /// Decodes a field section.
     fn on_section(
         &mut self,
-        encoded: Bytes,
+        encoded: &[u8],
         connection: &mut Connection,
     ) -> Result<Received<H>, Violation> {
         let pseudo: &[_] = if self.stage == Stage::Head {
@@ -411,11 +427,11 @@ impl<H: Head> Receiver<H> {
         };
         let mut section = Section::new(pseudo);
         let decoder = &mut connection.decoder;
-        let decoded = decoder.decode(self.id.0, &encoded, |field| section.take(field))?;
+        let decoded = decoder.decode(self.id.0, encoded, |field| section.take(field))?;
         self.at = At::Head;
         match decoded {
             Decoded::Blocked => {
-                self.section = encoded.into();
+                self.section = encoded.to_vec();
                 self.at = At::Blocked;
                 return Ok(Received::Blocked);
             }
@@ -427,7 +443,7 @@ impl<H: Head> Receiver<H> {
             self.stage = Stage::AfterTrailers;
             return Ok(Received::Trailers(section.into_trailers()));
         }
-        let head = H::of(section)?;
+        let head = H::of(section, &mut connection.authority)?;
         if !head.is_interim() {
             self.on_head(&head)?;
         }
@@ -454,6 +470,21 @@ impl<H: Head> Receiver<H> {
             Ok(Received::HeadTooLarge)
         } else {
             Err(Violation::SectionTooLarge)
+        }
+    }
+
+    /// Skips frames that mean nothing, so that a message that has nothing else is known to be over.
+    fn skip_reserved(&mut self) {
+        for _ in 0..TURN {
+            let mut rest = &self.data[..];
+            let head = frame::Head::read(&mut rest).filter(|head| !frame::is_known(head.kind));
+            match head.map(|head| usize::try_from(head.len)) {
+                Some(Ok(len)) if self.is_fin && self.is_between_frames() && len <= rest.len() => {
+                    let taken = self.data.len() - rest.len() + len;
+                    self.data.advance(taken);
+                }
+                _ => return,
+            }
         }
     }
 

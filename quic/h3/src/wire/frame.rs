@@ -30,6 +30,24 @@ pub(crate) const fn is_of_http2(kind: u64) -> bool {
     matches!(kind, 0x02 | 0x06 | 0x08 | 0x09)
 }
 
+/// Returns true for the types that mean something on a bidirectional stream, or are forbidden there. Others are
+/// skipped (RFC 9114 §9).
+pub(crate) const fn is_known(kind: u64) -> bool {
+    let is_of_http3 = matches!(
+        kind,
+        DATA | HEADERS
+            | CANCEL_PUSH
+            | SETTINGS
+            | PUSH_PROMISE
+            | GOAWAY
+            | MAX_PUSH_ID
+            | WEBTRANSPORT_STREAM
+            | PRIORITY_UPDATE
+            | PRIORITY_UPDATE_PUSH
+    );
+    is_of_http3 || is_of_http2(kind)
+}
+
 /// Types of unidirectional streams (RFC 9114 §6.2, RFC 9204 §4.2).
 pub(crate) mod uni {
     pub(crate) const CONTROL: u64 = 0x00;

@@ -45,6 +45,9 @@ impl Body {
         stall_time: Duration,
         expected: Option<Continue>,
     ) -> Self {
+        if stream.is_end() {
+            return Self::empty();
+        }
         Self(Kind::Request(Box::new(Quic {
             stream,
             part: Part::Data,

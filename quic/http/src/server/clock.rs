@@ -3,8 +3,8 @@
 use std::{
     cell::RefCell,
     future::poll_fn,
-    pin::{Pin, pin},
-    task::Poll,
+    pin::pin,
+    task::{Context, Poll},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -41,14 +41,14 @@ pub(super) fn date() -> Option<HeaderValue> {
     })
 }
 
-/// Waits for a future, at most for `time`. Takes no timer if the future is ready at once.
-pub(super) async fn within<F: Future>(
+/// Waits until a poll is ready, at most for `time`. Takes no timer if it is ready at once.
+pub(super) async fn within<T>(
     time: Duration,
-    mut future: Pin<&mut F>,
-) -> Result<F::Output, Elapsed> {
-    match poll_once(future.as_mut()).await {
-        Some(output) => Ok(output),
-        None => Box::pin(tokio::time::timeout(time, future)).await,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T> + Send,
+) -> Result<T, Elapsed> {
+    match poll_fn(|cx| Poll::Ready(poll(cx))).await {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => Box::pin(tokio::time::timeout(time, poll_fn(poll))).await,
     }
 }
 

@@ -12,14 +12,17 @@ mod tcp;
 use std::{
     convert::Infallible,
     error::Error,
-    future::{pending, poll_fn},
+    future::pending,
     net::{SocketAddr, ToSocketAddrs},
+    pin::Pin,
     sync::Arc,
+    task::{Context, Poll, ready},
 };
 
 use futures_util::future::join_all;
 use http::{Request, Response};
 use hybriq::ServerConfig;
+use pin_project_lite::pin_project;
 use tokio::net::TcpListener;
 use tower_service::Service;
 
@@ -148,11 +151,55 @@ where
 {
     type Body = B;
 
-    async fn answer(self, request: Request<Body>) -> Result<Response<B>, BoxError> {
-        let Self(mut service) = self;
-        if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
-            return Err(error.into());
+    fn answer(
+        self,
+        request: Request<Body>,
+    ) -> impl Future<Output = Result<Response<B>, BoxError>> + Send {
+        let Self(service) = self;
+        Call::Waits {
+            service,
+            request: Some(request),
         }
-        service.call(request).await.map_err(Into::into)
+    }
+}
+
+pin_project! {
+    /// The call of a service: a future that moves the request once.
+    #[project = CallProjection]
+    enum Call<S, F> {
+        /// The service is not ready.
+        Waits {
+            service: S,
+            request: Option<Request<Body>>,
+        },
+        Runs {
+            #[pin]
+            answer: F,
+        },
+    }
+}
+
+impl<S, B> Future for Call<S, S::Future>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+{
+    type Output = Result<Response<B>, BoxError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let CallProjection::Waits { service, request } = self.as_mut().project() {
+            if let Err(error) = ready!(service.poll_ready(cx)) {
+                return Poll::Ready(Err(error.into()));
+            }
+            let Some(request) = request.take() else {
+                return Poll::Pending;
+            };
+            let answer = service.call(request);
+            self.set(Self::Runs { answer });
+        }
+        match self.project() {
+            CallProjection::Runs { answer } => answer.poll(cx).map_err(Into::into),
+            CallProjection::Waits { .. } => Poll::Pending,
+        }
     }
 }

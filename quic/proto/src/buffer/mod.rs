@@ -14,4 +14,4 @@ mod tests;
 pub(crate) use rare::Rare;
 pub(crate) use reassembler::Reassembler;
 pub(crate) use run::Exceeded;
-pub(crate) use send_buffer::SendBuffer;
+pub(crate) use send_buffer::{Memory, SendBuffer};

@@ -145,7 +145,13 @@ impl Run {
         if len == 0 {
             return None;
         }
-        let chunk = chunk.split_to(len).freeze();
+        let is_full = len == chunk.len() && len == chunk.capacity();
+        let chunk = if is_full && len <= SMALL {
+            // Without room for more it is of no further use, and a part would need a count of references.
+            std::mem::take(chunk).freeze()
+        } else {
+            chunk.split_to(len).freeze()
+        };
         self.len -= chunk.len();
         Some(chunk)
     }

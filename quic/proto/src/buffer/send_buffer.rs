@@ -13,6 +13,9 @@ const MIN_CHUNK: usize = 64;
 /// Size below which chunks are copied, because keeping them would cost more.
 const SMALL: usize = 512;
 
+/// Largest list of chunks that is used again.
+const MOST_KEPT: usize = 8;
+
 /// Bytes to send in order, held until they are acknowledged.
 ///
 /// Two cursors divide the offsets: bytes below `acked` are dropped, bytes from `next` on were never
@@ -31,6 +34,10 @@ pub(crate) struct SendBuffer {
     /// Offset from which on the data was given up.
     needed: u64,
 }
+
+/// Memory of an empty buffer.
+#[derive(Debug)]
+pub(crate) struct Memory(VecDeque<Chunk>);
 
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -55,6 +62,18 @@ impl Chunk {
 
     fn end(&self) -> u64 {
         self.start + self.bytes().len() as u64
+    }
+
+    /// Drops the data, but keeps the memory for more. Returns false for memory that is shared or large.
+    fn empty(&mut self) -> bool {
+        match &mut self.data {
+            Data::Copied(bytes) if bytes.capacity() <= SMALL => {
+                self.start += bytes.len() as u64;
+                bytes.clear();
+                true
+            }
+            Data::Copied(_) | Data::Shared(_) => false,
+        }
     }
 }
 
@@ -107,8 +126,30 @@ impl SendBuffer {
         });
     }
 
+    /// Uses the memory of another buffer.
+    pub(crate) fn reuse(&mut self, memory: Memory) {
+        self.chunks = memory.0;
+        if let Some(chunk) = self.chunks.front_mut() {
+            chunk.start = 0;
+        }
+    }
+
+    /// Takes the memory of a buffer that is not used any more, without its data.
+    pub(crate) fn take_memory(&mut self) -> Option<Memory> {
+        let mut chunks = std::mem::take(&mut self.chunks);
+        if !chunks.front_mut().is_some_and(Chunk::empty) {
+            chunks.clear();
+        }
+        chunks.truncate(1);
+        let is_small = (1..=MOST_KEPT).contains(&chunks.capacity());
+        is_small.then_some(Memory(chunks))
+    }
+
     /// Releases memory that is not used now.
     pub(crate) fn release_memory(&mut self) {
+        if self.acked == self.end {
+            self.chunks.clear();
+        }
         self.chunks.shrink_to_fit();
     }
 
@@ -256,6 +297,9 @@ impl SendBuffer {
             .front()
             .is_some_and(|front| front.end() <= self.acked)
         {
+            if self.chunks.len() == 1 && self.chunks.front_mut().is_some_and(Chunk::empty) {
+                return;
+            }
             self.chunks.pop_front();
             self.cursor = self.cursor.saturating_sub(1);
         }

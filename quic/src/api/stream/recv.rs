@@ -87,11 +87,13 @@ impl RecvStream {
     /// twice, or let the client repeat it on a stream that is not early.
     pub fn is_early(&self) -> bool {
         let streams = |state: &mut State| state.core.streams().is_early(self.id);
+        // Whoever took the end of the stream knows of all data.
         self.early
-            || self
-                .handle
-                .lock_stream()
-                .is_ok_and(|mut state| streams(&mut state))
+            || self.end != End::Finished
+                && self
+                    .handle
+                    .lock_stream()
+                    .is_ok_and(|mut state| streams(&mut state))
     }
 
     /// Returns true once a read has taken the end of the stream. A read that returns the last data takes

@@ -252,11 +252,7 @@ impl SendStream {
         loop {
             let mut done = false;
             ready!(self.poll_with(cx, |streams, id| {
-                let written = if chunks.iter().all(Bytes::is_empty) {
-                    0
-                } else {
-                    write_chunks(streams, id, chunks)?
-                };
+                let written = write_chunks(streams, id, chunks)?;
                 if chunks.iter().all(Bytes::is_empty) {
                     done = true;
                     streams
@@ -270,6 +266,33 @@ impl SendStream {
                 return Poll::Ready(Ok(()));
             }
         }
+    }
+
+    /// Writes a copy of a prefix of the data, and ends the stream if that is all. Returns the number of bytes written.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn poll_write_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let written = ready!(self.poll_with(cx, |streams, id| {
+            let written = match data.get(..COPY).unwrap_or(data) {
+                [] => 0,
+                part => streams.write(id, part)?,
+            };
+            if written == data.len() {
+                streams
+                    .finish(id)
+                    .map_err(|_| streams::WriteError::Closed)?;
+            }
+            Ok(written)
+        }))?;
+        if written == data.len() {
+            self.end = End::Finished;
+        }
+        Poll::Ready(Ok(written))
     }
 
     fn poll_with(

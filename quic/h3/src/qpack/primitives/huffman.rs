@@ -24,31 +24,22 @@ const LONGEST: u8 = 30;
 /// Longest padding, in bits.
 const LONGEST_PADDING: u8 = 7;
 
-/// Codes of all bytes.
-static CODES: [u32; 257] = codes();
+/// Codes of all bytes, each before its length in the last eight bits.
+static CODES: [u64; 257] = codes();
 
-/// Steps of the decoder: a state is an inner node of the tree of codes, a step takes four bits.
-static STEPS: [[Step; 16]; 256] = steps();
+/// Steps of the decoder. A state is an inner node of the tree of codes, and a step takes four bits: it stands at
+/// sixteen times the state, plus those bits. It has the place of the next state in its upper half, and below it
+/// [`ENDS`], [`COMPLETES`] and the byte that it completes.
+static STEPS: [u32; 256 * 16] = steps();
 
-/// A step of the decoder.
-#[derive(Clone, Copy)]
-struct Step {
-    /// Next state.
-    state: u8,
-    kind: Kind,
-    /// Byte that the step completes.
-    byte: u8,
-}
+/// Bit of a step that completes a byte.
+const COMPLETES: u32 = 1 << 8;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// No code ends here.
-    Inner,
-    /// Completes a byte.
-    Byte,
-    /// Completes the end of the string, which must not be in it.
-    End,
-}
+/// Bit of a step that completes the end of the string, which must not be in it.
+const ENDS: u32 = 1 << 9;
+
+/// Position of the place of the next state.
+const NEXT: u32 = 16;
 
 /// Error of a string: it has the code of the end, or its padding is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +58,9 @@ pub(super) fn encoded_len(string: &[u8]) -> usize {
 pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0_u64, 0_u32);
     for &byte in string {
-        let len = u32::from(LENGTHS[usize::from(byte)]);
-        bits = bits << len | u64::from(CODES[usize::from(byte)]);
+        let code = CODES[usize::from(byte)];
+        let len = (code & 0xff) as u32;
+        bits = bits << len | code >> 8;
         count += len;
         if count >= u32::BITS {
             count -= u32::BITS;
@@ -80,7 +72,8 @@ pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
     bits = bits << padding | ((1 << padding) - 1);
     count += padding;
     let rest = ((bits << (u32::BITS - count)) as u32).to_be_bytes();
-    out.extend(rest.iter().take(count as usize / 8));
+    let (rest, _) = rest.split_at(count as usize / 8);
+    out.extend_from_slice(rest);
 }
 
 /// Decodes a string behind what is there. It takes the same number of steps for each byte.
@@ -88,24 +81,34 @@ pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
 /// # Errors
 /// The string is malformed.
 pub(in crate::qpack) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-    let mut state = 0_u8;
-    for &byte in coded {
-        for half in [byte >> 4, byte & 0xf] {
-            let step = STEPS[usize::from(state)][usize::from(half)];
-            state = step.state;
-            match step.kind {
-                Kind::Inner => {}
-                Kind::Byte => out.push(step.byte),
-                Kind::End => return Err(Malformed),
+    let (mut step, mut all) = (0, 0);
+    for part in coded.chunks(PART) {
+        // Codes have five bits at least.
+        let mut room = [0; PART * 8 / 5 + 1];
+        let mut len = 0;
+        for &byte in part {
+            for half in [byte >> 4, byte & 0xf] {
+                let place = (step >> NEXT | u32::from(half)) as usize;
+                step = STEPS[place % STEPS.len()];
+                all |= step;
+                if let Some(room) = room.get_mut(len) {
+                    *room = step as u8;
+                }
+                len += usize::from(step & COMPLETES != 0);
             }
         }
+        out.extend_from_slice(room.get(..len).unwrap_or_default());
     }
-    if PADDING[usize::from(state)] {
+    let state = step >> NEXT >> 4;
+    if all & ENDS == 0 && PADDING[usize::from(state as u8)] {
         Ok(())
     } else {
         Err(Malformed)
     }
 }
+
+/// Coded bytes that are decoded before what they give is stored.
+const PART: usize = 32;
 
 /// States in which a string may end: at most seven ones behind the last code.
 static PADDING: [bool; 256] = padding();
@@ -116,14 +119,14 @@ const NODES: [[u16; 2]; 256] = nodes();
 /// Number from which on a child is a symbol.
 const LEAF: u16 = 256;
 
-const fn codes() -> [u32; 257] {
+const fn codes() -> [u64; 257] {
     let mut codes = [0; 257];
-    let (mut code, mut len) = (0_u32, 1);
+    let (mut code, mut len) = (0_u64, 1);
     while len <= LONGEST {
         let mut symbol = 0;
         while symbol <= END {
             if LENGTHS[symbol] == len {
-                codes[symbol] = code;
+                codes[symbol] = code << 8 | len as u64;
                 code += 1;
             }
             symbol += 1;
@@ -143,62 +146,47 @@ const fn nodes() -> [[u16; 2]; 256] {
         let mut node = 0;
         while left > 1 {
             left -= 1;
-            let bit = (codes[symbol] >> left & 1) as usize;
+            let bit = (codes[symbol] >> 8 >> left & 1) as usize;
             if nodes[node][bit] == 0 {
                 nodes[node][bit] = count;
                 count += 1;
             }
             node = nodes[node][bit] as usize;
         }
-        let bit = (codes[symbol] & 1) as usize;
+        let bit = (codes[symbol] >> 8 & 1) as usize;
         nodes[node][bit] = LEAF + symbol as u16;
         symbol += 1;
     }
     nodes
 }
 
-const fn steps() -> [[Step; 16]; 256] {
-    let none = Step {
-        state: 0,
-        kind: Kind::Inner,
-        byte: 0,
-    };
-    let mut steps = [[none; 16]; 256];
-    let mut state = 0;
-    while state < 256 {
-        let mut half = 0;
-        while half < 16 {
-            steps[state][half] = step(state, half);
-            half += 1;
-        }
-        state += 1;
+const fn steps() -> [u32; 256 * 16] {
+    let mut steps = [0; 256 * 16];
+    let mut place = 0;
+    while place < steps.len() {
+        steps[place] = step(place / 16, place % 16);
+        place += 1;
     }
     steps
 }
 
-const fn step(state: usize, half: usize) -> Step {
-    let (mut node, mut kind, mut byte) = (state, Kind::Inner, 0);
+const fn step(state: usize, half: usize) -> u32 {
+    let (mut node, mut completed) = (state, 0);
     let mut left = 4;
     while left > 0 {
         left -= 1;
         let child = NODES[node][half >> left & 1];
+        node = 0;
         if child < LEAF {
             node = child as usize;
         } else if child == LEAF + END as u16 {
-            kind = Kind::End;
-            node = 0;
+            completed = ENDS;
         } else {
             // Codes have five bits at least: a step completes one at most.
-            kind = Kind::Byte;
-            byte = (child - LEAF) as u8;
-            node = 0;
+            completed = COMPLETES | (child - LEAF) as u32;
         }
     }
-    Step {
-        state: node as u8,
-        kind,
-        byte,
-    }
+    (node as u32 * 16) << NEXT | completed
 }
 
 const fn padding() -> [bool; 256] {

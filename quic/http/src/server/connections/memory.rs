@@ -188,6 +188,14 @@ impl Drop for Account {
     }
 }
 
+impl Share {
+    /// Books more bytes of the request.
+    pub(crate) fn grow(&mut self, bytes: u64) {
+        self.account.add(bytes);
+        self.bytes += bytes;
+    }
+}
+
 impl Drop for Share {
     fn drop(&mut self) {
         self.account.remove(self.bytes);
@@ -204,7 +212,8 @@ mod tests {
         let first = Account::open(&memory, 60);
         assert!(!memory.is_short());
         let second = Account::open(&memory, 20);
-        let share = second.share(30);
+        let mut share = second.share(10);
+        share.grow(20);
         assert_eq!(second.bytes(), 50);
         assert!(memory.is_short());
         drop(first);

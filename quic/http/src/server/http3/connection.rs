@@ -103,7 +103,8 @@ pub(super) struct Established {
 /// A request that is being answered, until it is dropped.
 pub(super) struct Running(
     pub(super) Arc<Quic>,
-    #[expect(dead_code, reason = "counts until it is dropped")] Share,
+    /// The memory of the request.
+    pub(super) Share,
 );
 
 impl Handshake {

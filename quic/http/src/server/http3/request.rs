@@ -8,6 +8,7 @@ use http::{
 use hybriq_h3::{Code, Priority, Protocol, Scope};
 
 use super::{
+    answers::Inbox,
     connection::{Established, Gone, Quic, Running},
     response::{Destination, send_response, send_status},
     tunnel::{Offer, Refusal},
@@ -24,12 +25,19 @@ use crate::{
 
 static PRIORITY: HeaderName = HeaderName::from_static("priority");
 
+/// Reads requests, one after the other, lets the service answer them, and sends the responses.
+pub(super) async fn answer<A: App>(requests: Inbox<(Running, Arrived)>, app: A) {
+    while let Some((mut running, request)) = requests.next().await {
+        answer_one(&mut running, request, &app).await;
+    }
+}
+
 /// Reads a request, lets the service answer it, and sends the response.
-pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
-    let quic = &*running.0;
+async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
+    let Running(quic, share) = running;
     let limits = &quic.shared.limits;
     let (mut send, mut recv) = request;
-    let head = within(limits.header_time, pin!(recv.head())).await;
+    let head = within(limits.header_time, |cx| recv.poll_head(cx)).await;
     let mut request = match head {
         Ok(Ok(request)) => request,
         Ok(Err(error)) => return Box::pin(fail(quic, error, send, recv)).await,
@@ -42,7 +50,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         recv.stop(Code::H3_NO_ERROR);
         return Box::pin(refuse(quic, &mut send, StatusCode::SERVICE_UNAVAILABLE)).await;
     }
-    let _share = quic.share(fields::memory(&request));
+    share.grow(fields::memory(&request));
     let protocol = request.extensions_mut().remove::<Protocol>();
     let early = recv.is_early();
     let established = if early && protocol.is_none() {
@@ -86,7 +94,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
         let offer = Offer::new(quic, established, &protocol, &mut request, recv);
         match Box::pin(offer).await {
             Ok(offer) => {
-                let answer = app.answer(request);
+                let answer = app.clone().answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
                 if let Some(response) = Box::pin(respond).await {
                     Box::pin(tunnel(quic, established, send, offer, response)).await;
@@ -104,7 +112,7 @@ pub(super) async fn answer<A: App>(running: Running, request: Arrived, app: A) {
     let request = request.map(|()| body);
     let response = {
         // Pinned here, because every future that it is moved into has room for it twice.
-        let answer = pin!(app.answer(request));
+        let answer = pin!(app.clone().answer(request));
         respond(quic, established, &mut send, interims, answer).await
     };
     let Some(response) = response else {

@@ -32,6 +32,24 @@ pub(super) fn date(fields: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
+/// Returns the value of a field that is a number.
+fn number(number: u64) -> HeaderValue {
+    let mut digits = [b'0'; 20];
+    let mut start = digits.len();
+    let mut rest = number;
+    for (index, digit) in digits.iter_mut().enumerate().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+        start = index;
+        if rest == 0 {
+            break;
+        }
+    }
+    let (_, digits) = digits.split_at(start);
+    // Unlike the conversion of the crate `http`, this takes no memory besides that of the digits.
+    HeaderValue::from_bytes(digits).unwrap_or_else(|_| number.into())
+}
+
 /// The connection that a response goes to.
 #[derive(Clone, Copy)]
 pub(super) struct Destination<'a> {
@@ -90,7 +108,7 @@ where
         return Err(error.into());
     }
     let length = content.missing_length;
-    let length = length.map(|length| (CONTENT_LENGTH, length.into()));
+    let length = length.map(|length| (CONTENT_LENGTH, number(length)));
     let date = date(&parts.headers).map(|date| (DATE, date));
     if let Err(error) = send.response(parts.status, &parts.headers, &[length, date]) {
         // The client does not take such a response, but may take another one.

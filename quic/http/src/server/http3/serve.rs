@@ -145,44 +145,78 @@ async fn serve<A: App>(quic: Arc<Quic>, app: A, served: impl Send) {
 
 /// Answers the requests of a connection until it ends.
 async fn requests<A: App>(quic: &Arc<Quic>, app: A) -> Result<(), StreamError> {
-    let mut requests = Requests::new(quic.link.clone());
-    let mut answers = Answers::default();
-    // The first stream whose request was not seen.
-    let mut next = StreamId(0);
-    let mut take = async |request: Arrived| {
-        next = next.max(StreamId(request.1.id().0 + 4));
-        match admit(quic) {
-            Admission::Refuse => refuse(request),
-            Admission::Serve | Admission::ServeLast => {
-                let running = Running::new(quic.clone());
-                answers.start(request::answer(running, request, app.clone()));
-                answers.pause().await;
-            }
-        }
+    let mut intake = Intake {
+        quic,
+        requests: Requests::new(quic.link.clone()),
+        answers: Answers::new(move |requests| request::answer(requests, app.clone())),
+        next: StreamId(0),
     };
     let order = loop {
-        let request = tokio::select! {
+        tokio::select! {
             biased;
             order = quic.standing.told(Order::Drain) => break order,
-            request = requests.next() => request?,
-        };
-        take(request).await;
+            taken = intake.some() => taken?,
+        }
     };
     if order == Order::Drain {
         quic.link.go_away(ALL)?;
         // Requests that were on their way arrive in this time.
         let mut pause = pin!(tokio::time::sleep(GOAWAY_PAUSE));
         loop {
-            let request = tokio::select! {
+            tokio::select! {
                 biased;
                 () = &mut pause => break,
                 _ = quic.standing.told(Order::Finish) => break,
-                request = requests.next() => request?,
-            };
-            take(request).await;
+                taken = intake.some() => taken?,
+            }
         }
     }
-    finish(quic, requests, next).await
+    finish(quic, intake.requests, intake.next).await
+}
+
+/// Takes the requests of a connection, and starts their answers.
+struct Intake<'q> {
+    quic: &'q Arc<Quic>,
+    requests: Requests,
+    answers: Answers<(Running, Arrived)>,
+    /// The first stream whose request was not seen.
+    next: StreamId,
+}
+
+impl Intake<'_> {
+    /// Takes requests that have arrived, at least one. No request is lost if the future is dropped.
+    async fn some(&mut self) -> Result<(), StreamError> {
+        let first = self.requests.now()?;
+        let mut request = if first.is_some() {
+            first
+        } else {
+            self.answers.rest();
+            Some(self.requests.next().await?)
+        };
+        while let Some(arrived) = request {
+            let is_last = self.take(arrived) != Admission::Serve;
+            request = if is_last || self.answers.are_enough() {
+                None
+            } else {
+                self.requests.now()?
+            };
+        }
+        self.answers.pause().await;
+        Ok(())
+    }
+
+    fn take(&mut self, request: Arrived) -> Admission {
+        self.next = self.next.max(StreamId(request.1.id().0 + 4));
+        let admission = admit(self.quic);
+        match admission {
+            Admission::Refuse => refuse(request),
+            Admission::Serve | Admission::ServeLast => {
+                self.answers
+                    .start((Running::new(self.quic.clone()), request));
+            }
+        }
+        admission
+    }
 }
 
 /// Decides about a request. Requests before it that turned out to be malformed count as cancelled.

@@ -2,7 +2,7 @@
 
 use std::{
     future::poll_fn,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker, ready},
 };
@@ -56,24 +56,8 @@ impl Requests {
             tokio::select! {
                 biased;
                 accepted = self.link.transport.accept_bidi() => {
-                    let (send, recv) = accepted?;
-                    let mut stream = Stream::new(send, recv);
-                    if self.link.sessions.is_none() {
-                        return Ok(stream.into_request(&self.link));
-                    }
-                    // Most streams have arrived with their first bytes.
-                    let mut cx = Context::from_waker(Waker::noop());
-                    match stream.poll_start(&self.link, &mut cx) {
-                        Poll::Ready(start) => {
-                            if let Some(stream) = stream.unless_of_session(&self.link, start?) {
-                                return Ok(stream.into_request(&self.link));
-                            }
-                        }
-                        Poll::Pending => {
-                            let link = self.link.clone();
-                            let sort = async move { stream.sort(&link).await };
-                            self.opening.push(Box::pin(sort));
-                        }
+                    if let Some(request) = self.on_accepted(accepted?)? {
+                        return Ok(request);
                     }
                 }
                 Some(opened) = self.opening.next() => {
@@ -81,6 +65,44 @@ impl Requests {
                         return Ok(stream.into_request(&self.link));
                     }
                 }
+            }
+        }
+    }
+
+    /// Returns a request, if one has arrived. Otherwise [`next`](Self::next) waits for it.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub(crate) fn now(&mut self) -> Result<Option<Arrived>, StreamError> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let accepted = pin!(self.link.transport.accept_bidi()).poll(&mut cx);
+        match accepted {
+            Poll::Ready(accepted) => self.on_accepted(accepted?),
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    /// Returns a stream that was accepted, if it is a request.
+    fn on_accepted(
+        &mut self,
+        (send, recv): (SendStream, RecvStream),
+    ) -> Result<Option<Arrived>, StreamError> {
+        let mut stream = Stream::new(send, recv);
+        if self.link.sessions.is_none() {
+            return Ok(Some(stream.into_request(&self.link)));
+        }
+        // Most streams have arrived with their first bytes.
+        let mut cx = Context::from_waker(Waker::noop());
+        match stream.poll_start(&self.link, &mut cx) {
+            Poll::Ready(start) => {
+                let stream = stream.unless_of_session(&self.link, start?);
+                Ok(stream.map(|stream| stream.into_request(&self.link)))
+            }
+            Poll::Pending => {
+                let link = self.link.clone();
+                let sort = async move { stream.sort(&link).await };
+                self.opening.push(Box::pin(sort));
+                Ok(None)
             }
         }
     }

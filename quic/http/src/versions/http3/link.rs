@@ -270,12 +270,19 @@ impl Link {
         let flushed = flush(&mut core, &self.driver);
         drop(core);
         let done = done.and_then(|done| flushed.map(|()| done));
-        if let Err(StreamError::Violation(violation)) = &done {
+        if let Err(error) = &done {
+            self.on_error(error);
+        }
+        done
+    }
+
+    /// Closes the connection if the error ends it.
+    pub(super) fn on_error(&self, error: &StreamError) {
+        if let StreamError::Violation(violation) = error {
             if violation.scope() == Scope::Connection {
                 self.close(violation.code(), &violation.to_string());
             }
         }
-        done
     }
 }
 
@@ -311,7 +318,7 @@ impl Core {
     }
 
     /// The same after a while, unless there is much.
-    fn flush_later(&mut self, driver: &AtomicWaker) -> Result<(), StreamError> {
+    pub(super) fn flush_later(&mut self, driver: &AtomicWaker) -> Result<(), StreamError> {
         if self.http3.unsent() > MOST_LATER {
             return self.flush(driver);
         }

@@ -21,7 +21,7 @@ pub(crate) struct Recv<H: Head> {
     receiver: Receiver<H>,
     link: Arc<Link>,
     /// Trailers that were found at the end of the content.
-    trailers: Option<HeaderMap>,
+    trailers: Option<Box<HeaderMap>>,
     stage: Stage,
     /// Bytes for which it is counted.
     held: usize,
@@ -58,15 +58,21 @@ impl<H: Head> Recv<H> {
 
     /// Waits for the next head of the message: interim ones are heads, too.
     pub(crate) async fn head(&mut self) -> Result<H, StreamError> {
-        match poll_fn(|cx| self.poll(cx)).await? {
-            Received::Head(head) => Ok(head),
-            Received::HeadTooLarge => {
+        poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    /// The same as a poll.
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<H, StreamError>> {
+        Poll::Ready(match ready!(self.poll(cx)) {
+            Ok(Received::Head(head)) => Ok(head),
+            Ok(Received::HeadTooLarge) => {
                 let most = self.link.core().http3.max_field_section();
                 Err(StreamError::HeadTooLarge(most))
             }
             // A receiver gives nothing else before a head.
-            _ => Err(StreamError::Closed),
-        }
+            Ok(_) => Err(StreamError::Closed),
+            Err(error) => Err(error),
+        })
     }
 
     /// Returns true if nothing more comes.
@@ -76,49 +82,24 @@ impl<H: Head> Recv<H> {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received<H>, StreamError>> {
         loop {
-            let id = self.receiver.id();
-            let receiver = &mut self.receiver;
-            let mut replaced = None;
-            let polled = self.link.receive(|core| {
-                let received = receiver.poll(&mut core.http3)?;
-                if matches!(received, Received::Blocked) {
-                    if let Some(over) = &core.over {
-                        return Err(over.clone());
+            if !self.receiver.needs_data() {
+                match self.take(cx) {
+                    Ok(Received::NeedData) => {}
+                    Ok(Received::Blocked) => {
+                        let error = match ready!(self.stream.poll_received_reset(cx)) {
+                            Ok(Some(code)) => StreamError::Ended(Code(code)),
+                            Err(error) => error.into(),
+                            // All has arrived but the entries.
+                            Ok(None) => return Poll::Pending,
+                        };
+                        self.stop(Code::H3_REQUEST_CANCELLED);
+                        return Poll::Ready(Err(error));
                     }
-                    replaced = core.wait(id, cx.waker());
-                }
-                Ok(received)
-            });
-            drop(replaced);
-            self.count();
-            match polled {
-                Ok(Received::NeedData) => {}
-                Ok(Received::Blocked) => {
-                    let error = match ready!(self.stream.poll_received_reset(cx)) {
-                        Ok(Some(code)) => StreamError::Ended(Code(code)),
-                        Err(error) => error.into(),
-                        // All has arrived but the entries.
-                        Ok(None) => return Poll::Pending,
-                    };
-                    self.stop(Code::H3_REQUEST_CANCELLED);
-                    return Poll::Ready(Err(error));
-                }
-                Ok(Received::Pause) => {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Ok(received) => {
-                    self.on_received(&received);
-                    return Poll::Ready(Ok(received));
-                }
-                Err(error) => {
-                    if let StreamError::Violation(violation) = &error {
-                        if self.stage == Stage::Content && violation.scope() == Scope::Stream {
-                            self.link.counts.on_broken();
-                        }
-                        self.stop(violation.code());
+                    Ok(Received::Pause) => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
-                    return Poll::Ready(Err(error));
+                    received => return Poll::Ready(received),
                 }
             }
             // Frames that nobody needs do not keep other tasks waiting.
@@ -139,6 +120,40 @@ impl<H: Head> Recv<H> {
                 }
             }
         }
+    }
+
+    /// Takes what comes next of what arrived.
+    fn take(&mut self, cx: &Context<'_>) -> Result<Received<H>, StreamError> {
+        let mut core = self.link.core();
+        let received = self.receiver.poll(&mut core.http3);
+        let received = received.map_err(StreamError::from);
+        let (received, replaced) = match (received, core.over.clone()) {
+            (Ok(Received::Blocked), Some(over)) => (Err(over), None),
+            (Ok(Received::Blocked), None) => {
+                let replaced = core.wait(self.receiver.id(), cx.waker());
+                (Ok(Received::Blocked), replaced)
+            }
+            (received, _) => (received, None),
+        };
+        let flushed = core.flush_later(&self.link.driver);
+        drop(core);
+        drop(replaced);
+        self.count();
+        let error = match (received, flushed) {
+            (Ok(received), Ok(())) => {
+                self.on_received(&received);
+                return Ok(received);
+            }
+            (Err(error), _) | (Ok(_), Err(error)) => error,
+        };
+        self.link.on_error(&error);
+        if let StreamError::Violation(violation) = &error {
+            if self.stage == Stage::Content && violation.scope() == Scope::Stream {
+                self.link.counts.on_broken();
+            }
+            self.stop(violation.code());
+        }
+        Err(error)
     }
 
     fn on_received(&mut self, received: &Received<H>) {
@@ -181,7 +196,7 @@ impl<H: Head> Recv<H> {
             match ready!(self.poll(cx))? {
                 Received::Data(data) => return Poll::Ready(Ok(Some(data))),
                 Received::Trailers(trailers) => {
-                    self.trailers = Some(trailers);
+                    self.trailers = Some(Box::new(trailers));
                     return Poll::Ready(Ok(None));
                 }
                 Received::End => return Poll::Ready(Ok(None)),
@@ -199,7 +214,7 @@ impl<H: Head> Recv<H> {
         while !self.is_over() {
             ready!(self.poll(cx))?;
         }
-        Poll::Ready(Ok(self.trailers.take()))
+        Poll::Ready(Ok(self.trailers.take().map(|trailers| *trailers)))
     }
 
     /// Returns the bytes of content that must still come, if that is known.
@@ -221,7 +236,11 @@ impl<H: Head> Recv<H> {
         if self.stage == Stage::Over {
             return;
         }
+        let is_whole = self.is_over() && self.stream.is_finished();
         self.end();
+        if is_whole {
+            return;
+        }
         let id = self.receiver.id();
         let receiver = &mut self.receiver;
         let mut forgotten = None;
@@ -239,15 +258,11 @@ impl<H: Head> Recv<H> {
 
 impl<H: Head> Drop for Recv<H> {
     fn drop(&mut self) {
-        if self.stage == Stage::Content {
+        if self.stage == Stage::Content && !self.is_over() {
             // All that is left may be frames that carry nothing, and the end.
             let _ = self.poll(&mut Context::from_waker(Waker::noop()));
         }
-        if self.is_over() {
-            self.end();
-        } else {
-            self.stop(Code::H3_REQUEST_CANCELLED);
-        }
+        self.stop(Code::H3_REQUEST_CANCELLED);
         self.link.counts.on_held(self.held, 0);
     }
 }

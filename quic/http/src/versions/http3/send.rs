@@ -1,16 +1,26 @@
 //! Messages that are sent.
 
-use std::{future::poll_fn, sync::Arc};
+use std::{
+    cell::Cell,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use hybriq::{SendStream, StreamId};
+use hybriq::{SendStream, StreamId, WriteError};
 use hybriq_h3::{Code, Receiver, put_data_head};
 
 use super::{Link, Recv, StreamError};
 
 /// Content of so many bytes is sent in one piece with what comes before.
 const SHORT: usize = 256;
+
+thread_local! {
+    /// Memory of a head that was sent, for the next one.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The sending half of a stream. Dropping it before its end resets the stream with H3_REQUEST_CANCELLED.
 pub(crate) struct Send {
@@ -103,6 +113,9 @@ impl Send {
         extra: &[Option<(HeaderName, HeaderValue)>],
     ) -> Result<(), StreamError> {
         // Most heads are short, and so is what follows some of them.
+        if self.held.capacity() == 0 {
+            self.held = SPARE.take();
+        }
         self.held.reserve(2 * SHORT);
         let (id, held) = (self.stream.id(), &mut self.held);
         self.link.with(|core| {
@@ -128,15 +141,32 @@ impl Send {
         if !data.is_empty() {
             put_data_head(data.len() as u64, &mut self.held);
         }
-        let mut rest = [Bytes::new(), data];
-        if rest[1].len() <= SHORT {
-            // It would be copied in any case: once is enough.
-            self.held.extend_from_slice(&std::mem::take(&mut rest[1]));
+        if data.len() <= SHORT && self.unsent.is_empty() {
+            // The transport would copy it in any case.
+            self.held.extend_from_slice(&data);
+            poll_fn(|cx| self.poll_last(cx)).await?;
+        } else {
+            let mut rest = [self.take(), data];
+            self.stream.finish_with(&mut rest).await?;
         }
-        rest[0] = self.take();
-        self.stream.finish_with(&mut rest).await?;
         self.is_over = true;
         Ok(())
+    }
+
+    /// Sends what waits, and ends the message.
+    fn poll_last(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), WriteError>> {
+        loop {
+            let written = ready!(self.stream.poll_write_last(cx, &self.held))?;
+            if written == self.held.len() {
+                let mut spare = std::mem::take(&mut self.held);
+                if spare.capacity() <= 2 * SHORT {
+                    spare.clear();
+                    SPARE.set(spare);
+                }
+                return Poll::Ready(Ok(()));
+            }
+            self.held.drain(..written);
+        }
     }
 
     /// Abandons the message.

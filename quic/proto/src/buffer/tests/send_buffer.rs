@@ -115,6 +115,31 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+#[test]
+fn small_memory_is_used_again_by_the_buffer_and_by_another() {
+    let mut buffer = SendBuffer::new();
+    for _ in 0..3 {
+        for start in [0, 9] {
+            buffer.write(b"some data");
+            assert_eq!(buffer.pending(), Some(start..start + 9));
+            let mut filled = [0; 9];
+            buffer.fill(start, &mut filled);
+            assert_eq!(&filled, b"some data");
+            buffer.on_sent(start..start + 9);
+            assert_eq!((buffer.chunks(), buffer.held()), (1, 9));
+            buffer.on_acked(start..start + 9);
+            assert_eq!((buffer.chunks(), buffer.held()), (1, 0));
+        }
+        let memory = buffer.take_memory().expect("small memory");
+        buffer = SendBuffer::new();
+        buffer.reuse(memory);
+    }
+    buffer.write(&[7; 1000]);
+    buffer.on_sent(0..1000);
+    buffer.on_acked(0..1000);
+    assert_eq!(buffer.chunks(), 0, "much memory is freed at once");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
@@ -167,6 +192,8 @@ proptest! {
             buffer.on_acked(range);
         }
         prop_assert!(buffer.is_acked());
+        prop_assert!(buffer.chunks() <= 1);
+        buffer.release_memory();
         prop_assert_eq!(buffer.chunks(), 0);
     }
 }

@@ -29,6 +29,7 @@ impl Streams {
             bytes_resent: _,
             any_early: _,
             tallies,
+            spare: _,
         } = self;
         census.add_of::<Send>("sending halves of streams", sends.len());
         census.add_of::<Recv>("receiving halves of streams", recvs.len());

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 
 use hybriq_tls::Side;
 
+use crate::buffer::Memory;
 pub use crate::wire::frame::{Direction, StreamId, Timing};
 use flow::opening::{LocalStreams, PeerStreams, PerDirection};
 use flow::window::Window;
@@ -159,7 +160,12 @@ pub struct Streams {
     /// True if data of any stream was received in a 0-RTT packet.
     any_early: bool,
     tallies: Tallies,
+    /// Memory of buffers of streams that are over, for new ones.
+    spare: Vec<Memory>,
 }
+
+/// Number of buffers whose memory is kept for new streams while a connection is busy.
+const SPARE: usize = 32;
 
 impl Streams {
     /// Creates an empty set of streams; none may be opened before [`Streams::set_peer_limits`].
@@ -184,6 +190,7 @@ impl Streams {
             bytes_resent: 0,
             any_early: false,
             tallies: Tallies::default(),
+            spare: Vec::new(),
         }
     }
 
@@ -193,6 +200,7 @@ impl Streams {
         self.recvs.release_memory();
         self.schedule.release_memory();
         self.events.shrink_to_fit();
+        self.spare = Vec::new();
     }
 
     /// Takes the limits in the peer's transport parameters. Limits never shrink.
@@ -306,7 +314,11 @@ impl Streams {
     fn create(&mut self, id: StreamId) {
         if self.may_send(id) {
             let limit = initial_limit(self.side, &self.peer_limits, id);
-            self.sends.insert(id, Send::new(limit));
+            let mut send = Send::new(limit);
+            if let Some(memory) = self.spare.pop() {
+                send.buffer.reuse(memory);
+            }
+            self.sends.insert(id, send);
         }
         if self.may_receive(id) {
             self.recvs
@@ -325,6 +337,9 @@ impl Streams {
         }
         self.schedule.leave(id, &mut send.places);
         self.tallies.on_send_over(id, send.final_size());
+        if self.spare.len() < SPARE {
+            self.spare.extend(send.buffer.take_memory());
+        }
         self.sends.remove(id);
         self.on_half_closed(id);
     }

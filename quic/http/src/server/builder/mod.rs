@@ -31,7 +31,12 @@ pub struct ServerBuilder {
 
 impl std::fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerBuilder").finish_non_exhaustive()
+        f.debug_struct("ServerBuilder")
+            .field("limits", &self.limits)
+            .field("protocols", &self.protocols)
+            .field("alt_svc_age", &self.alt_svc_age)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
     }
 }
 

@@ -27,6 +27,17 @@ pub enum ConnectError {
     /// The endpoint has no client configuration.
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,
+    /// The server is not given as `name:port`.
+    #[error("'{0}' is not name:port; give the server as example.com:443, or [2001:db8::1]:443")]
+    HostPort(String),
+    /// The name of the server could not be resolved.
+    #[error("cannot resolve '{host}': {cause}; check the name")]
+    Lookup {
+        /// Name of the server.
+        host: String,
+        /// Error of the system.
+        cause: io::Error,
+    },
     /// The server's port is 0, where no server can listen.
     #[error("{0} has port 0, where no server listens; give the server's port")]
     PortZero(SocketAddr),
@@ -67,6 +78,7 @@ impl From<ConnectError> for io::Error {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::Connection(error) => error.into(),
+            ConnectError::Lookup { ref cause, .. } => Self::new(cause.kind(), error),
             ConnectError::EndpointClosed => Self::new(io::ErrorKind::NotConnected, error),
             error => Self::new(io::ErrorKind::InvalidInput, error),
         }

@@ -256,6 +256,12 @@ pub mod error {
     };
     pub use hybriq_tls::{Alert, ConfigError, ConfigErrors, Error as TlsError};
 }
+/// Several addresses of one server, tried in turn (RFC 8305): what
+/// [`Endpoint::connect_host`](crate::Endpoint::connect_host) is made of.
+#[cfg(feature = "tokio")]
+pub mod happy_eyeballs {
+    pub use crate::endpoint::addresses::{ATTEMPT_DELAY, MAX_ADDRESSES, first, in_turns};
+}
 /// What the core tells a subscriber, event by event.
 pub mod events {
     pub use hybriq_proto::events::*;

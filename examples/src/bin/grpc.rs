@@ -38,7 +38,7 @@ async fn main() -> Result<(), Failure> {
         tokio::signal::ctrl_c().await?;
     }
     handle.shutdown(Duration::from_secs(5)).await;
-    serving.await?;
+    serving.await??;
     Ok(())
 }
 

@@ -61,7 +61,7 @@ async fn main() -> Result<(), Failure> {
     }
     println!("draining for at most {} s", args.drain);
     handle.shutdown(Duration::from_secs(args.drain)).await;
-    serving.await?;
+    serving.await??;
     Ok(())
 }
 

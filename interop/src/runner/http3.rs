@@ -24,7 +24,7 @@ pub(super) async fn serve(
     let handle = server.handle();
     let files = ServeDir::new(www);
     tokio::select! {
-        () = server.serve(files) => {}
+        served = server.serve(files) => served?,
         () = stopped => handle.shutdown(END).await,
     }
     Ok(())

@@ -85,7 +85,7 @@ async fn serve(config: ServerConfig, table: u64, tell: &mpsc::Sender<SocketAddr>
         .limits(limits)
         .bind("127.0.0.1:0", config)?;
     tell.send(server.handle().local_address())?;
-    server.serve(Held).await;
+    server.serve(Held).await?;
     Ok(())
 }
 

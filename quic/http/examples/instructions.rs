@@ -98,7 +98,7 @@ async fn serve(config: ServerConfig, bytes: usize, tell: &mpsc::Sender<SocketAdd
         .without_tcp()
         .bind("127.0.0.1:0", config)?;
     tell.send(server.handle().local_address())?;
-    server.serve(Fixed(vec![0; bytes].into())).await;
+    server.serve(Fixed(vec![0; bytes].into())).await?;
     Ok(())
 }
 

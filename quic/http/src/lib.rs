@@ -19,7 +19,7 @@
 //!     let app = Router::new().route("/", get(hello));
 //!     let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
 //!     let server = Server::bind("[::]:8443", ServerConfig::new(identity))?;
-//!     server.serve(app).await;
+//!     server.serve(app).await?;
 //!     Ok(())
 //! }
 //! ```
@@ -89,6 +89,10 @@
 //! # Access log
 //! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection.
 //!
+//! # Policies of routes
+//! [`PostQuantum`] is a layer that observes, warns of or refuses requests whose connection is not post-quantum, for
+//! services that allow classical clients elsewhere.
+//!
 //! # Limits
 //! [`Limits`] bounds what a client may cost a server. A client that exceeds a limit gets an error of its protocol
 //! (RFC 9114 §8.1); other clients notice nothing. [`ClientBuilder`] bounds what servers may cost a client.
@@ -98,18 +102,17 @@
 struct Readme;
 
 // What only one version needs is in the file or folder of its name: `http2`, `http3`, `tcp`.
-mod access_log;
 mod body;
 mod client;
 mod limits;
 mod peer;
 mod server;
+mod services;
 mod upgrade;
 mod usage;
 mod versions;
 pub mod webtransport;
 
-pub use access_log::{AccessEntry, AccessLog, Logged, LoggedFuture};
 pub use body::{Body, BodyError};
 pub use client::{
     Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
@@ -118,8 +121,12 @@ pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};
 pub use peer::{Peer, Tls};
 pub use server::{
-    AltSvc, BindError, Handle, Misdirected, ProxyNetworkError, ProxyProtocol, Server,
+    AltSvc, BindError, Handle, Misdirected, ProxyNetworkError, ProxyProtocol, ServeError, Server,
     ServerBuilder, WorstCaseMemory,
+};
+pub use services::{
+    AccessEntry, AccessLog, Logged, LoggedFuture, PostQuantum, PostQuantumFuture,
+    PostQuantumService, Refusal,
 };
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{

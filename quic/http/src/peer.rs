@@ -70,9 +70,14 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Returns true if recorded traffic stays secret against a quantum computer.
+    /// Returns true if recorded traffic stays secret against a quantum computer: the group is post-quantum, and so was
+    /// that of the full handshake behind a resumed session, as for [`hybriq::Handshake::is_post_quantum`].
+    ///
+    /// Over TCP the lineage of a resumed session is unknown, and only the group counts. Every resumption has a key
+    /// exchange of its own (RFC 8446 §4.2.9), so that its traffic is as secret as the group.
     pub fn is_post_quantum(&self) -> bool {
-        self.group.is_some_and(Group::is_post_quantum)
+        let is_classical = self.lineage == Some(Lineage::Classical);
+        !is_classical && self.group.is_some_and(Group::is_post_quantum)
     }
 
     /// Returns the outcome of a QUIC handshake.
@@ -160,6 +165,49 @@ fn certificates(tls: &rustls::CommonState) -> Vec<CertificateDer<'static>> {
     certificates
         .map(|certificate| certificate.clone().into_owned())
         .collect()
+}
+
+/// A record for audits with the names of [`hybriq::Handshake`]'s: those of the IANA registries. Certificates are left
+/// out.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Tls {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+
+        let text = |value: &Group| value.to_string();
+        let lineage = self.lineage.map(|lineage| match lineage {
+            Lineage::Classical => "classical",
+            Lineage::PostQuantum => "post_quantum",
+        });
+        let alpn = self.alpn.as_ref();
+        let alpn = alpn.map(|name| name.escape_ascii().to_string());
+        let mut record = serializer.serialize_struct("Tls", 8)?;
+        record.serialize_field("post_quantum", &self.is_post_quantum())?;
+        record.serialize_field("group", &self.group.as_ref().map(text))?;
+        record.serialize_field("hello_retry", &self.hello_retry)?;
+        record.serialize_field("suite", &self.suite.map(|suite| suite.to_string()))?;
+        record.serialize_field("alpn", &alpn)?;
+        record.serialize_field("server_name", &self.server_name)?;
+        record.serialize_field("resumed", &self.resumed)?;
+        record.serialize_field("lineage", &lineage)?;
+        record.end()
+    }
+}
+
+/// Extracts the connection of a request in handlers of axum. Fails with status 500 if the server is not a
+/// [`Server`](crate::Server) of this crate.
+#[cfg(feature = "axum")]
+impl<S: Sync> axum_core::extract::FromRequestParts<S> for Peer {
+    type Rejection = (http::StatusCode, &'static str);
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        _: &S,
+    ) -> Result<Self, Self::Rejection> {
+        let peer = parts.extensions.get::<Self>().cloned();
+        let missing = "the request has no Peer: serve it with hybriq_http::Server";
+        peer.ok_or((http::StatusCode::INTERNAL_SERVER_ERROR, missing))
+    }
 }
 
 impl fmt::Display for Tls {

@@ -148,16 +148,15 @@ struct OneByOne(Option<hyper::client::conn::http1::SendRequest<Empty<Bytes>>>);
 
 impl OneByOne {
     async fn ask(&mut self, server: SocketAddr, path: &str) -> Result<usize, String> {
-        let mut send = match self.0.take() {
-            Some(send) => send,
-            None => {
-                let stream = connect_tls(server, "http/1.1").await;
-                let stream = TokioIo::new(stream.map_err(|error| error.to_string())?);
-                let shake = hyper::client::conn::http1::handshake(stream).await;
-                let (send, connection) = shake.map_err(|error| error.to_string())?;
-                tokio::spawn(connection);
-                send
-            }
+        let mut send = if let Some(send) = self.0.take() {
+            send
+        } else {
+            let stream = connect_tls(server, "http/1.1").await;
+            let stream = TokioIo::new(stream.map_err(|error| error.to_string())?);
+            let shake = hyper::client::conn::http1::handshake(stream).await;
+            let (send, connection) = shake.map_err(|error| error.to_string())?;
+            tokio::spawn(connection);
+            send
         };
         let request = http::Request::get(path).header("host", "localhost");
         let response = send.send_request(request.body(Empty::new()).unwrap()).await;
@@ -191,7 +190,7 @@ async fn no_request_fails_while_a_server_hands_over() {
         let builder = Server::builder().fleet_keys(&keys);
         let config = Certificate::shared().config().tickets(keys.tickets());
         let server = builder.take_over_or_bind(&path, "127.0.0.1:0", config);
-        let server = soon(server).await.unwrap();
+        let server = soon(Box::pin(server)).await.unwrap();
         assert_eq!(
             usize::from(server.handle().endpoint().generation()),
             generation
@@ -206,7 +205,7 @@ async fn no_request_fails_while_a_server_hands_over() {
         let serving = tokio::spawn(server.serve(Router::new().route("/", get(answer))));
         (handle, serving, answers)
     };
-    let mut current = start(0).await;
+    let mut current = Box::pin(start(0)).await;
     let address = current.0.local_address();
     let certificate = Certificate::shared();
     let counts = [0; 3].map(|_| Arc::new(AtomicUsize::new(0)));
@@ -253,13 +252,13 @@ async fn no_request_fails_while_a_server_hands_over() {
         while tokio::net::UnixStream::connect(&path).await.is_err() {
             tokio::task::yield_now().await;
         }
-        let next = start(round).await;
+        let next = Box::pin(start(round)).await;
         soon(waiting).await.unwrap().unwrap();
         assert_eq!(next.0.local_address(), address);
         let (_, serving, answers) = std::mem::replace(&mut current, next);
         // Its clients leave although they go on asking.
         soon(old.shutdown(Duration::from_secs(20))).await;
-        serving.await.unwrap();
+        serving.await.unwrap().unwrap();
         assert!(answers.load(Ordering::Relaxed) > 0);
     }
     ends.send_replace(true);
@@ -274,6 +273,6 @@ async fn no_request_fails_while_a_server_hands_over() {
     // The last server has the listener alone.
     assert_eq!(OneByOne::default().ask(address, "/").await.unwrap(), 1000);
     current.0.shutdown(Duration::ZERO).await;
-    soon(current.1).await.unwrap();
+    soon(current.1).await.unwrap().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 }

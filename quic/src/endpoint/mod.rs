@@ -1,5 +1,6 @@
 //! Endpoints.
 
+pub(crate) mod addresses;
 mod builder;
 mod handover;
 #[cfg(unix)]

@@ -152,3 +152,45 @@ fn an_endpoint_needs_the_io_driver() {
         .client(client_config())
         .bind("127.0.0.1:0");
 }
+
+/// A silent address must not hold up the next one: its handshake is given up when another is complete.
+#[tokio::test]
+async fn a_silent_address_does_not_hold_up_a_server_with_several() {
+    let transport = TransportConfig::new()
+        .handshake_timeout(Duration::from_secs(3600))
+        .idle_timeout(None);
+    let endpoint = Endpoint::client(client_config().transport(transport)).unwrap();
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = server("127.0.0.1:0");
+    let addresses = [silent.local_addr().unwrap(), server.local_address()];
+    let connecting = soon(endpoint.connect_any(addresses, "localhost"));
+    let accepting = async { server.accept().await.unwrap().accept().await };
+    let (connected, accepted) = tokio::join!(connecting, soon(accepting));
+    assert_eq!(connected.unwrap().peer_address(), server.local_address());
+    accepted.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_is_none_is_named() {
+    let endpoint = client();
+    let port =
+        "'localhost' is not name:port; give the server as example.com:443, or [2001:db8::1]:443";
+    let error = soon(endpoint.connect_host("localhost")).await.unwrap_err();
+    assert_eq!(error.to_string(), port);
+    let error = soon(endpoint.connect_any([], "localhost"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ConnectError::Lookup { .. }), "{error}");
+    assert!(error.to_string().ends_with("; check the name"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_is_found_by_name_and_port() {
+    let server = server("127.0.0.1:0");
+    let host = format!("localhost:{}", server.local_address().port());
+    let endpoint = client();
+    let accepting = async { server.accept().await.unwrap().accept().await };
+    let (connected, accepted) = tokio::join!(soon(endpoint.connect_host(&host)), soon(accepting));
+    assert_eq!(connected.unwrap().peer_address(), server.local_address());
+    accepted.unwrap();
+}

@@ -77,7 +77,7 @@ async fn main() -> Result<(), Failure> {
             handle.shutdown(Duration::from_secs(5)).await;
         }
     });
-    server.serve(router).await;
+    server.serve(router).await?;
     Ok(())
 }
 

@@ -44,7 +44,10 @@ pub struct Handle(Arc<Shared>);
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
+        f.debug_struct("Handle")
+            .field("local_address", &self.local_address())
+            .field("connections", &self.connections())
+            .finish_non_exhaustive()
     }
 }
 

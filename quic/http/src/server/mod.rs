@@ -11,23 +11,25 @@ mod tcp;
 
 use std::{
     convert::Infallible,
-    error::Error,
     future::pending,
     net::{SocketAddr, ToSocketAddrs},
-    pin::Pin,
+    pin::pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use futures_util::future::join_all;
 use http::{Request, Response};
-use hybriq::ServerConfig;
-use pin_project_lite::pin_project;
+use hybriq::{ServerConfig, error::SystemError};
 use tokio::net::TcpListener;
 use tower_service::Service;
 
 use self::state::{Phase, Shared};
-use crate::Body;
+pub(crate) use crate::services::{App, BoxError};
+use crate::{
+    Body,
+    services::{Makes, Tower},
+};
 pub use builder::{AltSvc, BindError, ServerBuilder, WorstCaseMemory};
 pub use connections::{Misdirected, ProxyNetworkError, ProxyProtocol};
 pub use handle::Handle;
@@ -43,8 +45,20 @@ pub struct Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("local_address", &self.local_address())
+            .field("tcp", &self.tcp.len())
+            .finish_non_exhaustive()
     }
+}
+
+/// Reason why a server stopped although nobody shut it down.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A UDP socket failed permanently.
+    #[error("HTTP/3 has ended, because its socket failed: {0}; bind another server")]
+    Quic(SystemError),
 }
 
 impl Server {
@@ -85,16 +99,104 @@ impl Server {
     /// worker of their connection ([`hybriq::Connection::spawn`]). If the client gives up a request, its future is
     /// dropped.
     ///
+    /// # Errors
+    /// The socket of HTTP/3 has failed. Requests over TCP are served nevertheless, so the error is returned after
+    /// the shutdown unless the server is [without TCP](ServerBuilder::without_tcp).
+    ///
     /// # Cancel safety
     /// Dropping the future stops accepting connections; existing connections continue.
-    pub async fn serve<S, B>(self, service: S)
+    pub async fn serve<S, B>(self, service: S) -> Result<(), ServeError>
     where
-        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Error: Into<Box<dyn Error + Send + Sync>>,
-        S::Future: Send,
-        B: http_body::Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+        S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + 'static,
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let app = Tower(service);
+        self.run(Tower::new(service)).await
+    }
+
+    /// Serves requests as [`serve`](Self::serve) does until `signal` completes, then [shuts the server
+    /// down](Handle::shutdown): the requests in progress have at most `grace` to be answered.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve).
+    ///
+    /// # Cancel safety
+    /// As [`serve`](Self::serve).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(server: hybriq_http::Server) -> Result<(), hybriq_http::ServeError> {
+    /// use std::time::Duration;
+    ///
+    /// let app = axum::Router::new().route("/", axum::routing::get(async || "hello"));
+    /// let interrupted = async { drop(tokio::signal::ctrl_c().await) };
+    /// server.serve_until(app, interrupted, Duration::from_secs(30)).await
+    /// # }
+    /// ```
+    pub async fn serve_until<S, B>(
+        self,
+        service: S,
+        signal: impl Future<Output = ()>,
+        grace: Duration,
+    ) -> Result<(), ServeError>
+    where
+        S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + 'static,
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let handle = self.handle();
+        let mut serving = pin!(self.serve(service));
+        tokio::select! {
+            served = &mut serving => return served,
+            () = signal => {}
+        }
+        tokio::join!(serving, handle.shutdown(grace)).0
+    }
+
+    /// Serves requests with services that are made for the client's address, such as those of axum's
+    /// `into_make_service_with_connect_info::<SocketAddr>()`: handlers then get `ConnectInfo<SocketAddr>` over all
+    /// versions of HTTP.
+    ///
+    /// The service is made anew for each request, because a client over QUIC may move to another address (RFC 9000
+    /// §9). Middleware outside of axum finds the address in [`Peer`](crate::Peer), which every request has.
+    ///
+    /// # Errors
+    /// As [`serve`](Self::serve). If no service can be made, the request fails as if its service had.
+    ///
+    /// # Cancel safety
+    /// As [`serve`](Self::serve).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(server: hybriq_http::Server) -> Result<(), hybriq_http::ServeError> {
+    /// use std::net::SocketAddr;
+    ///
+    /// use axum::{Router, extract::ConnectInfo, routing::get};
+    ///
+    /// let page = async |ConnectInfo(client): ConnectInfo<SocketAddr>| client.to_string();
+    /// let app = Router::new().route("/", get(page));
+    /// server.serve_make(app.into_make_service_with_connect_info::<SocketAddr>()).await
+    /// # }
+    /// ```
+    pub async fn serve_make<M, S, B>(self, make: M) -> Result<(), ServeError>
+    where
+        M: Service<SocketAddr, Response = S, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + 'static,
+        S: Service<Request<Body>, Response = Response<B>, Error: Into<BoxError>, Future: Send>
+            + Send
+            + 'static,
+        B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        self.run(Makes::new(make)).await
+    }
+
+    async fn run(self, app: impl App) -> Result<(), ServeError> {
         // Dropped after the listeners.
         let listening = self.shared.listening.subscribe();
         let Self { shared, tcp } = self;
@@ -108,8 +210,13 @@ impl Server {
             if shared.endpoint.has_successor() && shared.begin(Phase::Leaving) {
                 shared.watch.ask_to_leave();
             }
+            let failure = shared.endpoint.failure();
+            if let Some(error) = &failure {
+                tracing::error!(%error, "HTTP/3 has ended, because its socket failed");
+            }
+            failure
         };
-        tokio::join!(over_tcp, over_quic);
+        let (_, failure) = tokio::join!(over_tcp, over_quic);
         // A further successor needs the listeners if the first one ends early.
         let closed = async {
             shared.phase(Phase::Draining).await;
@@ -120,86 +227,6 @@ impl Server {
             () = shared.ended() => {}
             never = closed => match never {},
         }
-    }
-}
-
-/// Any error.
-pub(super) type BoxError = Box<dyn Error + Send + Sync>;
-
-/// A service that answers requests: what a server needs of a tower service.
-pub(super) trait App: Clone + Send + Sync + 'static {
-    /// Body of the responses.
-    type Body: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
-
-    /// Answers a request.
-    fn answer(
-        self,
-        request: Request<Body>,
-    ) -> impl Future<Output = Result<Response<Self::Body>, BoxError>> + Send;
-}
-
-/// A tower service.
-#[derive(Clone)]
-pub(super) struct Tower<S>(pub(super) S);
-
-impl<S, B> App for Tower<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
-{
-    type Body = B;
-
-    fn answer(
-        self,
-        request: Request<Body>,
-    ) -> impl Future<Output = Result<Response<B>, BoxError>> + Send {
-        let Self(service) = self;
-        Call::Waits {
-            service,
-            request: Some(request),
-        }
-    }
-}
-
-pin_project! {
-    /// The call of a service: a future that moves the request once.
-    #[project = CallProjection]
-    enum Call<S, F> {
-        /// The service is not ready.
-        Waits {
-            service: S,
-            request: Option<Request<Body>>,
-        },
-        Runs {
-            #[pin]
-            answer: F,
-        },
-    }
-}
-
-impl<S, B> Future for Call<S, S::Future>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-{
-    type Output = Result<Response<B>, BoxError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let CallProjection::Waits { service, request } = self.as_mut().project() {
-            if let Err(error) = ready!(service.poll_ready(cx)) {
-                return Poll::Ready(Err(error.into()));
-            }
-            let Some(request) = request.take() else {
-                return Poll::Pending;
-            };
-            let answer = service.call(request);
-            self.set(Self::Runs { answer });
-        }
-        match self.project() {
-            CallProjection::Runs { answer } => answer.poll(cx).map_err(Into::into),
-            CallProjection::Waits { .. } => Poll::Pending,
-        }
+        failure.map_or(Ok(()), |error| Err(ServeError::Quic(error)))
     }
 }

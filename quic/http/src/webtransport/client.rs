@@ -167,23 +167,16 @@ fn connect_request(
     request
 }
 
-/// Connects to the first address of a server that answers.
+/// Connects to the first address of a server that answers (RFC 8305).
 async fn reach(
     endpoint: &Endpoint,
     host: &str,
     port: u16,
 ) -> Result<hybriq::Connection, ConnectError> {
-    let lookup = |cause| ConnectError::Lookup {
+    let addresses = tokio::net::lookup_host((host, port)).await;
+    let addresses = addresses.map_err(|cause| ConnectError::Lookup {
         host: host.to_owned(),
         cause,
-    };
-    let addresses = tokio::net::lookup_host((host, port)).await;
-    let mut failed = lookup(std::io::ErrorKind::NotFound.into());
-    for address in addresses.map_err(lookup)? {
-        match endpoint.connect(address, host).await {
-            Ok(connection) => return Ok(connection),
-            Err(error) => failed = error.into(),
-        }
-    }
-    Err(failed)
+    })?;
+    Ok(endpoint.connect_any(addresses, host).await?)
 }

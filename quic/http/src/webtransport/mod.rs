@@ -70,7 +70,7 @@
 //!     let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
 //!     let server = Server::builder().webtransport(Limits::default());
 //!     let server = server.bind("[::]:4433", ServerConfig::new(identity))?;
-//!     server.serve(Router::new().route("/echo", any(echo))).await;
+//!     server.serve(Router::new().route("/echo", any(echo))).await?;
 //!     Ok(())
 //! }
 //! ```

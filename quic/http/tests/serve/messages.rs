@@ -176,7 +176,7 @@ async fn a_response_without_content_has_no_body_and_asks_it_for_nothing() {
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
     handle.shutdown(Duration::ZERO).await;
-    soon(serving).await.unwrap();
+    soon(serving).await.unwrap().unwrap();
 }
 
 /// A status of 1xx ends no request, so a service that answers with one has failed.

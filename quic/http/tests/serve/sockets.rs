@@ -45,7 +45,7 @@ async fn ask_all(server: Server, over_tcp: &[SocketAddr]) {
     let response = client.ask(get("/")).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     soon(handle.shutdown(std::time::Duration::ZERO)).await;
-    serving.await.unwrap();
+    serving.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

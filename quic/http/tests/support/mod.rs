@@ -131,7 +131,7 @@ async fn serve(
     end: oneshot::Receiver<()>,
 ) -> Census {
     let handle = server.handle();
-    let serving = tokio::spawn(server.serve(router));
+    let serving = tokio::spawn(async move { server.serve(router).await.unwrap() });
     let runtime = tokio::runtime::Handle::current();
     tell.send((handle.clone(), serving, runtime)).unwrap();
     // It is dropped.

@@ -142,7 +142,7 @@ impl EndpointBuilder {
     /// # }
     /// ```
     pub async fn take_over(self, path: impl AsRef<Path>) -> Result<Endpoint, EndpointError> {
-        let (endpoint, _) = self.taken(path.as_ref()).await?;
+        let (endpoint, _) = Box::pin(self.taken(path.as_ref())).await?;
         Ok(endpoint)
     }
 
@@ -173,7 +173,7 @@ impl EndpointBuilder {
         path: impl AsRef<Path>,
         address: impl ToSocketAddrs,
     ) -> Result<Endpoint, EndpointError> {
-        match self.clone().take_over_with(path).await? {
+        match Box::pin(self.clone().take_over_with(path)).await? {
             Some((endpoint, _)) => Ok(endpoint),
             None => self.bind(address),
         }
@@ -197,7 +197,7 @@ impl EndpointBuilder {
     ) -> Result<Option<(Endpoint, Vec<TcpListener>)>, EndpointError> {
         let path = path.as_ref();
         for _ in 0..TRIES {
-            match self.clone().taken(path).await {
+            match Box::pin(self.clone().taken(path)).await {
                 Err(EndpointError::Restart(
                     RestartError::NoPredecessor(_) | RestartError::Unsupported,
                 )) => return Ok(None),
@@ -211,6 +211,6 @@ impl EndpointBuilder {
                 result => return result.map(Some),
             }
         }
-        self.taken(path).await.map(Some)
+        Box::pin(self.taken(path)).await.map(Some)
     }
 }

@@ -12,12 +12,13 @@ use std::{
 };
 
 use hybriq::{
-    ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError, tls::EarlyData,
+    ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError, happy_eyeballs::first,
+    tls::EarlyData,
 };
 use tokio::{sync::watch, time::Instant};
 
 use super::{
-    addresses::{Lookup, first},
+    addresses::Lookup,
     pool::{Http3, Pool, Progress},
 };
 use crate::{

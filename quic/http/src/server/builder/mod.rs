@@ -39,7 +39,12 @@ pub struct ServerBuilder {
 
 impl std::fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServerBuilder").finish_non_exhaustive()
+        f.debug_struct("ServerBuilder")
+            .field("limits", &self.limits)
+            .field("protocols", &self.protocols)
+            .field("alt_svc_age", &self.alt_svc_age)
+            .field("features", &self.features)
+            .finish_non_exhaustive()
     }
 }
 
@@ -253,8 +258,9 @@ impl ServerBuilder {
         config: ServerConfig,
     ) -> Result<Server, BindError> {
         let (endpoint, settings) = self.configured(config)?;
-        let sockets =
-            sockets::take_over_or_bind(endpoint, path.as_ref(), address, self.protocols).await?;
+        let protocols = self.protocols;
+        let sockets = sockets::take_over_or_bind(endpoint, path.as_ref(), address, protocols);
+        let sockets = Box::pin(sockets).await?;
         self.start(sockets, settings)
     }
 

@@ -55,8 +55,9 @@ async fn both_versions_name_the_client_and_leave_the_rest() {
 
 #[tokio::test]
 async fn headers_that_lie_are_errors() {
+    type Is = fn(&ProxyError) -> bool;
     let long = [&b"PROXY TCP4 "[..], &[b'1'; 200]].concat();
-    let cases: [(Vec<u8>, fn(&ProxyError) -> bool); 12] = [
+    let cases: [(Vec<u8>, Is); 12] = [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), |it| {
             matches!(it, ProxyError::Missing)
         }),

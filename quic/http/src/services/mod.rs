@@ -1,0 +1,11 @@
+//! Tower services: what a server needs of them, and layers for them.
+
+mod access_log;
+mod app;
+mod post_quantum;
+
+pub use self::{
+    access_log::{AccessEntry, AccessLog, Logged, LoggedFuture},
+    post_quantum::{PostQuantum, PostQuantumFuture, PostQuantumService, Refusal},
+};
+pub(crate) use app::{App, BoxError, Makes, Tower};

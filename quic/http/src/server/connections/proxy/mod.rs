@@ -141,7 +141,7 @@ pub(crate) enum ProxyError {
     Family,
     #[error("the header of the PROXY protocol did not arrive in time")]
     Late,
-    #[error("the header of the PROXY protocol did not arrive: {0}")]
+    #[error("the header of the PROXY protocol did not arrive")]
     Cut(#[from] io::Error),
 }
 

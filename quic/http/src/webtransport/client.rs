@@ -76,7 +76,7 @@ pub enum ConnectError {
 /// let endpoint = Endpoint::client(ClientConfig::new().alpn([hybriq_h3::ALPN]))?;
 /// let request = Request::get("https://localhost:4433/chat").body(())?;
 /// let session = webtransport::connect(&endpoint, request).await?;
-/// session.send_datagram(b"hello")?;
+/// session.send_datagram(bytes::Bytes::from_static(b"hello"))?;
 /// session.close(0, "done");
 /// # Ok(())
 /// # }

@@ -10,7 +10,7 @@ use std::{
 
 use axum::{Extension, Router, routing::get as on_get};
 use http::StatusCode;
-use hybriq::TransportConfig;
+use hybriq::{TransportConfig, fleet::Tickets};
 use hybriq_http::{Client, EarlyMethods, Http3, Limits, Peer, Server};
 
 use crate::{
@@ -111,8 +111,9 @@ async fn a_request_that_came_too_early_is_sent_again() {
 async fn refused_early_data_is_sent_again() {
     let server = server(Router::new());
     let client = returning(&server).await;
-    // Another process has other keys.
+    // Tickets of other keys, as in another process.
     let config = Certificate::shared().config().accept_early_data();
+    let config = config.tickets(Tickets::new());
     server.handle.reload(config).unwrap();
     let responses = (0..10).map(|_| get(&client, server.address()));
     for response in futures_util::future::join_all(responses).await {

@@ -13,14 +13,14 @@
 //!
 //! ```text
 //!          datagram in                                                   datagram out
-//! socket ─► endpoint ─► api::connection::receive ─► packet ─► frame    frame ─► packet ─► api::connection::transmit ─► socket
+//! socket ─► endpoint ─► connection::receive ─► packet ─► frame    frame ─► packet ─► connection::transmit ─► socket
 //!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
 //!           CID)                                  │                  ▲
 //!                                                 ▼                  │
-//!                            api::connection::dispatch: one match    api::connection::owners: one ordered list
+//!                            receive::dispatch: one match    transmit::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
-//!                        owners: handshake · space · recovery · paths · cids · streams · datagrams · close
+//!                        owners: handshake · acks · recovery · path · cids · streams · datagrams · congestion
 //!                                                 │                  ▲
 //!                                                 ▼ events           │ commands
 //!                               worker (owns its sockets and all connections of its shard)
@@ -191,10 +191,10 @@
 //! | have fewer acknowledgements | [`TransportConfig::ack_frequency`] |
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
-//! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
-//! | notice a server that was post-quantum and is not any more | [`ClientConfig::continuity`], [`ServerMemory`](memory::ServerMemory), [`ServerConfig::post_quantum_commitment`] |
-//! | do without HelloRetryRequests | it happens by itself; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
-//! | keep keys elsewhere, check certificates by oneself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
+//! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` methods |
+//! | notice a server that used to be post-quantum and no longer is | [`ClientConfig::continuity`], [`ServerMemory`](memory::ServerMemory), [`ServerConfig::post_quantum_commitment`] |
+//! | do without HelloRetryRequests | automatic; [`ClientConfig::group_hint`], [`SupportedGroups`](tls::SupportedGroups) from the DNS |
+//! | keep keys elsewhere, verify certificates yourself | [`Signer`](tls::Signer), [`Verifier`](tls::Verifier), [`Trust::revocation_lists`] |
 //! | set options of rustls itself | [`ServerConfig::tls_options`], with the feature `unstable-rustls` |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
 //! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`Connection::span`], [`guide::metrics`], [`events`] |
@@ -205,7 +205,7 @@
 //! - The last handle of a connection, streams included, closes it with code 0, as soon as all
 //!   streams that were finished have arrived. [`ApplicationCodes`](transport::ApplicationCodes) sets other codes than 0.
 //! - The last handle of an endpoint stops accepting; its connections live on.
-//! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
+//! - Dropping an [`Incoming`] without a decision refuses the client; dropping a [`Connecting`] abandons the handshake.
 //!
 //! # Features
 //!
@@ -215,6 +215,10 @@
 //! | `rustls` | on | the rustls provider |
 //! | `unstable-rustls` | off | types of rustls 0.23 in signatures, and the crate itself as `tls::rustls::library`; they may change in any release |
 //! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |
+//! | `qlog` | off | logs of connections for tools such as qvis: the module `qlog` |
+//! | `brotli`, `zlib` | off | compression of certificates (RFC 8879), with rustls |
+//! | `fips` | off | AWS-LC's FIPS module instead of AWS-LC; its build needs CMake and Go |
+//! | `serde` | off | a handshake as a record for audits: `Handshake` implements `Serialize` |
 //! | `metrics` | off | [metrics](guide::metrics) by the facade of the crate `metrics`, for Prometheus and others |
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -262,7 +266,7 @@ pub mod error {
 pub mod happy_eyeballs {
     pub use crate::endpoint::addresses::{ATTEMPT_DELAY, MAX_ADDRESSES, first, in_turns};
 }
-/// What the core tells a subscriber, event by event.
+/// Events that the core reports to a subscriber, event by event.
 pub mod events {
     pub use hybriq_proto::events::*;
 }

@@ -49,7 +49,7 @@ fn contrary(fleet: &Fleet, current: SocketAddr) -> SocketAddr {
         .unwrap()
 }
 
-/// Moves a client against the hash, and waits until its connection goes on there.
+/// Moves a client against the hash, and waits until its connection continues there.
 async fn move_on(
     fleet: &Fleet,
     from: SocketAddr,

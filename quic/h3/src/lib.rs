@@ -1,4 +1,4 @@
-//! HTTP/3 (RFC 9114) without I/O: bytes and ids of streams in, messages and bytes out, for any QUIC
+//! HTTP/3 (RFC 9114) without I/O: stream ids and bytes go in; messages and bytes come out, for any QUIC
 //! transport. QPACK has both tables (RFC 9204).
 //!
 //! [`Connection`] begins here. It holds no socket, clock, lock or task. The servers and clients of

@@ -70,15 +70,15 @@
 //! With [`ServerBuilder::interim_responses`], a service sends early hints (103) and other interim responses by an
 //! [`Interim`] in its requests, over HTTP/1.1 and HTTP/3. A client that sends `expect: 100-continue` gets 100 when the service first reads the body, and none if the service answers
 //! before; expectations that the server does not know are ignored. Over HTTP/2, neither can be sent, because hyper has
-//! no way to do so; clients send the body after a while even so.
+//! no way to do so; clients send the body anyway after a while.
 //!
 //! A [`Client`] tells its caller of interim responses by an [`OnInterim`] in the request, over HTTP/1.1 and HTTP/3. A
 //! request with `expect: 100-continue` keeps its body until the server wants it, or
 //! [`ClientBuilder::continue_timeout`] is over.
 //!
 //! # Several hosts
-//! Clients use a connection for all hosts of its certificate. If a host has another certificate, or a key exchange
-//! policy of its own that the connection does not satisfy, its requests get 421 (RFC 9110 §15.5.20), and the client
+//! Clients use a connection for all hosts of its certificate. If a host has another certificate, or its own key
+//! exchange policy, which the connection does not satisfy, its requests get 421 (RFC 9110 §15.5.20), and the client
 //! repeats them on a connection of their own: see [`Misdirected`].
 //!
 //! # Other protocols

@@ -90,7 +90,7 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the memory of servers: tokens that do without a Retry (RFC 9000 §8.1.3), versions, TLS
+    /// Sets the memory of servers: tokens that make a Retry unnecessary (RFC 9000 §8.1.3), versions, TLS
     /// sessions where [`session_memory`](Self::session_memory) says so, key-exchange groups, downgrade
     /// alarms, and what paths carried. Default: one that the clones of this configuration share.
     ///
@@ -165,7 +165,7 @@ impl ClientConfig {
     }
 
     /// Sets the group that a server will choose, so that the first connection begins with its key
-    /// share and needs no HelloRetryRequest. What a server chose before counts more. Default: no
+    /// share and needs no HelloRetryRequest. A group that the server chose earlier takes precedence. Default: no
     /// hint.
     ///
     /// The offered groups and their order stay those of the policy, and a classical group never

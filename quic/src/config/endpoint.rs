@@ -41,7 +41,7 @@ pub enum Placement {
     /// As tasks on the tokio runtime of the caller. The default.
     #[default]
     Runtime,
-    /// Each on a thread of its own with a runtime for that thread alone. Tasks of
+    /// Each on its own thread, with its own runtime. Tasks of
     /// [`Connection::spawn`](crate::Connection::spawn) run next to the worker, so that a connection
     /// never leaves its core.
     Threads,

@@ -182,7 +182,7 @@ impl ServerConfig {
         self.transport.worst_case_memory()
     }
 
-    /// Returns how many streams of a direction a peer may have open at once on a connection.
+    /// Returns the number of streams in one direction that a peer may have open at once on a connection.
     pub fn most_peer_streams(&self, direction: Direction) -> u64 {
         self.transport.most_peer_streams(direction)
     }

@@ -49,14 +49,14 @@ pub use listen_fds::{ListenFds, ListenFdsError, ListenUdp};
 ///
 /// # Dropping handles
 /// Endpoints, connections and streams may be dropped in any order; no drop waits for anything, and
-/// no waiting task is forgotten.
+/// every waiting task is woken.
 ///
 /// - After the last `Endpoint` is dropped, its connections and streams work as before. Clients that
 ///   wait for [`Endpoint::accept`] or arrive later are refused; an [`Incoming`] that was taken
 ///   counts as a handle of the endpoint.
 /// - A finished stream arrives as a whole, whatever is dropped afterwards. The connection is closed
 ///   with code 0 when its last handle and its last stream are dropped and all finished streams have
-///   arrived, or when the peer takes less than 16 KiB of them in 30 seconds. The runtime must keep
+///   arrived, or when the peer acknowledges less than 16 KiB of them in 30 seconds. The runtime must keep
 ///   running until then: keep a clone of the endpoint for [`Endpoint::idle`] at the end of a
 ///   program.
 /// - [`Endpoint::close`] and [`Connection::close`](crate::Connection::close) wait for nothing:
@@ -405,7 +405,7 @@ impl Endpoint {
     /// Closes the endpoint and all its connections, with the application's code: from now on
     /// `accept` returns `None`, `connect` fails, and waiting clients are refused.
     ///
-    /// Returns at once; [`Endpoint::idle`] waits until the peers were told. Later calls have no
+    /// Returns at once; [`Endpoint::idle`] waits until the peers have been notified. Later calls have no
     /// effect. A `code` above 2^62 - 1, the largest that fits on the wire, is lowered to that.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.shared

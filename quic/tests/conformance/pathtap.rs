@@ -17,7 +17,7 @@ use hybriq_proto::wire::{
 };
 use hybriq_sim::{self, World};
 
-/// A frame as far as it matters for paths.
+/// A frame the properties that affect its response for paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     Padding,

@@ -91,7 +91,7 @@ pub struct ClientStart<'a> {
 pub struct ServerStart<'a> {
     /// Our transport parameters, encoded (RFC 9000 §18).
     pub params: &'a [u8],
-    /// The ClientHello if the transport has already read it, a provider can choose its groups from it.
+    /// The ClientHello, if the transport has already read it. A provider can use it to choose its groups.
     /// A provider must also work without it.
     pub client_hello: Option<&'a ClientHello>,
     /// Whether 0-RTT data is accepted if the options and every rule allow it; `Off` refuses it for this

@@ -88,7 +88,7 @@ pub enum Critical {
     Decoder,
 }
 
-/// News from the peer's unidirectional streams.
+/// Event from the peer's unidirectional streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -208,7 +208,7 @@ impl Connection {
         }
     }
 
-    /// Returns news. Read it after each call of [`UniReceiver::on_data`](crate::UniReceiver::on_data).
+    /// Returns the next event. Read it after each call of [`UniReceiver::on_data`](crate::UniReceiver::on_data).
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);

@@ -42,7 +42,7 @@ impl Content {
 /// Returns the length that the fields of a message announce, if they do.
 ///
 /// # Errors
-/// A value is no number, or there are several that differ.
+/// A value is not a number, or several values differ.
 pub fn content_length(fields: &HeaderMap) -> Result<Option<u64>, Violation> {
     const INVALID: Violation = Violation::ContentLengthInvalid;
     let mut values = fields.get_all(CONTENT_LENGTH).iter();

@@ -5,7 +5,7 @@ use std::{
     mem::size_of,
 };
 
-/// Streams that wait for entries, in the order of these, and those that need wait no more.
+/// Streams that wait for entries, in the order of the entries, and streams that are ready.
 #[derive(Debug)]
 pub(super) struct Blocked {
     /// Insert counts for which streams wait.

@@ -14,7 +14,7 @@ use super::{
 /// A field of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name, as it came.
+    /// Name, as received.
     pub name: Bytes,
     /// Value, as it came.
     pub value: Bytes,

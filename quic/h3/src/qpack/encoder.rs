@@ -114,7 +114,7 @@ impl Encoder {
         self.table.inserted()
     }
 
-    /// Returns the number of entries of which the peer has said that they came.
+    /// Returns the number of entries that the peer has acknowledged.
     pub const fn known_received(&self) -> u64 {
         self.known
     }

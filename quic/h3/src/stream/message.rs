@@ -74,7 +74,7 @@ enum Stage {
     Unread,
 }
 
-/// Request that a response answers, as far as it matters.
+/// Request that a response answers: the properties that affect its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     /// An ordinary one.

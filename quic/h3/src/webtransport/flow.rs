@@ -188,7 +188,7 @@ impl Got {
         }
     }
 
-    /// Takes up to so much. Takes nothing, and notes that something waits, if there is none.
+    /// Takes up to this much. Takes nothing, and notes that something waits, if there is none.
     pub(super) fn take(&mut self, most: u64) -> u64 {
         let taken = most.min(self.limit.saturating_sub(self.used));
         self.used += taken;

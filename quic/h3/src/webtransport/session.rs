@@ -42,7 +42,7 @@ enum Told {
     Sent,
 }
 
-/// News from the peer of a session.
+/// Event from the peer of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The peer allows more streams or more data.
@@ -129,7 +129,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns news.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if std::mem::take(&mut self.credit) {
             return Some(Event::Credit);

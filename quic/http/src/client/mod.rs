@@ -37,7 +37,7 @@ use crate::{Body, versions::content::Promised};
 ///
 /// # Versions
 /// [`Http3`] says when HTTP/3 is used. By default, the first request to a server goes over HTTP/2 or HTTP/1.1. If the
-/// response offers HTTP/3 with `alt-svc`, the client opens a QUIC connection beside the next requests, and later
+/// response offers HTTP/3 with `alt-svc`, the client opens a QUIC connection in parallel with the next requests, and later
 /// requests use it. If there is no open connection, the client tries QUIC first, and TCP as well if there is no
 /// answer after [`ClientBuilder::attempt_delay`]. If HTTP/3 fails where TCP works, it is not used for 5 minutes, and
 /// for longer after each further failure. [`OfferedHosts`] lists the rules for what a server may offer.

@@ -18,7 +18,7 @@ use tower_service::Service;
 use crate::Peer;
 
 /// A [`tower`](https://docs.rs/tower) layer that calls a function for each request, when its response begins or when
-/// the client gives it up.
+/// the client cancels it.
 ///
 /// The function gets an [`AccessEntry`], which displays as one line. It runs on the task of the request, so it must
 /// not block: write to a buffer or to a channel.

@@ -24,7 +24,7 @@
 //!
 //! # Flow control
 //! [`Limits`] says how many streams and bytes of a session the peer may have at once. A session whose peer exceeds
-//! them is cut off with WT_FLOW_CONTROL_ERROR ([`SessionError::Violation`]); its connection goes on. This end waits for
+//! them is cut off with WT_FLOW_CONTROL_ERROR ([`SessionError::Violation`]); its connection continues. This end waits for
 //! the limits of the peer: opening a stream and writing are ready once they allow it. Without flow control, only the
 //! limits of the connection apply.
 //!
@@ -147,8 +147,8 @@ pub struct Limits {
     /// Largest number of streams that wait for the request of their session, on a connection. The oldest
     /// is refused with WEBTRANSPORT_BUFFERED_STREAM_REJECTED when there are more. Default: 16.
     pub waiting_streams: usize,
-    /// Largest number of bytes of these streams: what was read of them, at most 1 KiB each, and 128 bytes for each
-    /// besides. The oldest are refused likewise when there are more. Default: 16 KiB.
+    /// Largest number of bytes of these streams: what was read of them, at most 1 KiB each, and 128 bytes for
+    /// each. The oldest are refused likewise when there are more. Default: 16 KiB.
     pub waiting_stream_bytes: usize,
     /// Largest number of bytes of datagrams that wait for the request of their session, on a connection.
     /// Each counts for 96 bytes besides its payload. The oldest are dropped when there are more, except

@@ -51,7 +51,7 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// Makes a list. Names have printable characters of ASCII only: a list with others is not sent.
+    /// Makes a list. Names must be printable ASCII: a list with any other name is not sent.
     pub fn new<T: Into<String>>(protocols: impl IntoIterator<Item = T>) -> Self {
         Self {
             names: protocols.into_iter().map(T::into).collect(),

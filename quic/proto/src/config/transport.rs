@@ -204,8 +204,8 @@ impl TransportConfig {
         self
     }
 
-    /// Keeps the connection from going idle: after this time without a packet, the peer is asked
-    /// for a sign of life (RFC 9000 §10.1.2). Default: none: an idle connection ends, and
+    /// Keeps the connection from going idle: after this time without a packet, the peer is sent
+    /// a PING (RFC 9000 §10.1.2). Default: none: an idle connection ends, and
     /// NATs may forget it earlier. In any case, a client that waits for an answer on a stream that
     /// it opened sends a PING after 1, 2, 4, 8 and more seconds of silence, so that a server finds
     /// it again behind a NAT that forgot it. A client that waits only on streams of the server
@@ -339,8 +339,8 @@ impl TransportConfig {
     }
 
     /// Starts from the state that earlier connections saved for the same path: a server's are in this
-    /// memory, a client's in its memory of servers. By default every connection finds its capacity by
-    /// itself.
+    /// memory, a client's in its memory of servers. By default every connection measures its capacity
+    /// anew.
     #[must_use]
     pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
         self.flight.careful_resume = Some(Arc::new(memory));
@@ -439,7 +439,7 @@ impl TransportConfig {
     }
 
     /// Sets the address that clients are asked to move to (RFC 9000 §9.6), for example the server's
-    /// own behind a shared one: each client moves to the address of its family once the handshake
+    /// own address behind a shared one: each client moves to the address of its family once the handshake
     /// is confirmed, if it gets an answer there. Clients have no such address. Default: none.
     ///
     /// The endpoint must also receive there: see `EndpointBuilder::also_bind`.

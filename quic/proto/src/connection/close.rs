@@ -95,8 +95,8 @@ impl Close {
 }
 
 impl Connection {
-    /// Closes the connection with the application's code (RFC 9000 §10.2). Data that is not yet
-    /// acknowledged yet may be lost.
+    /// Closes the connection with the application's code (RFC 9000 §10.2). Data that is not acknowledged
+    /// yet may be lost.
     pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
         self.close_with(
             now,

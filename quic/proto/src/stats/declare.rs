@@ -173,7 +173,7 @@ mod tests {
         pub struct Counted: AddAssign {
             /// Things done.
             done: u64 => ["done_total"];
-            /// Things under way,
+            /// Things in progress,
             /// now.
             under_way: u64 => ["under_way"];
             /// Nobody publishes it.

@@ -43,7 +43,7 @@ use hybriq_proto::{
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
 /// the connection is closed with code 0, unless
 /// [`ApplicationCodes`](crate::transport::ApplicationCodes) says otherwise. It closes only after
-/// all streams that were [finished](crate::SendStream::finish) have arrived, or once the peer takes less
+/// all streams that were [finished](crate::SendStream::finish) have arrived, or once the peer acknowledges less
 /// than 16 KiB of them in 30 seconds. [`Connection::close`] does not wait for them: call
 /// [`SendStream::acknowledged`](crate::SendStream::acknowledged) first, or let the peer close.
 ///

@@ -202,7 +202,7 @@ impl EndpointBuilder {
     /// Sets how many clients may be in their handshake at once, over all workers. Default: no
     /// limit.
     ///
-    /// From half of it on, clients must prove their address by a Retry, so that nobody can use it
+    /// Above half of this limit, clients must prove their address by a Retry, so that nobody can use it
     /// up with forged addresses. Further clients are refused with CONNECTION_REFUSED. With several
     /// workers the count of each worker is from its last turn, so the limit may be exceeded for a
     /// moment.

@@ -96,7 +96,7 @@ impl TcpServer {
 
 impl TcpServer {
     /// Returns true if the server has several certificates or key exchange policies, so that a
-    /// connection for one host may not do for another.
+    /// connection for one host may be unsuitable for another.
     pub fn tells_hosts_apart(&self) -> bool {
         !self.hosts.has_one() || self.policies.iter().nth(1).is_some()
     }

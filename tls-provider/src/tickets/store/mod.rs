@@ -17,7 +17,7 @@ pub struct SessionKey<'a> {
     /// Name of the server.
     pub server_name: &'a str,
     /// Digest of the roots that the client trusts, of its certificate and its policy: a resumed session
-    /// shows no certificate, so that it is of no use to clients with others.
+    /// shows no certificate, so that clients with other ones must not use it.
     pub policy: [u8; 16],
 }
 

@@ -78,7 +78,7 @@ pub(super) struct Shared {
 struct Sending {
     /// Size of the header.
     header: u64,
-    /// True once the application is through with it. The data may be under way.
+    /// True once the application has finished with it. The data may still be in flight.
     left: bool,
 }
 

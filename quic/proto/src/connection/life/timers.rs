@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// Releases memory that was kept for the next packets, if nothing came or went for
+    /// Releases memory that was kept for the next packets, if nothing was received or sent for
     /// [`limits::QUIET`]: tables and queues without entries. Returns the time at which to call again
     /// if the connection was active since.
     pub fn release_memory(&mut self, now: Instant) -> Option<Instant> {

@@ -1,5 +1,5 @@
 //! A client's memory of its server: the version and the share to begin with, and the alarm if the
-//! server is not post-quantum any more.
+//! server is no longer post-quantum.
 
 use std::time::Instant;
 

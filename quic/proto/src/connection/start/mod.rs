@@ -59,7 +59,7 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns the first attempt of a client. Unless configured, its version is that of the last
-    /// connection, of the server's session tickets or of a token from it, because the server means to
+    /// connection, of the server's session tickets or of a token from it, because the server intends to
     /// keep speaking that version (RFC 9369 §6).
     pub fn first(now: Instant, setup: &Setup, server_name: &str) -> Self {
         let transport = &setup.transport;

@@ -162,7 +162,7 @@ fn an_adversary_that_acknowledges_nothing_stays_within_every_bound() {
                 server.paths.others().count() <= limits::OTHER_PATHS,
                 "{place}"
             );
-            // The windows of the paths, what probes may take, and three times what came from places
+            // The windows of the paths, what probes may take, and three times the bytes received from places
             // that are not validated.
             let most = match is {
                 All => 2 * windows + limits::PROBE_BYTES + 3 * ledger.received,

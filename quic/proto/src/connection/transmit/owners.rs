@@ -1,5 +1,5 @@
-//! The one list of all owners that send frames, through which they also learn the fate of their
-//! packets.
+//! The one list of all owners that send frames, through which they also learn whether their packets were
+//! acknowledged or lost.
 //!
 //! [`Connection`], [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured
 //! without `..` wherever a call goes to all owners: a new owner does not compile until it is asked

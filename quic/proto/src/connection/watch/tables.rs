@@ -24,8 +24,8 @@ impl Connection {
         }
     }
 
-    /// Returns the memory that the connection holds. It takes a step for each stream that is not
-    /// over.
+    /// Returns the memory that the connection holds. Its cost is linear in the number of open
+    /// streams.
     pub fn memory_held(&self) -> MemoryHeld {
         MemoryHeld {
             connection: size_of::<Self>() as u64,

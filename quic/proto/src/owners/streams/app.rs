@@ -242,8 +242,8 @@ impl Streams {
         self.sends.iter().any(Send::is_delivering)
     }
 
-    /// Returns the bytes of streams that have not been acknowledged yet. It takes a step for each
-    /// stream that is not over.
+    /// Returns the bytes of streams that have not been acknowledged yet. Its cost is linear in the
+    /// number of open streams.
     pub fn undelivered_bytes(&self) -> u64 {
         self.unacknowledged()
     }

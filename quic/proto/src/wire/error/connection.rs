@@ -80,7 +80,7 @@ pub enum ConnectionError {
         /// Type of the frame at fault, if one is known.
         frame: Option<FrameType>,
         /// Rule that was broken: by the peer if this end closed the connection, by this end if the
-        /// peer closed it. A peer tells it by its reason, which only peers with this crate write.
+        /// peer closed it. A peer reports it in the reason phrase; only hybriq peers do.
         violation: Option<Violation>,
         /// The reason given.
         reason: Bytes,
@@ -109,7 +109,7 @@ pub enum ConnectionError {
     /// [`Continuity::Refuse`](crate::remembered::origin::Continuity::Refuse).
     ///
     /// Its certificate was verified. Find out why before you accept it again: ask its operator. If
-    /// the change was intended, remove the server from the client's store of origins.
+    /// the change was intended, call `ServerMemory::unpin`.
     #[error(
         "the server was post-quantum before and no longer is: {0}; ask its operator, and if the change was intended, unpin it in the store of origins"
     )]

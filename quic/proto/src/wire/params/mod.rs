@@ -208,7 +208,7 @@ impl Params {
         if let Some(info) = &self.version_information {
             info.encode(number as u32, out);
         }
-        put(out, number.wrapping_mul(31).wrapping_add(27), random);
+        put(out, id::reserved(number), random);
     }
 
     fn encode_server_only(&self, out: &mut Vec<u8>) {

@@ -152,6 +152,16 @@ fn defaults_are_not_sent_but_one_reserved_parameter_is() {
     }
 }
 
+#[test]
+fn reserved_ids_have_16_bits_and_are_not_known() {
+    for number in (0..10_000).chain([u32::MAX.into(), u64::MAX]) {
+        let id = id::reserved(number);
+        assert_eq!(id % 31, 27);
+        assert!((1 << 14..1 << 16).contains(&id), "{id:#x}");
+        assert_eq!(id::bit(id), None, "{id:#x}");
+    }
+}
+
 /// Proves: rfc9000 7.4 invalid-parameters-close
 /// Proves: security 1 transport-parameter-violations-close
 #[test]

@@ -35,7 +35,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 ///
 /// Clones are the same memory. When it is full, a new server replaces the one that changed longest ago
 /// among those that are not pinned: those that may be classical, or were remembered too long ago. A
-/// server that has to be post-quantum leaves only when its time is over, so that visits to many other
+/// server that has to be post-quantum is removed only when its commitment expires, so that visits to many other
 /// servers cannot end the alarm. If all are pinned, a new one is not stored; [`ServerMemory::dropped`]
 /// counts these. Where records are large, those that changed longest ago lose all but their pins, so
 /// that the whole has at most 8 MiB.
@@ -63,7 +63,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 ///
 /// # Security
 /// The bytes say which servers were visited, resume TLS sessions, and make the client known to servers
-/// again. Who can change them can end the alarm. Let nobody else read or write them, and let one process
+/// again. Anyone who can change them can disable the alarm. Let nobody else read or write them, and let one process
 /// at a time use them: a token or a session that is used twice links the connections.
 #[derive(Clone, Default)]
 pub struct ServerMemory(Arc<Mutex<Memory>>);
@@ -138,7 +138,7 @@ impl ServerMemory {
         self.len() == 0
     }
 
-    /// Forgets all about a server, on all ports.
+    /// Forgets everything about a server, on all ports.
     ///
     /// TLS sessions of rustls are not in the memory: they stay until the configuration is dropped.
     pub fn forget(&self, server_name: &str) {

@@ -18,7 +18,7 @@ const CALM: u32 = 300;
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Measures whether handshakes are such a load that clients must prove their address first.
+/// Measures whether the load of handshakes is so high that clients must prove their address first.
 ///
 /// Clients that were sent a Retry do not count as load, so an attack that Retry stops is invisible.
 /// Retry therefore ends after a while to check for the attack, later each time the attack is still

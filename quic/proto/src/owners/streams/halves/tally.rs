@@ -9,7 +9,7 @@ use crate::owners::streams::StreamId;
 /// Its methods are called while the connection is locked: they must not use the connection. It is dropped when both
 /// halves of the stream are over.
 pub trait Tally: fmt::Debug + Send + Sync {
-    /// The peer has sent so many more bytes, gaps included, and so many more were read or dropped.
+    /// Number of further bytes that the peer has sent, gaps included, and of those that were read or dropped.
     fn on_received(&self, received: u64, consumed: u64);
 
     /// The sending half is over. This is its final size, as the peer knows it (RFC 9000 §4.5).

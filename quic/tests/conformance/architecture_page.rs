@@ -71,6 +71,7 @@ fn no_room_holds_more_than_a_reader_sees_at_a_glance() {
         ("quic/proto/src", TOP),
         ("quic/src", TOP),
         ("quic/qlog/src", TOP),
+        ("quic/h3/src", TOP),
         ("quic/http/src", TOP),
         ("tls-provider/src", TOP),
     ] {

@@ -3,11 +3,12 @@
 
 use std::{fs, path::Path};
 
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "tls-provider/src",
     "quic/proto/src",
     "quic/src",
     "quic/h3/src",
+    "quic/qlog/src",
     "quic/http/src",
 ];
 

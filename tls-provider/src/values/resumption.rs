@@ -8,6 +8,7 @@ use crate::{Group, KeyExchange};
 /// ticket's key can read it. Use 0-RTT for requests that may be repeated and that are worth little
 /// to an eavesdropper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EarlyDataPolicy {
     /// A client offers none; a server issues no tickets for it and accepts none.
     #[default]

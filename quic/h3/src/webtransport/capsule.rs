@@ -31,6 +31,7 @@ const LONGEST: u64 = 4 + LONGEST_REASON as u64;
 
 /// A capsule that a session takes notice of.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Capsule {
     /// WT_CLOSE_SESSION: the session is over.
     Close {

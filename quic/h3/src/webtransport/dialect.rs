@@ -22,6 +22,7 @@ const WT_INITIAL_MAX_STREAMS_BIDI: u64 = 0x2b65;
 
 /// A dialect of WebTransport over HTTP/3: a draft, or several that are the same on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Dialect {
     /// Draft 02, and peers that announce nothing.
     Draft02,

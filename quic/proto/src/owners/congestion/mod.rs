@@ -109,6 +109,7 @@ pub struct Acked {
 
 /// Severity of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Severity {
     /// Packets are missing.
     Congestion,

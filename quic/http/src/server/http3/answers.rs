@@ -16,8 +16,12 @@ use crate::server::clock;
 /// Longest time that an answer may take on the task of its connection.
 const QUICK: Duration = Duration::from_micros(200);
 
-/// Number of requests that immediately get tasks after one that took longer.
+/// Number of requests that immediately get tasks after one that took longer. It grows each time, so that a service
+/// whose futures use the thread for long hardly ever holds up the others of its connection.
 const SLOW: u32 = 64;
+
+/// Largest such number.
+const SLOWEST: u32 = 1 << 20;
 
 /// Number of answers that may be sent together.
 const TOGETHER: u32 = 12;
@@ -30,6 +34,8 @@ pub(super) struct Answers<T> {
     spare: Option<(Inbox<T>, Answering)>,
     /// Number of requests that get a task before they are polled, because an earlier one used the thread for long.
     slow: u32,
+    /// Number of requests that get tasks after the next one that is slow.
+    next_slow: u32,
     /// True if the runtime has other threads, to run those in parallel.
     has_threads: bool,
     /// Time above which an answer is slow.
@@ -113,6 +119,7 @@ impl<T> Answers<T> {
             make: Box::new(move |inbox| Box::pin(make(inbox))),
             spare: None,
             slow: 0,
+            next_slow: SLOW,
             has_threads: Handle::try_current()
                 .is_ok_and(|runtime| runtime.runtime_flavor() != RuntimeFlavor::CurrentThread),
             quick: QUICK,
@@ -161,13 +168,20 @@ impl<T> Answers<T> {
         let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut cx)));
         if clock::now().duration_since(start) > self.quick {
             if self.has_threads {
-                self.slow = SLOW;
+                self.slow = self.next_slow;
+                self.next_slow = (self.next_slow * 8).min(SLOWEST);
             } else {
                 self.answered = TOGETHER;
             }
         }
-        if !matches!(polled, Ok(Poll::Pending)) {
-            return;
+        match polled {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) => return,
+            Err(_) => {
+                // What it leaves may panic, too, when it is dropped.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(answer)));
+                return;
+            }
         }
         if inbox.slot().reader == Reader::Waits {
             self.spare = Some((inbox, answer));

@@ -154,7 +154,7 @@ impl Handle {
     /// let handle = server.handle();
     /// let files = ["first.pem", "first.key", "second.pem", "second.key"];
     /// tokio::spawn(async move { handle.watch(files, Duration::from_secs(30), config).await });
-    /// server.serve(app).await;
+    /// server.serve(app).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -231,7 +231,7 @@ impl Handle {
     ///     handle.shutdown(Duration::from_secs(60)).await;
     ///     Ok::<_, hybriq::error::RestartError>(())
     /// });
-    /// server.serve(app).await;
+    /// server.serve(app).await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -204,9 +204,11 @@ impl World {
         self.server.idle().await;
         for (endpoint, fresh) in [&self.server, &self.client].into_iter().zip(&self.fresh) {
             let mut left = endpoint.census().await.grown_since(fresh);
-            // An answer to a stranger may still wait for the worker's next turn.
-            for _ in 0..2 {
+            // An answer to a stranger may still wait for the worker's next turn, and a task that nobody
+            // awaits for its own.
+            for _ in 0..100 {
                 if !left.is_empty() {
+                    yield_now().await;
                     left = endpoint.census().await.grown_since(fresh);
                 }
             }

@@ -78,7 +78,7 @@ pub(crate) fn encode(parts: &[Part]) -> Vec<u8> {
     out
 }
 
-/// Gives bytes to an end in pieces of so many, and their end.
+/// Gives bytes to an end in pieces of this size, and then their end.
 pub(crate) fn play(choice: u8, bytes: &[u8], piece: usize) -> Verdict {
     let mut session = session(windows(choice), windows(choice.rotate_left(3)));
     let mut verdict = Verdict {

@@ -222,7 +222,7 @@ impl Link {
         Ok(head.into())
     }
 
-    /// Returns what came of a response.
+    /// Returns the outcome of a response.
     fn poll_response(
         &self,
         cx: &mut Context<'_>,

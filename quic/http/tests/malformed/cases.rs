@@ -28,7 +28,7 @@ pub(crate) enum Expected {
     /// CONNECTION_CLOSE with this code.
     Connection(u64),
     /// The last stream is reset or stopped with this code, or answered with status 400 (which RFC 9114
-    /// §4.1.2 allows), and the connection goes on.
+    /// §4.1.2 allows), and the connection continues.
     Stream(u64),
 }
 

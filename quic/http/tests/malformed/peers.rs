@@ -34,7 +34,7 @@ const SAME: &str = "the same";
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::GoesOn => f.write_str("goes on"),
+            Self::GoesOn => f.write_str("continues"),
             Self::FallsSilent => f.write_str("falls silent"),
             Self::Fails(Closes(code)) => write!(f, "closes: {}", Code(*code)),
             Self::Fails(Resets(code)) => write!(f, "resets: {}", Code(*code)),

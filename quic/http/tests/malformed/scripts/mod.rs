@@ -15,7 +15,7 @@ use crate::cases::{Case, End, Expected, On};
 pub(crate) enum Outcome {
     /// It closes the connection, or resets the last stream. H3_MESSAGE_ERROR may be a status 400 as well.
     Fails(Expected),
-    /// It serves the last stream, if it is a request, and goes on.
+    /// It serves the last stream, if it is a request, and continues.
     GoesOn,
     /// It does nothing any more, not even for requests behind the script.
     FallsSilent,

@@ -43,7 +43,7 @@ struct Script {
     /// Requests that it awaits before it begins.
     requests: usize,
     /// Streams in the order in which they are opened, with their bytes. Requests that are not among them are
-    /// answered, if the client goes on.
+    /// answered, if the client continues.
     streams: Vec<(To, Vec<u8>)>,
     last: Last,
     outcome: Outcome,

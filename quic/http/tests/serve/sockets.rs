@@ -48,7 +48,7 @@ async fn ask_all(server: Server, over_tcp: &[SocketAddr]) {
     serving.await.unwrap().unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn sockets_from_outside_serve_all_versions() {
     let (first, second) = (tcp(), tcp());
     let addresses = [&first, &second].map(|it| it.local_addr().unwrap());
@@ -133,7 +133,7 @@ async fn unsuitable_sockets_are_refused_with_advice() {
 }
 
 /// Runs in the child process, which has the sockets.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn in_the_child_process() {
     let Ok(port) = std::env::var(PORT) else {
         return;

@@ -252,10 +252,19 @@ pub async fn ask<S: Stage>(
     let (parts, body) = request.into_parts();
     let head = http::Request::from_parts(parts, ());
     let mut stream = soon(requests.send_request(head)).await?;
+    // A server may answer before the end of the request has arrived, and needs the rest no more (RFC 9114 §4.1).
+    let unless_answered = |sent| match sent {
+        Err(h3::error::StreamError::RemoteTerminate { code, .. })
+            if code == h3::error::Code::H3_NO_ERROR =>
+        {
+            Ok(())
+        }
+        sent => sent,
+    };
     if !body.is_empty() {
-        soon(stream.send_data(body)).await?;
+        unless_answered(soon(stream.send_data(body)).await)?;
     }
-    soon(stream.finish()).await?;
+    unless_answered(soon(stream.finish()).await)?;
     let response = soon(stream.recv_response()).await?;
     let mut all = Vec::new();
     while let Some(mut data) = soon(stream.recv_data()).await? {

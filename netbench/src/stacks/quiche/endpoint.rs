@@ -49,8 +49,8 @@ pub struct Endpoint {
     address: SocketAddr,
     traffic: Cell<Traffic>,
     socket: UdpSocket,
-    /// Second socket of a client that moved, and its address.
-    second: OnceCell<(UdpSocket, SocketAddr)>,
+    /// Second socket of a client that moves.
+    second: OnceCell<Second>,
     admission: Admission,
     has_paths: Cell<bool>,
     config: RefCell<quiche::Config>,
@@ -62,6 +62,16 @@ pub struct Endpoint {
     stopped: Cell<bool>,
     next: Cell<Number>,
     users: Arc<Wakers>,
+}
+
+/// Second socket of a client that moves.
+struct Second {
+    socket: UdpSocket,
+    /// The same socket, to read from before the runtime knows that it is readable: quiche takes a
+    /// packet for a repeated one once 128 later ones have arrived on the other socket, and the
+    /// answer to its only PATH_CHALLENGE would be lost.
+    unwatched: std::net::UdpSocket,
+    address: SocketAddr,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -147,7 +157,11 @@ impl Endpoint {
         let mut quic = line.quic.borrow_mut();
         let peer = quic.path_stats().map(|path| path.peer_addr).next();
         quic.probe_path(local, peer.ok_or("there is no path")?)?;
-        let second = self.second.set((UdpSocket::from_std(socket)?, local));
+        let second = self.second.set(Second {
+            unwatched: socket.try_clone()?,
+            socket: UdpSocket::from_std(socket)?,
+            address: local,
+        });
         second
             .map_err(|_| "it has moved before".into())
             .map(|()| local)
@@ -294,7 +308,7 @@ impl Endpoint {
                 && self
                     .second
                     .get()
-                    .is_some_and(|(_, second)| *second == local)
+                    .is_some_and(|second| second.address == local)
             {
                 // An error shows as a connection that stays where it is.
                 let _ = quic.migrate(local, peer);
@@ -318,7 +332,7 @@ impl Endpoint {
     /// Returns the socket with that address.
     fn socket(&self, local: SocketAddr) -> &UdpSocket {
         match self.second.get() {
-            Some((socket, second)) if *second == local => socket,
+            Some(second) if second.address == local => &second.socket,
             _ => &self.socket,
         }
     }
@@ -384,8 +398,15 @@ impl Pump {
     /// Receives a batch; pending if there is no more.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let endpoint = &self.endpoint;
-        if let Some((socket, address)) = endpoint.second.get() {
-            let more = receive(endpoint, socket, *address, &mut self.buffer, cx);
+        if let Some(second) = endpoint.second.get() {
+            for _ in 0..BATCH {
+                let Ok((len, from)) = second.unwatched.recv_from(&mut self.buffer) else {
+                    break;
+                };
+                endpoint.on_datagram(&mut self.buffer[..len], from, second.address);
+            }
+            let (socket, address) = (&second.socket, second.address);
+            let more = receive(endpoint, socket, address, &mut self.buffer, cx);
             if more.is_ready() {
                 return more;
             }

@@ -231,7 +231,7 @@ mod tests {
             all,
             [
                 ("done_total", "Things done.", None, 1),
-                ("under_way", "Things under way, now.", None, 2),
+                ("under_way", "Things in progress, now.", None, 2),
                 ("refused_total", "Refused by one.", Some(("who", "one")), 4),
                 ("refused_total", others, Some(("who", "a")), 5),
                 ("refused_total", others, Some(("who", "b")), 6),

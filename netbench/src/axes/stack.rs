@@ -19,11 +19,13 @@ pub(crate) enum Stack {
     S2nQuic,
     /// rustls over TCP, with yamux for several streams.
     TcpTls,
+    /// tokio-quiche: a program of its own.
+    TokioQuiche,
 }
 
 impl Stack {
     /// All stacks, in the order of their names.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Hybriq,
         Self::Nginx,
         Self::QuicGo,
@@ -31,6 +33,7 @@ impl Stack {
         Self::Quinn,
         Self::S2nQuic,
         Self::TcpTls,
+        Self::TokioQuiche,
     ];
 
     /// Returns its name on the command line and in files.
@@ -43,18 +46,19 @@ impl Stack {
             Self::Quinn => "quinn",
             Self::S2nQuic => "s2n-quic",
             Self::TcpTls => "tcp-tls",
+            Self::TokioQuiche => "tokio-quiche",
         }
     }
 
     /// Returns true if it is a program of its own, which netbench starts as a server.
     pub(crate) const fn is_program(self) -> bool {
-        matches!(self, Self::Nginx | Self::QuicGo)
+        matches!(self, Self::Nginx | Self::QuicGo | Self::TokioQuiche)
     }
 
     /// Returns the cargo feature that builds it in; `None` if it is always built in, or is a program.
     pub(crate) const fn feature(self) -> Option<&'static str> {
         match self {
-            Self::Hybriq | Self::Nginx | Self::QuicGo | Self::TcpTls => None,
+            Self::Hybriq | Self::Nginx | Self::QuicGo | Self::TcpTls | Self::TokioQuiche => None,
             Self::Quiche => Some("quiche"),
             Self::Quinn => Some("quinn"),
             Self::S2nQuic => Some("s2n-quic"),
@@ -65,7 +69,7 @@ impl Stack {
     pub(crate) const fn is_built_in(self) -> bool {
         match self {
             Self::Hybriq | Self::TcpTls => true,
-            Self::Nginx | Self::QuicGo => false,
+            Self::Nginx | Self::QuicGo | Self::TokioQuiche => false,
             Self::Quiche => cfg!(feature = "quiche"),
             Self::Quinn => cfg!(feature = "quinn"),
             Self::S2nQuic => cfg!(feature = "s2n-quic"),

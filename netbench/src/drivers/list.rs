@@ -24,7 +24,7 @@ pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
         #[cfg(feature = "quiche")]
         Stack::Quiche => Ok(Box::new(Quiche)),
         Stack::TcpTls => Ok(Box::new(TcpTls)),
-        Stack::Nginx | Stack::QuicGo => Ok(Box::new(Program::find(stack)?)),
+        Stack::Nginx | Stack::QuicGo | Stack::TokioQuiche => Ok(Box::new(Program::find(stack)?)),
         #[cfg(not(all(feature = "quinn", feature = "s2n-quic", feature = "quiche")))]
         _ => Err(missing(stack).into()),
     }

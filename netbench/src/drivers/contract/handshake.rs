@@ -125,10 +125,13 @@ fn a_server_that_the_client_does_not_trust_is_an_alert_at_both_ends() {
         setup.certificates.root = stranger.root;
         ends.connector = Ends::connector(&setup, &*ends.listener);
         let (client, server) = ends.try_connect().await;
-        for outcome in [client, server] {
+        for (role, outcome) in [(Role::Client, client), (Role::Server, server)] {
             let kind = failure(outcome).await.kind;
+            if role == Role::Server && kind == Kind::Timeout && keeps_its_close(&ends) {
+                continue;
+            }
             let Kind::Alert(name) = &kind else {
-                panic!("{kind}");
+                panic!("{role:?}: {kind}");
             };
             let names = [
                 "unknown_ca",
@@ -140,6 +143,12 @@ fn a_server_that_the_client_does_not_trust_is_an_alert_at_both_ends() {
             assert!(names.contains(&name.as_str()), "{name}");
         }
     });
+}
+
+/// Returns true for s2n-quic, whose client sends no CONNECTION_CLOSE in one of a hundred handshakes that it
+/// ends: nothing leaves its socket after the server's first flight.
+fn keeps_its_close(ends: &Ends) -> bool {
+    ends.setup.cell.client == Stack::S2nQuic
 }
 
 /// Returns true for s2n-quic, whose server never hands out a connection with a failed handshake.

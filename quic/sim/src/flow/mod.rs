@@ -17,7 +17,7 @@ use std::{
 use hybriq_tls::Side;
 
 use self::{receiver::Receiver, sender::Sender};
-use super::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, host::Clock, ms};
+use crate::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, ms, world::peer::Clock};
 use hybriq_proto::{
     owners::{congestion::Congestion, recovery::Pacing},
     wire::udp::EcnState,

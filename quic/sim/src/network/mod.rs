@@ -4,11 +4,20 @@ use std::time::Duration;
 
 use hybriq_tls::Side;
 
-use super::{
+pub(super) mod bandwidth;
+pub(super) mod dual_queue;
+pub(super) mod impair;
+pub(super) mod node;
+pub(super) mod recut;
+pub(super) mod stats;
+pub(super) mod timeline;
+
+use crate::{
     Bandwidth, Blackout, Bursts, Chance, Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth,
     Duplicate, Hop, Jitter, Link, Loss, Mtu, MtuDrop, Node, OrderedJitter, Overtake, Reorder, Rng,
-    link::Settings, timeline::Timeline,
+    link::Settings,
 };
+use timeline::Timeline;
 
 /// The path between the clients and the server: a list of nodes, starting at the clients. Datagrams
 /// to the server pass them from first to last, datagrams from it from last to first.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hybriq_tls::Side;
 
-use super::{
+use super::node::Both;
+use crate::{
     Chance, Datagram, Hop, Node,
     link::{Blackouts, GilbertElliott, InOrder},
-    node::Both,
     one_in,
 };
 use hybriq_proto::owners::acks::Ecn;

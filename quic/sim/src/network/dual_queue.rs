@@ -4,9 +4,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use hybriq_tls::Side;
 
-use super::{
-    Datagram, Hop, LinkReport, LinkStats, Node, Rng, link::Rates, link_stats::Verdict, node::Both,
-};
+use super::{node::Both, stats::Verdict};
+use crate::{Datagram, Hop, LinkReport, LinkStats, Node, Rng, link::Rates};
 use hybriq_proto::owners::acks::Ecn;
 
 /// Target for the queue delay of classic traffic (RFC 9332 §A.1).

@@ -19,7 +19,7 @@ use hybriq_proto::{
 };
 use hybriq_tls::Side;
 
-use super::Move;
+use crate::adversary::Move;
 use crate::{Raw, Rng};
 
 /// Largest index of a stream that is used.
@@ -38,7 +38,7 @@ const TOKEN: u64 = 600;
 const TICKET: usize = 200;
 
 /// What a hostile peer knows about the limits of its victim, and about what it sent itself.
-pub(super) struct Frames {
+pub(in crate::adversary) struct Frames {
     /// Its own role.
     side: Side,
     victim: Params,
@@ -47,7 +47,7 @@ pub(super) struct Frames {
     /// Streams that the victim opened.
     opened: Vec<StreamId>,
     /// Ids of the victim, with their sequence numbers.
-    pub(super) ids: Vec<(u64, Cid)>,
+    pub(in crate::adversary) ids: Vec<(u64, Cid)>,
     next_id: u64,
     next_frequency: u64,
     /// End of the CRYPTO data of a server in 1-RTT packets.
@@ -57,7 +57,12 @@ pub(super) struct Frames {
 impl Frames {
     /// Starts with the victim's parameters and its first id, and with the end of the CRYPTO data
     /// that honest code sent in 1-RTT packets.
-    pub(super) fn new(side: Side, victim: Params, first: Cid, crypto_end: u64) -> Self {
+    pub(in crate::adversary) fn new(
+        side: Side,
+        victim: Params,
+        first: Cid,
+        crypto_end: u64,
+    ) -> Self {
         Self {
             side,
             victim,
@@ -71,7 +76,7 @@ impl Frames {
     }
 
     /// Learns from a frame of the victim.
-    pub(super) fn learn(&mut self, frame: &Frame<'_>) {
+    pub(in crate::adversary) fn learn(&mut self, frame: &Frame<'_>) {
         match frame {
             Frame::MaxData(MaxData { max }) => {
                 self.victim.initial_max_data = self.victim.initial_max_data.max(*max);
@@ -138,7 +143,12 @@ impl Frames {
     }
 
     /// Writes the frames of a move; nothing if it is not allowed now.
-    pub(super) fn write(&mut self, it: Move, rng: &mut Rng, out: &mut FrameWriter<'_>) {
+    pub(in crate::adversary) fn write(
+        &mut self,
+        it: Move,
+        rng: &mut Rng,
+        out: &mut FrameWriter<'_>,
+    ) {
         if out.remaining() < ROOM {
             return;
         }

@@ -1,23 +1,17 @@
 //! Hosts in a world: servers and clients.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
-use hybriq_tls::Side;
-
-use super::{App, Datagram, Echo, Progress, SeededRandom};
+use super::peer::{Clock, Peer};
+use crate::{App, Datagram, Echo, SeededRandom};
 use hybriq_proto::{
     config::AddressValidation,
-    events::agreement::Handshake,
     remembered::token::Keys,
-    stats::{ConnectionStats, EndpointStats, census::Census},
+    stats::{EndpointStats, census::Census},
     wire::error::ConnectionError,
 };
 use hybriq_proto::{
-    connection::{Connection, Event, PathChange},
+    connection::Connection,
     endpoint::{
         AcceptError, Arrival, Endpoint, Incoming, Local, Routed, Setup, Slot, SocketId, StartError,
         Transmit,
@@ -56,129 +50,6 @@ impl std::fmt::Debug for Answer {
     }
 }
 
-/// One end of a connection, with its history.
-pub struct Peer {
-    /// Side of this end.
-    pub side: Side,
-    /// The connection, until it is drained.
-    pub connection: Option<Connection>,
-    /// Time at which it began, counted from the start of the world.
-    pub began_at: Duration,
-    /// Time at which TLS was complete.
-    pub complete_at: Option<Duration>,
-    /// Time at which the handshake was confirmed.
-    pub confirmed_at: Option<Duration>,
-    /// Time at which the application was done.
-    pub done_at: Option<Duration>,
-    /// Time and reason of the end for the application.
-    pub closed: Option<(Duration, ConnectionError)>,
-    /// Time at which its slot was freed.
-    pub drained_at: Option<Duration>,
-    /// Outcome of the handshake.
-    pub handshake: Option<Handshake>,
-    /// Paths to which it moved, with their times.
-    pub moves: Vec<(Duration, PathChange)>,
-    /// Paths that failed, with their times.
-    pub failed_paths: Vec<(Duration, PathChange)>,
-    app: Box<dyn App>,
-    last_stats: ConnectionStats,
-}
-
-impl std::fmt::Debug for Peer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Peer").finish_non_exhaustive()
-    }
-}
-
-impl Peer {
-    fn new(now: Duration, connection: Connection, app: Box<dyn App>) -> Self {
-        Self {
-            side: connection.side(),
-            connection: Some(connection),
-            began_at: now,
-            complete_at: None,
-            confirmed_at: None,
-            done_at: None,
-            closed: None,
-            drained_at: None,
-            handshake: None,
-            moves: Vec::new(),
-            failed_paths: Vec::new(),
-            app,
-            last_stats: ConnectionStats::default(),
-        }
-    }
-
-    /// Progress of the application.
-    pub fn progress(&self) -> Progress {
-        self.app.progress()
-    }
-
-    /// Returns its counters; the last ones if it is drained.
-    pub fn stats(&self) -> ConnectionStats {
-        self.connection
-            .as_ref()
-            .map_or(self.last_stats, Connection::stats)
-    }
-
-    /// Returns why it is over.
-    pub fn close_reason(&self) -> Option<&ConnectionError> {
-        self.closed.as_ref().map(|(_, reason)| reason)
-    }
-
-    fn on_event(&mut self, clock: Clock, event: Event) -> Result<(), String> {
-        let Some(connection) = self.connection.as_mut() else {
-            return Ok(());
-        };
-        if let Some((_, reason)) = &self.closed {
-            return Err(format!(
-                "{event:?} came after the connection closed with {reason}"
-            ));
-        }
-        let at = Some(clock.now);
-        match &event {
-            Event::HandshakeComplete => {
-                self.complete_at = at;
-                self.handshake = connection
-                    .handshake()
-                    .map(|handshake| (**handshake).clone());
-                if self.handshake.is_none() {
-                    return Err("a complete handshake has no outcome".to_owned());
-                }
-            }
-            Event::HandshakeConfirmed => self.confirmed_at = at,
-            Event::PathChanged(path) => self.moves.push((clock.now, *path)),
-            Event::PathFailed(path) => self.failed_paths.push((clock.now, *path)),
-            _ => {}
-        }
-        self.app.on_event(clock.instant(), &event, connection);
-        if self.progress() == Progress::Done && self.done_at.is_none() {
-            self.done_at = at;
-        }
-        if let Event::Closed(reason) = event {
-            self.closed = Some((clock.now, reason));
-        }
-        Ok(())
-    }
-}
-
-/// Virtual time: the age of the world, and the instant at which it began.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    pub(super) base: Instant,
-    pub(super) now: Duration,
-}
-
-impl Clock {
-    pub(super) fn instant(self) -> Instant {
-        self.base + self.now
-    }
-
-    pub(super) fn since(self, instant: Instant) -> Duration {
-        instant.saturating_duration_since(self.base)
-    }
-}
-
 type Policy = Box<dyn FnMut(&Incoming) -> Answer + Send>;
 
 /// A machine with one endpoint and its connections, driven in the order of a worker: receive
@@ -213,7 +84,7 @@ impl std::fmt::Debug for Host {
 }
 
 impl Host {
-    pub(super) fn new(address: SocketAddr, seed: u64, server: Option<Setup>) -> Self {
+    pub(crate) fn new(address: SocketAddr, seed: u64, server: Option<Setup>) -> Self {
         let endpoint = Endpoint::new(0, Box::new(SeededRandom::new(seed)), server);
         Self {
             address,
@@ -233,13 +104,13 @@ impl Host {
     }
 
     /// Binds another socket and returns its id.
-    pub(super) fn bind(&mut self, address: SocketAddr) -> SocketId {
+    pub(crate) fn bind(&mut self, address: SocketAddr) -> SocketId {
         self.further.push(address);
         SocketId(self.further.len() as u8)
     }
 
     /// Returns the address of a socket.
-    pub(super) fn socket(&self, id: SocketId) -> Option<SocketAddr> {
+    pub(crate) fn socket(&self, id: SocketId) -> Option<SocketAddr> {
         self.sockets().nth(id.0.into())
     }
 
@@ -251,7 +122,7 @@ impl Host {
 
     /// Puts a NAT in front of a socket: its datagrams get this source address, and answers to that
     /// address arrive; datagrams to the previous address are lost.
-    pub(super) fn translate(&mut self, inside: SocketAddr, outside: SocketAddr) {
+    pub(crate) fn translate(&mut self, inside: SocketAddr, outside: SocketAddr) {
         self.nat.retain(|(known, _)| *known != inside);
         self.nat.push((inside, outside));
     }
@@ -262,7 +133,7 @@ impl Host {
     }
 
     /// Returns the socket that gets datagrams to this address.
-    pub(super) fn socket_at(&self, outside: SocketAddr) -> Option<SocketId> {
+    pub(crate) fn socket_at(&self, outside: SocketAddr) -> Option<SocketId> {
         let mut sockets = self.sockets();
         let place = sockets.position(|inside| self.outside(inside) == outside)?;
         Some(SocketId(place as u8))
@@ -285,11 +156,11 @@ impl Host {
 
     /// Returns true if nothing changes on its own any longer: no connection is left, and no partial
     /// ClientHello that will be forgotten later.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.endpoint.next_timeout().is_none()
     }
 
-    pub(super) const fn fresh(&self) -> &Census {
+    pub(crate) const fn fresh(&self) -> &Census {
         &self.fresh
     }
 
@@ -323,11 +194,11 @@ impl Host {
         self.slots.len()
     }
 
-    pub(super) fn connection(&mut self, index: usize) -> Option<&mut Connection> {
+    pub(crate) fn connection(&mut self, index: usize) -> Option<&mut Connection> {
         self.peers.get_mut(index)?.connection.as_mut()
     }
 
-    pub(super) fn connect(
+    pub(crate) fn connect(
         &mut self,
         clock: Clock,
         setup: &Setup,
@@ -341,7 +212,7 @@ impl Host {
         Ok(())
     }
 
-    pub(super) fn on_datagram(&mut self, clock: Clock, datagram: Datagram) -> Result<(), String> {
+    pub(crate) fn on_datagram(&mut self, clock: Clock, datagram: Datagram) -> Result<(), String> {
         let now = clock.instant();
         let socket = self.socket_at(datagram.destination).unwrap_or_default();
         let arrival = Arrival {
@@ -373,7 +244,7 @@ impl Host {
 
     /// Handles everything that is due and its effects. [`Host::take_outgoing`] returns the
     /// datagrams to send.
-    pub(super) fn turn(&mut self, clock: Clock) -> Result<(), String> {
+    pub(crate) fn turn(&mut self, clock: Clock) -> Result<(), String> {
         let now = clock.instant();
         if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
             self.endpoint.on_timeout(now);
@@ -450,7 +321,7 @@ impl Host {
     }
 
     /// Returns the time of the next turn.
-    pub(super) fn next_timeout(&self, clock: Clock) -> Option<Duration> {
+    pub(crate) fn next_timeout(&self, clock: Clock) -> Option<Duration> {
         let connections = self.slots.values().filter_map(|&index| {
             self.peers
                 .get(index)?
@@ -464,12 +335,12 @@ impl Host {
             .map(|at| clock.since(at))
     }
 
-    pub(super) fn take_outgoing(&mut self) -> Vec<Datagram> {
+    pub(crate) fn take_outgoing(&mut self) -> Vec<Datagram> {
         std::mem::take(&mut self.outgoing)
     }
 
     /// Takes back an emptied list, to reuse its memory.
-    pub(super) fn give_back(&mut self, outgoing: Vec<Datagram>) {
+    pub(crate) fn give_back(&mut self, outgoing: Vec<Datagram>) {
         self.outgoing = outgoing;
     }
 
@@ -522,4 +393,4 @@ impl Host {
 }
 
 /// Name in the server's certificate.
-pub(super) const SERVER_NAME: &str = "localhost";
+pub(crate) const SERVER_NAME: &str = "localhost";

@@ -1,10 +1,65 @@
-//! Nodes of the network: the trait, and the simple ones.
+//! Datagrams, and the nodes of the network that they pass: the trait, and the simple nodes.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
+use hybriq_proto::owners::acks::Ecn;
 use hybriq_tls::Side;
 
-use super::{Chance, Datagram, Rng, link::flip};
+use crate::{
+    Chance, Rng,
+    forge::{Header, packets},
+    link::flip,
+};
+
+/// A UDP datagram in flight.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Claimed source address.
+    pub source: SocketAddr,
+    /// Destination address.
+    pub destination: SocketAddr,
+    /// ECN codepoint; `None` is Not-ECT.
+    pub ecn: Option<Ecn>,
+    /// Payload.
+    pub payload: Vec<u8>,
+    /// Stand-in for bytes that are not written; empty for datagrams of the real core.
+    pub stand_in: StandIn,
+}
+
+/// Bytes on the wire without content, for flow models that send a million datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StandIn {
+    /// Bytes beyond the payload.
+    pub bytes: u32,
+    /// Numbers that the two ends exchange instead of bytes.
+    pub label: [u64; 3],
+}
+
+impl Datagram {
+    /// Creates a datagram that is not ECN capable.
+    pub const fn new(source: SocketAddr, destination: SocketAddr, payload: Vec<u8>) -> Self {
+        Self {
+            source,
+            destination,
+            ecn: None,
+            payload,
+            stand_in: StandIn {
+                bytes: 0,
+                label: [0; 3],
+            },
+        }
+    }
+
+    /// Returns the number of UDP payload bytes, written or not.
+    pub fn size(&self) -> u64 {
+        self.payload.len() as u64 + u64::from(self.stand_in.bytes)
+    }
+
+    /// Returns its packets, as far as an observer without keys can tell.
+    pub fn packets(&self) -> Vec<Header> {
+        packets(&self.payload)
+    }
+}
 
 /// A part of the path that every datagram passes.
 pub trait Node: Send {
@@ -47,7 +102,7 @@ pub struct Hop<'a> {
     pub toward: Side,
     /// Random generator of the node.
     pub rng: &'a mut Rng,
-    pub(super) out: &'a mut Vec<(Duration, Datagram)>,
+    pub(crate) out: &'a mut Vec<(Duration, Datagram)>,
 }
 
 impl Hop<'_> {
@@ -250,41 +305,41 @@ impl Node for MtuDrop {
 
 /// A value for each direction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Both<T> {
+pub(crate) struct Both<T> {
     to_client: T,
     to_server: T,
 }
 
 impl<T> Both<T> {
-    pub(super) const fn new(to_client: T, to_server: T) -> Self {
+    pub(crate) const fn new(to_client: T, to_server: T) -> Self {
         Self {
             to_client,
             to_server,
         }
     }
 
-    pub(super) fn of(mut make: impl FnMut() -> T) -> Self {
+    pub(crate) fn of(mut make: impl FnMut() -> T) -> Self {
         Self {
             to_client: make(),
             to_server: make(),
         }
     }
 
-    pub(super) fn map<U>(self, mut change: impl FnMut(T) -> U) -> Both<U> {
+    pub(crate) fn map<U>(self, mut change: impl FnMut(T) -> U) -> Both<U> {
         Both {
             to_client: change(self.to_client),
             to_server: change(self.to_server),
         }
     }
 
-    pub(super) const fn toward(&self, side: Side) -> &T {
+    pub(crate) const fn toward(&self, side: Side) -> &T {
         match side {
             Side::Client => &self.to_client,
             Side::Server => &self.to_server,
         }
     }
 
-    pub(super) const fn toward_mut(&mut self, side: Side) -> &mut T {
+    pub(crate) const fn toward_mut(&mut self, side: Side) -> &mut T {
         match side {
             Side::Client => &mut self.to_client,
             Side::Server => &mut self.to_server,

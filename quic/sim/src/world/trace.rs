@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, time::Duration};
 
 use hybriq_tls::Side;
 
-use super::{Datagram, Header, Initial, PacketKind, open_initials};
+use crate::{Datagram, Header, Initial, PacketKind, open_initials};
 
 /// Point at which a datagram was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub struct Trace {
 impl Trace {
     const SHOWN: usize = 60;
 
-    pub(super) fn push(&mut self, at: Duration, stage: Stage, toward: Side, datagram: &Datagram) {
+    pub(crate) fn push(&mut self, at: Duration, stage: Stage, toward: Side, datagram: &Datagram) {
         let (client, server) = if toward.is_server() {
             (datagram.source, datagram.destination)
         } else {
@@ -111,13 +111,13 @@ impl Trace {
     }
 
     /// Limits the number of records from now on; those in the middle are dropped.
-    pub(super) const fn keep_at_most(&mut self, records: usize) {
+    pub(crate) const fn keep_at_most(&mut self, records: usize) {
         let least = 4 * Self::SHOWN;
         self.most = Some(if records < least { least } else { records });
     }
 
     /// Drops all records and frees their memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.records = Vec::new();
     }
 

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{App, Progress, app::pattern};
+use super::app::pattern;
+use crate::{App, Progress};
 use hybriq_proto::{
     connection::{Connection, Event},
     owners::streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},

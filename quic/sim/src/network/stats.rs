@@ -29,7 +29,7 @@ impl LinkStats {
         *self.lock() = Both::default();
     }
 
-    pub(super) fn update(&self, toward: Side, change: impl FnOnce(&mut LinkReport)) {
+    pub(crate) fn update(&self, toward: Side, change: impl FnOnce(&mut LinkReport)) {
         change(self.lock().toward_mut(toward));
     }
 
@@ -40,7 +40,7 @@ impl LinkStats {
 
 /// Treatment of one datagram by a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Pass,
     /// The datagram passes with CE.
     Mark,
@@ -58,10 +58,10 @@ pub struct LinkReport {
     pub dropped: u64,
     /// Number of datagrams marked CE.
     pub marked: u64,
-    /// Queue delay: of a [`Bandwidth`](super::Bandwidth) over time, of a
-    /// [`DualQueue`](super::DualQueue) for the datagrams in its C queue.
+    /// Queue delay: of a [`Bandwidth`](crate::Bandwidth) over time, of a
+    /// [`DualQueue`](crate::DualQueue) for the datagrams in its C queue.
     pub delay: Delays,
-    /// Delay of the datagrams in the L queue of a [`DualQueue`](super::DualQueue).
+    /// Delay of the datagrams in the L queue of a [`DualQueue`](crate::DualQueue).
     pub low_latency_delay: Delays,
     /// Maximum number of queued bytes.
     pub most_queued: u64,
@@ -87,7 +87,7 @@ pub struct Delays {
 
 impl Delays {
     /// Adds the delay of one datagram.
-    pub(super) fn on_datagram(&mut self, delay: Duration) {
+    pub(crate) fn on_datagram(&mut self, delay: Duration) {
         let nanos = delay.as_nanos() as u64;
         self.most = self.most.max(nanos);
         self.sum += u128::from(nanos);
@@ -96,7 +96,7 @@ impl Delays {
 
     /// Adds a queue that drained from `from` for `span`, and was empty afterwards if `span` is
     /// longer: every nanosecond counts with its delay.
-    pub(super) fn on_drain(&mut self, from: Duration, span: Duration) {
+    pub(crate) fn on_drain(&mut self, from: Duration, span: Duration) {
         let (high, span) = (from.as_nanos() as u64, span.as_nanos() as u64);
         let low = high.saturating_sub(span);
         self.most = self.most.max(high);
@@ -124,7 +124,7 @@ impl Delays {
     }
 
     /// Returns the number of datagrams or nanoseconds counted.
-    pub(super) const fn weight(&self) -> u64 {
+    pub(crate) const fn weight(&self) -> u64 {
         self.weight
     }
 

@@ -17,16 +17,15 @@ use hybriq_proto::{
 use hybriq_tls::{Provider, Side};
 
 use super::{
-    Character,
+    HostilePeer,
     disguise::{Disguise, Secrets},
     frames::Frames,
     keys::Keys,
-    peer::HostilePeer,
 };
-use crate::{Rng, SERVER_ADDRESS, SeededRandom, host::SERVER_NAME};
+use crate::{Rng, SERVER_ADDRESS, SeededRandom, adversary::Character, world::host::SERVER_NAME};
 
 /// Honest code that does the handshake of a hostile peer, with its extreme transport parameters.
-pub(super) struct Handshake {
+pub(in crate::adversary) struct Handshake {
     side: Side,
     address: SocketAddr,
     secrets: Secrets,
@@ -73,7 +72,7 @@ impl Handshake {
     }
 
     /// Begins as a client.
-    pub(super) fn of_client(
+    pub(in crate::adversary) fn of_client(
         now: Instant,
         address: SocketAddr,
         seed: u64,
@@ -87,7 +86,7 @@ impl Handshake {
     }
 
     /// Waits as a server.
-    pub(super) fn of_server(
+    pub(in crate::adversary) fn of_server(
         seed: u64,
         character: &Character,
         provider: &Arc<dyn Provider>,
@@ -95,12 +94,12 @@ impl Handshake {
         Self::new(Side::Server, SERVER_ADDRESS, seed, character, provider).0
     }
 
-    pub(super) const fn address(&self) -> SocketAddr {
+    pub(in crate::adversary) const fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Returns the datagrams that are due.
-    pub(super) fn transmit(&mut self, now: Instant) -> Vec<Vec<u8>> {
+    pub(in crate::adversary) fn transmit(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut due = Vec::new();
         loop {
             let mut transmit = self.endpoint.poll_transmit(now, &mut self.buffer);
@@ -122,7 +121,12 @@ impl Handshake {
     }
 
     /// Takes a datagram of the victim.
-    pub(super) fn receive(&mut self, now: Instant, from: SocketAddr, mut datagram: Vec<u8>) {
+    pub(in crate::adversary) fn receive(
+        &mut self,
+        now: Instant,
+        from: SocketAddr,
+        mut datagram: Vec<u8>,
+    ) {
         self.received.push(datagram.clone());
         let arrival = Arrival {
             peer: from,
@@ -143,7 +147,11 @@ impl Handshake {
     }
 
     /// Passes the keys to the hostile peer, if the handshake was confirmed.
-    pub(super) fn hand_over(self, character: Character, rng: Rng) -> Option<HostilePeer> {
+    pub(in crate::adversary) fn hand_over(
+        self,
+        character: Character,
+        rng: Rng,
+    ) -> Option<HostilePeer> {
         let own = self.secrets.of(self.side).filter(|_| self.confirmed)?;
         let victims = self.secrets.of(self.side.peer())?;
         let params = Params::decode(&self.secrets.params(), self.side.peer()).unwrap_or_default();

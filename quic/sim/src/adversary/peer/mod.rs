@@ -1,5 +1,10 @@
 //! The hostile peer: holds the keys, reads everything, and forges every datagram.
 
+mod disguise;
+mod frames;
+pub(super) mod handshake;
+mod keys;
+
 use std::{
     collections::{BTreeSet, VecDeque},
     net::SocketAddr,
@@ -13,7 +18,8 @@ use hybriq_proto::wire::{
     packet::{Cid, Header, PacketNumber, SpinValue},
 };
 
-use super::{Addresses, Character, Move, frames::Frames, keys::Keys};
+use self::{frames::Frames, keys::Keys};
+use super::{Addresses, Character, Move};
 use crate::{Raw, Rng, one_in, seal_packet};
 
 /// First packet number that it uses: larger than any that the honest handshake used.
@@ -23,19 +29,19 @@ const REMEMBERED: usize = 4096;
 /// Largest number of bytes of a packet in addition to its frames.
 const OVERHEAD: usize = 40;
 /// A datagram of a hostile peer.
-pub(super) struct Forged {
-    pub(super) from: SocketAddr,
-    pub(super) payload: Vec<u8>,
+pub(in crate::adversary) struct Forged {
+    pub(in crate::adversary) from: SocketAddr,
+    pub(in crate::adversary) payload: Vec<u8>,
     /// True if it acknowledges anything that was not acknowledged before.
-    pub(super) acknowledges: bool,
+    pub(in crate::adversary) acknowledges: bool,
     /// True if it answers a challenge to its source address.
-    pub(super) answers: bool,
+    pub(in crate::adversary) answers: bool,
     /// Moves that it consists of; none for an answer.
-    pub(super) moves: Vec<Move>,
+    pub(in crate::adversary) moves: Vec<Move>,
 }
 
 /// An authenticated peer that ignores all rules.
-pub(super) struct HostilePeer {
+pub(in crate::adversary) struct HostilePeer {
     character: Character,
     rng: Rng,
     own: SocketAddr,
@@ -54,7 +60,7 @@ pub(super) struct HostilePeer {
 
 impl HostilePeer {
     /// Takes over after the handshake.
-    pub(super) fn new(
+    pub(in crate::adversary) fn new(
         character: Character,
         rng: Rng,
         own: SocketAddr,
@@ -76,7 +82,7 @@ impl HostilePeer {
     }
 
     /// Reads a datagram that the victim sent to one of its addresses.
-    pub(super) fn read(&mut self, to: SocketAddr, datagram: &[u8]) {
+    pub(in crate::adversary) fn read(&mut self, to: SocketAddr, datagram: &[u8]) {
         let is_answered = !self.character.answers_short_ones || datagram.len() < MIN_DATAGRAM;
         let Self {
             keys,
@@ -127,7 +133,7 @@ impl HostilePeer {
     }
 
     /// Forges the next datagram.
-    pub(super) fn next(&mut self) -> Forged {
+    pub(in crate::adversary) fn next(&mut self) -> Forged {
         self.sent += 1;
         if let Some((to, data)) = self.challenges.pop_front() {
             let payload = self.packet(0, |_, _, out| {

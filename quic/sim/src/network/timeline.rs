@@ -12,7 +12,7 @@ use std::{
 /// Most events are added to a lane in chronological order, and need no sorting. An event that is
 /// earlier than the end of its lane goes to a heap.
 #[derive(Debug)]
-pub(super) struct Timeline<T> {
+pub(crate) struct Timeline<T> {
     lanes: Vec<VecDeque<Entry<T>>>,
     early: BinaryHeap<Reverse<Entry<T>>>,
     added: u64,
@@ -43,7 +43,7 @@ enum Place {
 }
 
 impl<T> Timeline<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             lanes: Vec::new(),
             early: BinaryHeap::new(),
@@ -53,7 +53,7 @@ impl<T> Timeline<T> {
     }
 
     /// Adds an event to a lane, which is any small number.
-    pub(super) fn push(&mut self, lane: usize, at: Duration, item: T) {
+    pub(crate) fn push(&mut self, lane: usize, at: Duration, item: T) {
         let entry = Entry {
             at,
             order: self.added,
@@ -80,12 +80,12 @@ impl<T> Timeline<T> {
     }
 
     /// Returns the time of the next event.
-    pub(super) fn next(&self) -> Option<Duration> {
+    pub(crate) fn next(&self) -> Option<Duration> {
         self.next.map(|((at, _), _)| at)
     }
 
     /// Returns the next event if it is due by `now`.
-    pub(super) fn pop(&mut self, now: Duration) -> Option<(Duration, T)> {
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<(Duration, T)> {
         let (_, place) = self.next.filter(|&((at, _), _)| at <= now)?;
         let entry = match place {
             Place::Lane(lane) => self.lanes.get_mut(lane)?.pop_front()?,
@@ -95,7 +95,7 @@ impl<T> Timeline<T> {
         Some((entry.at, entry.item))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.early.len() + self.lanes.iter().map(VecDeque::len).sum::<usize>()
     }
 

@@ -303,7 +303,7 @@ impl App for Ask {
 
 /// Fills the buffer with the bytes of a stream at an offset; no other stream or offset has the same
 /// bytes.
-pub(super) fn pattern(id: StreamId, offset: usize, buffer: &mut [u8]) {
+pub(crate) fn pattern(id: StreamId, offset: usize, buffer: &mut [u8]) {
     let mut at = offset;
     let mut rest = buffer;
     while !rest.is_empty() {

@@ -1,15 +1,14 @@
-//! A node with a limited rate.
+//! Nodes with a limited rate: a bottleneck, and a whole link.
 
 use std::time::Duration;
 
 use hybriq_proto::owners::acks::Ecn;
 use hybriq_tls::Side;
 
-use super::{
+use super::{node::Both, stats::Verdict};
+use crate::{
     Datagram, Hop, LinkReport, LinkStats, Node,
-    link::{Line, Marking, Offer},
-    link_stats::Verdict,
-    node::Both,
+    link::{Direction, Fate, Line, Marking, Offer, Settings, flip},
 };
 
 /// A link with a limited rate and a queue in front of it, in each direction.
@@ -106,7 +105,7 @@ impl Node for Bandwidth {
 
 impl LinkReport {
     /// Counts a datagram of `size` bytes.
-    pub(super) const fn count(&mut self, size: u64, verdict: Verdict) {
+    pub(crate) const fn count(&mut self, size: u64, verdict: Verdict) {
         match verdict {
             Verdict::Drop => {
                 self.dropped += 1;
@@ -117,5 +116,44 @@ impl LinkReport {
         }
         self.datagrams += 1;
         self.bytes += size;
+    }
+}
+
+/// A link with all features of `netbench link`, independent in each direction.
+#[derive(Clone, Debug)]
+pub struct Link {
+    ways: Both<Direction>,
+}
+
+impl Link {
+    /// Creates an idle link. Its randomness comes from this seed, not from the network's.
+    pub fn new(to_server: Settings, to_client: Settings, seed: u64) -> Self {
+        let [up, down] = Direction::pair(to_server, to_client, seed);
+        Self {
+            ways: Both::new(down, up),
+        }
+    }
+}
+
+impl Node for Link {
+    fn on_datagram(&mut self, mut datagram: Datagram, hop: &mut Hop<'_>) {
+        let offer = Offer {
+            now: hop.now,
+            bytes: datagram.size(),
+            ecn_capable: matches!(datagram.ecn, Some(Ecn::Ect0 | Ecn::Ect1)),
+        };
+        let decision = self.ways.toward_mut(hop.toward).offer(offer);
+        let Fate::Passed(passage) = decision.fate else {
+            return;
+        };
+        if passage.marked {
+            datagram.ecn = Some(Ecn::Ce);
+        }
+        if let Some(bit) = passage.flip {
+            flip(&mut datagram.payload, bit);
+        }
+        for copy in std::iter::repeat_n(datagram, passage.copies) {
+            hop.forward_at(passage.due, copy);
+        }
     }
 }

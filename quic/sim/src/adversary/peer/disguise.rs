@@ -10,11 +10,11 @@ use hybriq_tls::{
     Secret, Session, Side, Start, Status,
 };
 
-use super::Extremes;
+use crate::adversary::Extremes;
 
 /// 1-RTT secrets of a connection and the server's parameters, as reported by TLS.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Secrets(Arc<Mutex<(Vec<Secret>, Vec<u8>)>>);
+pub(in crate::adversary) struct Secrets(Arc<Mutex<(Vec<Secret>, Vec<u8>)>>);
 
 impl Secrets {
     fn lock(&self) -> MutexGuard<'_, (Vec<Secret>, Vec<u8>)> {
@@ -22,14 +22,14 @@ impl Secrets {
     }
 
     /// Returns the 1-RTT secret of one end, once TLS has it.
-    pub(super) fn of(&self, writer: Side) -> Option<Secret> {
+    pub(in crate::adversary) fn of(&self, writer: Side) -> Option<Secret> {
         let known = self.lock();
         let mut secrets = known.0.iter();
         secrets.find(|it| it.writer() == writer).cloned()
     }
 
     /// Returns the server's transport parameters, encoded.
-    pub(super) fn params(&self) -> Vec<u8> {
+    pub(in crate::adversary) fn params(&self) -> Vec<u8> {
         self.lock().1.clone()
     }
 
@@ -45,10 +45,10 @@ impl Secrets {
 }
 
 /// Provider of a client with [`Extremes`].
-pub(super) struct Disguise {
-    pub(super) inner: Arc<dyn Provider>,
-    pub(super) extremes: Extremes,
-    pub(super) secrets: Secrets,
+pub(in crate::adversary) struct Disguise {
+    pub(in crate::adversary) inner: Arc<dyn Provider>,
+    pub(in crate::adversary) extremes: Extremes,
+    pub(in crate::adversary) secrets: Secrets,
 }
 
 impl Provider for Disguise {

@@ -32,7 +32,7 @@ impl Direction {
 }
 
 /// Keys of both directions.
-pub(super) struct Keys {
+pub(in crate::adversary) struct Keys {
     own: Direction,
     victim: Direction,
     /// Largest number of a packet of the victim.
@@ -41,7 +41,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Takes the secrets of the handshake.
-    pub(super) fn new(own: Secret, victim: Secret) -> Self {
+    pub(in crate::adversary) fn new(own: Secret, victim: Secret) -> Self {
         Self {
             own: Direction::new(own),
             victim: Direction::new(victim),
@@ -50,20 +50,20 @@ impl Keys {
     }
 
     /// Returns the keys to seal with, and their phase.
-    pub(super) const fn own(&self) -> (&DirectionKeys, KeyPhase) {
+    pub(in crate::adversary) const fn own(&self) -> (&DirectionKeys, KeyPhase) {
         (&self.own.keys, self.own.phase)
     }
 
     /// Updates the keys if the victim has followed the last update: an earlier update would end the
     /// connection (RFC 9001 §6.1).
-    pub(super) fn update(&mut self) {
+    pub(in crate::adversary) fn update(&mut self) {
         if self.victim.phase == self.own.phase {
             self.own.update();
         }
     }
 
     /// Calls `read` with the number and the frames of each 1-RTT packet of a datagram.
-    pub(super) fn read(&mut self, datagram: &[u8], mut read: impl FnMut(u64, &[u8])) {
+    pub(in crate::adversary) fn read(&mut self, datagram: &[u8], mut read: impl FnMut(u64, &[u8])) {
         let mut datagram = datagram.to_vec();
         for packet in Packets::new(&mut datagram, CID_LEN) {
             let Ok(Decoded::Protected(packet)) = packet else {

@@ -1,5 +1,12 @@
 //! A server, its clients and the network between them, in virtual time.
 
+pub(super) mod app;
+pub(super) mod download;
+pub(super) mod host;
+pub(super) mod ledger;
+pub(super) mod peer;
+pub(super) mod trace;
+
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -10,13 +17,13 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::Side;
 
-use super::{
-    App, Datagram, Host, Network, Peer, Trace,
-    host::{Clock, SERVER_NAME},
-    ledger::Ledger,
-    rest,
+use self::{
+    host::SERVER_NAME,
+    ledger::{Ledger, check_rest},
+    peer::Clock,
     trace::Stage,
 };
+use crate::{App, Datagram, Host, Network, Peer, Trace};
 use hybriq_proto::wire::error::MigrateError;
 use hybriq_proto::{
     connection::Connection,
@@ -351,7 +358,7 @@ impl World {
     /// hosts without connections do not either.
     fn check_rest(&self) {
         if self.keeps.is_none() && self.network.is_quiet() {
-            let outcome = rest::check(self.hosts());
+            let outcome = check_rest(self.hosts());
             self.judge(outcome);
         }
     }

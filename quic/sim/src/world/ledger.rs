@@ -1,14 +1,15 @@
-//! Rules for every datagram in a world.
+//! Rules for every datagram in a world, and for its hosts once everything is at rest: they hold no more than
+//! when everything was new.
 
 use std::{
     collections::{HashMap, HashSet},
     net::SocketAddr,
 };
 
+use hybriq_proto::{connection::Connection, stats::census::Census, wire::packet::Cid};
 use hybriq_tls::Side;
 
-use super::{Datagram, PacketKind};
-use hybriq_proto::wire::packet::Cid;
+use crate::{Datagram, Host, PacketKind, Peer, Progress};
 
 /// Amplification limit of RFC 9000 §8.1, as a separate constant from the core's, because it checks
 /// the core.
@@ -17,14 +18,14 @@ const MIN_DATAGRAM: usize = 1200;
 
 /// Observer in front of the server, which checks the rules for both ends.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     accounts: HashMap<SocketAddr, Account>,
     /// Connection ids that the server's Retry packets gave to clients.
     retried: HashSet<(SocketAddr, Cid)>,
     /// Source connection id of the answer to each destination connection id.
     server_cids: HashMap<(SocketAddr, Cid), Cid>,
     /// True if clients may be rejected and start again under the same id.
-    pub(super) hostile_clients: bool,
+    pub(crate) hostile_clients: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,7 +39,7 @@ struct Account {
 
 impl Ledger {
     /// Notes that a datagram from the server reached a client.
-    pub(super) fn on_client_received(&mut self, datagram: &Datagram) {
+    pub(crate) fn on_client_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.destination).or_default();
         account.reached = true;
     }
@@ -46,7 +47,7 @@ impl Ledger {
     /// Notes that a datagram reached the server. A Handshake packet proves the address, and so does
     /// an Initial to the id of a Retry (RFC 9000 §8.1). Later, a datagram large enough for the
     /// answer to a challenge may also prove it (§8.2.2), if the challenge can have arrived.
-    pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
+    pub(crate) fn on_server_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.source).or_default();
         account.received += datagram.payload.len() as u64;
         let mut may_answer = false;
@@ -70,7 +71,7 @@ impl Ledger {
     }
 
     /// Checks a datagram that an end sent.
-    pub(super) fn on_sent(&mut self, toward: Side, datagram: &Datagram) -> Result<(), String> {
+    pub(crate) fn on_sent(&mut self, toward: Side, datagram: &Datagram) -> Result<(), String> {
         let packets = datagram.packets();
         let len = datagram.payload.len();
         if let Some(bad) = packets
@@ -121,5 +122,48 @@ impl Ledger {
             ));
         }
         Ok(())
+    }
+}
+
+/// Checks the hosts of a world in which nothing happens for a while.
+pub(crate) fn check_rest<'a>(hosts: impl Iterator<Item = &'a Host> + Clone) -> Result<(), String> {
+    let mut peers = hosts.clone().flat_map(Host::peers);
+    if peers.all(is_done) {
+        for peer in hosts.clone().flat_map(Host::peers) {
+            check_peer(peer)?;
+        }
+    }
+    for host in hosts.filter(|host| host.is_empty()) {
+        let left = host.census().grown_since(host.fresh());
+        if !left.is_empty() {
+            return Err(format!("{} without connections holds {left}", host.address));
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if a connection is over, or its application has finished its work.
+fn is_done(peer: &Peer) -> bool {
+    peer.closed.is_some() || peer.connection.is_none() || peer.progress() == Progress::Done
+}
+
+fn check_peer(peer: &Peer) -> Result<(), String> {
+    let open = peer.closed.is_none() && peer.confirmed_at.is_some();
+    let connection = peer.connection.as_ref().filter(|_| open);
+    let census = connection.map(Connection::census).unwrap_or_default();
+    // The network may have lost what should come next.
+    let waits = [
+        "packets that must be acknowledged",
+        "acknowledgements to send",
+    ];
+    if waits.iter().any(|name| census.entries(name) > 0) {
+        return Ok(());
+    }
+    match census.leftovers() {
+        left if left == Census::default() => Ok(()),
+        left => Err(format!(
+            "the {:?}'s connection at rest holds {left}",
+            peer.side
+        )),
     }
 }

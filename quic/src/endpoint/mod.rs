@@ -2,9 +2,9 @@
 
 pub(crate) mod addresses;
 mod builder;
-mod handover;
 #[cfg(unix)]
 mod listen_fds;
+mod restart;
 pub(crate) mod sockets;
 
 use std::{

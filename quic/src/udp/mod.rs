@@ -27,6 +27,15 @@ pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;
 
+/// Open file of the system, for another process.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) type Handle = std::os::fd::OwnedFd;
+
+/// Open file for another process; no system call passes one on.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[derive(Debug)]
+pub(crate) enum Handle {}
+
 /// Options for opening sockets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {

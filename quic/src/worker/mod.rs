@@ -30,16 +30,14 @@ use tokio::sync::watch;
 
 use self::{
     connection::{attempt::failure, migrate::Rebinding, table::Connections},
-    life::succession::Succession,
     meter::Meter,
     sockets::{Advice, Sockets, batch::SendBatch, reports::Reports},
     turn::{closing::Closing, inbox::Inbox, malloc_trim::MallocTrim, queues::Queues},
 };
-use crate::{errors::ConnectError, sync::timers::Timers, udp::Buffers};
+use crate::{
+    errors::ConnectError, restart::succession::Succession, sync::timers::Timers, udp::Buffers,
+};
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use crate::restart::earlier::Claimed;
-pub(crate) use crate::restart::earlier::Inheritance;
 pub(crate) use crate::sync::drain::Drain;
 pub(crate) use crate::sync::waiters::{set_waker, wake};
 pub use admit::handshakes::{HandshakeCount, HandshakeKind, HandshakeOutcome, RefusalReason};

@@ -5,52 +5,80 @@ use std::{
     net::TcpListener,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::Path,
-    time::Duration,
+    sync::Arc,
 };
 
-use tokio::{
-    net::UnixStream,
-    sync::oneshot::{self, Receiver},
-    time::timeout,
-};
+use tokio::{net::UnixStream, sync::oneshot::Receiver, time::timeout};
 
+use super::{
+    Claimed, Inheritance, PATIENCE,
+    link::{FILES, Link},
+    listener::Listener,
+    records::{Answer, CLAIMS, Hello, Offer, Record},
+    relay::pair,
+};
 use crate::{
-    endpoint::Endpoint,
+    config::{Ids, TokenKeys},
     errors::RestartError,
-    restart::{
-        link::{FILES, Link},
-        listener::Listener,
-        records::{Answer, CLAIMS, Hello, Offer, Record},
-        relay::pair,
-    },
-    worker::{Claimed, Command, Shared},
+    udp::Handle,
 };
 
-/// Longest time that the other process may be silent.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// Workers of an endpoint that is handed over.
+pub(crate) trait Workers: Send + Sync + 'static {
+    /// Waits for a future; returns `None` once the endpoint is closed.
+    fn unless_closed<T: Send>(
+        &self,
+        waiting: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = Option<T>> + Send;
+
+    /// Waits until this process receives from the sockets.
+    fn receives(&self) -> impl Future<Output = ()> + Send;
+
+    /// Asks each worker for additional handles of its sockets.
+    fn lend(&self) -> Vec<Receiver<io::Result<Vec<Handle>>>>;
+
+    /// Lets each worker receive from its relay instead of its sockets. The replies are the clients
+    /// whose handshakes are not finished.
+    fn give_way(&self, relays: Vec<Handle>) -> Vec<Receiver<Vec<Claimed>>>;
+
+    /// Lets the workers receive from their sockets again.
+    fn go_on(&self);
+
+    /// Leaves new clients to a successor. Clients that arrived earlier can still be accepted.
+    fn on_succeeded(&self);
+}
+
+/// Properties of the process that hands its endpoint over.
+pub(crate) struct Own<'a> {
+    /// Number of workers.
+    pub(crate) workers: u8,
+    pub(crate) ids: &'a Ids,
+    pub(crate) token_keys: &'a TokenKeys,
+    pub(crate) inheritance: &'a Inheritance,
+}
 
 /// Waits for a successor and hands the endpoint over.
-pub(super) async fn hand_over(
-    endpoint: &Endpoint,
+pub(crate) async fn hand_over<W: Workers>(
+    workers: &Arc<W>,
+    own: Own<'_>,
     path: &Path,
     listeners: &impl Fn() -> Vec<TcpListener>,
 ) -> Result<(), RestartError> {
-    if !endpoint.ports.has_ids {
+    if own.ids.are_empty() {
         return Err(RestartError::ZeroLengthCids);
     }
-    let shared = &endpoint.shared;
-    shared
-        .unless_closed(shared.receives())
+    workers
+        .unless_closed(workers.receives())
         .await
         .ok_or(RestartError::Closed)?;
     let listener = Listener::new(path).await?;
     loop {
-        let accepted = shared.unless_closed(listener.accept()).await;
+        let accepted = workers.unless_closed(listener.accept()).await;
         let stream = accepted.ok_or(RestartError::Closed)??;
-        match timeout(PATIENCE, prepare(endpoint, stream, listeners)).await {
+        match timeout(PATIENCE, prepare(&**workers, &own, stream, listeners)).await {
             Ok(Ok(link)) => {
                 listener.leave();
-                return give_way(endpoint, link).await;
+                return give_way(workers, own.workers, link).await;
             }
             Ok(Err(error)) => tracing::warn!(%error, "a process cannot succeed this one"),
             Err(_) => tracing::warn!("a process that wants to succeed this one is silent"),
@@ -60,14 +88,15 @@ pub(super) async fn hand_over(
 
 /// Offers the endpoint to a process, sends the sockets, and waits until the process is ready.
 async fn prepare(
-    endpoint: &Endpoint,
+    workers: &impl Workers,
+    own: &Own<'_>,
     stream: UnixStream,
     listeners: &impl Fn() -> Vec<TcpListener>,
 ) -> Result<Link, RestartError> {
     let mut link = Link::new(stream);
     let (record, _) = link.receive().await.map_err(RestartError::Lost)?;
-    let offered = match check(endpoint, &link, &record) {
-        Ok(next) => lend(&endpoint.shared).await.map(|lent| (next, lent)),
+    let offered = match own.check(&link, &record) {
+        Ok(next) => lend(workers).await.map(|lent| (next, lent)),
         Err(error) => Err(error),
     };
     let (next, sockets) = match offered {
@@ -81,13 +110,12 @@ async fn prepare(
             return Err(sent.err().map_or(error, RestartError::Lost));
         }
     };
-    let inheritance = &endpoint.settings.inheritance;
-    let living = || inheritance.relays.living();
+    let living = || own.inheritance.relays.living();
     let listeners = listeners().into_iter().take(u8::MAX.into());
     let listeners: Vec<OwnedFd> = listeners.map(OwnedFd::from).collect();
-    let sample = |number| (number, endpoint.settings.ids.sample(number));
+    let sample = |number| (number, own.ids.sample(number));
     let offer = Answer::Offer(Offer {
-        generation: inheritance.generation,
+        generation: own.inheritance.generation,
         next,
         sockets: sockets.first().map_or(0, Vec::len) as u8,
         listeners: listeners.len() as u8,
@@ -109,27 +137,27 @@ async fn prepare(
     }
 }
 
-/// Checks that a process may succeed. Returns its generation.
-fn check(endpoint: &Endpoint, link: &Link, record: &[u8]) -> Result<u8, RestartError> {
-    if !link.is_trusted().map_err(RestartError::Lost)? {
-        return Err(RestartError::User);
+impl Own<'_> {
+    /// Checks that a process may succeed. Returns its generation.
+    fn check(&self, link: &Link, record: &[u8]) -> Result<u8, RestartError> {
+        if !link.is_trusted().map_err(RestartError::Lost)? {
+            return Err(RestartError::User);
+        }
+        let own = Hello::new(self.workers, self.ids, self.token_keys);
+        own.check(Hello::read(record)?)?;
+        let generation = self.inheritance.generation;
+        let mut taken = self.inheritance.relays.generations();
+        taken.insert(generation);
+        taken
+            .next_after(generation, self.workers)
+            .ok_or(RestartError::Generations)
     }
-    let settings = &endpoint.settings;
-    let workers = settings.workers as u8;
-    let own = Hello::new(workers, &settings.ids, &settings.token_keys);
-    own.check(Hello::read(record)?)?;
-    let inheritance = &settings.inheritance;
-    let mut taken = inheritance.relays.generations();
-    taken.insert(inheritance.generation);
-    taken
-        .next_after(inheritance.generation, workers)
-        .ok_or(RestartError::Generations)
 }
 
 /// Returns additional handles of the sockets of each worker.
-async fn lend(shared: &Shared) -> Result<Vec<Vec<OwnedFd>>, RestartError> {
+async fn lend(workers: &impl Workers) -> Result<Vec<Vec<OwnedFd>>, RestartError> {
     let mut lent: Vec<Vec<OwnedFd>> = Vec::new();
-    for reply in ask(shared, Command::Lend) {
+    for reply in workers.lend() {
         let sockets = reply.await.map_err(|_| RestartError::Closed)?;
         lent.push(sockets.map_err(|_| RestartError::Moved)?);
     }
@@ -139,18 +167,6 @@ async fn lend(shared: &Shared) -> Result<Vec<Vec<OwnedFd>>, RestartError> {
     } else {
         Err(RestartError::Moved)
     }
-}
-
-/// Sends each worker a command and returns the receivers of the replies. A worker that has ended
-/// never replies.
-fn ask<T>(shared: &Shared, command: impl Fn(oneshot::Sender<T>) -> Command) -> Vec<Receiver<T>> {
-    let mut replies = Vec::new();
-    shared.tell(|| {
-        let (sender, receiver) = oneshot::channel();
-        replies.push(receiver);
-        command(sender)
-    });
-    replies
 }
 
 async fn send_files(link: &Link, files: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -170,44 +186,43 @@ enum Progress {
 }
 
 /// Makes the workers resume if the hand-over fails.
-struct Attempt<'a> {
-    shared: &'a Shared,
+struct Attempt<'a, W: Workers> {
+    workers: &'a W,
     progress: Progress,
 }
 
-impl Drop for Attempt<'_> {
+impl<W: Workers> Drop for Attempt<'_, W> {
     fn drop(&mut self) {
         match self.progress {
-            Progress::Waiting => {
-                self.shared.tell(|| Command::GoOn);
-                self.shared.on_resumed();
-            }
+            Progress::Waiting => self.workers.go_on(),
             Progress::Gone => {}
         }
     }
 }
 
 /// Pauses the workers, and waits until the successor receives.
-async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartError> {
-    let shared = endpoint.shared.as_ref();
+async fn give_way<W: Workers>(
+    workers: &Arc<W>,
+    count: u8,
+    mut link: Link,
+) -> Result<(), RestartError> {
     let mut attempt = Attempt {
-        shared,
+        workers: &**workers,
         progress: Progress::Waiting,
     };
-    shared.on_paused();
-    let go = timeout(PATIENCE, start(shared, &link)).await;
+    let go = timeout(PATIENCE, start(&**workers, count, &link)).await;
     go.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         .map_err(RestartError::Lost)?;
     attempt.progress = Progress::Gone;
     drop(attempt);
     // There is no time limit: the relays serve the connections meanwhile. This runs in its own
     // task, because there is a successor even if nobody waits for the outcome any longer.
-    let shared = endpoint.shared.clone();
+    let workers = workers.clone();
     let waiting = tokio::spawn(async move {
         let (record, _) = link.receive().await?;
         match Record::read(&record)? {
             Record::Done => {
-                shared.on_succeeded();
+                workers.on_succeeded();
                 Ok(())
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
@@ -218,25 +233,11 @@ async fn give_way(endpoint: &Endpoint, mut link: Link) -> Result<(), RestartErro
 }
 
 /// Pauses the workers, and tells the successor to receive.
-async fn start(shared: &Shared, link: &Link) -> io::Result<()> {
-    let (mut ours, mut replies) = (Vec::new(), Vec::new());
-    let relays: Vec<_> = (0..shared.workers())
-        .map(|_| pair())
-        .collect::<io::Result<_>>()?;
-    let mut relays = relays.into_iter();
-    shared.tell(|| {
-        let (sender, receiver) = oneshot::channel();
-        match relays.next() {
-            Some((to, from)) => {
-                ours.push(to);
-                replies.push(receiver);
-                Command::GiveWay(from, sender)
-            }
-            None => Command::Recheck,
-        }
-    });
+async fn start(workers: &impl Workers, count: u8, link: &Link) -> io::Result<()> {
+    let relays: Vec<_> = (0..count).map(|_| pair()).collect::<io::Result<_>>()?;
+    let (ours, theirs): (Vec<_>, Vec<_>) = relays.into_iter().unzip();
     let mut claims: Vec<Claimed> = Vec::new();
-    for reply in replies {
+    for reply in workers.give_way(theirs) {
         let lost = |_| io::Error::from(io::ErrorKind::BrokenPipe);
         claims.extend(reply.await.map_err(lost)?);
     }

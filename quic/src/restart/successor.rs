@@ -4,30 +4,51 @@ use std::{io, net::TcpListener, os::fd::OwnedFd, path::Path};
 
 use tokio::{net::UnixStream, time::timeout};
 
-use super::predecessor::PATIENCE;
+use super::{
+    Claimed, Inheritance, PATIENCE,
+    link::Link,
+    records::{Answer, Hello, Offer, Record},
+    relay::Relays,
+};
 use crate::{
     config::{Ids, TokenKeys},
-    endpoint::{Endpoint, EndpointBuilder, sockets::Ports},
     errors::{EndpointError, RestartError},
-    restart::{
-        link::Link,
-        records::{Answer, Hello, Offer, Record},
-        relay::Relays,
-    },
-    udp::Opened,
-    worker::{Claimed, Inheritance},
+    udp::{Opened, Options},
 };
 
-/// Takes over the endpoint of the process that waits at the path.
-pub(super) async fn take_over(
-    builder: EndpointBuilder,
-    path: &Path,
-) -> Result<(Endpoint, Vec<TcpListener>), EndpointError> {
-    let (count, ports) = builder.check()?;
-    if !ports.has_ids {
-        return Err(RestartError::ZeroLengthCids.into());
+/// Properties of the process that takes an endpoint over.
+pub(crate) struct Own<'a> {
+    /// Number of workers.
+    pub(crate) workers: u8,
+    pub(crate) ids: &'a Ids,
+    pub(crate) token_keys: Option<&'a TokenKeys>,
+    /// Options of the sockets.
+    pub(crate) options: Options,
+}
+
+/// An endpoint that was taken over, to be started.
+pub(crate) struct Taken {
+    /// For each address, a socket for each worker.
+    pub(crate) sockets: Vec<Vec<Opened>>,
+    pub(crate) listeners: Vec<TcpListener>,
+    pub(crate) inheritance: Inheritance,
+    /// The predecessor, which waits until this process receives.
+    pub(crate) waiting: Waiting,
+}
+
+/// A predecessor that waits until this process receives.
+pub(crate) struct Waiting(Link);
+
+impl Waiting {
+    /// Tells the predecessor that this process receives.
+    pub(crate) async fn tell(&self) {
+        // If the predecessor has ended meanwhile, there is nobody to tell.
+        let _ = self.0.send(&Record::Done.to_bytes(), &[]).await;
     }
-    let setups = builder.setups()?;
+}
+
+/// Takes over the endpoint of the process that waits at the path.
+pub(crate) async fn take_over(own: Own<'_>, path: &Path) -> Result<Taken, EndpointError> {
     let connected = UnixStream::connect(path).await;
     let stream = connected.map_err(|error| match error.kind() {
         // No process can ever wait at such a path: it is too long, for example.
@@ -38,26 +59,26 @@ pub(super) async fn take_over(
     if !link.is_trusted().map_err(RestartError::Lost)? {
         return Err(RestartError::User.into());
     }
-    let asked = within(ask(&mut link, &builder, count as u8)).await?;
-    let (offer, mut sockets, mut relays) = asked;
+    let (offer, mut sockets, mut relays) = within(ask(&mut link, &own)).await?;
     let first = sockets.len() - usize::from(offer.listeners);
     let listeners = sockets.split_off(first).into_iter().map(TcpListener::from);
     let listeners = listeners.collect();
-    let sockets = adopt(sockets, &offer, ports)?;
+    let sockets = adopt(sockets, &offer, own.options)?;
     let ready = Record::Ready.to_bytes();
     let sent = link.send(&ready, &[]).await;
     sent.map_err(RestartError::Lost)?;
-    let (claims, own) = within(inherit(&mut link, count)).await?;
-    relays.add(offer.generation, own);
-    let inheritance = Inheritance {
-        generation: offer.next,
-        relays,
-        claims,
-    };
-    let endpoint = builder.start(sockets, setups, ports, inheritance)?;
-    // If the predecessor has ended meanwhile, there is nobody to tell.
-    let _ = link.send(&Record::Done.to_bytes(), &[]).await;
-    Ok((endpoint, listeners))
+    let (claims, workers) = within(inherit(&mut link, own.workers.into())).await?;
+    relays.add(offer.generation, workers);
+    Ok(Taken {
+        sockets,
+        listeners,
+        inheritance: Inheritance {
+            generation: offer.next,
+            relays,
+            claims,
+        },
+        waiting: Waiting(link),
+    })
 }
 
 /// Runs a step with a time limit.
@@ -70,12 +91,12 @@ async fn within<T>(step: impl Future<Output = Result<T, RestartError>>) -> Resul
 /// to earlier processes.
 async fn ask(
     link: &mut Link,
-    builder: &EndpointBuilder,
-    workers: u8,
+    own: &Own<'_>,
 ) -> Result<(Offer, Vec<OwnedFd>, Relays), RestartError> {
-    let mut ids: Ids = builder.ids.clone();
+    let workers = own.workers;
+    let mut ids = own.ids.clone();
     ids.draw_reset_key();
-    let tokens = builder.token_keys.clone();
+    let tokens = own.token_keys.cloned();
     let tokens = tokens.unwrap_or_else(TokenKeys::random);
     let hello = Hello::new(workers, &ids, &tokens);
     let asked = async {
@@ -114,12 +135,12 @@ async fn ask(
 fn adopt(
     files: Vec<OwnedFd>,
     offer: &Offer,
-    ports: Ports,
+    options: Options,
 ) -> Result<Vec<Vec<Opened>>, EndpointError> {
     let per_worker = usize::from(offer.sockets).max(1);
     let mut sockets: Vec<Vec<Opened>> = (0..per_worker).map(|_| Vec::new()).collect();
     for (place, file) in files.into_iter().enumerate() {
-        let socket = Opened::adopt(file.into(), ports.options)?;
+        let socket = Opened::adopt(file.into(), options)?;
         if let Some(group) = sockets.get_mut(place % per_worker) {
             group.push(socket);
         }

@@ -1,9 +1,4 @@
-//! Hot restart: an endpoint that goes from one process to the next.
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod predecessor;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-mod successor;
+//! [Hot restart](crate::restart) of an endpoint.
 
 use std::{
     io,
@@ -14,6 +9,8 @@ use std::{
 
 use super::{Endpoint, EndpointBuilder};
 use crate::errors::{EndpointError, RestartError};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use crate::restart::{predecessor, successor};
 
 /// Number of attempts to ask for the endpoint while its process is going away, and the time between
 /// them.
@@ -83,7 +80,17 @@ impl Endpoint {
         listeners: impl Fn() -> Vec<TcpListener>,
     ) -> Result<(), RestartError> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return Box::pin(predecessor::hand_over(self, path.as_ref(), &listeners)).await;
+        {
+            let settings = &self.settings;
+            let own = predecessor::Own {
+                workers: settings.workers as u8,
+                ids: &settings.ids,
+                token_keys: &settings.token_keys,
+                inheritance: &settings.inheritance,
+            };
+            let (path, listeners) = (path.as_ref(), &listeners);
+            Box::pin(predecessor::hand_over(&self.shared, own, path, listeners)).await
+        }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         {
             let _ = (path, listeners);
@@ -148,7 +155,23 @@ impl EndpointBuilder {
 
     async fn taken(self, path: &Path) -> Result<(Endpoint, Vec<TcpListener>), EndpointError> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        return Box::pin(successor::take_over(self, path)).await;
+        {
+            let (count, ports) = self.check()?;
+            if !ports.has_ids {
+                return Err(RestartError::ZeroLengthCids.into());
+            }
+            let setups = self.setups()?;
+            let own = successor::Own {
+                workers: count as u8,
+                ids: &self.ids,
+                token_keys: self.token_keys.as_ref(),
+                options: ports.options,
+            };
+            let taken = Box::pin(successor::take_over(own, path)).await?;
+            let endpoint = self.start(taken.sockets, setups, ports, taken.inheritance)?;
+            taken.waiting.tell().await;
+            Ok((endpoint, taken.listeners))
+        }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         {
             let _ = path;

@@ -19,10 +19,10 @@ pub(crate) use offload::refuses_train;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
 pub(crate) use reports::{Report, cause_of};
+#[cfg(unix)]
+pub(crate) use setup::bind::passed;
 pub(crate) use setup::bind::{check, is_shared};
 pub(crate) use setup::buffers::Buffers;
-#[cfg(unix)]
-pub(crate) use setup::inherited::passed;
 pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;

@@ -1,7 +1,6 @@
 //! State that the handles and all workers of an endpoint share.
 
 pub(super) mod mailbox;
-pub(super) mod worker_thread;
 
 mod arrivals;
 mod census;
@@ -39,8 +38,7 @@ use crate::{
     config::{Limits, random::SystemRandom},
     sync::{
         AtomicBool, AtomicUsize, Mutex,
-        drain::Drain,
-        waiters::{Waited, Waiters, lock, wait_until, wake},
+        waiters::{Drain, Waited, Waiters, lock, wait_until, wake},
     },
     udp::Opened,
 };
@@ -426,5 +424,31 @@ impl Shared {
     pub(super) fn on_worker_ended(&self, wakes: &mut Vec<Waker>) {
         self.closed.store(true, Ordering::Release);
         self.stop_accepting(wakes);
+    }
+}
+
+/// The worker that the current thread belongs to.
+pub(super) mod worker_thread {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Address of the endpoint's shared state, and index of the worker of this thread.
+        static CURRENT: Cell<Option<(usize, u8)>> = const { Cell::new(None) };
+    }
+
+    /// Notes that this thread belongs to a worker of an endpoint, identified by the address of its
+    /// shared state.
+    pub(in crate::worker) fn begin<T>(endpoint: &T, worker: u8) {
+        CURRENT.set(Some((place(endpoint), worker)));
+    }
+
+    /// Returns the worker of an endpoint that this thread belongs to.
+    pub(in crate::worker) fn worker_of<T>(endpoint: &T) -> Option<u8> {
+        let (owner, worker) = CURRENT.get()?;
+        (owner == place(endpoint)).then_some(worker)
+    }
+
+    fn place<T>(endpoint: &T) -> usize {
+        std::ptr::from_ref(endpoint).addr()
     }
 }

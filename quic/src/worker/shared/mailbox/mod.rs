@@ -21,9 +21,8 @@ use crate::{
     restart::{Claimed, relay::Reason},
     sync::{
         Mutex, MutexGuard,
-        drain::Drain,
         tasks::Tasks,
-        waiters::{lock, set_waker},
+        waiters::{Drain, lock, set_waker},
     },
     udp::{Handle, Opened},
     worker::{

@@ -1,20 +1,16 @@
 //! Metrics of connections, counted by the worker until they are published.
 
-#[cfg(feature = "metrics")]
-pub(super) mod sums;
-
 use std::{mem, time::Instant};
 
 use hybriq_proto::{
     events::agreement::{EarlyData, Handshake},
     remembered::origin::Downgrade,
-    stats::{ConnectionStats, Metric},
+    stats::{ConnectionStats, Label, Metric},
     wire::error::{By, Code, ConnectionError},
 };
 use hybriq_tls::{Alert, Group, Lineage, Side};
 use metrics::SharedString;
 
-use self::sums::Sums;
 use super::report::{Common, Mark};
 
 const ACCEPTED: Metric = Metric::new(
@@ -384,5 +380,38 @@ impl Counts {
         self.closed.publish(common);
         self.sums.publish(common);
         self.changed = false;
+    }
+}
+
+/// Sums over connections that ended and are not yet published, in the order of
+/// [`ConnectionStats::metrics`].
+#[derive(Debug)]
+pub(super) struct Sums(Vec<(&'static Metric, Label, u64)>);
+
+impl Default for Sums {
+    fn default() -> Self {
+        let mut sums = Vec::new();
+        ConnectionStats::default().metrics(|metric, label, none| sums.push((metric, label, none)));
+        Self(sums)
+    }
+}
+
+impl Sums {
+    /// Adds the counters of a connection.
+    pub(super) fn add(&mut self, stats: &ConnectionStats) {
+        let mut sums = self.0.iter_mut();
+        stats.metrics(|_, _, value| {
+            if let Some((.., sum)) = sums.next() {
+                *sum = sum.saturating_add(value);
+            }
+        });
+    }
+
+    pub(super) fn publish(&mut self, common: &Common) {
+        for (metric, label, sum) in &mut self.0 {
+            let marks = label.map(|(name, value)| (name, value.into()));
+            let counter = common.counter(metric.name, marks.as_slice());
+            counter.increment(mem::take(sum));
+        }
     }
 }

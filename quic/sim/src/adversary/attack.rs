@@ -38,6 +38,7 @@ const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 77], 50_000);
 
 /// Datagram of a hostile peer that arrived at the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Arrived {
     /// Step in which it was sent, counted from 1.
     pub step: u64,

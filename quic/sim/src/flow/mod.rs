@@ -71,6 +71,7 @@ impl FlowSetup {
 
 /// Counters of a flow so far. Bytes are those of whole datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowReport {
     /// Bytes sent.
     pub sent: u64,

@@ -162,6 +162,7 @@ impl Node for OrderedJitter {
 
 /// How a broken middlebox changes ECN codepoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mangle {
     /// Clears them: ECN is bleached.
     Bleach,

@@ -13,6 +13,7 @@ use crate::{
 
 /// A UDP datagram in flight.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Datagram {
     /// Claimed source address.
     pub source: SocketAddr,
@@ -28,6 +29,7 @@ pub struct Datagram {
 
 /// Bytes on the wire without content, for flow models that send a million datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StandIn {
     /// Bytes beyond the payload.
     pub bytes: u32,

@@ -49,6 +49,7 @@ pub(crate) enum Verdict {
 
 /// Counters of one direction of a link.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LinkReport {
     /// Number of datagrams carried.
     pub datagrams: u64,
@@ -76,6 +77,7 @@ const FINEST: u32 = 10;
 
 /// A distribution of queue delays.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Delays {
     /// Weights by delay, on a logarithmic scale.
     weights: Vec<u64>,

@@ -14,6 +14,7 @@ const CHUNK: usize = 8 * 1024;
 
 /// Progress of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Progress {
     /// The application still has something to do.
     Busy,

@@ -28,6 +28,7 @@ const TIMERS_AT_ONCE: usize = 8;
 const STEPS_AT_ONCE: usize = 10_000;
 
 /// A server's decision about a client that wants to connect.
+#[non_exhaustive]
 pub enum Answer {
     /// Accepts the client, with the given setup or the endpoint's.
     Accept(Option<Setup>, Box<dyn App>),

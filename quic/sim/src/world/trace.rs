@@ -8,6 +8,7 @@ use crate::{Datagram, Header, Initial, PacketKind, open_initials};
 
 /// Point at which a datagram was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// The datagram left its sender.
     Sent,
@@ -17,6 +18,7 @@ pub enum Stage {
 
 /// A datagram that was seen.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Record {
     /// Time since the start of the world.
     pub at: Duration,

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Instant};
 
 use hybriq::{
     Group, Identity, TransportConfig, Trust,
-    qlog::Qlog,
     tls::{PrivateKeyDer, Side},
 };
 use hybriq_proto::{endpoint::Setup, owners::streams::Direction};
+use hybriq_qlog::Qlog;
 use hybriq_tls::{ClientOptions, ServerOptions};
 
 use crate::{
@@ -35,7 +35,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
     pub(crate) fn new(options: &Options) -> Result<Self> {
         let (client, server) = setups(options)?;
         Ok(Self {

@@ -5,10 +5,10 @@
 //! their keys from the system, so two counts of the same build differ a little.
 //!
 //! ```text
-//! cargo build --release -p hybriq --example instructions
+//! cargo build --release -p hybriq-netbench --bin instructions
 //! export GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824
 //! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='instructions::counting::counted*' \
-//!     target/release/examples/instructions handshakes 100 rustls server
+//!     target/release/instructions handshakes 100 rustls server
 //! ```
 //!
 //! Without the tunables glibc copies with `rep movsb`, of which valgrind counts every byte.
@@ -83,7 +83,7 @@ impl Options {
         for word in words {
             match word.as_str() {
                 "rustls" => options.backend = Backend::Rustls,
-                #[cfg(all(unix, feature = "s2n-tls"))]
+                #[cfg(unix)]
                 "s2n" => options.backend = Backend::S2nTls,
                 "X25519MLKEM768" => options.group = Group::X25519MLKEM768,
                 "X25519" => options.group = Group::X25519,

@@ -47,7 +47,7 @@ use hybriq_proto::{
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 ///
-/// `S` says how far the connection is: [`EarlyConnection`](crate::EarlyConnection) is the same handle
+/// `S` is the stage of the connection: [`EarlyConnection`](crate::EarlyConnection) is the same handle
 /// before the handshake is complete.
 #[derive(Clone)]
 pub struct Connection<S = Established> {
@@ -90,7 +90,7 @@ impl<S: Stage> Connection<S> {
         });
     }
 
-    /// Returns true for a stream that the peer may open, or has opened, by the limit that it was told
+    /// Returns true if the peer may open this stream, or has opened it, under the limit that it was given
     /// (RFC 9000 §4.6).
     pub fn may_peer_open(&self, stream: StreamId) -> bool {
         self.handle.lock().core.streams().may_peer_open(stream)
@@ -168,7 +168,7 @@ impl Connection {
     }
 
     /// Sets the number of bidirectional streams that the peer may have open at once. Streams that
-    /// it was already allowed stay allowed (RFC 9000 §4.6).
+    /// were already allowed stay allowed (RFC 9000 §4.6).
     ///
     /// A server may start with none
     /// ([`max_bidi_streams(0)`](crate::TransportConfig::max_bidi_streams)) and raise the limit once
@@ -178,13 +178,13 @@ impl Connection {
     }
 
     /// Sets the number of unidirectional streams that the peer may have open at once. Streams that
-    /// it was already allowed stay allowed (RFC 9000 §4.6).
+    /// were already allowed stay allowed (RFC 9000 §4.6).
     pub fn set_max_uni_streams(&self, count: u64) {
         self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
     }
 
     /// Sets the number of bytes that the peer may have in flight or unread on all streams together,
-    /// and stops the automatic growth of the window. Bytes that the peer was already allowed stay
+    /// and stops the automatic growth of the window. Bytes that were already allowed stay
     /// allowed (RFC 9000 §4.1).
     pub fn set_receive_window(&self, bytes: u64) {
         self.steer(|streams| streams.set_receive_window(bytes));
@@ -235,8 +235,8 @@ impl Connection {
         self.handle.lock().core.memory_held()
     }
 
-    /// Begins to count the bytes of a stream: for protocols that limit several streams together. Returns those of its
-    /// receiving half so far; `None` if the stream is over.
+    /// Starts to count the bytes of a stream, for protocols that limit several streams together. Returns the bytes of
+    /// its receiving half so far; `None` if the stream is over.
     pub fn tally_stream(&self, stream: StreamId, tally: &Arc<dyn Tally>) -> Option<Tallied> {
         let mut state = self.handle.lock();
         state.core.streams().tally(stream, tally).ok()

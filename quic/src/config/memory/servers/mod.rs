@@ -41,7 +41,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// that the whole has at most 8 MiB.
 ///
 /// # Examples
-/// Kept in a file, with a fresh memory if there is none:
+/// A memory that is kept in a file, and begins empty if there is no file:
 /// ```no_run
 /// use std::{fs, io::ErrorKind};
 ///
@@ -86,7 +86,7 @@ struct Entry {
 }
 
 impl ServerMemory {
-    /// Makes an empty memory.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -109,7 +109,7 @@ impl ServerMemory {
     /// Reads a memory that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// The bytes are nothing that it writes.
+    /// The bytes are not such a memory.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidServerMemory> {
         let memory = Memory::read(bytes).ok_or(InvalidServerMemory)?;
         Ok(Self(Arc::new(Mutex::new(memory))))

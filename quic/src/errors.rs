@@ -87,6 +87,7 @@ impl From<ConnectError> for io::Error {
 
 /// Error of an operation on an [`EarlyConnection`](crate::EarlyConnection).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EarlyError {
     /// The server refused 0-RTT data.
     #[error("the server refused 0-RTT data; await established() and ask again")]

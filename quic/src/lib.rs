@@ -248,7 +248,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-/// Errors that fewer programs match on, and what they are made of.
+/// Errors that few programs match on, and their parts.
 pub mod error {
     #[cfg(feature = "tokio")]
     pub use crate::api::post_quantum::NotPostQuantum;
@@ -260,8 +260,8 @@ pub mod error {
     };
     pub use hybriq_tls::{Alert, ConfigError, ConfigErrors, Error as TlsError};
 }
-/// Several addresses of one server, tried in turn (RFC 8305): what
-/// [`Endpoint::connect_host`](crate::Endpoint::connect_host) is made of.
+/// Several addresses of one server, tried in turn (RFC 8305): the parts of
+/// [`Endpoint::connect_host`](crate::Endpoint::connect_host).
 #[cfg(feature = "tokio")]
 pub mod happy_eyeballs {
     pub use crate::endpoint::addresses::{ATTEMPT_DELAY, MAX_ADDRESSES, first, in_turns};
@@ -317,7 +317,7 @@ pub mod memory {
 pub mod qlog {
     pub use hybriq_qlog::{Candidate, Qlog, QlogBuilder, QlogStats, Schema};
 }
-/// How far a [`Connection`] is: its handshake is complete, or not yet.
+/// Stages of a [`Connection`]: before and after its handshake is complete.
 #[cfg(feature = "tokio")]
 pub mod stage {
     pub use crate::api::{

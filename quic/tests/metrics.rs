@@ -6,6 +6,7 @@ mod endpoint_support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env,
     fmt::Write as _,
     fs,
     path::Path,
@@ -594,8 +595,7 @@ fn the_page_lists_every_metric_with_its_labels() {
     let described = kept.described.lock().unwrap();
     let names: BTreeSet<_> = described.keys().collect();
     assert_eq!(names, labels.keys().collect(), "described, and published");
-    let mut table =
-        String::from("| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n");
+    let mut table = String::from(HEAD);
     for (name, (kind, unit, meaning)) in &*described {
         let labels = labels[name].iter().map(|label| format!("`{label}`"));
         let labels = labels.collect::<Vec<_>>().join(", ");
@@ -605,7 +605,40 @@ fn the_page_lists_every_metric_with_its_labels() {
         )
         .unwrap();
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
-    let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains(&table), "the table should be:\n{table}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let right = with_table(&page, &table);
+    if env::var_os("HYBRIQ_WRITE").is_some() {
+        fs::write(path, right).unwrap();
+        return;
+    }
+    let lines: BTreeSet<_> = page.lines().collect();
+    let new = table.lines().find(|line| !lines.contains(line));
+    assert!(
+        page == right,
+        "quic/docs/metrics.md is old, for example: {}\nWrite it: \
+         HYBRIQ_WRITE=1 cargo test -p hybriq --features metrics --test metrics page",
+        new.unwrap_or("it has lines too many")
+    );
+}
+
+/// Head of the table of metrics.
+const HEAD: &str = "| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n";
+
+/// Returns a page with another table of metrics.
+fn with_table(page: &str, table: &str) -> String {
+    let (before, rest) = page.split_once(HEAD).expect("the page has a table");
+    let rows = rest.split_inclusive('\n');
+    let old = rows.take_while(|row| row.starts_with('|')).map(str::len);
+    let after = rest.get(old.sum()..).unwrap_or_default();
+    format!("{before}{table}{after}")
+}
+
+#[test]
+fn writing_the_table_leaves_the_rest_of_the_page() {
+    let page = |rows: &str| format!("# Names\n\n{HEAD}{rows}\nAfter | it.\n");
+    let table = format!("{HEAD}| a |\n| c |\n");
+    assert_eq!(with_table(&page("| b |\n"), &table), page("| a |\n| c |\n"));
+    assert_eq!(with_table(&page(""), &table), page("| a |\n| c |\n"));
+    assert_eq!(with_table(HEAD, &table), table);
 }

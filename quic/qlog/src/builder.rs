@@ -16,11 +16,10 @@ use hybriq_proto::events::Cid;
 use hybriq_tls::Side;
 
 use super::{
-    Qlog, Shared,
+    Counters, Qlog, Shared,
     log::RESERVE,
     output::{Directory, Output},
     schema::{Addresses, Schema},
-    stats::Counters,
 };
 use crate::output::queue::Queue;
 

@@ -39,7 +39,6 @@ mod log;
 mod output;
 mod record;
 mod schema;
-mod stats;
 
 #[cfg(test)]
 mod tests;
@@ -57,17 +56,10 @@ use std::{
 
 use hybriq_proto::events::{Meta, Sampler, Subscriber};
 
-use self::{
-    builder::Sampling,
-    log::Log,
-    record::Recorder,
-    schema::Addresses,
-    stats::{Counters, add},
-};
+use self::{builder::Sampling, log::Log, record::Recorder, schema::Addresses};
 pub use self::{
     builder::{Candidate, QlogBuilder},
     schema::Schema,
-    stats::QlogStats,
 };
 use crate::output::queue::{Opening, Queue};
 
@@ -180,5 +172,60 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.queue.close();
+    }
+}
+
+/// Counters of a [`Qlog`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QlogStats {
+    /// Connections logged.
+    pub connections: u64,
+    /// Connections that were not in the sample.
+    pub not_sampled: u64,
+    /// Connections in the sample that were not logged because too many were already being logged.
+    pub over_limit: u64,
+    /// Events recorded.
+    pub events: u64,
+    /// Events missing from the logs: the writer fell behind, a log reached its limit, or writing
+    /// failed.
+    pub events_dropped: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Files removed because there were too many.
+    pub files_removed: u64,
+    /// Failed writes, each of which ends its log.
+    pub write_errors: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    connections: AtomicU64,
+    not_sampled: AtomicU64,
+    over_limit: AtomicU64,
+    events: AtomicU64,
+    events_dropped: AtomicU64,
+    bytes: AtomicU64,
+    files_removed: AtomicU64,
+    write_errors: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Counters {
+    fn stats(&self) -> QlogStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        QlogStats {
+            connections: read(&self.connections),
+            not_sampled: read(&self.not_sampled),
+            over_limit: read(&self.over_limit),
+            events: read(&self.events),
+            events_dropped: read(&self.events_dropped),
+            bytes: read(&self.bytes),
+            files_removed: read(&self.files_removed),
+            write_errors: read(&self.write_errors),
+        }
     }
 }

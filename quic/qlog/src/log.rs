@@ -8,7 +8,7 @@ use std::{
 
 use hybriq_proto::events::{ConnectionState, Event, Meta, Subscriber};
 
-use super::{Shared, record::Recorder, stats::add};
+use super::{Shared, add, record::Recorder};
 use crate::output::queue::{Opening, Piece};
 
 /// Bytes of records that are collected before they are passed to the writer.

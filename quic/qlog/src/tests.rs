@@ -9,7 +9,7 @@ use cddl::Rules;
 use hybriq_proto::{events::Frames, wire::error::Code};
 use serde_json::{Value, json};
 
-use super::{clock::WallClock, json::Object, output::Directory, schema::Schema, stats::Counters};
+use super::{Counters, clock::WallClock, json::Object, output::Directory, schema::Schema};
 use crate::{
     output::queue::{Opening, Piece},
     record::frames::{self, NumberKey},

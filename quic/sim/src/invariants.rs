@@ -12,6 +12,7 @@ use hybriq_proto::{connection::Connection, stats::EndpointStats, wire::limits};
 
 /// Promises of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Invariant {
     /// The bytes held are in proportion to the bytes received.
     Memory,
@@ -68,6 +69,7 @@ impl Default for Bounds {
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The invariant.
     pub invariant: Invariant,

@@ -36,29 +36,14 @@
 //! like that of an ECDSA signature.
 
 pub mod adversary;
-mod app;
-mod bandwidth;
-mod datagram;
-mod download;
-mod dual_queue;
 pub mod flow;
 mod forge;
 pub mod heap;
-mod host;
-mod impair;
 pub mod invariants;
-mod ledger;
 pub mod link;
-mod link_stats;
 pub mod matrix;
 mod network;
-mod node;
-mod recut;
-mod rest;
 mod rng;
-mod timeline;
-mod trace;
-mod whole_link;
 mod world;
 
 #[cfg(test)]
@@ -66,29 +51,32 @@ mod tests;
 
 use std::time::Duration;
 
-pub use app::{App, Ask, Echo, Idle, Progress};
-pub use bandwidth::Bandwidth;
-pub use datagram::{Datagram, StandIn};
-pub use download::{Fetch, Serve};
-pub use dual_queue::DualQueue;
 pub use forge::{
     Forge, Header, Initial, InitialFrame, PacketKind, Raw, build_initial, build_initial_with_token,
     initial_header, join, open_initials, packets, seal_packet,
 };
-pub use host::{Answer, Host, Peer};
-pub use impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake};
 pub use link::Marking;
-pub use link_stats::{Delays, LinkReport, LinkStats};
-pub use network::Network;
-pub use node::{
-    Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, MtuDrop, Node,
-    Reorder,
+pub use network::{
+    Network,
+    bandwidth::{Bandwidth, Link},
+    dual_queue::DualQueue,
+    impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake},
+    node::{
+        Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu,
+        MtuDrop, Node, Reorder, StandIn,
+    },
+    recut::Recut,
+    stats::{Delays, LinkReport, LinkStats},
 };
-pub use recut::Recut;
 pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
-pub use trace::{Record, Stage, Trace};
-pub use whole_link::Link;
-pub use world::{SERVER_ADDRESS, World};
+pub use world::{
+    SERVER_ADDRESS, World,
+    app::{App, Ask, Echo, Idle, Progress},
+    download::{Fetch, Serve},
+    host::{Answer, Host},
+    peer::Peer,
+    trace::{Record, Stage, Trace},
+};
 
 /// Returns a duration of this many milliseconds.
 pub const fn ms(milliseconds: u64) -> Duration {

@@ -16,10 +16,10 @@ use super::{
 use crate::errors::{ReadError, SendDatagramError, WriteError};
 
 /// Streams and datagrams of two ends: a [`Connection`](crate::Connection), or a session of a protocol above QUIC,
-/// such as WebTransport in the crate `hybriq-http`. Clones are handles of the same one.
+/// such as WebTransport in the crate `hybriq-http`. Clones are handles of the same connection or session.
 ///
-/// The methods are those of [`Connection`](crate::Connection), which says what they do. Codes of applications have 32
-/// bits here, which every protocol carries.
+/// The methods are those of [`Connection`](crate::Connection), which documents them. Application codes have 32 bits
+/// here, because every protocol can carry those.
 pub trait Connection: Clone + Send + Sync + 'static {
     /// The sending end of a stream.
     type SendStream: SendStream;
@@ -64,7 +64,7 @@ pub trait Connection: Clone + Send + Sync + 'static {
     /// Sends a datagram, unless it has to wait longer than `max_age`.
     ///
     /// # Errors
-    /// As [`send_datagram`](Self::send_datagram).
+    /// As for [`send_datagram`](Self::send_datagram).
     fn send_datagram_for(&self, data: Bytes, max_age: Duration) -> Result<(), Self::DatagramError>;
 
     /// Returns the next datagram of the peer; `None` after a clean end.
@@ -78,7 +78,7 @@ pub trait Connection: Clone + Send + Sync + 'static {
 }
 
 /// The sending end of a stream of a [`Connection`]. The methods are those of
-/// [`SendStream`](crate::SendStream), which says what they do.
+/// [`SendStream`](crate::SendStream), which documents them.
 pub trait SendStream: AsyncWrite + Unpin + Send + 'static {
     /// Reason why the stream takes no more.
     type Error: std::error::Error + Send + Sync + 'static;
@@ -112,7 +112,7 @@ pub trait SendStream: AsyncWrite + Unpin + Send + 'static {
 }
 
 /// The receiving end of a stream of a [`Connection`]. The methods are those of
-/// [`RecvStream`](crate::RecvStream), which says what they do.
+/// [`RecvStream`](crate::RecvStream), which documents them.
 pub trait RecvStream: AsyncRead + Unpin + Send + 'static {
     /// Reason why the stream cannot be read.
     type Error: std::error::Error + Send + Sync + 'static;

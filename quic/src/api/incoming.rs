@@ -224,7 +224,7 @@ impl Incoming {
     ///
     /// # Errors
     /// Returns `self` if the client would ignore the Retry (see [`may_retry`](Self::may_retry)),
-    /// for another decision.
+    /// so that another decision can be made.
     ///
     /// # Examples
     /// ```no_run

@@ -16,7 +16,7 @@ use hybriq_tls::{
 
 use super::{
     ServerMemory,
-    memory::servers::sessions::Sessions,
+    memory::servers::Sessions,
     settings::{check_profile, check_provider, config_setters},
 };
 

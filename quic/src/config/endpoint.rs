@@ -5,6 +5,7 @@ use std::{num::NonZero, thread};
 /// Number of an endpoint's workers. Each has its own socket on the endpoint's address and
 /// everything that its connections need, and works independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Workers {
     /// This number, 1 to 128.
     Exactly(usize),

@@ -79,7 +79,7 @@ impl ServerConfig {
         self
     }
 
-    /// Sets what the application tells clients and they rely on in 0-RTT data, such as the settings of HTTP/3 (RFC 9114
+    /// Sets what the application tells its clients and what they rely on in 0-RTT data, such as the settings of HTTP/3 (RFC 9114
     /// §7.2.4.2), in any encoding. It is stored with the session of each ticket, and 0-RTT data is
     /// accepted only with a ticket of the same settings, byte for byte. Default: none.
     #[must_use]

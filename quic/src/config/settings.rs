@@ -1,4 +1,4 @@
-//! What the configurations of clients and servers share beside their TLS options.
+//! What the configurations of clients and servers share besides their TLS options.
 
 use hybriq_tls::{
     ClientStart, ConfigError, ConfigErrors, Profile, Provider, ServerStart, Side, Start,

@@ -2,9 +2,9 @@
 
 pub(crate) mod addresses;
 mod builder;
-mod handover;
 #[cfg(unix)]
 mod listen_fds;
+mod restart;
 pub(crate) mod sockets;
 
 use std::{
@@ -192,7 +192,7 @@ impl Endpoint {
 
     /// Connects to a server like [`connect`](Self::connect), but if the connection may carry early
     /// data ([`Connecting::early`]), its first flight is held until something is written, or until
-    /// the application waits for something of the connection.
+    /// the application waits for something from the connection.
     ///
     /// So the first data always leaves with the ClientHello, in 0-RTT packets, even if the task is
     /// suspended between the two; after `connect` it may come too late on a busy machine. A

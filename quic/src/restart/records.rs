@@ -26,10 +26,10 @@ use hybriq_proto::{
     wire::{Reader, packet::Cid},
 };
 
+use super::Claimed;
 use crate::{
     config::{Ids, TokenKeys},
     errors::RestartError,
-    worker::Claimed,
 };
 
 /// First bytes of a hello: the name and version of this protocol.

@@ -4,7 +4,6 @@
 //! scheduler decides at each of them which task runs next: see `crate::tests`.
 
 pub(super) mod clock;
-pub(super) mod drain;
 pub(super) mod tasks;
 pub(super) mod timers;
 pub(super) mod waiters;

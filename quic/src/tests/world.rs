@@ -25,9 +25,10 @@ use crate::{
     api::connection::Connection,
     config::{ClientConfig, ServerConfig},
     endpoint::{Endpoint, EndpointBuilder, Setups, sockets::Ports},
+    restart::Inheritance,
     sync::{Model, time},
     udp::{Network, Options},
-    worker::{Inheritance, Worker, sockets::Sockets},
+    worker::{Worker, sockets::Sockets},
 };
 
 /// Number of schedules of each scenario and scheduler.

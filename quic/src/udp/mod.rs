@@ -19,13 +19,22 @@ pub(crate) use offload::refuses_train;
 #[cfg(test)]
 pub(crate) use port::{Network, Socket};
 pub(crate) use reports::{Report, cause_of};
+#[cfg(unix)]
+pub(crate) use setup::bind::passed;
 pub(crate) use setup::bind::{check, is_shared};
 pub(crate) use setup::buffers::Buffers;
-#[cfg(unix)]
-pub(crate) use setup::inherited::passed;
 pub(crate) use socket::Opened;
 #[cfg(not(test))]
 pub(crate) use socket::Socket;
+
+/// Open file of the system, for another process.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) type Handle = std::os::fd::OwnedFd;
+
+/// Open file for another process; no system call passes one on.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[derive(Debug)]
+pub(crate) enum Handle {}
 
 /// Options for opening sockets.
 #[derive(Clone, Copy, Debug)]

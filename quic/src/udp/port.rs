@@ -11,8 +11,8 @@ use std::{
 use hybriq_proto::{endpoint::Transmit, owners::acks::Ecn};
 use quinn_udp::RecvMeta;
 
-use super::{Buffers, Opened, Options, Report, Watched, codepoint, socket};
-use crate::{errors::EndpointError, restart::relay::Handle};
+use super::{Buffers, Handle, Opened, Options, Report, Watched, codepoint, socket};
+use crate::errors::EndpointError;
 
 /// A system socket, or a port of a [`Network`].
 pub(crate) enum Socket {

@@ -10,7 +10,7 @@ use quinn_udp::{UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 
 use super::{
-    Buffers, Options, Report, Watched, codepoint,
+    Buffers, Handle, Options, Report, Watched, codepoint,
     offload::Offload,
     registered::Registered,
     setup::{bind, control, steer},
@@ -18,7 +18,6 @@ use super::{
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use super::{message, registered::Awaited, reports};
 use crate::errors::EndpointError;
-use crate::restart::relay::Handle;
 use hybriq_proto::{endpoint::Transmit, owners::cids::Steering, wire::udp::canonical};
 
 /// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied

@@ -11,7 +11,7 @@ use hybriq_proto::{
 
 use crate::{
     config::{Ids, TokenKeys, random::SystemRandom},
-    restart::earlier::Inheritance,
+    restart::Inheritance,
     sync::{Mutex, waiters::lock},
 };
 

@@ -73,6 +73,7 @@ fn no_room_holds_more_than_a_reader_sees_at_a_glance() {
         ("quic/qlog/src", TOP),
         ("quic/h3/src", TOP),
         ("quic/http/src", TOP),
+        ("quic/sim/src", TOP),
         ("tls-provider/src", TOP),
     ] {
         let source = workspace().join(source);

@@ -1,5 +1,5 @@
-//! A cause is part of an error's message or its `source()`, never both: who prints the chain of causes reads
-//! each once.
+//! A cause is part of an error's message or its `source()`, never both and never neither: whoever prints the
+//! chain of causes reads each of them once.
 
 use std::{fs, path::Path};
 
@@ -55,6 +55,88 @@ fn shows_its_source(message: &str, fields: &str) -> bool {
     message.contains(&format!("{{{name}")) || message.contains(&format!(", {name}"))
 }
 
+/// A field of an error.
+struct Field<'a> {
+    /// Name, or number.
+    name: String,
+    kind: &'a str,
+    is_source: bool,
+}
+
+impl Field<'_> {
+    /// Returns true if the field is an error itself.
+    fn is_cause(&self) -> bool {
+        let mut words = self.kind.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| word.ends_with("Error"))
+    }
+}
+
+/// Splits at commas that are not in brackets.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '<' | '[' | '{' => depth += 1,
+            ')' | '>' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Returns the fields of the variant that a text without comments begins with.
+fn fields_of(text: &str) -> Vec<Field<'_>> {
+    let end = |open: usize, close: &str| text.rfind(close).filter(|&end| end > open);
+    let (inner, is_named) = match text.find(['(', '{', ',', ';']) {
+        Some(at) if text[at..].starts_with('(') => {
+            (end(at, ")").map(|end| &text[at + 1..end]), false)
+        }
+        Some(at) if text[at..].starts_with('{') => (
+            Some(&text[at + 1..end(at, "}").unwrap_or(text.len())]),
+            true,
+        ),
+        _ => (None, false),
+    };
+    let fields = split(inner.unwrap_or_default()).into_iter().enumerate();
+    fields
+        .filter(|(_, field)| !field.trim().is_empty())
+        .map(|(number, field)| {
+            let marked = field.rsplit(']').next().unwrap_or(field);
+            let is_marked = field.contains("#[source]") || field.contains("#[from]");
+            let (name, kind) = match field.rsplit_once(": ").filter(|_| is_named) {
+                Some((name, kind)) => (
+                    name.rsplit([' ', '\n']).next().unwrap_or(name).to_owned(),
+                    kind,
+                ),
+                None => (number.to_string(), marked),
+            };
+            Field {
+                is_source: is_marked || name == "source",
+                name,
+                kind,
+            }
+        })
+        .collect()
+}
+
+/// Returns true if neither the message nor `source()` tells a cause.
+fn hides_its_cause(message: &str, fields: &str) -> bool {
+    let lines = fields.lines().filter(|line| !line.trim().starts_with("//"));
+    let fields = lines.collect::<Vec<_>>().join("\n");
+    let words: Vec<_> = message
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    message != "transparent"
+        && fields_of(&fields)
+            .iter()
+            .any(|it| it.is_cause() && !it.is_source && !words.contains(&it.name.as_str()))
+}
+
 #[test]
 fn causes_are_told_once() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -69,6 +151,10 @@ fn causes_are_told_once() {
             assert!(
                 !shows_its_source(message, fields),
                 "{path}: \"{message}\" tells a cause that `source()` returns"
+            );
+            assert!(
+                !hides_its_cause(message, fields),
+                "{path}: neither \"{message}\" nor `source()` tells the cause in {fields}"
             );
         }
     }
@@ -97,4 +183,40 @@ fn a_cause_that_is_told_twice_is_found() {
         "\"no file: {0}\"",
         "\n    File(io::Error),"
     ));
+}
+
+#[test]
+fn a_cause_that_is_not_told_is_found() {
+    let hidden = [
+        ("\"no file\"", "\n    File(io::Error),\n"),
+        (
+            "\"no host {host}\"",
+            "\n    /// Of `host`.\n    Host {\n        /// Name.\n        host: String,\n        cause: io::Error,\n    },\n",
+        ),
+        (
+            "\"failed\"",
+            "\npub struct Failed(Arc<dyn Error + Send>);\n",
+        ),
+        ("\"{0}\"", "\n    Two(u8, Box<TlsError>),\n"),
+    ];
+    for (message, fields) in hidden {
+        assert!(hides_its_cause(message, fields), "{message} {fields}");
+    }
+    let told = [
+        ("transparent", "\n    Tls(TlsError),\n"),
+        ("\"no file: {0}\"", "\n    File(io::Error),\n"),
+        ("\"no file\"", "\n    File(#[source] io::Error),\n"),
+        (
+            "\"no host: {}\", causes(cause)",
+            "\n    Host {\n        host: String,\n        cause: io::Error,\n    },\n",
+        ),
+        (
+            "\"no host\"",
+            "\n    Host {\n        #[source]\n        cause: io::Error,\n    },\n",
+        ),
+        ("\"gone\"", "\n    Gone,\n    /// Another.\n"),
+    ];
+    for (message, fields) in told {
+        assert!(!hides_its_cause(message, fields), "{message} {fields}");
+    }
 }

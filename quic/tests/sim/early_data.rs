@@ -66,10 +66,8 @@ impl Node for Record0Rtt {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
         let since = *self.since.get_or_insert(hop.now);
         if hop.now == since {
-            let copy = Datagram {
-                source: self.source,
-                ..datagram.clone()
-            };
+            let mut copy = datagram.clone();
+            copy.source = self.source;
             hop.forward_after(self.again, copy);
         }
         hop.forward(datagram);

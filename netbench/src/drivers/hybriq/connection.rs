@@ -317,6 +317,7 @@ fn early_ended(error: EarlyError) -> Failed {
     match error {
         EarlyError::Connection(error) => ended(error),
         EarlyError::ZeroRttRejected => early_data_rejected(),
+        error => Failed::other(error),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use self::queue::{Opening, Piece, Queue};
-use super::stats::{Counters, add};
+use super::{Counters, add};
 
 /// File name extension (draft-ietf-quic-qlog-main-schema-14 §11.2).
 const ENDING: &str = "sqlog";

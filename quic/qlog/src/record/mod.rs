@@ -2,10 +2,9 @@
 
 pub(crate) mod closing;
 pub(crate) mod frames;
+pub(crate) mod handshake;
 pub(crate) mod header;
-pub(crate) mod parameters;
 pub(crate) mod recovery;
-pub(crate) mod security;
 pub(crate) mod sheet;
 
 use std::{
@@ -225,7 +224,7 @@ impl Recorder {
         }
         sheet.write(Name::ParametersSet, |data| {
             data.text(sheet_owner(self.schema), owner(set.by));
-            parameters::write(data, set.params, self.schema);
+            handshake::parameters(data, set.params, self.schema);
         });
     }
 
@@ -267,7 +266,7 @@ impl Recorder {
             data.text("tls_cipher", cipher.trim_start_matches("TLS_"));
         });
         sheet.write(Name::KeyExchange, |data| {
-            security::key_exchange(data, handshake);
+            handshake::key_exchange(data, handshake);
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    mem,
+    fmt, mem,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -15,7 +15,9 @@ use hybriq_proto::{
 use hybriq_tls::Provider;
 
 use super::{
-    Addresses, Arrived, Character, handshake::Handshake, peer::HostilePeer, victim::Victim,
+    Addresses, Character, Move,
+    peer::{HostilePeer, handshake::Handshake},
+    victim::Victim,
 };
 use crate::{
     Chance, Datagram, Rng,
@@ -33,6 +35,46 @@ const TO_SEND: usize = 512 * 1024;
 const SILENCE: Duration = Duration::from_secs(7);
 /// Address of the client during the handshake.
 const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 77], 50_000);
+
+/// Datagram of a hostile peer that arrived at the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Arrived {
+    /// Step in which it was sent, counted from 1.
+    pub step: u64,
+    /// Virtual time since the beginning.
+    pub elapsed: Duration,
+    /// Source address.
+    pub from: SocketAddr,
+    /// Size.
+    pub bytes: usize,
+    /// True if it acknowledges something.
+    pub acknowledges: bool,
+    /// True if it answers a challenge.
+    pub answers: bool,
+    /// Moves that it consists of. A move that is not allowed at that time leaves nothing.
+    pub moves: Vec<Move>,
+}
+
+impl fmt::Display for Arrived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            step,
+            elapsed,
+            from,
+            bytes,
+            ..
+        } = self;
+        write!(f, "step {step}, {elapsed:?}: {bytes} bytes from {from}:")?;
+        if self.answers {
+            write!(f, " answers a challenge")?;
+        }
+        if self.acknowledges {
+            write!(f, " acknowledges")?;
+        }
+        self.moves.iter().try_for_each(|it| write!(f, " {it:?}"))
+    }
+}
 
 /// A server under attack by one authenticated client, or a client under attack by its server, in
 /// virtual time.

@@ -8,6 +8,7 @@ use crate::{Chance, Rng, one_in, per_mille};
 
 /// Something that a hostile peer may put into a datagram, or send instead of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Move {
     /// A PING.
     Ping,
@@ -98,6 +99,7 @@ impl Move {
 
 /// Places that a hostile peer sends from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Addresses {
     /// The address of the handshake.
     Own,

@@ -43,20 +43,14 @@
 //! A test that counts its allocator's bytes passes that number on with [`Attack::measure`]. Then
 //! the bytes that the server holds are checked, too.
 
-mod arrived;
 mod attack;
 mod character;
-mod disguise;
-mod frames;
-mod handshake;
-mod keys;
 mod nodes;
 mod peer;
 mod search;
 mod victim;
 
-pub use arrived::Arrived;
-pub use attack::Attack;
+pub use attack::{Arrived, Attack};
 pub use character::{Addresses, Character, Extremes, Move};
 pub use nodes::{Alter, Inject, Replay, Swap, flip_bit, spoof, truncate};
 pub use search::{Found, search};

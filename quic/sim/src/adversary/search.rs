@@ -10,6 +10,7 @@ const REPETITIONS: usize = 500;
 
 /// An attack that breaks an invariant, with few datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Found {
     /// Violation when all datagrams arrive.
     pub violation: Violation,

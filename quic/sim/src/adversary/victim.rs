@@ -11,8 +11,8 @@ use hybriq_proto::{
 
 use crate::{
     Datagram, SERVER_ADDRESS, SeededRandom,
-    host::SERVER_NAME,
     invariants::{Invariant, Violation, holds},
+    world::host::SERVER_NAME,
 };
 
 /// Maximum number of timers at one instant.

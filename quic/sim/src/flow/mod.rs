@@ -17,7 +17,7 @@ use std::{
 use hybriq_tls::Side;
 
 use self::{receiver::Receiver, sender::Sender};
-use super::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, host::Clock, ms};
+use crate::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, ms, world::peer::Clock};
 use hybriq_proto::{
     owners::{congestion::Congestion, recovery::Pacing},
     wire::udp::EcnState,
@@ -71,6 +71,7 @@ impl FlowSetup {
 
 /// Counters of a flow so far. Bytes are those of whole datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowReport {
     /// Bytes sent.
     pub sent: u64,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{FlowReport, FlowSetup, NOTHING, PACKET_OVERHEAD, PING_EVERY, stand_in};
-use crate::{Datagram, StandIn, host::Clock};
+use crate::{Datagram, StandIn, world::peer::Clock};
 use hybriq_proto::{
     owners::acks::{AckEliciting, Received},
     wire::{frame::FrameWriter, packet::PacketNumber},

@@ -8,7 +8,7 @@ use std::{
 use hybriq_tls::Side;
 
 use super::{FlowReport, FlowSetup, NOTHING, PING_EVERY, stand_in};
-use crate::{Datagram, StandIn, host::Clock};
+use crate::{Datagram, StandIn, world::peer::Clock};
 use hybriq_proto::{
     owners::{
         congestion,

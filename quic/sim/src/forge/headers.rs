@@ -9,6 +9,7 @@ const VERSION_2: u32 = 0x6b33_43cf;
 
 /// Type of a packet, as far as an observer without keys can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PacketKind {
     /// Version Negotiation.
     VersionNegotiation,
@@ -34,6 +35,7 @@ impl fmt::Display for PacketKind {
 
 /// Header of a packet, as far as an observer without keys can read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// Type of the packet.
     pub kind: PacketKind,

@@ -17,6 +17,7 @@ use hybriq_proto::wire::{
 
 /// A frame of an Initial packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InitialFrame {
     /// CRYPTO.
     Crypto {
@@ -39,6 +40,7 @@ pub enum InitialFrame {
 
 /// An opened Initial packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Initial {
     /// QUIC version.
     pub version: Version,

@@ -75,6 +75,7 @@ pub enum Fate {
 
 /// Delivery of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Passage {
     /// Time at which it arrives.
     pub due: Duration,

@@ -8,6 +8,7 @@ use crate::rng::Rng;
 /// Rule by which a queue marks ECN-capable datagrams CE. Other datagrams pass until the queue is
 /// full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Marking {
     /// Marks no datagrams.
     Never,
@@ -56,6 +57,7 @@ pub struct Line {
 
 /// Departure of a datagram from a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Departure {
     /// Time at which its last bit leaves.
     pub at: Duration,

@@ -37,6 +37,7 @@ pub const ROUND_TRIPS: [Duration; 4] = [ms(1), ms(30), ms(100), ms(300)];
 
 /// Loss of data datagrams after the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Lossy {
     /// None.
     Never,
@@ -57,6 +58,7 @@ pub const LOSSES: [Lossy; 5] = [
 
 /// Capacity of the queue in front of the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Buffer {
     /// A tenth of the bandwidth-delay product, at least 5 datagrams.
     Shallow,
@@ -86,6 +88,7 @@ pub struct Path {
 
 /// Result of one controller on one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Bytes of data that arrived, as a share of what the link carries in that time.
     pub goodput: f64,

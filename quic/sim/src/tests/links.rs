@@ -5,7 +5,7 @@ use std::time::Duration;
 use hybriq_tls::Side;
 
 use super::{Datagram, deliver, numbered, run};
-use crate::{Bandwidth, LinkStats, Marking, Network, ms, node::Node};
+use crate::{Bandwidth, LinkStats, Marking, Network, Node, ms};
 use hybriq_proto::owners::acks::Ecn;
 
 /// Returns datagrams of 1,000 bytes, all at the same time.

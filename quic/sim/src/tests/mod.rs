@@ -10,10 +10,11 @@ use std::{net::SocketAddr, time::Duration};
 use hybriq_tls::Side;
 
 use super::{
-    Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary,
-    ledger::Ledger,
-    ms, one_in, packets, per_mille,
-    trace::{Stage, Trace},
+    Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary, ms, one_in, packets, per_mille,
+    world::{
+        ledger::Ledger,
+        trace::{Stage, Trace},
+    },
 };
 
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);

@@ -1,6 +1,6 @@
 //! Tests of the order of events in the timeline.
 
-use crate::{Rng, ms, timeline::Timeline};
+use crate::{Rng, ms, network::timeline::Timeline};
 
 #[test]
 fn what_is_added_comes_in_the_order_of_its_time_then_of_its_addition() {

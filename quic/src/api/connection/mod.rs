@@ -3,16 +3,15 @@
 use std::{
     fmt,
     future::poll_fn,
-    net::{Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
-mod migrate;
+mod path;
 mod polled;
 mod stage;
 mod streams;
@@ -29,8 +28,7 @@ use crate::{
 use hybriq_proto::{
     events::agreement::Handshake,
     owners::streams::{Blocked, Direction, Priority, StreamId, Streams, Tallied, Tally},
-    remembered::saved_path::SavedPath,
-    stats::{ConnectionStats, MemoryHeld, PathStats, census::Census},
+    stats::{ConnectionStats, MemoryHeld, census::Census},
     wire::{
         error::ConnectionError,
         limits,
@@ -49,7 +47,7 @@ use hybriq_proto::{
 ///
 /// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 ///
-/// `S` says how far the connection is: [`EarlyConnection`](crate::EarlyConnection) is the same handle
+/// `S` is the stage of the connection: [`EarlyConnection`](crate::EarlyConnection) is the same handle
 /// before the handshake is complete.
 #[derive(Clone)]
 pub struct Connection<S = Established> {
@@ -92,7 +90,7 @@ impl<S: Stage> Connection<S> {
         });
     }
 
-    /// Returns true for a stream that the peer may open, or has opened, by the limit that it was told
+    /// Returns true if the peer may open this stream, or has opened it, under the limit that it was given
     /// (RFC 9000 §4.6).
     pub fn may_peer_open(&self, stream: StreamId) -> bool {
         self.handle.lock().core.streams().may_peer_open(stream)
@@ -170,7 +168,7 @@ impl Connection {
     }
 
     /// Sets the number of bidirectional streams that the peer may have open at once. Streams that
-    /// it was already allowed stay allowed (RFC 9000 §4.6).
+    /// were already allowed stay allowed (RFC 9000 §4.6).
     ///
     /// A server may start with none
     /// ([`max_bidi_streams(0)`](crate::TransportConfig::max_bidi_streams)) and raise the limit once
@@ -180,13 +178,13 @@ impl Connection {
     }
 
     /// Sets the number of unidirectional streams that the peer may have open at once. Streams that
-    /// it was already allowed stay allowed (RFC 9000 §4.6).
+    /// were already allowed stay allowed (RFC 9000 §4.6).
     pub fn set_max_uni_streams(&self, count: u64) {
         self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
     }
 
     /// Sets the number of bytes that the peer may have in flight or unread on all streams together,
-    /// and stops the automatic growth of the window. Bytes that the peer was already allowed stay
+    /// and stops the automatic growth of the window. Bytes that were already allowed stay
     /// allowed (RFC 9000 §4.1).
     pub fn set_receive_window(&self, bytes: u64) {
         self.steer(|streams| streams.set_receive_window(bytes));
@@ -237,8 +235,8 @@ impl Connection {
         self.handle.lock().core.memory_held()
     }
 
-    /// Begins to count the bytes of a stream: for protocols that limit several streams together. Returns those of its
-    /// receiving half so far; `None` if the stream is over.
+    /// Starts to count the bytes of a stream, for protocols that limit several streams together. Returns the bytes of
+    /// its receiving half so far; `None` if the stream is over.
     pub fn tally_stream(&self, stream: StreamId, tally: &Arc<dyn Tally>) -> Option<Tallied> {
         let mut state = self.handle.lock();
         state.core.streams().tally(stream, tally).ok()
@@ -332,18 +330,6 @@ impl Connection {
         Ok(exporter.export(label, context, out)?)
     }
 
-    /// Returns what this connection measured on its path, for later connections to start from (see
-    /// [`CarefulResume`](crate::memory::CarefulResume)). `None` if that is switched off, if data
-    /// was sent for only a few round trips, or if the path carries too little to gain anything.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "what outlives the process is dated by the wall clock"
-    )]
-    pub fn saved_path(&self) -> Option<SavedPath> {
-        let known = self.handle.lock().core.known_path()?;
-        Some(SavedPath::new(known, SystemTime::now()))
-    }
-
     /// Updates the packet protection keys (RFC 9001 §6) as soon as that is allowed: the handshake
     /// is confirmed, the peer has followed the last update, and three probe timeouts have passed
     /// since. [`ConnectionStats::key_updates`] counts the updates.
@@ -359,18 +345,6 @@ impl Connection {
     pub fn update_keys(&self) {
         self.handle.lock().core.request_key_update();
         self.handle.touch();
-    }
-
-    /// Returns the state of the path in use.
-    pub fn path_stats(&self) -> PathStats {
-        self.handle.lock().core.path_stats()
-    }
-
-    /// Returns the local address of the path in use. The IP address is the one that the peer's last
-    /// datagram was sent to, or unspecified if the system does not report it.
-    pub fn local_address(&self) -> SocketAddr {
-        let unknown = (Ipv6Addr::UNSPECIFIED, 0).into();
-        self.handle.lock().local_address.unwrap_or(unknown)
     }
 
     /// Returns the span in which the connection's events are traced: `hybriq.connection`, with its
@@ -396,35 +370,6 @@ impl Connection {
     /// Returns the version of QUIC that the connection speaks.
     pub fn version(&self) -> Version {
         self.stage.0.version
-    }
-
-    /// Returns the smoothed round-trip time.
-    pub fn rtt(&self) -> Duration {
-        self.stats().rtt
-    }
-
-    /// Changes the connection ids of both directions, so that an observer cannot link the packets
-    /// before and after (RFC 9000 §9.5). A migration does this automatically.
-    ///
-    /// Returns false if the peer has not retired the ids of the last change or has supplied no new
-    /// ones; the ids that can be changed are changed. Both take a round trip after the handshake
-    /// and after each change.
-    ///
-    /// # Examples
-    /// ```no_run
-    /// # async fn run(connection: hybriq::Connection) {
-    /// // After a long sleep, possibly with another address:
-    /// let is_new = connection.rotate_cids();
-    /// # }
-    /// ```
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the handle is outside of the core"
-    )]
-    pub fn rotate_cids(&self) -> bool {
-        let rotated = self.handle.lock().core.rotate_cids(Instant::now());
-        self.handle.touch();
-        rotated
     }
 
     /// Waits until the endpoint asks its connections to finish

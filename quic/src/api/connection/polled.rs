@@ -20,7 +20,7 @@ impl<S: Stage> Connection<S> {
     /// Opens a bidirectional stream; the twin of [`open_bidi`](Self::open_bidi).
     ///
     /// # Errors
-    /// As [`open_bidi`](Self::open_bidi).
+    /// As for [`open_bidi`](Self::open_bidi).
     pub fn poll_open_bidi(
         &mut self,
         cx: &mut Context<'_>,
@@ -32,7 +32,7 @@ impl<S: Stage> Connection<S> {
     /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
     ///
     /// # Errors
-    /// As [`open_uni`](Self::open_uni).
+    /// As for [`open_uni`](Self::open_uni).
     pub fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, S::Error>> {
         let id = self.poll_open(Direction::Uni, cx);
         id.map_ok(|id| stream::send(&self.handle, id))
@@ -42,7 +42,7 @@ impl<S: Stage> Connection<S> {
     /// [`accept_bidi`](Self::accept_bidi).
     ///
     /// # Errors
-    /// As [`accept_bidi`](Self::accept_bidi).
+    /// As for [`accept_bidi`](Self::accept_bidi).
     #[expect(
         clippy::type_complexity,
         reason = "the type of `accept_bidi`, in a `Poll`"
@@ -59,7 +59,7 @@ impl<S: Stage> Connection<S> {
     /// [`accept_uni`](Self::accept_uni).
     ///
     /// # Errors
-    /// As [`accept_uni`](Self::accept_uni).
+    /// As for [`accept_uni`](Self::accept_uni).
     pub fn poll_accept_uni(
         &mut self,
         cx: &mut Context<'_>,
@@ -91,7 +91,7 @@ impl<S: Stage> Connection<S> {
     /// Returns the next datagram of the peer; the twin of [`recv_datagram`](Self::recv_datagram).
     ///
     /// # Errors
-    /// As [`recv_datagram`](Self::recv_datagram).
+    /// As for [`recv_datagram`](Self::recv_datagram).
     pub fn poll_recv_datagram(
         &mut self,
         cx: &mut Context<'_>,

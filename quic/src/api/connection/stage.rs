@@ -1,4 +1,4 @@
-//! How far the handshake of a handle's connection is.
+//! Stages of a connection: before and after its handshake is complete.
 
 use std::{
     sync::Arc,

@@ -20,7 +20,7 @@ use crate::{
 impl<S: Stage> Connection<S> {
     /// Returns the largest datagram that can be sent now; `None` if the peer takes no datagrams. It
     /// grows as path MTU discovery succeeds, and may shrink when the path changes. 0-RTT packets have
-    /// less room than later ones; whether the peer takes datagrams is then what it said on the earlier
+    /// less room than later ones; whether the peer takes datagrams is then known from the earlier
     /// connection.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
@@ -57,7 +57,7 @@ impl<S: Stage> Connection<S> {
     /// [`expired`](crate::stats::DatagramStats::expired). For data that is worth nothing later.
     ///
     /// # Errors
-    /// As [`send_datagram`](Self::send_datagram).
+    /// As for [`send_datagram`](Self::send_datagram).
     ///
     /// # Examples
     /// ```no_run

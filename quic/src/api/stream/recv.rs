@@ -118,7 +118,7 @@ impl RecvStream {
     /// Reads up to `max` bytes without copying them; `None` means the end of the stream.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     ///
     /// # Cancel safety
     /// Reads nothing if the future is dropped before it is ready.
@@ -130,7 +130,7 @@ impl RecvStream {
     /// the number of chunks filled, from the front; `None` means the end of the stream.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     ///
     /// # Cancel safety
     /// Reads nothing if the future is dropped before it is ready.
@@ -157,7 +157,7 @@ impl RecvStream {
     /// ordered reads return [`ReadError::Unordered`].
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     ///
     /// # Cancel safety
     /// Reads nothing if the future is dropped before it is ready.
@@ -201,7 +201,7 @@ impl RecvStream {
     /// Reads available bytes; the twin of [`read`](Self::read).
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     pub fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -220,7 +220,7 @@ impl RecvStream {
     /// Reads a chunk; the twin of [`read_chunk`](Self::read_chunk).
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     pub fn poll_read_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -241,7 +241,7 @@ impl RecvStream {
     /// [`max_bidi_streams`](crate::TransportConfig::max_bidi_streams) limit such streams.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     pub fn poll_read_start(
         &mut self,
         cx: &mut Context<'_>,
@@ -259,7 +259,7 @@ impl RecvStream {
     /// Reads into chunks; the twin of [`read_chunks`](Self::read_chunks).
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     pub fn poll_read_chunks(
         &mut self,
         cx: &mut Context<'_>,
@@ -288,7 +288,7 @@ impl RecvStream {
     /// Reads in any order; the twin of [`read_unordered`](Self::read_unordered).
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As for [`read`](Self::read).
     pub fn poll_read_unordered(
         &mut self,
         cx: &mut Context<'_>,

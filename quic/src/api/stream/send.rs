@@ -195,7 +195,7 @@ impl SendStream {
     /// [`write`](Self::write).
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,7 +211,7 @@ impl SendStream {
     /// Writes from the front of the data, without copying it, and returns the number of bytes.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub fn poll_write_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -227,7 +227,7 @@ impl SendStream {
     /// number of bytes written, which are removed from the chunks.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub fn poll_write_chunks(
         &mut self,
         cx: &mut Context<'_>,
@@ -243,7 +243,7 @@ impl SendStream {
     /// everything was written. Written data is removed from the front of the chunks.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub fn poll_finish_with(
         &mut self,
         cx: &mut Context<'_>,
@@ -271,7 +271,7 @@ impl SendStream {
     /// Writes a copy of a prefix of the data, and ends the stream if that is all. Returns the number of bytes written.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As for [`write`](Self::write).
     pub fn poll_write_last(
         &mut self,
         cx: &mut Context<'_>,

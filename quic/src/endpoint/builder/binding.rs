@@ -16,9 +16,10 @@ use crate::{
         sockets::{self, Ports},
     },
     errors::EndpointError,
+    restart::Inheritance,
     sync::Mutex,
     udp::{self, Opened, Sharing},
-    worker::{self, Inheritance, Mailbox, Shared, WorkerSettings},
+    worker::{self, Mailbox, Shared, WorkerSettings},
 };
 
 /// Largest number of sockets that an endpoint starts with. Connections that migrate need more.

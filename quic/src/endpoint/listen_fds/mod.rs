@@ -181,7 +181,7 @@ impl ListenFds {
         self.tcp_where(|given| given.name == name)
     }
 
-    /// Checks that no socket is left that nobody has taken.
+    /// Checks that every socket was taken.
     ///
     /// # Errors
     /// One is left: it is neither a UDP socket nor a TCP socket that listens, or it was not wanted.

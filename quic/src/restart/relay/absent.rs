@@ -8,10 +8,7 @@ use std::{
 use hybriq_proto::endpoint::{Generations, Place};
 
 use super::{Letter, Unsent};
-
-/// Open file; there are none.
-#[derive(Debug)]
-pub(crate) enum Handle {}
+use crate::udp::Handle;
 
 /// Sending ends; there are none.
 #[derive(Debug, Default)]

@@ -10,10 +10,10 @@ mod system;
 mod tests;
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use absent::{Handle, Inlet, Relays};
+pub(crate) use absent::{Inlet, Relays};
 pub(crate) use letter::{Letter, Reason};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use system::{Handle, Inlet, Relays, pair};
+pub(crate) use system::{Inlet, Relays, pair};
 
 /// Reason why a datagram was not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

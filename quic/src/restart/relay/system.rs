@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
-    os::fd::{AsFd as _, OwnedFd},
+    os::fd::AsFd as _,
     task::{Context, Poll},
 };
 
@@ -16,9 +16,7 @@ use rustix::{
 use tokio::{io::Interest, net::UnixDatagram};
 
 use super::{Letter, Unsent};
-
-/// Open file of the system.
-pub(crate) type Handle = OwnedFd;
+use crate::udp::Handle;
 
 /// Bytes that the system is asked to queue for a worker of an earlier process. It has its own limit
 /// (`net.core.wmem_max`).

@@ -3,6 +3,4 @@
 pub(super) mod bind;
 pub(super) mod buffers;
 pub(super) mod control;
-#[cfg(unix)]
-pub(super) mod inherited;
 pub(super) mod steer;

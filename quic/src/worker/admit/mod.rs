@@ -2,4 +2,5 @@
 
 pub(super) mod admission;
 pub(super) mod handshakes;
-pub(crate) mod refusal;
+
+pub(crate) use admission::refusal;

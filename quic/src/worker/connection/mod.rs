@@ -2,7 +2,6 @@
 
 pub(super) mod attempt;
 pub(super) mod migrate;
-pub(super) mod reported;
 pub(super) mod table;
 
 mod census;
@@ -29,17 +28,13 @@ use hybriq_proto::{
 };
 use tracing::Span;
 
-use self::{
-    leaving::Leaving,
-    moves::Move,
-    reported::{PathEvent, Reported},
-};
+use self::{leaving::Leaving, moves::Move};
 use crate::sync::{
     AtomicBool, AtomicUsize, Mutex, MutexGuard,
-    drain::Drain,
     tasks::Tasks,
-    waiters::{Waited, Waiters, lock, wake},
+    waiters::{Drain, Waited, Waiters, lock, wake},
 };
+use crate::worker::meter::trace::{PathEvent, Reported};
 pub(crate) use handle::{Handle, Polling, Rejected};
 
 /// Calls from a connection to its worker.

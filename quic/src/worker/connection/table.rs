@@ -1,6 +1,6 @@
-//! The table of a worker's connections.
+//! The table of a worker's connections, and the queues of those that wait for their turn.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use hybriq_proto::{endpoint::Slot, stats::MemoryHeld};
 
@@ -106,5 +106,38 @@ impl Connections {
 
     pub(in crate::worker) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut().flatten()
+    }
+}
+
+/// Connections that wait for their turn. Each connection is in a queue at most once.
+#[derive(Debug, Default)]
+pub(in crate::worker) struct Queues {
+    /// Connections to be serviced in this turn.
+    pub(in crate::worker) touched: Vec<Slot>,
+    /// Connections that may have something to send, in the order of sending.
+    pub(in crate::worker) sending: VecDeque<Slot>,
+}
+
+impl Queues {
+    /// Adds a connection to those to be serviced.
+    pub(in crate::worker) fn touch(&mut self, entry: &mut Entry) {
+        if !entry.touched {
+            entry.touched = true;
+            self.touched.push(entry.connection.slot);
+        }
+    }
+
+    /// Adds a connection to those that may send.
+    pub(in crate::worker) fn let_send(&mut self, entry: &mut Entry) {
+        if !entry.sending {
+            entry.sending = true;
+            self.sending.push_back(entry.connection.slot);
+        }
+    }
+
+    /// Removes all connections, keeping the memory.
+    pub(in crate::worker) fn clear(&mut self) {
+        self.touched.clear();
+        self.sending.clear();
     }
 }

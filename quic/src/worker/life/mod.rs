@@ -1,6 +1,6 @@
-//! Start, failure and succession of workers.
+//! Start, failure, end and succession of workers.
 
-pub(super) mod broken;
+pub(super) mod end;
 pub(super) mod recovery;
 pub(super) mod start;
 pub(super) mod succession;

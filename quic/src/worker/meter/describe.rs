@@ -3,7 +3,7 @@
 use hybriq_proto::stats::{ConnectionStats, EndpointStats, Kind, Metric};
 use metrics::{Recorder, SharedString, Unit};
 
-use super::{census, connections, histograms::Histograms};
+use super::{census, connections, report::Histograms};
 
 /// A metric, and what each of its values means.
 struct Described {

@@ -14,8 +14,6 @@ mod connections;
 #[cfg(feature = "metrics")]
 mod describe;
 #[cfg(feature = "metrics")]
-mod histograms;
-#[cfg(feature = "metrics")]
 mod present;
 #[cfg(feature = "metrics")]
 mod report;

@@ -3,6 +3,8 @@
 //! None of it runs for each packet. Without a subscriber that wants them, spans are empty and an
 //! event is one comparison.
 
+use std::{sync::Arc, time::Instant};
+
 use hybriq_proto::{
     connection::{Connection, PathChange},
     events::agreement::Handshake,
@@ -11,6 +13,7 @@ use hybriq_proto::{
 use hybriq_tls::Side;
 use tracing::{Span, debug, info_span, warn};
 
+use super::{Life, Meter};
 use crate::worker::settings::WorkerSettings;
 
 /// Creates the span of a connection.
@@ -67,4 +70,49 @@ pub(in crate::worker) fn on_path_failed(span: &Span, path: &PathChange) {
 /// Reports the end of a connection.
 pub(in crate::worker) fn on_closed(span: &Span, error: &ConnectionError) {
     debug!(target: "hybriq", parent: span, %error, "closed");
+}
+
+/// Events of a connection, taken while it was serviced.
+#[derive(Debug, Default)]
+pub(in crate::worker) struct Reported {
+    /// Outcome of the handshake, if it became complete.
+    pub(in crate::worker) handshake: Option<Arc<Handshake>>,
+    /// Paths that changed. They are rare: the list takes no memory without them.
+    pub(in crate::worker) paths: Vec<PathEvent>,
+}
+
+/// Event of a path.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::worker) enum PathEvent {
+    Changed(PathChange),
+    Failed(PathChange),
+}
+
+impl Reported {
+    /// Counts the events and writes them into the connection's span. The connection must not be
+    /// locked: a subscriber may be slow.
+    pub(in crate::worker) fn report(
+        &self,
+        span: &Span,
+        meter: &mut Meter,
+        life: &mut Life,
+        now: Instant,
+    ) {
+        if let Some(handshake) = &self.handshake {
+            meter.on_handshake(life, handshake, now);
+            on_handshake(span, handshake);
+        }
+        for path in &self.paths {
+            match path {
+                PathEvent::Changed(path) => {
+                    meter.on_path_changed();
+                    on_path_changed(span, path);
+                }
+                PathEvent::Failed(path) => {
+                    meter.on_path_failed();
+                    on_path_failed(span, path);
+                }
+            }
+        }
+    }
 }

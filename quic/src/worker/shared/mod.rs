@@ -1,15 +1,14 @@
 //! State that the handles and all workers of an endpoint share.
 
 pub(super) mod mailbox;
-pub(super) mod worker_thread;
 
 mod arrivals;
 mod census;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod hand_over;
 
 use std::{
-    future::poll_fn,
     net::SocketAddr,
-    pin::pin,
     sync::{Arc, OnceLock, atomic::Ordering},
     task::{Poll, Waker},
 };
@@ -39,8 +38,7 @@ use crate::{
     config::{Limits, random::SystemRandom},
     sync::{
         AtomicBool, AtomicUsize, Mutex,
-        drain::Drain,
-        waiters::{Waited, Waiters, lock, wait_until, wake},
+        waiters::{Drain, Waited, Waiters, lock, wait_until, wake},
     },
     udp::Opened,
 };
@@ -384,49 +382,9 @@ impl Shared {
         self.succeeded.load(Ordering::Acquire)
     }
 
-    /// Records that another process receives from the sockets.
-    pub(crate) fn on_paused(&self) {
-        self.receives.send_replace(false);
-    }
-
     /// Records that this process receives from the sockets again.
     pub(crate) fn on_resumed(&self) {
         self.receives.send_replace(true);
-    }
-
-    /// Waits until this process receives from the sockets.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(crate) async fn receives(&self) {
-        // The sender lives as long as `self`.
-        let _ = self
-            .receives
-            .subscribe()
-            .wait_for(|receives| *receives)
-            .await;
-    }
-
-    /// Waits for a future; returns `None` once the endpoint is closed.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(crate) async fn unless_closed<T>(&self, waiting: impl Future<Output = T>) -> Option<T> {
-        let mut closed = self.closing.subscribe();
-        let (mut waiting, mut closed) = (pin!(waiting), pin!(closed.wait_for(|closed| *closed)));
-        poll_fn(|cx| match closed.as_mut().poll(cx) {
-            Poll::Ready(_) => Poll::Ready(None),
-            Poll::Pending => waiting.as_mut().poll(cx).map(Some),
-        })
-        .await
-    }
-
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    /// Leaves new clients to a successor. Clients that arrived earlier can still be accepted.
-    pub(crate) fn on_succeeded(&self) {
-        if self.succeeded.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.deciding.fetch_add(self.workers(), Ordering::AcqRel);
-        for mailbox in &self.mailboxes {
-            mailbox.push(Command::Succeeded);
-        }
     }
 
     /// Accepts no more clients once all workers have decided on those that arrived before the
@@ -435,13 +393,6 @@ impl Shared {
         if self.deciding.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.stop_accepting(wakes);
         }
-    }
-
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    /// Sends each worker a command, in order. Returns false if a worker has ended.
-    pub(crate) fn tell(&self, mut command: impl FnMut() -> Command) -> bool {
-        let mut mailboxes = self.mailboxes.iter();
-        mailboxes.all(|mailbox| mailbox.push(command()))
     }
 
     /// Asks the applications of all connections to finish.
@@ -473,5 +424,31 @@ impl Shared {
     pub(super) fn on_worker_ended(&self, wakes: &mut Vec<Waker>) {
         self.closed.store(true, Ordering::Release);
         self.stop_accepting(wakes);
+    }
+}
+
+/// The worker that the current thread belongs to.
+pub(super) mod worker_thread {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Address of the endpoint's shared state, and index of the worker of this thread.
+        static CURRENT: Cell<Option<(usize, u8)>> = const { Cell::new(None) };
+    }
+
+    /// Notes that this thread belongs to a worker of an endpoint, identified by the address of its
+    /// shared state.
+    pub(in crate::worker) fn begin<T>(endpoint: &T, worker: u8) {
+        CURRENT.set(Some((place(endpoint), worker)));
+    }
+
+    /// Returns the worker of an endpoint that this thread belongs to.
+    pub(in crate::worker) fn worker_of<T>(endpoint: &T) -> Option<u8> {
+        let (owner, worker) = CURRENT.get()?;
+        (owner == place(endpoint)).then_some(worker)
+    }
+
+    fn place<T>(endpoint: &T) -> usize {
+        std::ptr::from_ref(endpoint).addr()
     }
 }

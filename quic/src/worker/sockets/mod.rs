@@ -19,10 +19,7 @@ use hybriq_proto::{
 
 pub(super) use self::trouble::Advice;
 use self::trouble::Trouble;
-use crate::{
-    restart::relay::Handle,
-    udp::{self, Buffers, Socket, Watched},
-};
+use crate::udp::{self, Buffers, Handle, Socket, Watched};
 
 /// The sockets of a worker: those it was created with, and those that connections moved to.
 pub(crate) struct Sockets {

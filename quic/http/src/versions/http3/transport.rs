@@ -67,7 +67,7 @@ impl From<EarlyError> for StreamError {
     fn from(error: EarlyError) -> Self {
         match error {
             EarlyError::Connection(error) => error.into(),
-            EarlyError::ZeroRttRejected => Self::EarlyDataRefused,
+            _ => Self::EarlyDataRefused,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::{
 
 use hashbrown::HashMap;
 use hybriq_proto::remembered::server::{InvalidServerMemory, ServerKey, ServerRecord, ServerStore};
+use hybriq_tls::{SessionKey, SessionStore};
 
-pub(in crate::config) mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -41,7 +41,7 @@ const MAGIC: &[u8] = b"hybriq servers 1\n";
 /// that the whole has at most 8 MiB.
 ///
 /// # Examples
-/// Kept in a file, with a fresh memory if there is none:
+/// A memory that is kept in a file, and begins empty if there is no file:
 /// ```no_run
 /// use std::{fs, io::ErrorKind};
 ///
@@ -86,7 +86,7 @@ struct Entry {
 }
 
 impl ServerMemory {
-    /// Makes an empty memory.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -109,7 +109,7 @@ impl ServerMemory {
     /// Reads a memory that [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
-    /// The bytes are nothing that it writes.
+    /// The bytes are not such a memory.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidServerMemory> {
         let memory = Memory::read(bytes).ok_or(InvalidServerMemory)?;
         Ok(Self(Arc::new(Mutex::new(memory))))
@@ -298,5 +298,39 @@ impl Memory {
 impl fmt::Debug for ServerMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerMemory").finish_non_exhaustive()
+    }
+}
+
+/// The sessions of a store of servers.
+pub(in crate::config) struct Sessions(pub(in crate::config) Arc<dyn ServerStore>);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is remembered of servers ends by the wall clock"
+)]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+impl SessionStore for Sessions {
+    fn put(&self, key: SessionKey<'_>, session: &[u8]) {
+        let server = ServerKey::new(key.server_name);
+        self.0.change(now(), &server, &mut |record| {
+            record.put_session(key.policy, session);
+        });
+    }
+
+    fn take(&self, key: SessionKey<'_>) -> Option<Vec<u8>> {
+        let server = ServerKey::new(key.server_name);
+        let mut has_any = false;
+        self.0
+            .read(&server, &mut |record| has_any = record.sessions() > 0);
+        let mut taken = None;
+        if has_any {
+            self.0.change(now(), &server, &mut |record| {
+                taken = record.take_session(key.policy);
+            });
+        }
+        taken
     }
 }

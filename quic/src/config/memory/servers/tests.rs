@@ -2,8 +2,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
 
-use super::{sessions::Sessions, *};
-use hybriq_tls::{SessionKey, SessionStore as _};
+use super::*;
+use hybriq_tls::SessionKey;
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 

@@ -1,7 +1,5 @@
 //! Connections that a task waits for, from the request to the end of the handshake.
 
-pub(in crate::worker) mod failure;
-
 use std::{
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -206,6 +204,29 @@ impl Drop for Promise {
         let waker = attempt.on_over(Err(error));
         if let Some(waker) = waker {
             waker.wake();
+        }
+    }
+}
+
+/// Errors of connections whose worker ended or failed.
+pub(in crate::worker) mod failure {
+    use bytes::Bytes;
+    use hybriq_proto::wire::error::{By, Code, ConnectionError};
+
+    /// Reason for connections whose worker was restarted after a panic.
+    pub(in crate::worker) const PANIC: &str = "the worker of the connection failed";
+
+    /// Reason for connections whose worker ended before them, with its runtime.
+    pub(in crate::worker) const RUNTIME: &str = "the endpoint's task ended";
+
+    /// Returns the error of connections that a worker left behind.
+    pub(in crate::worker) fn error(reason: &'static str) -> ConnectionError {
+        ConnectionError::Transport {
+            by: By::Local,
+            code: Code::INTERNAL_ERROR,
+            frame: None,
+            violation: None,
+            reason: Bytes::from_static(reason.as_bytes()),
         }
     }
 }

@@ -22,8 +22,7 @@ use super::{
     census::Census,
     connections::{Counts, Life, Phase},
     describe::describe,
-    histograms::Histograms,
-    report::Common,
+    report::{Common, Histograms},
 };
 use crate::sync::clock;
 

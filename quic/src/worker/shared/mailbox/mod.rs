@@ -18,17 +18,13 @@ use hybriq_tls::{Provider, Side};
 use tokio::sync::oneshot;
 
 use crate::{
-    restart::{
-        earlier::Claimed,
-        relay::{Handle, Reason},
-    },
+    restart::{Claimed, relay::Reason},
     sync::{
         Mutex, MutexGuard,
-        drain::Drain,
         tasks::Tasks,
-        waiters::{lock, set_waker},
+        waiters::{Drain, lock, set_waker},
     },
-    udp::Opened,
+    udp::{Handle, Opened},
     worker::{
         admit::handshakes::{HandshakeOutcome, Handshakes},
         connection::{CallWorker, Migration, SharedConnection, attempt::Promise},

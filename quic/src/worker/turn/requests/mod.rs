@@ -116,7 +116,7 @@ impl Worker {
             }
             Command::GiveWay(relay, reply) => self.give_way(relay, reply),
             Command::GoOn => self.go_on(),
-            Command::Succeeded => self.on_succeeded(),
+            Command::Succeeded => self.succession.on_succeeded(),
             Command::Fail(reason) => self.fail(reason),
             Command::Release => self.release(),
             Command::Recheck => {}

@@ -11,12 +11,11 @@ use hybriq_tls::Trust;
 use super::*;
 use crate::{
     config::{ClientConfig, Ids, Limits, TokenKeys},
-    restart::relay::Reason,
+    restart::{Inheritance, relay::Reason},
     sync::Mutex,
     udp::{Opened, Options, Socket},
     worker::{
-        Attempt, Departure, Inheritance, Mailbox, Shared, Spent, Watcher, WorkerSettings,
-        sockets::Sockets,
+        Attempt, Departure, Mailbox, Shared, Spent, Watcher, WorkerSettings, sockets::Sockets,
     },
 };
 

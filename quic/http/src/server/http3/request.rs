@@ -91,18 +91,26 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
     }
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
-        let offer = Offer::new(quic, established, &protocol, &mut request, recv);
+        let offer = Offer::new(quic, established, &protocol, &mut request, recv.id());
         match Box::pin(offer).await {
             Ok(offer) => {
                 let answer = app.clone().answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
                 if let Some(response) = Box::pin(respond).await {
-                    Box::pin(tunnel(quic, established, send, offer, response)).await;
+                    let stream = (send, recv);
+                    Box::pin(tunnel(quic, established, stream, offer, response)).await;
                 }
                 return;
             }
-            Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
-            Err(Refusal::Reset(code)) => return send.reset(code),
+            Err(Refusal::Status(status)) => {
+                refuse(quic, &mut send, status).await;
+                recv.stop(Code::H3_NO_ERROR);
+            }
+            Err(Refusal::Reset(code)) => {
+                send.reset(code);
+                recv.stop(code);
+            }
+        return;
         }
     }
     let expected = interims.as_ref().filter(|_| is_expected);
@@ -150,19 +158,22 @@ async fn fail(quic: &Quic, error: StreamError, mut send: Send, mut recv: Recv<Re
 async fn tunnel<B>(
     quic: &Quic,
     established: &Established,
-    send: Send,
+    stream: Arrived,
     offer: Offer,
     response: Response<B>,
 ) where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    if let Err((mut send, response)) = offer.answered(quic, established, send, response).await {
+    let answered = offer.answered(quic, established, stream, response).await;
+    if let Err(((mut send, mut recv), response)) = answered {
         let to = Destination {
             quic,
             established: Some(established),
         };
-        if let Err(error) = send_response(to, &mut send, response, Asked::Connect).await {
-            tracing::debug!(%error, "a response was not sent completely");
+        match send_response(to, &mut send, response, Asked::Connect).await {
+            // The rest is not needed, which is no error (RFC 9114 §4.1).
+            Ok(()) => recv.stop(Code::H3_NO_ERROR),
+            Err(error) => tracing::debug!(%error, "a response was not sent completely"),
         }
     }
 }

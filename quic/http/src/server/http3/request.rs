@@ -1,11 +1,11 @@
 //! One request over HTTP/3.
 
-use std::{convert::Infallible, pin::pin};
+use std::{borrow::Cow, convert::Infallible, pin::pin};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
 };
-use hybriq_h3::{Code, Priority, Protocol, Scope};
+use hybriq_h3::{Code, Protocol, Scope, priority, response_priority};
 
 use super::{
     answers::Inbox,
@@ -80,8 +80,8 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
         };
         return Box::pin(refuse(quic, &mut send, status)).await;
     }
-    quic.link
-        .begin_priority(send.id(), priority(request.headers()));
+    let wanted = priority_field(request.headers()).map(|field| priority(&field));
+    let wanted = quic.link.begin_priority(send.id(), wanted);
     request.extensions_mut().insert(peer);
     let is_expected = recv.content_left() != Some(0) && expects_continue(request.headers());
     let has_hints = quic.shared.features.interim == Hints::Sent;
@@ -100,7 +100,6 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
                     let stream = (send, recv);
                     Box::pin(tunnel(quic, established, stream, offer, response)).await;
                 }
-                return;
             }
             Err(Refusal::Status(status)) => {
                 refuse(quic, &mut send, status).await;
@@ -110,8 +109,8 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
                 send.reset(code);
                 recv.stop(code);
             }
-        return;
         }
+        return;
     }
     let expected = interims.as_ref().filter(|_| is_expected);
     let expected = expected.map(Interims::expected);
@@ -126,7 +125,9 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
     let Some(response) = response else {
         return;
     };
-    if let Some(priority) = priority(response.headers()) {
+    if let Some(field) = priority_field(response.headers()) {
+        let wanted = wanted.unwrap_or_else(|| priority(b""));
+        let priority = response_priority(&field, wanted);
         quic.link.set_priority(send.id(), priority);
     }
     let to = Destination { quic, established };
@@ -206,10 +207,13 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
     })
 }
 
-/// Returns the priority that the client or the service asks for (RFC 9218).
-fn priority(fields: &HeaderMap) -> Option<Priority> {
-    let field = fields.get(&PRIORITY)?;
-    Some(hybriq_h3::priority(field.as_bytes()))
+/// Returns the field in which the client or the service asks for a priority (RFC 9218 §5). Its lines are one dictionary.
+fn priority_field(fields: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let mut lines = fields.get_all(&PRIORITY).iter().map(HeaderValue::as_bytes);
+    let first = lines.next()?;
+    Some(lines.fold(first.into(), |field, line| {
+        [&field[..], b",", line].concat().into()
+    }))
 }
 
 /// Waits for a response, and sends the interim responses before it.

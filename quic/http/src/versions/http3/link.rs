@@ -188,10 +188,15 @@ impl Link {
     }
 
     /// Sets the priority of a response to a request with this one in its fields. That of an earlier PRIORITY_UPDATE goes
-    /// before it (RFC 9218 §7).
-    pub(crate) fn begin_priority(&self, stream: StreamId, of_fields: Option<Priority>) {
-        let updated = self.core().priorities.take(stream);
-        if let Some(priority) = updated.or(of_fields) {
+    /// before it (RFC 9218 §7). Returns the one that holds.
+    pub(crate) fn begin_priority(
+        &self,
+        stream: StreamId,
+        of_fields: Option<Priority>,
+    ) -> Option<Priority> {
+        let updated = self.core().priorities.begin(stream);
+        let priority = updated.or(of_fields);
+        if let Some(priority) = priority {
             self.set_priority(stream, priority);
         }
     }
@@ -218,6 +223,7 @@ impl Link {
 
     /// Closes the connection.
     pub(crate) fn close(&self, code: Code, reason: &str) {
+        priority
         self.transport.close(code, reason.as_bytes());
     }
 

@@ -329,3 +329,4 @@ pub struct Inserted {
 pub(crate) fn is_request(id: StreamId) -> bool {
     id.direction() == Direction::Bidi && id.initiator() == Side::Client
 }
+#[non_exhaustive]

@@ -94,11 +94,11 @@ impl Sessions {
         let sessions = Self(Arc::new(Mutex::new(Table {
             limits,
             places: HashMap::new(),
-            waiting: Waiting::new(Bounds {
-                streams: limits.waiting_streams,
-                stream_bytes: limits.waiting_stream_bytes,
-                datagram_bytes: limits.waiting_datagrams,
-            }),
+            waiting: Waiting::new(Bounds::new(
+                limits.waiting_streams,
+                limits.waiting_stream_bytes,
+                limits.waiting_datagrams,
+            )),
             tasks: 0,
             reader: None,
         })));

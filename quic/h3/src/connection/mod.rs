@@ -200,6 +200,11 @@ impl Connection {
     }
 
     /// Checks the id of a session: that of a stream that carries a request.
+    /// Returns true once the settings of the peer have arrived on this connection.
+    pub const fn has_peer_settings(&self) -> bool {
+        self.peer.is_some()
+    }
+
     pub(crate) fn session_id(id: StreamId) -> Result<StreamId, Violation> {
         if is_request(id) {
             Ok(id)

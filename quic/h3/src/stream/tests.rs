@@ -749,9 +749,11 @@ fn settings_of_an_earlier_connection_hold_for_early_data() {
         "the table is used at once"
     );
     let mut server = End::new(Side::Server, with_table());
+    assert!(!client.connection.has_peer_settings());
     client
         .deliver(&mut server, Critical::Control)
         .expect("the same settings");
+    assert!(client.connection.has_peer_settings());
     let mut other = End::new(Side::Server, Settings::new());
     let config = Config {
         remembered: Some(with_table()),

@@ -80,6 +80,13 @@ impl Setup {
     pub(crate) fn tables(&mut self, capacity: u64) {
         let settings = &mut self.config.settings;
         settings.qpack_max_table_capacity = capacity;
+    /// Sends reserved values, or none.
+    pub(crate) fn reserved(&mut self, reserved: Reserved) {
+        if reserved == Reserved::None {
+            self.config.grease = None;
+        }
+    }
+
         settings.qpack_blocked_streams = if capacity > 0 { BLOCKED_STREAMS } else { 0 };
         self.config.encoder_table = capacity as usize;
     }
@@ -94,6 +101,14 @@ impl Setup {
 pub(crate) struct Core {
     pub(super) http3: Connection,
     /// Our critical streams, in the order of [`CRITICAL`], with what waits to be sent on them.
+/// Whether values are sent that mean nothing, which keep peers used to what they do not know (RFC 9114 §7.2.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reserved {
+    #[default]
+    Sent,
+    None,
+}
+
     pub(super) streams: [Option<SendStream>; 3],
     unsent: [Bytes; 3],
     /// Messages that wait for entries of the dynamic table.
@@ -149,8 +164,13 @@ impl Link {
     pub(crate) async fn peer_settings(&self) -> Settings {
         loop {
             let arrived = self.settings.notified();
-            if let Some(settings) = self.core().http3.peer_settings() {
-                return settings.clone();
+            let settings = {
+                let http3 = &self.core().http3;
+                let settings = http3.peer_settings().cloned();
+                settings.filter(|_| http3.has_peer_settings())
+            };
+            if let Some(settings) = settings {
+                return settings;
             }
             arrived.await;
         }

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
     time::Duration,
@@ -66,20 +67,19 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Makes a setup for field sections of at most so many bytes (RFC 9114 §4.2.2).
+    /// Makes a setup for field sections of at most so many bytes (RFC 9114 §4.2.2), with reserved values.
     pub(crate) fn new(max_field_section: u64) -> Self {
         let mut settings = Settings::new();
         settings.max_field_section_size = Some(max_field_section);
+        let mut config = Config::new(settings);
+        // These hide nothing. The keys differ from connection to connection.
+        config.grease = Some(RandomState::new().hash_one(0));
         Self {
-            config: Config::new(settings),
+            config,
             streams: None,
         }
     }
 
-    /// Allows dynamic tables of this capacity, in bytes, in both directions.
-    pub(crate) fn tables(&mut self, capacity: u64) {
-        let settings = &mut self.config.settings;
-        settings.qpack_max_table_capacity = capacity;
     /// Sends reserved values, or none.
     pub(crate) fn reserved(&mut self, reserved: Reserved) {
         if reserved == Reserved::None {
@@ -87,6 +87,10 @@ impl Setup {
         }
     }
 
+    /// Allows dynamic tables of this capacity, in bytes, in both directions.
+    pub(crate) fn tables(&mut self, capacity: u64) {
+        let settings = &mut self.config.settings;
+        settings.qpack_max_table_capacity = capacity;
         settings.qpack_blocked_streams = if capacity > 0 { BLOCKED_STREAMS } else { 0 };
         self.config.encoder_table = capacity as usize;
     }
@@ -97,10 +101,6 @@ impl Setup {
     }
 }
 
-/// State of a connection.
-pub(crate) struct Core {
-    pub(super) http3: Connection,
-    /// Our critical streams, in the order of [`CRITICAL`], with what waits to be sent on them.
 /// Whether values are sent that mean nothing, which keep peers used to what they do not know (RFC 9114 §7.2.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reserved {
@@ -109,6 +109,10 @@ pub(crate) enum Reserved {
     None,
 }
 
+/// State of a connection.
+pub(crate) struct Core {
+    pub(super) http3: Connection,
+    /// Our critical streams, in the order of [`CRITICAL`], with what waits to be sent on them.
     pub(super) streams: [Option<SendStream>; 3],
     unsent: [Bytes; 3],
     /// Messages that wait for entries of the dynamic table.
@@ -219,6 +223,7 @@ impl Link {
         if let Some(priority) = priority {
             self.set_priority(stream, priority);
         }
+        priority
     }
 
     /// Sets the priority of a response.
@@ -243,7 +248,6 @@ impl Link {
 
     /// Closes the connection.
     pub(crate) fn close(&self, code: Code, reason: &str) {
-        priority
         self.transport.close(code, reason.as_bytes());
     }
 

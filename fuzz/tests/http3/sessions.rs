@@ -24,18 +24,12 @@ const MANY: u64 = 1000;
 const DIRECTIONS: [Direction; 2] = [Direction::Bidi, Direction::Uni];
 
 fn windows(choice: u8) -> Windows {
-    Windows {
-        bidi: u64::from(choice % 4),
-        uni: u64::from(choice / 4 % 4),
-        data: [1, 7, 100, 0][usize::from(choice / 16 % 4)],
-    }
+    let data = [1, 7, 100, 0][usize::from(choice / 16 % 4)];
+    Windows::new((choice % 4).into(), (choice / 4 % 4).into(), data)
 }
 
 fn session(own: Windows, peer: Windows) -> Session {
-    Session::new(Terms {
-        dialect: Dialect::Draft15,
-        flow: Some((own, peer)),
-    })
+    Session::new(Terms::new(Dialect::Draft15, Some((own, peer))))
 }
 
 /// Returns how many streams an end may open, and what it may send.
@@ -97,9 +91,9 @@ pub(crate) fn play(choice: u8, bytes: &[u8], piece: usize) -> Verdict {
         assert!(session.held() <= HELD, "{} bytes", session.held());
         while let Some(event) = session.poll_event() {
             match event {
-                Event::Credit => {}
                 Event::Drain => verdict.is_draining = true,
                 Event::Closed { code, reason } => verdict.closed = Some((code, reason)),
+                _ => {}
             }
         }
         if piece.is_none() {
@@ -194,7 +188,9 @@ impl Pair {
         }
         assert!(self.0.iter().all(|end| !end.session.has_output()));
         for side in [0, 1] {
-            let Windows { bidi, uni, data } = self.0[1 - side].window;
+            let Windows {
+                bidi, uni, data, ..
+            } = self.0[1 - side].window;
             let credit = credit(&mut self.0[side].session);
             for (window, credit) in [bidi, uni, data].into_iter().zip(credit) {
                 let least = window.div_euclid(2) + window.min(1);

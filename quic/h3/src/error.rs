@@ -154,6 +154,7 @@ violations! {
     SessionSignalLate: Connection H3_FRAME_ERROR, "the signal of a session's stream behind its start", "draft-ietf-webtrans-http3 §4.3";
     SessionId: Connection H3_ID_ERROR, "a session of a stream that carries no request", "draft-ietf-webtrans-http3 §4";
     // Datagrams.
+    DatagramBeyondLimit: Connection H3_ID_ERROR, "an HTTP Datagram for a stream beyond the limit", "RFC 9297 §2.1";
     DatagramId: Connection H3_DATAGRAM_ERROR, "an HTTP Datagram whose stream id cannot be", "RFC 9297 §2.1";
     // Sessions of WebTransport.
     CapsuleLength: Stream H3_MESSAGE_ERROR, "a capsule whose length does not fit its content", "RFC 9297 §3.3";

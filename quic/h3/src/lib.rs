@@ -51,7 +51,7 @@ pub use connection::{Config, Connection, Critical, Event, Inserted, TooLarge, pu
 pub use error::{Code, Scope, Violation};
 pub use hybriq_proto::{Side, StreamId, owners::streams::Priority};
 pub use message::{Head, Protocol, content_length};
-pub use priority::priority;
+pub use priority::{priority, response_priority};
 pub use stream::{Received, Receiver, Start, Uni, UniReceiver};
 pub use wire::{
     datagram::{datagram_head_len, put_datagram_head, read_datagram},

@@ -17,6 +17,20 @@ use sfv::{BareItem, Dictionary, ListEntry, Parser};
 /// assert_eq!(priority(b""), Priority::new(3).non_incremental());
 /// ```
 pub fn priority(field: &[u8]) -> Priority {
+    response_priority(field, Priority::new(3).non_incremental())
+}
+
+/// Returns the priority of a response with a `priority` field: what the field does not say is as the client has asked
+/// (RFC 9218 §8).
+///
+/// # Examples
+/// ```
+/// use hybriq_h3::{Priority, priority, response_priority};
+///
+/// let asked = priority(b"u=5, i");
+/// assert_eq!(response_priority(b"u=1", asked), Priority::new(1).incremental());
+/// ```
+pub fn response_priority(field: &[u8], asked: Priority) -> Priority {
     let fields = Parser::new(field).parse::<Dictionary>().unwrap_or_default();
     let bare = |key: &str| match fields.get(key) {
         Some(ListEntry::Item(item)) => Some(&item.bare_item),
@@ -26,16 +40,39 @@ pub fn priority(field: &[u8]) -> Priority {
         Some(BareItem::Integer(urgency)) => u8::try_from(i64::from(*urgency)).ok(),
         _ => None,
     };
-    let priority = Priority::new(urgency.filter(|urgency| *urgency <= 7).unwrap_or(3));
-    match bare("i") {
-        Some(BareItem::Boolean(true)) => priority.incremental(),
-        _ => priority.non_incremental(),
+    let urgency = urgency.filter(|urgency| *urgency <= 7);
+    let priority = Priority::new(urgency.unwrap_or(asked.urgency()));
+    let is_incremental = match bare("i") {
+        Some(BareItem::Boolean(is_incremental)) => *is_incremental,
+        _ => asked.is_incremental(),
+    };
+    if is_incremental {
+        priority.incremental()
+    } else {
+        priority.non_incremental()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_response_changes_what_it_names() {
+        let asked = priority(b"u=5, i");
+        for (field, expected) in [
+            ("", asked),
+            ("u=1", Priority::new(1)),
+            ("i=?0", Priority::new(5).non_incremental()),
+            ("u=8, i=1", asked),
+        ] {
+            assert_eq!(
+                response_priority(field.as_bytes(), asked),
+                expected,
+                "{field}"
+            );
+        }
+    }
 
     #[test]
     fn fields_are_read_as_rfc_9218_says() {

@@ -158,6 +158,26 @@ async fn head_body_and_end_share_a_datagram() {
     assert_eq!(after.packets_sent - before.packets_sent, 1);
 }
 
+/// A server that has answered needs no more of the request (RFC 9114 §4.1).
+#[tokio::test]
+async fn a_request_that_was_answered_before_its_end_is_finished() {
+    let pair = Pair::new().await;
+    let (mut server, _client, mut requests) = ends(&pair).await;
+    let mut stream = soon(requests.send_request(get("/"))).await.unwrap();
+    let request = soon(server.accept()).await.unwrap().unwrap();
+    let (_, mut answer) = soon(request.resolve_request()).await.unwrap();
+    answer.stop_sending(Code::H3_NO_ERROR);
+    answer.send_response(Response::new(())).await.unwrap();
+    answer.finish().await.unwrap();
+    soon(stream.recv_response()).await.unwrap();
+    assert_eq!(soon(read_body(&mut stream)).await.unwrap(), "");
+    match soon(stream.send_data(Bytes::from("more"))).await {
+        Err(StreamError::RemoteTerminate { code, .. }) => assert_eq!(code, Code::H3_NO_ERROR),
+        other => panic!("{other:?}"),
+    }
+    soon(stream.finish()).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_response_that_is_dropped_is_reset_as_cancelled() {
     let pair = Pair::new().await;

@@ -73,8 +73,16 @@ impl Connecting {
     /// ```no_run
     /// // A server; `EarlyConnection` has the example of a client.
     /// async fn serve(connecting: hybriq::Connecting) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let early = match connecting.early().await {
+    ///         Ok(early) => early,
+    ///         Err(connecting) => {
+    ///             // The handshake has already ended.
+    ///             let connection = connecting.await?;
+    ///             # drop(connection);
+    ///             return Ok(());
+    ///         }
+    ///     };
     ///     // Requests come before the handshake is over.
-    ///     let early = connecting.early().await.map_err(|_| "no attempt")?;
     ///     while let Some((send, recv)) = early.accept_bidi().await? {
     ///         if recv.is_early() {
     ///             // Whoever recorded it may have sent it: answer only what may be repeated.

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use hybriq_sim::{
-    Chance,
-    link::{Blackouts, GilbertElliott, Line, Reorder, Settings},
-    one_in, per_mille,
+    link::{Blackouts, GilbertElliott, Settings},
+    per_mille,
 };
 
-use super::{Case, Files};
+use super::{
+    Case, Files,
+    links::{both, corrupting, lossy, plain, rebinding, reordering, usual},
+};
 use crate::testbed::{
-    link::{Conditions, Part, Rebinding},
+    link::{Conditions, Part},
     verdict,
 };
 
@@ -18,49 +20,6 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 /// Time that most runs get.
 const MINUTE: Duration = Duration::from_mins(1);
-
-/// The runner's usual link: 15 ms each way, 10 Mbit/s, a queue of 25 packets.
-fn usual() -> Settings {
-    Settings {
-        delay: Duration::from_millis(15),
-        line: Some(Line::new(10_000_000, 25 * 1500)),
-        ..Settings::default()
-    }
-}
-
-fn both(settings: Settings) -> Conditions {
-    Conditions {
-        up: settings.clone(),
-        down: settings,
-        ..Conditions::default()
-    }
-}
-
-fn plain() -> Conditions {
-    both(usual())
-}
-
-fn lossy(loss: Chance) -> Conditions {
-    Conditions { loss, ..plain() }
-}
-
-fn corrupting(corruption: Chance) -> Conditions {
-    Conditions {
-        corruption,
-        ..plain()
-    }
-}
-
-fn rebinding(part: Part) -> Conditions {
-    Conditions {
-        rebinding: Some(Rebinding {
-            first: Duration::from_secs(1),
-            every: Duration::from_secs(5),
-            part,
-        }),
-        ..plain()
-    }
-}
 
 /// A case over the usual link; the others differ from it.
 const PLAIN: Case = Case {
@@ -458,15 +417,6 @@ const POST_QUANTUM: Case = Case {
     check: verdict::post_quantum,
     ..PLAIN
 };
-
-/// Half of the packets arrive later than those that follow.
-fn reordering() -> Settings {
-    let (chance, wait) = (one_in(2), Duration::from_millis(5));
-    Settings {
-        reorder: Some(Reorder { chance, wait }),
-        ..usual()
-    }
-}
 
 /// One handshake with a certain group.
 const fn group(name: &'static str, letters: &'static str, group: &'static str) -> Case {

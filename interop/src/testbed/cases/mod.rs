@@ -1,5 +1,6 @@
 //! Cases of the runner: what passes over which link, and what the capture must show.
 
+mod links;
 mod list;
 
 use std::time::Duration;

@@ -7,9 +7,10 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
+use hybriq::WriteError;
 
 use super::error;
-use crate::error::Code;
+use crate::{error::Code, wire::varint};
 
 /// Largest part of a frame that is handed to the transport at once, in bytes.
 const PART: usize = 64 << 10;
@@ -22,6 +23,8 @@ pub struct SendStream<B: Buf> {
     /// The frame that is being sent, without what `part` has of it.
     // `h3` moves its streams many times for each request.
     frame: Option<Box<WriteBuf<B>>>,
+    /// True if the frame means nothing.
+    is_reserved: bool,
     /// What the transport has not taken yet.
     part: Bytes,
 }
@@ -70,6 +73,7 @@ impl<B: Buf> SendStream<B> {
         Self {
             stream,
             frame: None,
+            is_reserved: false,
             part: Bytes::new(),
         }
     }
@@ -92,7 +96,14 @@ impl<B: Buf> SendStream<B> {
                 if let Err(error) = ready!(self.stream.poll_write_chunk(cx, &mut self.part)) {
                     self.frame = None;
                     self.part = Bytes::new();
-                    return Poll::Ready(Err(error::of_write(error)));
+                    // `h3` sends such a frame before the end of a request, whose server may have answered (RFC 9114
+                    // §4.1) and needs no more of it.
+                    let is_answered = error == WriteError::Stopped(Code::H3_NO_ERROR.0);
+                    return Poll::Ready(if is_answered && self.is_reserved {
+                        Ok(())
+                    } else {
+                        Err(error::of_write(error))
+                    });
                 }
             }
             let Some(frame) = &mut self.frame else {
@@ -114,7 +125,11 @@ impl<B: Buf + 'static> quic::SendStream<B> for SendStream<B> {
 
     fn send_data<T: Into<WriteBuf<B>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
         self.check()?;
-        self.frame = Some(Box::new(data.into()));
+        let frame = Box::new(data.into());
+        let kind = varint::read(&mut frame.chunk());
+        // RFC 9114 §7.2.8.
+        self.is_reserved = kind.is_some_and(|kind| kind >= 0x21 && (kind - 0x21) % 0x1f == 0);
+        self.frame = Some(frame);
         Ok(())
     }
 

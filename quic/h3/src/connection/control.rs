@@ -147,15 +147,13 @@ impl Connection {
             // Servers of qh3 do so. A client that sends them no datagrams loses nothing.
             settings.h3_datagram = false;
         }
-        match &self.config.remembered {
-            Some(remembered) => {
-                settings.keep(remembered)?;
-                if !webtransport::keeps_windows(&settings, remembered) {
-                    return Err(Violation::SettingTakenBack);
-                }
+        if let Some(remembered) = &self.config.remembered {
+            settings.keep(remembered)?;
+            if !webtransport::keeps_windows(&settings, remembered) {
+                return Err(Violation::SettingTakenBack);
             }
-            None => self.use_table(&settings),
         }
+        self.use_table(&settings);
         self.peer = Some(settings);
         self.events.push_back(Event::Settings);
         Ok(())

@@ -31,8 +31,9 @@ pub struct Config {
     pub settings: Settings,
     /// Largest dynamic table for what this end sends, in bytes, if the peer allows as much. Default: 4096.
     pub encoder_table: usize,
-    /// A random number for reserved settings and frames (RFC 9114 §7.2.8), which keep peers used to what they do
-    /// not know. Default: none, and nothing reserved is sent.
+    /// A random number for a reserved setting, frame and stream (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3), which keep
+    /// peers used to what they do not know: see also [`Connection::reserved_stream`]. Default: none, and nothing
+    /// reserved is sent.
     pub grease: Option<u64>,
     /// Settings of the server on an earlier connection, by which 0-RTT data is sent (RFC 9114 §7.2.4.2).
     /// Default: none.
@@ -160,14 +161,25 @@ impl Connection {
 
     fn write_settings(&mut self) {
         let mut settings = self.config.settings.clone();
-        if let Some(random) = self.config.grease {
-            // RFC 9114 §7.2.4.1: identifiers of the form 0x1f * N + 0x21.
-            let id = 0x1f * (random >> 8 & 0xffff_ffff) + 0x21;
-            settings.others.push((id, random & 0xff));
+        let grease = self.config.grease;
+        if let Some(random) = grease {
+            settings.others.push((reserved(random), random >> 56));
         }
         let mut payload = Vec::new();
         settings.write(&mut payload);
         self.put_control(frame::SETTINGS, &payload);
+        if let Some(random) = grease {
+            self.put_control(reserved(random >> 16), &[]);
+        }
+    }
+
+    /// Returns the content of a stream of a reserved type (RFC 9114 §6.2.3), if this end sends what is reserved. Open a
+    /// unidirectional stream for it once those of the connection are open, unless the peer allows no other one.
+    pub fn reserved_stream(&self) -> Option<Vec<u8>> {
+        let random = self.config.grease?;
+        let mut content = Vec::new();
+        varint::put(reserved(random >> 32), &mut content);
+        Some(content)
     }
 
     fn put_control(&mut self, kind: u64, payload: &[u8]) {
@@ -186,6 +198,11 @@ impl Connection {
     /// 0-RTT data is sent, if there are any.
     pub fn peer_settings(&self) -> Option<&Settings> {
         self.peer.as_ref().or(self.config.remembered.as_ref())
+    }
+
+    /// Returns true once the settings of the peer have arrived on this connection.
+    pub const fn has_peer_settings(&self) -> bool {
+        self.peer.is_some()
     }
 
     /// Returns the largest field section that this end takes, in bytes (RFC 9114 §4.2.2).
@@ -318,11 +335,17 @@ impl Connection {
 
 /// Entries that were inserted into dynamic tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Inserted {
     /// By the encoder of this end.
     pub local: u64,
     /// By that of the peer.
     pub peer: u64,
+}
+
+/// Returns a reserved identifier or type: 0x1f * N + 0x21 (RFC 9114 §7.2.4.1).
+const fn reserved(random: u64) -> u64 {
+    0x1f * (random & 0xffff) + 0x21
 }
 
 /// Returns true for a stream that carries a request.

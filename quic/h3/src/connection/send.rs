@@ -14,6 +14,7 @@ use crate::{
 
 /// Error: the peer takes no field section of this size (RFC 9114 §4.2.2). Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[error("the fields have {size} bytes, of which the peer takes {most}")]
 pub struct TooLarge {
     /// Size of the section, in bytes (RFC 9114 §4.2.2).

@@ -125,8 +125,9 @@ fn target(
         .pseudo(SCHEME)
         .ok_or(Violation::PseudoFieldMissing)?;
     let scheme = match &scheme[..] {
-        b"https" => Scheme::HTTPS,
-        b"http" => Scheme::HTTP,
+        // Schemes have no case (RFC 3986 §3.1).
+        scheme if scheme.eq_ignore_ascii_case(b"https") => Scheme::HTTPS,
+        scheme if scheme.eq_ignore_ascii_case(b"http") => Scheme::HTTP,
         // The crate `http` takes none, and any first character.
         [b'a'..=b'z' | b'A'..=b'Z', ..] => {
             Scheme::try_from(&scheme[..]).map_err(|_| Violation::SchemeInvalid)?
@@ -136,7 +137,8 @@ fn target(
     let path = section.pseudo(PATH).ok_or(Violation::PseudoFieldMissing)?;
     let is_path = path.starts_with(b"/") || (&path[..] == b"*" && method == Method::OPTIONS);
     let is_of_http = scheme == Scheme::HTTPS || scheme == Scheme::HTTP;
-    if is_of_http && !is_path {
+    // The crate `http` takes a fragment, and leaves it out.
+    if (is_of_http && !is_path) || path.contains(&b'#') {
         return Err(Violation::PathInvalid);
     }
     let path = if path.is_empty() {

@@ -80,6 +80,17 @@ fn a_request_has_its_target_and_fields() {
     assert!(fields.get("secret").is_some_and(HeaderValue::is_sensitive));
 }
 
+/// RFC 3986 §3.1.
+#[test]
+fn schemes_have_no_case() {
+    let capitals = request(&with(":scheme", "HTTPS")).expect("a request");
+    assert_eq!(capitals.uri(), "https://example.com/a?b");
+    let mut without: Vec<_> = with(":scheme", "HTTPS");
+    without.retain(|(name, _)| *name != ":authority");
+    let missing = request(&without).map(drop);
+    assert_eq!(missing, Err(Violation::AuthorityMissing));
+}
+
 #[test]
 fn requests_that_break_a_rule_are_malformed() {
     use Violation as V;
@@ -114,6 +125,7 @@ fn requests_that_break_a_rule_are_malformed() {
         (with(":path", "a"), V::PathInvalid),
         (with(":path", "*"), V::PathInvalid),
         (with(":path", "/a b"), V::PathInvalid),
+        (with(":path", "/a#b"), V::PathInvalid),
         (get_and(&[("X", "1")]), V::FieldName),
         (get_and(&[("", "1")]), V::FieldName),
         (get_and(&[("a b", "1")]), V::FieldName),

@@ -13,6 +13,7 @@ use super::{
 
 /// A field of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Field {
     /// Name, as received.
     pub name: Bytes,
@@ -24,6 +25,7 @@ pub struct Field {
 
 /// What became of a field section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Decoded {
     /// All fields were given.
     Whole,

@@ -57,7 +57,7 @@ impl LastDate {
         if value.len() > LONG_DATE {
             return put_string(section, 0, 7, value);
         }
-        if self.value != value {
+        if self.value != value || self.coded.is_empty() {
             self.value.clear();
             self.value.extend_from_slice(value);
             self.coded.clear();

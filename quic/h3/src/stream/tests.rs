@@ -12,7 +12,7 @@ use crate::{
     connection::{Config, Connection, Critical, Event, put_data_head},
     error::{Scope, Violation},
     message::Head,
-    wire::settings::Settings,
+    wire::{settings::Settings, varint},
 };
 
 const ALL: [Critical; 3] = [Critical::Encoder, Critical::Control, Critical::Decoder];
@@ -749,9 +749,11 @@ fn settings_of_an_earlier_connection_hold_for_early_data() {
         "the table is used at once"
     );
     let mut server = End::new(Side::Server, with_table());
+    assert!(!client.connection.has_peer_settings());
     client
         .deliver(&mut server, Critical::Control)
         .expect("the same settings");
+    assert!(client.connection.has_peer_settings());
     let mut other = End::new(Side::Server, Settings::new());
     let config = Config {
         remembered: Some(with_table()),
@@ -762,15 +764,29 @@ fn settings_of_an_earlier_connection_hold_for_early_data() {
     assert_eq!(refused, Err(Violation::SettingTakenBack));
 }
 
-/// RFC 9114 §7.2.8: peers ignore what is reserved.
+/// RFC 9114 §6.2.3, §7.2.4.1 and §7.2.8: peers ignore what is reserved.
 #[test]
-fn reserved_settings_are_sent_and_ignored() {
+fn what_is_reserved_is_sent_and_ignored() {
     let config = Config {
         grease: Some(0x1234_5678_9abc_def0),
         ..Config::new(Settings::new())
     };
-    let mut client = End::of(Side::Client, config);
+    let mut client = End::of(Side::Client, config.clone());
     let mut server = End::new(Side::Server, Settings::new());
+    let mut same = Connection::new(Side::Client, config);
+    let control = same.take_output(Critical::Control);
+    // The type of the stream, SETTINGS of one setting, and an empty frame.
+    let [0, 4, 5, ref rest @ ..] = control[..] else {
+        panic!("{control:x?}");
+    };
+    let kind = varint::read(&mut &rest[5..]).expect("a frame");
+    assert_eq!((kind % 0x1f, rest.len()), (0x21 % 0x1f, 5 + 5));
+    assert_eq!(rest.last(), Some(&0));
+    let stream = client.connection.reserved_stream().expect("a stream");
+    assert!(stream.len() <= 4);
+    assert_eq!(server.connection.reserved_stream(), None);
+    let ignored = UniReceiver::new().on_data(stream.into(), &mut server.connection);
+    assert_eq!(ignored, Ok(Uni::Ignored(Violation::UnknownStream)));
     server
         .deliver(&mut client, Critical::Control)
         .expect("settings");

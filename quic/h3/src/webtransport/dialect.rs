@@ -36,6 +36,7 @@ pub enum Dialect {
 
 /// What two ends have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Terms {
     /// The highest dialect that both speak.
     pub dialect: Dialect,
@@ -45,6 +46,7 @@ pub struct Terms {
 
 /// Reason why a peer has no sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unsupported {
     /// Its settings announce none.
     #[error("the peer does not announce WebTransport in its SETTINGS")]
@@ -116,6 +118,12 @@ pub(crate) fn keeps_windows(settings: &Settings, earlier: &Settings) -> bool {
 }
 
 impl Terms {
+    /// Makes terms without a negotiation: a dialect, and the windows of this end and of the peer, if sessions have flow
+    /// control.
+    pub const fn new(dialect: Dialect, flow: Option<(Windows, Windows)>) -> Self {
+        Self { dialect, flow }
+    }
+
     /// Returns what this end, which [announced](announce) all dialects with these windows, has with a peer of these
     /// settings.
     ///

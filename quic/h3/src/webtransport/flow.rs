@@ -10,6 +10,7 @@ const MOST_STREAMS: u64 = 1 << 60;
 
 /// What one end of a session allows the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Windows {
     /// Bidirectional streams that may be open at once.
     pub bidi: u64,
@@ -20,6 +21,11 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// Makes windows of so many bidirectional streams, unidirectional ones, and bytes.
+    pub const fn new(bidi: u64, uni: u64, data: u64) -> Self {
+        Self { bidi, uni, data }
+    }
+
     /// Returns true if this end declares flow control (draft-ietf-webtrans-http3 §5.1).
     pub const fn is_declared(&self) -> bool {
         self.bidi > 0 || self.uni > 0 || self.data > 0

@@ -10,7 +10,7 @@
 //! use hybriq_h3::{Settings, webtransport::{Dialect, Event, Session, Terms, Windows, announce}};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let windows = Windows { bidi: 16, uni: 16, data: 1 << 20 };
+//! let windows = Windows::new(16, 16, 1 << 20);
 //! let mut settings = Settings::new();
 //! settings.enable_connect_protocol = true;
 //! announce(&mut settings, 1, windows);

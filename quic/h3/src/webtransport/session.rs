@@ -44,6 +44,7 @@ enum Told {
 
 /// Event from the peer of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The peer allows more streams or more data.
     Credit,

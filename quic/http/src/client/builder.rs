@@ -17,7 +17,7 @@ use super::{
     origin::Origin,
     tcp,
 };
-use crate::usage::Idle;
+use crate::{usage::Idle, versions::http3::Reserved};
 
 /// Bounds of the keep-alive time over TCP: systems accept neither fractions of a second nor days.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3600));
@@ -47,6 +47,7 @@ pub struct ClientBuilder {
     idle_timeout: Duration,
     keep_alive: Duration,
     header_list: u64,
+    reserved: Reserved,
     max_idle: usize,
     limits: Limits,
     lookup: Lookup,
@@ -65,6 +66,7 @@ impl Default for ClientBuilder {
             idle_timeout: Duration::from_secs(90),
             keep_alive: Duration::from_secs(10),
             header_list: 64 << 10,
+            reserved: Reserved::default(),
             max_idle: 256,
             limits: Limits {
                 servers: 256,
@@ -167,6 +169,15 @@ impl ClientBuilder {
         self
     }
 
+    /// Does not send reserved values over HTTP/3: a setting, a frame and a stream at the start of each connection, which
+    /// mean nothing (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3). They keep servers used to what they do not know, so that later
+    /// extensions are possible. Default: they are sent.
+    #[must_use]
+    pub fn without_grease(mut self) -> Self {
+        self.reserved = Reserved::None;
+        self
+    }
+
     /// Sets the largest number of connections without requests. A connection whose requests end while there are as
     /// many is closed. Default: 256.
     #[must_use]
@@ -243,6 +254,8 @@ impl ClientBuilder {
             quic: Quic {
                 config,
                 endpoint: Mutex::default(),
+                reserved: self.reserved,
+                remembered: Arc::default(),
             },
             tcp: tcp::Settings {
                 tls: TlsConnector::from(tls.config()),

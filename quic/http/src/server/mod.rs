@@ -95,9 +95,12 @@ impl Server {
     /// Serves requests with a service until the server is [shut down](Handle::shutdown), or until a
     /// [successor](Handle::hand_over) has taken over and the clients have left.
     ///
-    /// Each connection gets a clone of the service, and each request its own task: requests over QUIC run beside the
-    /// worker of their connection ([`hybriq::Connection::spawn`]). If the client gives up a request, its future is
-    /// dropped.
+    /// Each connection gets a clone of the service. Requests over QUIC run beside the worker of their connection
+    /// ([`hybriq::Connection::spawn`]): the future of each is polled first on the task of its connection, and gets a
+    /// task of its own if it is not ready. If the client gives up a request, its future is dropped.
+    ///
+    /// A future must not block its thread until something happens in another request of the same connection, which may
+    /// not have begun: it would wait for ever. Await instead, or block in [`tokio::task::spawn_blocking`].
     ///
     /// # Errors
     /// The socket of HTTP/3 has failed. Requests over TCP are served nevertheless, so the error is returned after

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::connections::{Connections, Misdirected, ProxyProtocol, Watch};
-use crate::{Limits, webtransport};
+use crate::{Limits, versions::http3::Reserved, webtransport};
 
 /// Application protocols over TCP.
 pub(super) const ALPN_TCP: [&str; 2] = ["h2", "http/1.1"];
@@ -106,6 +106,7 @@ pub(super) struct Features {
     pub(super) webtransport: Option<webtransport::Limits>,
     pub(super) misdirected: Misdirected,
     pub(super) interim: Hints,
+    pub(super) reserved: Reserved,
 }
 
 /// Whether services may send interim responses.

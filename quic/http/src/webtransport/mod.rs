@@ -166,11 +166,7 @@ pub struct Limits {
 impl Limits {
     /// Returns what the peer may use of a session.
     pub(crate) fn windows(&self) -> Windows {
-        Windows {
-            bidi: self.bidi_streams,
-            uni: self.uni_streams,
-            data: self.data,
-        }
+        Windows::new(self.bidi_streams, self.uni_streams, self.data)
     }
 }
 

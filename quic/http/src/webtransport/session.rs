@@ -417,6 +417,8 @@ async fn receive(shared: &Shared, stream: &mut (impl AsyncRead + Unpin)) -> Over
                         Event::Closed { code, reason } => {
                             return Over::ByPeer(SessionError::Closed { code, reason });
                         }
+                        // What it means is not known yet.
+                        _ => {}
                     }
                 }
             }

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use hybriq::{Connection, StreamId, stats::Census};
 use hybriq_h3::{
-    Code, read_datagram,
+    Code, Violation, read_datagram,
     webtransport::{Bounds, Terms, Waiting, Windows, announce},
 };
 use tokio::sync::oneshot;
@@ -94,11 +94,11 @@ impl Sessions {
         let sessions = Self(Arc::new(Mutex::new(Table {
             limits,
             places: HashMap::new(),
-            waiting: Waiting::new(Bounds {
-                streams: limits.waiting_streams,
-                stream_bytes: limits.waiting_stream_bytes,
-                datagram_bytes: limits.waiting_datagrams,
-            }),
+            waiting: Waiting::new(Bounds::new(
+                limits.waiting_streams,
+                limits.waiting_stream_bytes,
+                limits.waiting_datagrams,
+            )),
             tasks: 0,
             reader: None,
         })));
@@ -247,7 +247,14 @@ impl Sessions {
             let Ok(Some(datagram)) = received else {
                 return;
             };
-            match read_datagram(datagram) {
+            let read = read_datagram(datagram).and_then(|(request, data)| {
+                // A client has opened the streams of its requests itself.
+                let is_open = connection.side().is_client() || connection.may_peer_open(request);
+                is_open
+                    .then_some((request, data))
+                    .ok_or(Violation::DatagramBeyondLimit)
+            });
+            match read {
                 Ok((request, data)) => self.on_datagram(request, data),
                 Err(violation) => {
                     let reason = violation.to_string();

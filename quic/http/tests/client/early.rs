@@ -10,8 +10,11 @@ use std::{
 
 use axum::{Extension, Router, routing::get as on_get};
 use http::StatusCode;
-use hybriq::{TransportConfig, fleet::Tickets};
+use hybriq::{
+    ConnectionError, Endpoint, SendStream, TransportConfig, fleet::Tickets, stage::Stage,
+};
 use hybriq_http::{Client, EarlyMethods, Http3, Limits, Peer, Server};
+use tokio::io::AsyncReadExt as _;
 
 use crate::{
     common::{bytes, client_with, config, get, peer, post, uri},
@@ -121,6 +124,72 @@ async fn refused_early_data_is_sent_again() {
         assert_eq!(response.headers()["x-early"], "false");
         assert!(!peer(&response).tls.resumed);
     }
+}
+
+/// SETTINGS with a dynamic table of 4,096 bytes for which 16 streams may wait.
+const TABLE: &[u8] = &[0, 4, 5, 1, 0x50, 0, 7, 16];
+
+async fn tell(connection: &hybriq::Connection<impl Stage>, settings: &[u8]) -> SendStream {
+    let opened = soon(connection.open_uni()).await;
+    let mut control = opened.ok().expect("a stream");
+    control.write_all(settings).await.unwrap();
+    control
+}
+
+/// Requests in 0-RTT packets are encoded by the settings of the last connection, which the server must not take back
+/// (RFC 9114 §7.2.4.2).
+#[tokio::test]
+async fn settings_are_remembered_for_early_requests() {
+    let for_http3 = Certificate::shared().config().alpn([hybriq_h3::ALPN]);
+    let endpoint = Endpoint::server("127.0.0.1:0", for_http3.accept_early_data()).unwrap();
+    let address = endpoint.local_address();
+    let builder = Client::builder().http3(Http3::Only);
+    let client = client_with(builder, config().offer_early_data());
+    let serves = async {
+        let incoming = soon(endpoint.accept()).await.unwrap();
+        let first = soon(incoming.accept()).await.unwrap();
+        let _control = tell(&first, TABLE).await;
+        let (mut send, mut recv) = soon(first.accept_bidi()).await.unwrap().unwrap();
+        soon(recv.read_to_end(1_000)).await.unwrap();
+        send.write_all(b"\x01\x03\0\0\xd9").await.unwrap();
+        send.finish();
+        soon(first.closed()).await;
+        let incoming = soon(endpoint.accept()).await.unwrap();
+        let early = soon(incoming.accept().early()).await.unwrap();
+        let mut streams = Vec::new();
+        loop {
+            let mut stream = soon(early.accept_uni()).await.unwrap().unwrap();
+            let mut kind = [0];
+            soon(stream.read_exact(&mut kind)).await.unwrap();
+            if kind == [2] {
+                // The capacity of its table is told, before it has our settings.
+                let mut capacity = [0; 3];
+                soon(stream.read_exact(&mut capacity)).await.unwrap();
+                assert_eq!(capacity, [0x3f, 0xe1, 0x1f]);
+                streams.push(stream);
+                break;
+            }
+            streams.push(stream);
+        }
+        let _control = tell(&early, &[0, 4, 0]).await;
+        soon(early.closed()).await
+    };
+    let asks = async {
+        let first = soon(client.get(uri(address, "/"))).await.unwrap();
+        bytes(first).await;
+        client.close_idle();
+        let _ = client.get(uri(address, "/")).await;
+        std::future::pending().await
+    };
+    let end = tokio::select! {
+        end = serves => end,
+        () = asks => unreachable!("it waits for ever"),
+    };
+    let code = hybriq_h3::Code::H3_SETTINGS_ERROR.0;
+    assert!(
+        matches!(&end, ConnectionError::Application { code: had, .. } if *had == code),
+        "{end}"
+    );
 }
 
 /// Early requests do not wait for a path that is dead: they are sent again over TCP.

@@ -1,15 +1,16 @@
 //! Versions of HTTP, and what the handshakes agreed on.
 
 use axum::Router;
+use futures_util::FutureExt as _;
 use http::{Method, StatusCode, Uri, Version};
-use hybriq::{Identity, KeyExchange, Trust, tls::ClientAuth};
+use hybriq::{Connection, Endpoint, Identity, KeyExchange, Trust, tls::ClientAuth};
 use hybriq_http::{Client, ClientError, Http3, Server};
 
 use crate::{
     common::{
         bytes, client, client_with, config, get, offering, peer, post, request, until_http3, uri,
     },
-    support::{Certificate, run, run_with, soon},
+    support::{Certificate, client_config, run, run_with, soon},
 };
 
 /// Over each version, the bodies of one connection's requests come back, and the facts are known.
@@ -172,4 +173,75 @@ async fn the_client_is_a_service() {
     let request = request.body("hello".to_owned()).unwrap();
     let response = soon(client.call(request)).await.unwrap();
     assert_eq!(bytes(response).await, "hello");
+}
+
+/// Reads the starts of the unidirectional streams that the peer has opened, and returns whether a setting, a frame and
+/// a stream among them are reserved.
+async fn reserved(connection: &Connection) -> [bool; 3] {
+    let is_reserved = |start: &[u8]| {
+        let bytes = <[u8; 4]>::try_from(&start[..4]).unwrap();
+        assert_eq!(bytes[0] >> 6, 2, "an integer of four bytes: {start:x?}");
+        (u32::from_be_bytes(bytes) & 0x3fff_ffff) % 0x1f == 0x21 % 0x1f
+    };
+    let (mut streams, mut found, mut bytes) = (Vec::new(), [false; 3], 0);
+    while let Some(stream) = connection.accept_uni().now_or_never() {
+        let mut stream = stream.unwrap().unwrap();
+        let start = soon(stream.read_chunk(1_000)).await.unwrap().unwrap();
+        streams.push(stream);
+        match &start[..] {
+            [0, 4, len, rest @ ..] => {
+                let (settings, frame) = rest.split_at(usize::from(*len));
+                // SETTINGS_MAX_FIELD_SECTION_SIZE, and those of QPACK.
+                let own = &settings[..settings.len().min(3 + 5 + 2)];
+                let others = &settings[own.len()..];
+                found[0] = !others.is_empty() && is_reserved(others);
+                found[1] = !frame.is_empty() && is_reserved(frame) && frame[4..] == [0];
+                bytes += others.len() + frame.len();
+            }
+            [2 | 3, ..] => {}
+            other => {
+                found[2] = is_reserved(other);
+                bytes += other.len();
+            }
+        }
+    }
+    assert!(bytes <= 20, "{bytes}");
+    found
+}
+
+/// RFC 9114 §6.2.3, §7.2.4.1 and §7.2.8, in both roles.
+#[tokio::test]
+async fn reserved_values_are_sent_unless_they_are_switched_off() {
+    let config = Certificate::shared().config().alpn([hybriq_h3::ALPN]);
+    let endpoint = Endpoint::server("127.0.0.1:0", config).unwrap();
+    for is_on in [true, false] {
+        let (mut server, mut asking) = (Server::builder(), Client::builder().http3(Http3::Only));
+        if !is_on {
+            (server, asking) = (server.without_grease(), asking.without_grease());
+        }
+        let server = run_with(server, Certificate::shared().config(), Router::new());
+        let raw = Endpoint::client(client_config(&Certificate::shared())).unwrap();
+        let connection = soon(raw.connect(server.address(), "localhost"))
+            .await
+            .unwrap();
+        let (mut send, mut recv) = soon(connection.open_bidi()).await.unwrap();
+        // A request without a head, whose refusal comes behind the streams of the connection.
+        send.finish();
+        soon(recv.received_reset()).await.unwrap();
+        assert_eq!(reserved(&connection).await, [is_on; 3], "a server");
+
+        let asking = client_with(asking, crate::common::config());
+        let asks = asking.get(uri(endpoint.local_address(), "/"));
+        let looks = async {
+            let incoming = endpoint.accept().await.unwrap();
+            let connection = incoming.accept().await.unwrap();
+            connection.accept_bidi().await.unwrap();
+            reserved(&connection).await
+        };
+        let found = tokio::select! {
+            found = soon(looks) => found,
+            _ = asks => unreachable!("nobody answers"),
+        };
+        assert_eq!(found, [is_on; 3], "a client");
+    }
 }

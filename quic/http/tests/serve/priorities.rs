@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, body::Bytes, routing::any};
+use axum::{Router, body::Bytes, response::AppendHeaders, routing::any};
 use http::Request;
 use hybriq::{Endpoint, RecvStream, tls::Side};
 use hybriq_h3::{Config, Connection, Settings};
@@ -20,18 +20,23 @@ async fn read(stream: &mut RecvStream) {
 }
 
 /// The first two responses begin together. The more urgent one overtakes the other, by its field, or by a
-/// PRIORITY_UPDATE that came before the request (§7).
+/// PRIORITY_UPDATE that came before the request (§7). A field of the response changes what it names alone (§8).
 #[tokio::test]
 async fn urgent_responses_are_sent_first() {
-    for (fields, update, early) in [
-        (["u=7", "u=0"], &[][..], false),
-        (["u=3", "u=7"], UPDATE, false),
-        (["u=3", "u=7"], UPDATE, true),
+    for (fields, update, response, early) in [
+        (["u=7", "u=0"], &[][..], None, false),
+        (["u=7", "u=0"], &[], Some("i"), false),
+        (["u=3", "u=7"], UPDATE, None, false),
+        (["u=3", "u=7"], UPDATE, None, true),
     ] {
         let both = Arc::new(Barrier::new(2));
         let answer = any(async move || {
             both.wait().await;
-            Bytes::from(vec![1; 400_000])
+            let priority = response.map(|priority| [("priority", priority)]);
+            (
+                AppendHeaders(priority.into_iter().flatten()),
+                Bytes::from(vec![1; 400_000]),
+            )
         });
         let config = Certificate::shared().config();
         let config = if early {

@@ -8,7 +8,7 @@ use std::{
 
 use axum::{Extension, Router, routing::any};
 use http::StatusCode;
-use hybriq::{Endpoint, ServerConfig, StreamId, TransportConfig};
+use hybriq::{ConnectionError, Endpoint, ServerConfig, StreamId, TransportConfig};
 use hybriq_http::{
     Server,
     webtransport::{Limits, Session, WebTransport},
@@ -227,6 +227,26 @@ async fn datagrams_without_payload_are_bounded() {
         count += 1;
     }
     assert!(count <= 10, "{count}");
+}
+
+/// RFC 9297 §2.1: no request can come to which it belongs.
+#[tokio::test]
+async fn a_datagram_for_a_stream_beyond_the_limit_ends_the_connection() {
+    let mut host = Slow::with(Limits::default());
+    host.answers.add_permits(1);
+    let client = Peer::connect(host.server.address()).await;
+    let request = client.session().await;
+    let session = soon(host.sessions.recv()).await.unwrap();
+    // One that may come.
+    client.send_datagram(StreamId(request.id().0 + 4), b"");
+    round_trips(&client, &session, request.id()).await;
+    client.send_datagram(StreamId((1 << 62) - 4), b"");
+    let end = soon(client.connection.closed()).await;
+    let code = hybriq_h3::Code::H3_ID_ERROR.0;
+    assert!(
+        matches!(&end, ConnectionError::Application { code: had, .. } if *had == code),
+        "{end}"
+    );
 }
 
 /// Opens streams with nothing but a header as long as the server allows, and returns their number.

@@ -316,6 +316,28 @@ fn sections_of_cancelled_streams_refer_to_nothing() {
 }
 
 #[test]
+fn an_empty_date_is_a_field() {
+    for capacity in [0, 4096] {
+        let mut encoder = Encoder::new();
+        encoder.set_peer(capacity, 100, 4096);
+        let mut decoder = Decoder::new(4096, 100, 10_000);
+        for (stream, value) in (0..).step_by(4).zip(["", "Thu, 01 Jan 1970", "", ""]) {
+            let field = FieldRef {
+                name: b"date",
+                value: value.as_bytes(),
+                sensitive: false,
+            };
+            let (mut section, mut instructions) = (Vec::new(), Vec::new());
+            encoder.encode(stream, [field].into_iter(), &mut section, &mut instructions);
+            decoder.on_encoder_stream(&instructions).unwrap();
+            let mut values = Vec::new();
+            let decoded = decoder.decode(stream, &section, |field| values.push(field.value));
+            assert_eq!((decoded, values), (Ok(Decoded::Whole), vec![value.into()]));
+        }
+    }
+}
+
+#[test]
 fn limits_are_kept() {
     let mut decoder = Decoder::new(100, 1, 80);
     let too_much = decoder.on_encoder_stream(&[0x3f, 0x46]);

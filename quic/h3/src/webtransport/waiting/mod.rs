@@ -18,6 +18,7 @@ pub const STREAM_OVERHEAD: usize = 128;
 
 /// Bounds on what waits for sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bounds {
     /// Largest number of streams.
     pub streams: usize,
@@ -25,6 +26,17 @@ pub struct Bounds {
     pub stream_bytes: usize,
     /// Largest number of bytes of datagrams, counted as in [`Inbox`].
     pub datagram_bytes: usize,
+}
+
+impl Bounds {
+    /// Makes bounds of so many streams, and of the bytes of streams and of datagrams.
+    pub const fn new(streams: usize, stream_bytes: usize, datagram_bytes: usize) -> Self {
+        Self {
+            streams,
+            stream_bytes,
+            datagram_bytes,
+        }
+    }
 }
 
 /// Streams and datagrams of sessions that are not known, and the last sessions that ended. `S` is a stream of the
@@ -48,6 +60,7 @@ struct Entry<S> {
 
 /// What a [`Waiting`] holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Held {
     /// Streams, and the bytes for which they count.
     pub streams: (usize, usize),

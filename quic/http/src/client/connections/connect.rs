@@ -24,12 +24,12 @@ use super::{
 use crate::{
     client::{
         error::{ClientError, QuicError},
-        http3::{self, Established, Handshake},
+        http3::{self, Established, Handshake, Remembered},
         origin::Origin,
         tcp,
     },
     usage::Usage,
-    versions::http3::Transport,
+    versions::http3::{Reserved, Transport},
 };
 
 /// The state that the requests of a client share.
@@ -59,6 +59,8 @@ pub(in crate::client) struct Times {
 pub(in crate::client) struct Quic {
     pub(in crate::client) config: ClientConfig,
     pub(in crate::client) endpoint: Mutex<Option<Endpoint>>,
+    pub(in crate::client) reserved: Reserved,
+    pub(in crate::client) remembered: Arc<Remembered>,
 }
 
 impl Quic {
@@ -387,6 +389,9 @@ impl Attempt<'_> {
             handshake,
             place: self.place.clone(),
             header_list: self.shared.tcp.header_list,
+            reserved: self.shared.quic.reserved,
+            remembered: self.shared.quic.remembered.clone(),
+            host: self.origin.host().to_owned(),
         }
     }
 }

@@ -1,20 +1,27 @@
 //! A connection of HTTP/3.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use http::Version;
-use hybriq_h3::Code;
+use hybriq_h3::{Code, Settings};
 use tokio::sync::watch;
 
 use crate::{
     Peer, Tls,
     client::origin::Origin,
     usage::{Ending, Exchange, Usage},
-    versions::http3::{Link, Setup, StreamError, Transport},
+    versions::http3::{Link, Reserved, Setup, StreamError, Transport},
 };
 
 /// Capacity of a dynamic table, in bytes.
 const TABLE: u64 = 4096;
+
+/// Servers whose settings are remembered.
+const MOST_REMEMBERED: usize = 64;
 
 /// A connection of HTTP/3.
 pub(in crate::client) struct Connection {
@@ -73,6 +80,37 @@ pub(in crate::client) struct New {
     pub(in crate::client) handshake: watch::Receiver<Handshake>,
     pub(in crate::client) place: Origin,
     pub(in crate::client) header_list: u64,
+    pub(in crate::client) reserved: Reserved,
+    pub(in crate::client) remembered: Arc<Remembered>,
+    /// The host of the server, by which its tickets are kept.
+    pub(in crate::client) host: String,
+}
+
+/// Settings of servers on their last connections, by their hosts, the newest last: 0-RTT data is sent by them (RFC 9114
+/// §7.2.4.2).
+#[derive(Debug, Default)]
+pub(in crate::client) struct Remembered(Mutex<VecDeque<(String, Settings)>>);
+
+impl Remembered {
+    fn get(&self, host: &str) -> Option<Settings> {
+        let all = self.lock();
+        let mut all = all.iter();
+        let (_, settings) = all.find(|(known, _)| known == host)?;
+        Some(settings.clone())
+    }
+
+    fn put(&self, host: String, settings: Settings) {
+        let mut all = self.lock();
+        all.retain(|(known, _)| *known != host);
+        if all.len() == MOST_REMEMBERED {
+            all.pop_front();
+        }
+        all.push_back((host, settings));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, Settings)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Starts HTTP/3 on a connection of the transport. Returns the connection, and its task, which ends with it.
@@ -83,6 +121,10 @@ pub(in crate::client) async fn start(
 ) -> Result<(Arc<Connection>, impl Future<Output = ()> + Send), StreamError> {
     let mut setup = Setup::new(new.header_list);
     setup.tables(TABLE);
+    setup.reserved(new.reserved);
+    if matches!(transport, Transport::Early(_)) {
+        setup.config.remembered = new.remembered.get(&new.host);
+    }
     let link = Link::begin(transport, setup).await?;
     let usage = new.usage.clone();
     let connection = Arc::new(Connection {
@@ -91,12 +133,26 @@ pub(in crate::client) async fn start(
         handshake: new.handshake,
         place: new.place,
     });
-    Ok((connection, drive(link, usage, idle)))
+    let told = link.clone();
+    let learn = async move {
+        let settings = told.peer_settings().await;
+        new.remembered.put(new.host, settings);
+    };
+    Ok((connection, drive(link, usage, idle, learn)))
 }
 
-/// Runs a connection until it ends or is no longer used.
-async fn drive(link: Arc<Link>, usage: Arc<Usage>, idle: Duration) {
+/// Runs a connection until it ends or is no longer used. `learn` ends once its settings are known.
+async fn drive(
+    link: Arc<Link>,
+    usage: Arc<Usage>,
+    idle: Duration,
+    learn: impl Future<Output = ()>,
+) {
     let usage = Ending(usage);
+    let learn = async {
+        learn.await;
+        std::future::pending().await
+    };
     tokio::select! {
         error = link.drive() => {
             if !matches!(error, StreamError::Closed) {
@@ -104,6 +160,7 @@ async fn drive(link: Arc<Link>, usage: Arc<Usage>, idle: Duration) {
             }
         }
         () = usage.0.over(idle) => {}
+        () = learn => {}
     }
     drop(usage);
     link.close(Code::H3_NO_ERROR, "");

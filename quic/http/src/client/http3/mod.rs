@@ -3,4 +3,4 @@
 mod connection;
 mod request;
 
-pub(super) use self::connection::{Connection, Established, Handshake, New, start};
+pub(super) use self::connection::{Connection, Established, Handshake, New, Remembered, start};

@@ -20,7 +20,7 @@ use super::{
     http3::for_http3,
     state::{Connect, Features, Hints, Settings, Shared},
 };
-use crate::{Limits, webtransport};
+use crate::{Limits, versions::http3::Reserved, webtransport};
 pub use alt_svc::AltSvc;
 pub use sockets::BindError;
 pub use worst_case::WorstCaseMemory;
@@ -124,6 +124,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn interim_responses(mut self) -> Self {
         self.features.interim = Hints::Sent;
+        self
+    }
+
+    /// Does not send reserved values over HTTP/3: a setting, a frame and a stream at the start of each connection, which
+    /// mean nothing (RFC 9114 §7.2.4.1, §7.2.8 and §6.2.3). They keep clients used to what they do not know, so that later
+    /// extensions are possible. Default: they are sent.
+    #[must_use]
+    pub fn without_grease(mut self) -> Self {
+        self.features.reserved = Reserved::None;
         self
     }
 

@@ -126,6 +126,7 @@ impl Established {
 fn setup(limits: &Limits, features: Features) -> (Setup, Option<Sessions>) {
     let mut setup = Setup::new(limits.most_fields());
     setup.tables(limits.most_table());
+    setup.reserved(features.reserved);
     if features.connect == Connect::Extended {
         setup.extended_connect();
     }

@@ -1,11 +1,11 @@
 //! One request over HTTP/3.
 
-use std::{convert::Infallible, pin::pin};
+use std::{borrow::Cow, convert::Infallible, pin::pin};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
 };
-use hybriq_h3::{Code, Priority, Protocol, Scope};
+use hybriq_h3::{Code, Protocol, Scope, priority, response_priority};
 
 use super::{
     answers::Inbox,
@@ -80,8 +80,8 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
         };
         return Box::pin(refuse(quic, &mut send, status)).await;
     }
-    quic.link
-        .begin_priority(send.id(), priority(request.headers()));
+    let wanted = priority_field(request.headers()).map(|field| priority(&field));
+    let wanted = quic.link.begin_priority(send.id(), wanted);
     request.extensions_mut().insert(peer);
     let is_expected = recv.content_left() != Some(0) && expects_continue(request.headers());
     let has_hints = quic.shared.features.interim == Hints::Sent;
@@ -91,19 +91,26 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
     }
     if let (Some(protocol), Some(established)) = (protocol, established) {
         let mut request = request.map(|()| Body::empty());
-        let offer = Offer::new(quic, established, &protocol, &mut request, recv);
+        let offer = Offer::new(quic, established, &protocol, &mut request, recv.id());
         match Box::pin(offer).await {
             Ok(offer) => {
                 let answer = app.clone().answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
                 if let Some(response) = Box::pin(respond).await {
-                    Box::pin(tunnel(quic, established, send, offer, response)).await;
+                    let stream = (send, recv);
+                    Box::pin(tunnel(quic, established, stream, offer, response)).await;
                 }
-                return;
             }
-            Err(Refusal::Status(status)) => return refuse(quic, &mut send, status).await,
-            Err(Refusal::Reset(code)) => return send.reset(code),
+            Err(Refusal::Status(status)) => {
+                refuse(quic, &mut send, status).await;
+                recv.stop(Code::H3_NO_ERROR);
+            }
+            Err(Refusal::Reset(code)) => {
+                send.reset(code);
+                recv.stop(code);
+            }
         }
+        return;
     }
     let expected = interims.as_ref().filter(|_| is_expected);
     let expected = expected.map(Interims::expected);
@@ -118,7 +125,9 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
     let Some(response) = response else {
         return;
     };
-    if let Some(priority) = priority(response.headers()) {
+    if let Some(field) = priority_field(response.headers()) {
+        let wanted = wanted.unwrap_or_else(|| priority(b""));
+        let priority = response_priority(&field, wanted);
         quic.link.set_priority(send.id(), priority);
     }
     let to = Destination { quic, established };
@@ -150,19 +159,22 @@ async fn fail(quic: &Quic, error: StreamError, mut send: Send, mut recv: Recv<Re
 async fn tunnel<B>(
     quic: &Quic,
     established: &Established,
-    send: Send,
+    stream: Arrived,
     offer: Offer,
     response: Response<B>,
 ) where
     B: http_body::Body<Error: Into<BoxError>>,
 {
-    if let Err((mut send, response)) = offer.answered(quic, established, send, response).await {
+    let answered = offer.answered(quic, established, stream, response).await;
+    if let Err(((mut send, mut recv), response)) = answered {
         let to = Destination {
             quic,
             established: Some(established),
         };
-        if let Err(error) = send_response(to, &mut send, response, Asked::Connect).await {
-            tracing::debug!(%error, "a response was not sent completely");
+        match send_response(to, &mut send, response, Asked::Connect).await {
+            // The rest is not needed, which is no error (RFC 9114 §4.1).
+            Ok(()) => recv.stop(Code::H3_NO_ERROR),
+            Err(error) => tracing::debug!(%error, "a response was not sent completely"),
         }
     }
 }
@@ -195,10 +207,13 @@ fn peer(quic: &Quic, established: Option<&Established>) -> Option<Peer> {
     })
 }
 
-/// Returns the priority that the client or the service asks for (RFC 9218).
-fn priority(fields: &HeaderMap) -> Option<Priority> {
-    let field = fields.get(&PRIORITY)?;
-    Some(hybriq_h3::priority(field.as_bytes()))
+/// Returns the field in which the client or the service asks for a priority (RFC 9218 §5). Its lines are one dictionary.
+fn priority_field(fields: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let mut lines = fields.get_all(&PRIORITY).iter().map(HeaderValue::as_bytes);
+    let first = lines.next()?;
+    Some(lines.fold(first.into(), |field, line| {
+        [&field[..], b",", line].concat().into()
+    }))
 }
 
 /// Waits for a response, and sends the interim responses before it.

@@ -6,6 +6,7 @@ use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{ALT_SVC, CONTENT_LENGTH, DATE},
 };
+use hybriq::StreamId;
 use hybriq_h3::{
     Code, Protocol, Violation,
     webtransport::{PROTOCOL, Terms, Unsupported, offer, offered},
@@ -22,14 +23,13 @@ use crate::{
         state::{Connect, Phase},
     },
     upgrade::{Give, Tunnel, Upgrade},
-    versions::http3::{Recv, Send},
+    versions::http3::Arrived,
     webtransport::{self, Choice, Reservation, Sessions, Start, WebTransport},
 };
 
 /// A request that waits for the service to agree.
 pub(super) struct Offer {
     give: Give,
-    recv: Recv<Request<()>>,
     session: Session,
     choice: Option<Choice>,
     /// The place of the session, until it is over. If this is dropped earlier, the session is refused.
@@ -66,9 +66,7 @@ async fn terms(
     match webtransport::terms(&established.connection, sessions.windows(), &settings) {
         Ok(terms) => Ok(terms),
         Err(Unsupported::NotAnnounced) => Ok(Terms::OLDEST),
-        Err(Unsupported::Requirements) => {
-            Err(Refusal::Reset(Violation::SessionRequirements.code()))
-        }
+        Err(_) => Err(Refusal::Reset(Violation::SessionRequirements.code())),
     }
 }
 
@@ -79,10 +77,9 @@ impl Offer {
         established: &Established,
         protocol: &Protocol,
         request: &mut Request<Body>,
-        recv: Recv<Request<()>>,
+        id: StreamId,
     ) -> Result<Self, Refusal> {
         let protocol = protocol.as_str();
-        let id = recv.id();
         let (upgrade, give) = Upgrade::over_quic(protocol);
         let mut session = Session::None;
         let (mut reservation, mut choice) = (None, None);
@@ -123,7 +120,6 @@ impl Offer {
         }
         Ok(Self {
             give,
-            recv,
             session,
             choice,
             reservation,
@@ -131,16 +127,16 @@ impl Offer {
     }
 
     /// Passes the stream to the service if it has agreed, and waits until the service has finished with it or the
-    /// connection is over. Otherwise, returns the response and the sending half of its stream.
+    /// connection is over. Otherwise, returns the stream and the response.
     pub(super) async fn answered<B>(
         self,
         quic: &Quic,
         established: &Established,
-        mut send: Send,
+        (mut send, recv): Arrived,
         mut response: Response<B>,
-    ) -> Result<(), (Send, Response<B>)> {
+    ) -> Result<(), (Arrived, Response<B>)> {
         if !response.status().is_success() {
-            return Err((send, response));
+            return Err(((send, recv), response));
         }
         let headers = response.headers_mut();
         // RFC 9110 §9.3.6.
@@ -166,8 +162,8 @@ impl Offer {
         if !matches!(sent.await, Ok(Ok(()))) {
             return Ok(());
         }
-        let id = self.recv.id();
-        let (tunnel, ends) = Tunnel::new(established.connection.clone(), send, self.recv);
+        let id = recv.id();
+        let (tunnel, ends) = Tunnel::new(established.connection.clone(), send, recv);
         if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
             let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
             let used = async {

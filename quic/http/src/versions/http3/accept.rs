@@ -55,14 +55,15 @@ impl Requests {
             tokio::task::consume_budget().await;
             tokio::select! {
                 biased;
-                accepted = self.link.transport.accept_bidi() => {
-                    if let Some(request) = self.on_accepted(accepted?)? {
-                        return Ok(request);
-                    }
-                }
+                // First, because others may come without end.
                 Some(opened) = self.opening.next() => {
                     if let Some(stream) = opened? {
                         return Ok(stream.into_request(&self.link));
+                    }
+                }
+                accepted = self.link.transport.accept_bidi() => {
+                    if let Some(request) = self.on_accepted(accepted?)? {
+                        return Ok(request);
                     }
                 }
             }
@@ -75,6 +76,15 @@ impl Requests {
     /// As [`next`](Self::next).
     pub(crate) fn now(&mut self) -> Result<Option<Arrived>, StreamError> {
         let mut cx = Context::from_waker(Waker::noop());
+        // First, because others may come without end.
+        while !self.opening.is_empty() {
+            let Poll::Ready(Some(opened)) = self.opening.poll_next_unpin(&mut cx) else {
+                break;
+            };
+            if let Some(stream) = opened? {
+                return Ok(Some(stream.into_request(&self.link)));
+            }
+        }
         let accepted = pin!(self.link.transport.accept_bidi()).poll(&mut cx);
         match accepted {
             Poll::Ready(accepted) => self.on_accepted(accepted?),
@@ -169,6 +179,66 @@ impl Stream {
                 None
             }
             _ => Some(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hybriq::{ClientConfig, Endpoint, Identity, ServerConfig, StreamId, Trust};
+    use hybriq_h3::webtransport::{Windows, announce};
+
+    use super::*;
+    use crate::versions::http3::{Setup, TakesStreams, Transport};
+
+    /// Takes no streams.
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl TakesStreams for Nobody {
+        fn on_bidi(&self, _: StreamId, _: SendStream, _: RecvStream, _: bytes::Bytes) {}
+
+        fn on_uni(&self, _: StreamId, _: RecvStream, _: bytes::Bytes) {}
+
+        fn header_time(&self) -> std::time::Duration {
+            std::time::Duration::MAX
+        }
+    }
+
+    #[tokio::test]
+    async fn streams_that_were_not_known_are_served_beside_new_ones() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a name");
+        let key = made.signing_key.serialize_der().try_into().expect("a key");
+        let certificate = made.cert.der().clone();
+        let identity = Identity::from_der(vec![certificate.clone()], key);
+        let config = ServerConfig::new(identity).alpn([hybriq_h3::ALPN]);
+        let server = Endpoint::server("127.0.0.1:0", config).expect("a server");
+        let config = ClientConfig::new().trust(Trust::roots_der([certificate]));
+        let client = Endpoint::client(config.alpn([hybriq_h3::ALPN])).expect("a client");
+        let connecting = client.connect(server.local_address(), "localhost");
+        let accepted = async { server.accept().await.expect("a client").accept().await };
+        let (client, server) = tokio::join!(connecting, accepted);
+        let (client, server) = (client.expect("a connection"), server.expect("the same"));
+        let mut setup = Setup::new(1_000);
+        setup.streams = Some(Arc::new(Nobody));
+        announce(&mut setup.config.settings, 1, Windows::default());
+        let link = Arc::new(Link::new(Transport::Established(server), setup));
+        let mut requests = Requests::new(link);
+        let (mut first, _first) = client.open_bidi().await.expect("a stream");
+        // Half of a type.
+        first.write_all(&[0x40]).await.expect("a client");
+        while requests.opening.is_empty() {
+            assert!(requests.now().expect("a connection").is_none());
+            tokio::task::yield_now().await;
+        }
+        first.write_all(&[1, 0]).await.expect("a client");
+        first.acknowledged().await.expect("a server");
+        let (mut second, _second) = client.open_bidi().await.expect("a stream");
+        second.write_all(&[1, 0]).await.expect("a client");
+        second.acknowledged().await.expect("a server");
+        for stream in [first.id(), second.id()] {
+            let (_, recv) = requests.now().expect("a connection").expect("a request");
+            assert_eq!(recv.id(), stream);
         }
     }
 }

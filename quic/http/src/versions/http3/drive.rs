@@ -3,15 +3,15 @@
 use std::{
     convert::Infallible,
     future::poll_fn,
-    pin::Pin,
-    task::{Context, Poll},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use hybriq::{ReadError, RecvStream, tls::Side};
-use hybriq_h3::{Event, Uni, UniReceiver, Violation};
+use hybriq_h3::{Code, Event, Uni, UniReceiver, Violation};
 
 use tokio::time::{Instant, Sleep};
 
@@ -87,7 +87,24 @@ impl Link {
             }
             core.flush(&self.driver)?;
         }
+        self.open_reserved();
         Ok(())
+    }
+
+    /// Sends a stream of a reserved type, if the peer allows one more at once.
+    fn open_reserved(&self) {
+        let Some(content) = self.core().http3.reserved_stream() else {
+            return;
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let opened = pin!(self.transport.open_uni()).poll(&mut cx);
+        if let Poll::Ready(Ok(mut stream)) = opened {
+            let written = stream.poll_write_last(&mut cx, &content);
+            if !matches!(written, Poll::Ready(Ok(len)) if len == content.len()) {
+                // RFC 9114 §6.2.3.
+                stream.reset(Code::H3_NO_ERROR.0);
+            }
+        }
     }
 
     /// Sends what waits, whenever there is something; what may wait, when its time is over.

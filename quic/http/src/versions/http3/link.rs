@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
     time::Duration,
@@ -66,13 +67,23 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Makes a setup for field sections of at most so many bytes (RFC 9114 §4.2.2).
+    /// Makes a setup for field sections of at most so many bytes (RFC 9114 §4.2.2), with reserved values.
     pub(crate) fn new(max_field_section: u64) -> Self {
         let mut settings = Settings::new();
         settings.max_field_section_size = Some(max_field_section);
+        let mut config = Config::new(settings);
+        // These hide nothing. The keys differ from connection to connection.
+        config.grease = Some(RandomState::new().hash_one(0));
         Self {
-            config: Config::new(settings),
+            config,
             streams: None,
+        }
+    }
+
+    /// Sends reserved values, or none.
+    pub(crate) fn reserved(&mut self, reserved: Reserved) {
+        if reserved == Reserved::None {
+            self.config.grease = None;
         }
     }
 
@@ -88,6 +99,14 @@ impl Setup {
     pub(crate) fn extended_connect(&mut self) {
         self.config.settings.enable_connect_protocol = true;
     }
+}
+
+/// Whether values are sent that mean nothing, which keep peers used to what they do not know (RFC 9114 §7.2.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reserved {
+    #[default]
+    Sent,
+    None,
 }
 
 /// State of a connection.
@@ -149,8 +168,13 @@ impl Link {
     pub(crate) async fn peer_settings(&self) -> Settings {
         loop {
             let arrived = self.settings.notified();
-            if let Some(settings) = self.core().http3.peer_settings() {
-                return settings.clone();
+            let settings = {
+                let http3 = &self.core().http3;
+                let settings = http3.peer_settings().cloned();
+                settings.filter(|_| http3.has_peer_settings())
+            };
+            if let Some(settings) = settings {
+                return settings;
             }
             arrived.await;
         }
@@ -188,12 +212,18 @@ impl Link {
     }
 
     /// Sets the priority of a response to a request with this one in its fields. That of an earlier PRIORITY_UPDATE goes
-    /// before it (RFC 9218 §7).
-    pub(crate) fn begin_priority(&self, stream: StreamId, of_fields: Option<Priority>) {
-        let updated = self.core().priorities.take(stream);
-        if let Some(priority) = updated.or(of_fields) {
+    /// before it (RFC 9218 §7). Returns the one that holds.
+    pub(crate) fn begin_priority(
+        &self,
+        stream: StreamId,
+        of_fields: Option<Priority>,
+    ) -> Option<Priority> {
+        let updated = self.core().priorities.begin(stream);
+        let priority = updated.or(of_fields);
+        if let Some(priority) = priority {
             self.set_priority(stream, priority);
         }
+        priority
     }
 
     /// Sets the priority of a response.

@@ -10,7 +10,7 @@ mod send;
 mod transport;
 
 pub(crate) use accept::{Arrived, Requests};
-pub(crate) use link::{Link, Setup, TakesStreams};
+pub(crate) use link::{Link, Reserved, Setup, TakesStreams};
 pub(crate) use recv::Recv;
 pub(crate) use send::Send;
 pub use transport::StreamError;

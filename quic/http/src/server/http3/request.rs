@@ -94,6 +94,7 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
         let offer = Offer::new(quic, established, &protocol, &mut request, recv);
         match Box::pin(offer).await {
             Ok(offer) => {
+                share.grow(offer.memory());
                 let answer = app.clone().answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
                 if let Some(response) = Box::pin(respond).await {

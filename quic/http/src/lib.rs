@@ -87,7 +87,8 @@
 //! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions.
 //!
 //! # Access log
-//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection.
+//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection. [`EndLog`] tells when
+//! responses are over: bytes, time and outcome.
 //!
 //! # Policies of routes
 //! [`PostQuantum`] is a layer that observes, warns of or refuses requests whose connection is not post-quantum, for
@@ -125,8 +126,8 @@ pub use server::{
     ServerBuilder, WorstCaseMemory,
 };
 pub use services::{
-    AccessEntry, AccessLog, Logged, LoggedFuture, PostQuantum, PostQuantumFuture,
-    PostQuantumService, Refusal,
+    AccessEntry, AccessLog, EndEntry, EndLog, EndLogged, EndLoggedBody, EndLoggedFuture, Logged,
+    LoggedFuture, Outcome, PostQuantum, PostQuantumFuture, PostQuantumService, Refusal,
 };
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{

@@ -96,7 +96,7 @@
 //!
 //! # Limits
 //! [`Limits`] bounds what a client may cost a server. A client that exceeds a limit gets an error of its protocol
-//! (RFC 9114 §8.1); other clients notice nothing. [`ClientBuilder`] bounds what servers may cost a client.
+//! (RFC 9114 §8.1); other clients notice nothing. [`StallTime`] is a layer for routes that need another time. [`ClientBuilder`] bounds what servers may cost a client.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -127,7 +127,8 @@ pub use server::{
 };
 pub use services::{
     AccessEntry, AccessLog, EndEntry, EndLog, EndLogged, EndLoggedBody, EndLoggedFuture, Logged,
-    LoggedFuture, Outcome, PostQuantum, PostQuantumFuture, PostQuantumService, Refusal,
+    LoggedFuture, Outcome, PostQuantum, PostQuantumFuture, PostQuantumService, Refusal, StallTime,
+    StallTimed, StallTimedFuture,
 };
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{

@@ -200,7 +200,7 @@ impl Server {
         // Dropped after the listeners.
         let listening = self.shared.listening.subscribe();
         let Self { shared, tcp } = self;
-        shared.watch.begin();
+        shared.watch.begin(shared.features.keep_alive);
         let over_tcp = join_all(
             tcp.iter()
                 .map(|listener| tcp::accept(&shared, listener, &app)),

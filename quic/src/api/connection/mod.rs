@@ -92,6 +92,14 @@ impl<S: Stage> Connection<S> {
         });
     }
 
+    /// Sets the silence after which this end sends a PING, from now on: see
+    /// [`TransportConfig::keep_alive`](crate::TransportConfig::keep_alive). For servers that keep a client while they
+    /// work for it. `None` or 0 sends none.
+    pub fn set_keep_alive(&self, interval: Option<Duration>) {
+        self.handle.lock().core.set_keep_alive(interval);
+        self.handle.touch();
+    }
+
     /// Returns true for a stream that the peer may open, or has opened, by the limit that it was told
     /// (RFC 9000 §4.6).
     pub fn may_peer_open(&self, stream: StreamId) -> bool {

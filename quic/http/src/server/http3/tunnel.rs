@@ -216,7 +216,7 @@ impl Offer {
             // Nothing is sent on these channels: they end when their senders are dropped.
             let _ = ends.shut.await;
             // The client must accept the rest, as it must a response.
-            let _answer = quic.on_answer(id);
+            let _answer = quic.on_answer(id, None);
             let _ = ends.dropped.await;
         };
         tokio::select! {

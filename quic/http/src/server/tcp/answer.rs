@@ -8,9 +8,10 @@ use http::{
 };
 use http_body::Body as _;
 
-use super::{activity::Answering, body::Counted, streams::Head};
+use super::{activity::Answering, body::Counted, responses::Response as Delivery, streams::Head};
 use crate::{
-    Body, Interim, Peer, Upgrade,
+    Body, Interim, Peer, StallTime, Upgrade,
+    limits::Patience,
     server::{App, BoxError, state::Hints},
     upgrade::{Rest, STAND_IN, StandIn},
     versions::{
@@ -28,6 +29,8 @@ pub(super) struct Beside {
     pub(super) head: Option<Arc<Head>>,
     /// Time that the client may take to accept them.
     pub(super) stall_time: Duration,
+    /// Of a request with a body, and of each one over HTTP/1.1.
+    pub(super) patience: Option<Arc<Patience>>,
 }
 
 /// The tunnel that a request of extended CONNECT asks for.
@@ -81,8 +84,12 @@ pub(super) async fn answer<A: App>(
         hints,
         head,
         stall_time,
+        mut patience,
     } = beside;
     request.extensions_mut().insert(peer);
+    if let Some(patience) = &patience {
+        request.extensions_mut().insert(patience.clone());
+    }
     let interims = head.as_ref().map(|_| Interims::new());
     if hints == Hints::Sent {
         let interim = interims.as_ref().map_or(Interim::none(), Interims::sender);
@@ -143,7 +150,9 @@ pub(super) async fn answer<A: App>(
         }
     }
     if content.is_sent {
-        return Ok(response.map(|body| Counted::new(body, content.promised, answering)));
+        StallTime::apply(&response, &mut patience, stall_time);
+        let delivery = Delivery::new(patience);
+        return Ok(response.map(|body| Counted::new(body, delivery, content.promised, answering)));
     }
     if let Some(length) = content.missing_length {
         response.headers_mut().insert(CONTENT_LENGTH, length.into());

@@ -87,7 +87,8 @@
 //! [`ServerBuilder::webtransport`] lets them open [`webtransport`] sessions.
 //!
 //! # Access log
-//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection.
+//! [`AccessLog`] is a layer that logs each request, including the key exchange of its connection. [`EndLog`] tells when
+//! responses are over: bytes, time and outcome.
 //!
 //! # Policies of routes
 //! [`PostQuantum`] is a layer that observes, warns of or refuses requests whose connection is not post-quantum, for
@@ -95,7 +96,7 @@
 //!
 //! # Limits
 //! [`Limits`] bounds what a client may cost a server. A client that exceeds a limit gets an error of its protocol
-//! (RFC 9114 §8.1); other clients notice nothing. [`ClientBuilder`] bounds what servers may cost a client.
+//! (RFC 9114 §8.1); other clients notice nothing. [`StallTime`] is a layer for routes that need another time. [`ClientBuilder`] bounds what servers may cost a client.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -125,8 +126,9 @@ pub use server::{
     ServerBuilder, WorstCaseMemory,
 };
 pub use services::{
-    AccessEntry, AccessLog, Logged, LoggedFuture, PostQuantum, PostQuantumFuture,
-    PostQuantumService, Refusal,
+    AccessEntry, AccessLog, EndEntry, EndLog, EndLogged, EndLoggedBody, EndLoggedFuture, Logged,
+    LoggedFuture, Outcome, PostQuantum, PostQuantumFuture, PostQuantumService, Refusal, StallTime,
+    StallTimed, StallTimedFuture,
 };
 pub use upgrade::{Upgrade, Upgraded};
 pub use versions::{

@@ -4,12 +4,37 @@
 
 mod support;
 
-use axum::{Extension, Router, response::Response, routing::any};
-use http::{StatusCode, Version};
-use hybriq::{RecvStream, SendStream};
-use hybriq_http::{Server, Upgrade};
-use support::{Certificate, Http3, Running, agreed, post, run, run_with, soon, upgrade};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::ws::{Message, WebSocket, WebSocketUpgrade},
+    response::Response,
+    routing::any,
+};
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::{Method, StatusCode, Version};
+use http_body_util::{BodyExt as _, Empty};
+use hybriq::{RecvStream, SendStream, tls::Side};
+use hybriq_h3::{Config, Connection, Received, Receiver, Settings};
+use hybriq_http::{Limits, Server, ServerBuilder, Upgrade, webtransport};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use support::{
+    Certificate, Http3, Running, agreed, connect_tls, post, run, run_with, soon, upgrade,
+};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{self, protocol::Role},
+};
 
 /// Sends everything back, behind the name of the protocol.
 async fn echo(version: Version, Extension(upgrade): Extension<Upgrade>) -> Response {
@@ -51,6 +76,9 @@ fn connect(protocol: &str, coding: Coding) -> Vec<u8> {
     }
     section.push(protocol.len() as u8);
     section.extend(protocol.as_bytes());
+    section.extend([0x27, 14]);
+    section.extend(b"sec-websocket-version");
+    section.extend(b"\x0213");
     let mut frame = vec![1, 0x40, section.len() as u8];
     frame.extend(section);
     frame
@@ -189,4 +217,195 @@ async fn a_request_goes_on_as_another_protocol_over_tcp() {
         soon(upgraded.read_exact(&mut echoed)).await.unwrap();
         assert_eq!(&echoed, b"websocket ping", "{version:?}");
     }
+}
+
+/// A stream of bytes in both directions.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Opens a WebSocket at `/echo`.
+async fn websocket(version: Version, server: &Running) -> WebSocketStream<Box<dyn Duplex>> {
+    let stream: Box<dyn Duplex> = if version == Version::HTTP_3 {
+        let client = Http3::connect(server.address()).await;
+        let request = connect("websocket", Coding::Plain);
+        let (mut send, mut recv) = begin(&client, &request, 100).await;
+        let (_, head) = soon(frame(&mut recv)).await.unwrap();
+        assert_eq!(head.get(..3), Some(&[0, 0, 0xd9][..]));
+        let (near, far) = tokio::io::duplex(1 << 10);
+        let (mut reader, mut writer) = tokio::io::split(far);
+        tokio::spawn(async move {
+            let mut data = [0; 60];
+            loop {
+                let len = reader.read(&mut data).await.unwrap_or(0);
+                if len == 0 {
+                    return send.finish();
+                }
+                send.write_all(&[0, len as u8]).await.unwrap();
+                send.write_all(&data[..len]).await.unwrap();
+            }
+        });
+        tokio::spawn(async move {
+            // It lives as long as the stream.
+            let _client = client;
+            while let Some((kind, data)) = frame(&mut recv).await {
+                if kind == 0 && writer.write_all(&data).await.is_err() {
+                    return;
+                }
+            }
+            // An end that is none would leave the client waiting.
+            assert!(recv.is_finished());
+            let _ = writer.shutdown().await;
+        });
+        Box::new(near)
+    } else {
+        Box::new(upgrade(version, server.address(), "/echo").await)
+    };
+    WebSocketStream::from_raw_socket(stream, Role::Client, None).await
+}
+
+/// Number and length of the messages of a flood.
+const FLOOD: (usize, usize) = (1000, 64 << 10);
+
+/// A server with a handler of axum, which counts the messages that it has sent.
+fn chat(stall_time: Duration) -> (Running, Arc<AtomicUsize>) {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    let talk = async move |mut socket: WebSocket| {
+        while let Some(Ok(message)) = socket.recv().await {
+            let Message::Text(text) = message else {
+                continue;
+            };
+            if text == "flood" {
+                for _ in 0..FLOOD.0 {
+                    let message = Message::Binary(vec![7; FLOOD.1].into());
+                    if socket.send(message).await.is_err() {
+                        return;
+                    }
+                    counted.fetch_add(1, Ordering::SeqCst);
+                }
+                // Without a Close frame: the handler is through.
+                return;
+            }
+            socket.send(Message::Text(text)).await.unwrap();
+        }
+    };
+    let handler = async move |upgrade: WebSocketUpgrade| upgrade.on_upgrade(talk);
+    let router = Router::new().route("/echo", any(handler));
+    let router = router.route("/read", any(async |body: Body| drop(body.collect().await)));
+    let mut limits = Limits::default();
+    limits.stall_time = stall_time;
+    let builder = Server::builder().extended_connect().limits(limits);
+    let server = run_with(builder, Certificate::shared().config(), router);
+    (server, sent)
+}
+
+const VERSIONS: [Version; 3] = [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3];
+
+#[tokio::test]
+async fn handlers_of_axum_serve_websockets_over_all_versions() {
+    let (server, _) = chat(Duration::from_secs(60));
+    for version in VERSIONS {
+        let mut socket = websocket(version, &server).await;
+        for text in ["one", "another"] {
+            soon(socket.send(text.into())).await.unwrap();
+            let message = soon(socket.next()).await.unwrap().unwrap();
+            assert_eq!(message, tungstenite::Message::from(text), "{version:?}");
+        }
+        soon(socket.close(None)).await.unwrap();
+        let message = soon(socket.next()).await.unwrap().unwrap();
+        assert!(message.is_close(), "{version:?}: {message}");
+        let end = soon(socket.next()).await;
+        // axum leaves out the end of TLS.
+        assert!(end.is_none() || version == Version::HTTP_11, "{version:?}");
+    }
+}
+
+/// The handler waits for the client, and what it has sent arrives although it drops the stream.
+#[tokio::test]
+async fn a_websocket_has_the_pace_of_its_client_and_loses_nothing() {
+    let (server, sent) = chat(Duration::from_secs(60));
+    for version in VERSIONS {
+        sent.store(0, Ordering::SeqCst);
+        let mut socket = websocket(version, &server).await;
+        soon(socket.send("flood".into())).await.unwrap();
+        for number in 0..FLOOD.0 {
+            let message = soon(socket.next()).await.unwrap().unwrap();
+            assert_eq!(message.len(), FLOOD.1, "{version:?}");
+            let ahead = sent.load(Ordering::SeqCst) - number.min(sent.load(Ordering::SeqCst));
+            assert!(ahead * FLOOD.1 < 32 << 20, "{version:?}: {ahead}");
+        }
+        let end = soon(socket.next()).await;
+        assert!(matches!(end, None | Some(Err(_))), "{version:?}: {end:?}");
+    }
+}
+
+/// Nobody has to say anything, however long.
+#[tokio::test]
+async fn a_websocket_may_be_idle() {
+    let (server, _) = chat(Duration::from_millis(100));
+    let mut sockets = Vec::new();
+    for version in VERSIONS {
+        sockets.push((version, websocket(version, &server).await));
+    }
+    for _ in 0..4 {
+        // It is answered when the stall time is over.
+        let mut client = connect_tls(server.address(), "http/1.1").await.unwrap();
+        let head = b"POST /read HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\n";
+        client.write_all(head).await.unwrap();
+        let mut answer = [0; 12];
+        soon(client.read_exact(&mut answer)).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
+    for (version, mut socket) in sockets {
+        soon(socket.send("there".into())).await.unwrap();
+        let message = soon(socket.next()).await.unwrap().unwrap();
+        assert_eq!(message, tungstenite::Message::from("there"), "{version:?}");
+    }
+}
+
+/// Returns the status of the response to a request for a WebSocket.
+async fn status(version: Version, server: &Running) -> StatusCode {
+    if version == Version::HTTP_2 {
+        let io = TokioIo::new(connect_tls(server.address(), "h2").await.unwrap());
+        let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
+        let (mut send, connection) = soon(shake).await.unwrap();
+        tokio::spawn(connection);
+        soon(send.ready()).await.unwrap();
+        let protocol = hyper::ext::Protocol::from_static("websocket");
+        let request = http::Request::connect("https://localhost/echo").extension(protocol);
+        let request = request.body(Empty::<Bytes>::new()).unwrap();
+        return soon(send.send_request(request)).await.unwrap().status();
+    }
+    let client = Http3::connect(server.address()).await;
+    let (send, mut recv) = begin(&client, &connect("websocket", Coding::Plain), 100).await;
+    let mut core = Connection::new(Side::Client, Config::new(Settings::new()));
+    let mut receiver = Receiver::response(send.id(), &Method::CONNECT);
+    loop {
+        match receiver.poll(&mut core).unwrap() {
+            Received::Head(head) => return head.status(),
+            Received::NeedData => {
+                let data = soon(recv.read_chunk(usize::MAX)).await.unwrap().unwrap();
+                receiver.on_data(data);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A service that answers as if nothing were asked, and a server that has sessions alone (RFC 9220 §3).
+#[tokio::test]
+async fn a_protocol_that_nobody_serves_gets_501() {
+    let serve = |builder: ServerBuilder| {
+        let router = Router::new().route("/echo", any(async || "hello"));
+        run_with(builder, Certificate::shared().config(), router)
+    };
+    let server = serve(Server::builder().extended_connect());
+    for version in [Version::HTTP_2, Version::HTTP_3] {
+        let status = status(version, &server).await;
+        assert_eq!(status, StatusCode::NOT_IMPLEMENTED, "{version:?}");
+    }
+    let server = serve(Server::builder().webtransport(webtransport::Limits::default()));
+    let status = status(Version::HTTP_3, &server).await;
+    assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
 }

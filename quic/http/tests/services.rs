@@ -21,9 +21,11 @@ use axum::{
     extract::ConnectInfo,
     routing::{any, get as on_get},
 };
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hybriq::KeyExchange;
-use hybriq_http::{AccessEntry, AccessLog, Body, Peer, PostQuantum, Refusal, Server};
+use hybriq_http::{
+    AccessEntry, AccessLog, Body, EndEntry, EndLog, Outcome, Peer, PostQuantum, Refusal, Server,
+};
 use support::{Certificate, Http3, ask_over_tcp, client_config, get, post, run, soon};
 use tokio::sync::{Notify, mpsc};
 use tokio_rustls::rustls::NamedGroup;
@@ -101,6 +103,91 @@ async fn a_request_that_the_client_gives_up_is_told_without_a_status() {
         entry.to_string().contains("path=\"/never\" status=- "),
         "{entry}"
     );
+}
+
+/// A body that goes on for ever after its first part, or fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Nothing,
+    Error,
+}
+
+fn part_and(after: After, begun: &Arc<Notify>) -> axum::body::Body {
+    let begun = begun.clone();
+    let part = Ok(Bytes::from_static(b"part"));
+    let rest = futures_util::stream::once(async move {
+        if after == After::Nothing {
+            begun.notify_one();
+            std::future::pending::<()>().await;
+        }
+        Err("the body failed")
+    });
+    let parts = futures_util::stream::once(async { part });
+    axum::body::Body::from_stream(futures_util::StreamExt::chain(parts, rest))
+}
+
+/// Whoever accounts for requests learns what became of each, over all versions.
+#[tokio::test]
+async fn the_end_of_a_response_is_told() {
+    let (told, mut ends) = mpsc::unbounded_channel();
+    let log = EndLog::new(move |end: &EndEntry| drop(told.send(end.clone())));
+    let begun = Arc::new(Notify::new());
+    let (fails, waits) = (begun.clone(), begun.clone());
+    let router = Router::new()
+        .route("/whole", on_get(async || "hello"))
+        .route(
+            "/fails",
+            on_get(async move || part_and(After::Error, &fails)),
+        )
+        .route(
+            "/waits",
+            on_get(async move || part_and(After::Nothing, &waits)),
+        )
+        .layer(log);
+    let server = run(router);
+    let mut next = async || {
+        let end = soon(ends.recv()).await.unwrap();
+        assert_eq!(end.access.status, Some(StatusCode::OK));
+        assert!(end.time >= end.access.time);
+        (end.access.version, end.outcome, end.bytes)
+    };
+    let versions = [Version::HTTP_3, Version::HTTP_2, Version::HTTP_11];
+    for (method, bytes) in [("GET", 5), ("HEAD", 0)] {
+        let ask = || {
+            let mut request = get("/whole");
+            *request.method_mut() = method.parse().unwrap();
+            request
+        };
+        ask_all(server.address(), Keys::PostQuantum, ask).await;
+        for version in versions {
+            assert_eq!(
+                next().await,
+                (version, Outcome::Complete, bytes),
+                "{method}"
+            );
+        }
+    }
+    let mut client = Http3::connect(server.address()).await;
+    assert!(client.ask(get("/fails")).await.is_err());
+    assert_eq!(next().await, (Version::HTTP_3, Outcome::Failed, 4));
+    let request = get("/waits").map(drop);
+    let mut stream = soon(client.requests.send_request(request)).await.unwrap();
+    soon(stream.finish()).await.unwrap();
+    soon(stream.recv_response()).await.unwrap();
+    soon(begun.notified()).await;
+    stream.stop_sending(h3::error::Code::H3_REQUEST_CANCELLED);
+    assert_eq!(next().await, (Version::HTTP_3, Outcome::Cancelled, 4));
+    for (alpn, version) in [("h2", Version::HTTP_2), ("http/1.1", Version::HTTP_11)] {
+        let failed = ask_over_tcp(server.address(), alpn, None, get("/fails")).await;
+        assert!(failed.is_err(), "{alpn}");
+        assert_eq!(next().await, (version, Outcome::Failed, 4));
+        // It goes away while it reads.
+        let asked = ask_over_tcp(server.address(), alpn, None, get("/waits"));
+        let asked = tokio::spawn(asked);
+        soon(begun.notified()).await;
+        asked.abort();
+        assert_eq!(next().await, (version, Outcome::Cancelled, 4));
+    }
 }
 
 /// Key exchange of a client.

@@ -1,8 +1,8 @@
 //! Bodies over HTTP/3.
 
 use std::{
+    sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use hybriq_h3::{Code, Head, Violation};
 
 use super::{Body, BodyError, Kind, stall::Stall};
 use crate::{
+    limits::Patience,
     usage::Exchange,
     versions::{
         http3::{Recv, StreamError},
@@ -39,19 +40,16 @@ enum Part {
 }
 
 impl Body {
-    /// Returns the body of a request over HTTP/3.
+    /// Returns the body of a request over HTTP/3 that has not ended.
     pub(crate) fn of_quic(
         stream: Recv<Request<()>>,
-        stall_time: Duration,
+        patience: Arc<Patience>,
         expected: Option<Continue>,
     ) -> Self {
-        if stream.is_end() {
-            return Self::empty();
-        }
         Self(Kind::Request(Box::new(Quic {
             stream,
             part: Part::Data,
-            stall: Some(Stall::new(stall_time)),
+            stall: Some(Stall::new(patience)),
             expected,
             exchange: None,
         })))

@@ -1,8 +1,8 @@
 //! Bodies over TCP.
 
 use std::{
+    sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::oneshot;
 
 use super::{Body, BodyError, Kind, stall::Stall};
-use crate::{usage::Exchange, versions::http2::inflow::Incoming};
+use crate::{limits::Patience, usage::Exchange, versions::http2::inflow::Incoming};
 
 /// A body over TCP.
 pub(super) struct Tcp {
@@ -35,9 +35,9 @@ impl Body {
         }))
     }
 
-    /// Returns the body of a request over TCP.
-    pub(crate) fn of_tcp_request(body: Incoming, stall_time: Duration) -> Self {
-        let stall = (!body.is_end_stream()).then(|| Stall::new(stall_time));
+    /// Returns the body of a request over TCP. One that has ended needs no patience.
+    pub(crate) fn of_tcp_request(body: Incoming, patience: Option<Arc<Patience>>) -> Self {
+        let stall = patience.filter(|_| !body.is_end_stream()).map(Stall::new);
         Self(Kind::Tcp(Tcp {
             body,
             stall,

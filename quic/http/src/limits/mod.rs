@@ -1,9 +1,12 @@
 //! Bounds on what a client may cost.
 
+mod patience;
 #[cfg(test)]
 mod table;
 
 use std::time::Duration;
+
+pub(crate) use patience::Patience;
 
 /// Bounds on what a client may cost a server. Start from [`Limits::default`].
 ///
@@ -47,7 +50,8 @@ pub struct Limits {
     /// Longest time in which a client sends no data of a body that the service is reading, or accepts no data of a
     /// response, because it grants no flow control credit or does not read. Then the stream is reset; over HTTP/1.1,
     /// or if data is stuck below the stream, the connection ends. A service that has nothing to send may take any
-    /// time. A stream of another protocol may wait for its client, but once the service has shut it down, the client
+    /// time. Data in either direction counts for both, so that a stream of gRPC may be silent in one of them.
+    /// [`StallTime`](crate::StallTime) sets another time for some routes. A stream of another protocol may wait for its client, but once the service has shut it down, the client
     /// must accept the rest as it would a response. Default: 60 s.
     pub stall_time: Duration,
     /// Largest number of requests on a connection. With the last one the client is told to reconnect (GOAWAY,

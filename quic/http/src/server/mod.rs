@@ -203,7 +203,7 @@ impl Server {
         // Dropped after the listeners.
         let listening = self.shared.listening.subscribe();
         let Self { shared, tcp } = self;
-        shared.watch.begin();
+        shared.watch.begin(shared.features.keep_alive);
         let over_tcp = join_all(
             tcp.iter()
                 .map(|listener| tcp::accept(&shared, listener, &app)),
@@ -230,6 +230,26 @@ impl Server {
             () = shared.ended() => {}
             never = closed => match never {},
         }
-        failure.map_or(Ok(()), |error| Err(ServeError::Quic(error)))
+        outcome(failure)
+    }
+}
+
+/// Returns what a server ends with.
+fn outcome(failure: Option<SystemError>) -> Result<(), ServeError> {
+    failure.map_or(Ok(()), |error| Err(ServeError::Quic(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_socket_is_told_in_one_line_with_advice() {
+        assert!(outcome(None).is_ok());
+        let cause = SystemError::from(&std::io::Error::from_raw_os_error(5));
+        let error = outcome(Some(cause)).map_err(|error| error.to_string());
+        let expected =
+            format!("HTTP/3 has ended, because its socket failed: {cause}; bind another server");
+        assert_eq!(error, Err(expected));
     }
 }

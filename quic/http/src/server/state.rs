@@ -99,7 +99,7 @@ pub(super) enum Phase {
     Closing,
 }
 
-/// Requests that are answered: protocols that may use their streams, and hosts.
+/// Requests that are answered: protocols that may use their streams, and hosts; and how clients are kept meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     pub(super) connect: Connect,
@@ -107,6 +107,8 @@ pub(super) struct Features {
     pub(super) misdirected: Misdirected,
     pub(super) interim: Hints,
     pub(super) reserved: Reserved,
+    /// Longest silence of a connection while a request is in progress.
+    pub(super) keep_alive: Option<Duration>,
 }
 
 /// Whether services may send interim responses.

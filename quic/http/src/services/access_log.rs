@@ -18,7 +18,7 @@ use tower_service::Service;
 use crate::Peer;
 
 /// A [`tower`](https://docs.rs/tower) layer that calls a function for each request, when its response begins or when
-/// the client cancels it.
+/// the client cancels it. [`EndLog`](crate::EndLog) calls one when the response is over.
 ///
 /// The function gets an [`AccessEntry`], which displays as one line. It runs on the task of the request, so it must
 /// not block: write to a buffer or to a channel.
@@ -74,6 +74,20 @@ pub struct AccessEntry {
     pub peer: Option<Peer>,
 }
 
+impl AccessEntry {
+    /// Returns the entry of a request that has no answer.
+    pub(super) fn of<Q>(request: &Request<Q>) -> Self {
+        Self {
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+            version: request.version(),
+            status: None,
+            time: Duration::ZERO,
+            peer: request.extensions().get::<Peer>().cloned(),
+        }
+    }
+}
+
 /// A line of the log, which is written when this is dropped.
 struct Line<F: Fn(&AccessEntry)> {
     entry: AccessEntry,
@@ -123,16 +137,8 @@ where
     }
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
-        let entry = AccessEntry {
-            method: request.method().clone(),
-            path: request.uri().path().to_owned(),
-            version: request.version(),
-            status: None,
-            time: Duration::ZERO,
-            peer: request.extensions().get::<Peer>().cloned(),
-        };
         let line = Line {
-            entry,
+            entry: AccessEntry::of(&request),
             begun: Instant::now(),
             log: self.log.0.clone(),
         };

@@ -2,6 +2,7 @@
 
 mod http2;
 mod http3;
+mod stand_in;
 
 use std::{
     fmt, io,
@@ -20,6 +21,7 @@ use self::http2::{Frames, PART};
 pub(crate) use self::{
     http2::{Outcome, Rest, Use, tunnel},
     http3::Tunnel,
+    stand_in::{STAND_IN, StandIn},
 };
 use crate::versions::http2::inflow::Reader;
 
@@ -31,7 +33,13 @@ use crate::versions::http2::inflow::Reader;
 /// the fields of RFC 9110 §7.8), and waits for [`upgraded`](Self::upgraded) in another task. Any other status
 /// refuses.
 ///
-/// Clones refer to the same request.
+/// Clones refer to the same request. If a service drops all of them and answers with status 200 nevertheless, nobody
+/// serves the protocol, and the client gets status 501 (RFC 9220 §3).
+///
+/// Handlers that were written for hyper, such as axum's `WebSocketUpgrade`, work as they are: over HTTP/1.1 and HTTP/2
+/// with any protocol, and over HTTP/3 with `websocket`, requests also have hyper's `OnUpgrade` and
+/// `hyper::ext::Protocol`. They need no `Upgrade`; a service that keeps one gets the stream by it. When such a handler
+/// drops the stream, it ends in order, as with hyper.
 ///
 /// # Examples
 /// ```
@@ -103,6 +111,11 @@ impl Upgrade {
     pub(crate) fn over_quic(protocol: &str) -> (Self, Give) {
         let (give, stream) = oneshot::channel();
         (Self::new(protocol, Pending::Quic(stream)), give)
+    }
+
+    /// Returns true if the service has dropped all clones of this one.
+    pub(crate) fn is_dropped(&self) -> bool {
+        Arc::strong_count(&self.pending) == 1
     }
 
     fn new(protocol: &str, pending: Pending) -> Self {

@@ -18,6 +18,7 @@ use axum::{
 };
 use futures_util::StreamExt as _;
 use http_body::Frame;
+use hybriq_http::StallTime;
 use tokio::sync::Notify;
 
 use crate::{
@@ -98,12 +99,7 @@ impl Served {
     }
 
     async fn bodies(&self, count: usize) {
-        soon(async {
-            while self.alive.load(Ordering::SeqCst) != count {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        alive(&self.alive, count).await;
     }
 }
 
@@ -149,6 +145,67 @@ async fn is_dropped_and_a_long_poll_lives(
         let ended = soon(poll).await.unwrap();
         assert_eq!(ended, Outcome::Answered(200), "{what}");
     }
+}
+
+/// Of two bodies that nobody takes, that of the patient route lives, and of three that of the hasty one ends first.
+#[tokio::test]
+async fn routes_have_stall_times_of_their_own() {
+    let serve = |layer: StallTime, stall_time| {
+        let counts = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let [usual, special] = counts.clone();
+        let usual = async move || Parts::body(16 << 10, ENDLESS, &usual);
+        let special = async move || Parts::body(16 << 10, ENDLESS, &special);
+        let router = Router::new().route("/special", get(special)).layer(layer);
+        let server = serve(router.route("/usual", get(usual)), |limits| {
+            limits.stall_time = stall_time;
+            limits.header_time = Duration::from_millis(200);
+        });
+        (server, counts)
+    };
+    let ask = async |version, server: &Running, path, count: &AtomicUsize| {
+        let manners = Manners {
+            window: Some(64),
+            is_silent: false,
+        };
+        let mut client = Client::with(version, server.address(), manners).await;
+        let asked = client.send(path).await.unwrap();
+        alive(count, 1).await;
+        (client, asked)
+    };
+    let hasty = StallTime::new(Duration::from_millis(50));
+    for version in VERSIONS {
+        let (server, [usual, special]) = serve(StallTime::none(), Duration::from_millis(100));
+        let (mut client, asked) = ask(version, &server, "/special", &special).await;
+        let kept = tokio::spawn(async move {
+            if version == Version::Http2 {
+                // It answers PINGs.
+                client.take(asked).await;
+            }
+            std::future::pending::<()>().await;
+            drop(client);
+        });
+        for _ in 0..2 {
+            let _dropped = ask(version, &server, "/usual", &usual).await;
+            alive(&usual, 0).await;
+        }
+        assert_eq!(special.load(Ordering::SeqCst), 1, "{version:?}");
+        kept.abort();
+        let (server, [usual, special]) = serve(hasty, Duration::from_secs(600));
+        let _kept = ask(version, &server, "/usual", &usual).await;
+        let _dropped = ask(version, &server, "/special", &special).await;
+        alive(&special, 0).await;
+        assert_eq!(usual.load(Ordering::SeqCst), 1, "{version:?}");
+    }
+}
+
+/// Waits until there are so many bodies.
+async fn alive(bodies: &AtomicUsize, count: usize) {
+    soon(async {
+        while bodies.load(Ordering::SeqCst) != count {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 /// Length of a body that nothing between server and client has room for.

@@ -11,6 +11,7 @@ mod reload;
 mod sockets;
 #[path = "../support/mod.rs"]
 mod support;
+mod times;
 
 use std::{
     sync::{

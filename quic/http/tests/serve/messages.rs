@@ -14,7 +14,7 @@ use std::{
 };
 
 use axum::{
-    Router,
+    BoxError, Router,
     body::{Body, Bytes},
     extract::{Path, Request},
     response::Response,
@@ -22,7 +22,9 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header::COOKIE};
 use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt as _, Collected, Empty, Full, StreamBody, channel::Channel};
+use http_body_util::{
+    BodyExt as _, Collected, Empty, Full, StreamBody, channel::Channel, combinators::UnsyncBoxBody,
+};
 use hybriq::{ClientConfig, Trust};
 use hybriq_http::{Client, Http3, Server};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -45,35 +47,45 @@ where
     B: http_body::Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
 {
     soon(async {
-        if version == Version::HTTP_3 {
-            let response = client(Http3::Only).request(request).await;
-            return collect(response.map_err(|error| error.to_string())?).await;
-        }
-        let response = if version == Version::HTTP_2 {
-            let io = TokioIo::new(connect_tls(server, "h2").await.unwrap());
-            let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
-            let (mut send, connection) = shake.await.unwrap();
-            tokio::spawn(connection);
-            send.send_request(request).await
-        } else {
-            let io = TokioIo::new(connect_tls(server, "http/1.1").await.unwrap());
-            let shake = hyper::client::conn::http1::handshake(io);
-            let (mut send, connection) = shake.await.unwrap();
-            tokio::spawn(connection);
-            send.send_request(request).await
-        };
-        collect(response.map_err(|error| error.to_string())?).await
+        let (parts, body) = begin(version, server, request).await?.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        Ok(http::Response::from_parts(parts, body))
     })
     .await
 }
 
-async fn collect<B>(response: http::Response<B>) -> Answer
+/// A body that was received.
+type Read = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Sends a request over a connection of its own, and reads the fields of the response.
+pub(crate) async fn begin<B>(
+    version: Version,
+    server: SocketAddr,
+    request: http::Request<B>,
+) -> Result<http::Response<Read>, String>
 where
-    B: http_body::Body<Data = Bytes, Error: std::fmt::Display>,
+    B: http_body::Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
 {
-    let (parts, body) = response.into_parts();
-    let body = body.collect().await.map_err(|error| error.to_string())?;
-    Ok(http::Response::from_parts(parts, body))
+    if version == Version::HTTP_3 {
+        let response = client(Http3::Only).request(request).await;
+        let response = response.map_err(|error| error.to_string())?;
+        return Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()));
+    }
+    let response = if version == Version::HTTP_2 {
+        let io = TokioIo::new(connect_tls(server, "h2").await.unwrap());
+        let shake = hyper::client::conn::http2::handshake(TokioExecutor::new(), io);
+        let (mut send, connection) = shake.await.unwrap();
+        tokio::spawn(connection);
+        send.send_request(request).await
+    } else {
+        let io = TokioIo::new(connect_tls(server, "http/1.1").await.unwrap());
+        let shake = hyper::client::conn::http1::handshake(io);
+        let (mut send, connection) = shake.await.unwrap();
+        tokio::spawn(connection);
+        send.send_request(request).await
+    };
+    let response = response.map_err(|error| error.to_string())?;
+    Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
 
 fn client(http3: Http3) -> Client {

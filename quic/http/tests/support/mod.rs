@@ -368,6 +368,7 @@ pub async fn upgrade(
         soon(send.ready()).await.unwrap();
         let protocol = hyper::ext::Protocol::from_static("websocket");
         let request = request.method(Method::CONNECT).extension(protocol);
+        let request = request.header("sec-websocket-version", "13");
         let request = request.uri(format!("https://localhost{path}"));
         soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
     } else {
@@ -377,6 +378,8 @@ pub async fn upgrade(
         let request = request.uri(path).header("host", "localhost");
         let request = request.header("upgrade", "websocket");
         let request = request.header("connection", "upgrade");
+        let request = request.header("sec-websocket-version", "13");
+        let request = request.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
         soon(send.send_request(request.body(Empty::<Bytes>::new()).unwrap())).await
     };
     let upgraded = hyper::upgrade::on(response.unwrap());

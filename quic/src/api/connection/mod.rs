@@ -6,6 +6,7 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -88,6 +89,14 @@ impl<S: Stage> Connection<S> {
             // A closed stream has nothing left to send.
             let _ = streams.set_priority(stream, priority);
         });
+    }
+
+    /// Sets the silence after which this end sends a PING, from now on: see
+    /// [`TransportConfig::keep_alive`](crate::TransportConfig::keep_alive). For servers that keep a client while they
+    /// work for it. `None` or 0 sends none.
+    pub fn set_keep_alive(&self, interval: Option<Duration>) {
+        self.handle.lock().core.set_keep_alive(interval);
+        self.handle.touch();
     }
 
     /// Returns true if the peer may open this stream, or has opened it, under the limit that it was given

@@ -136,6 +136,20 @@ impl ServerBuilder {
         self
     }
 
+    /// Sends a PING after this much silence while a request is in progress: over HTTP/3 and HTTP/2, and over HTTP/1.1 by
+    /// the keep-alive of TCP, which takes whole seconds. Default: none over HTTP/3; over the others after
+    /// [`Limits::stall_time`].
+    ///
+    /// A client that waits for a slow handler hears nothing. Its idle timeout (RFC 9000 §10.1), which is the client's to
+    /// choose, then ends the connection, and NATs and firewalls forget its UDP port after 30 s or less. A time of 15 s
+    /// keeps both from happening. Connections without a request still end after [`Limits::idle_time`];
+    /// [`TransportConfig::keep_alive`](hybriq::TransportConfig::keep_alive) sends PINGs on those, too.
+    #[must_use]
+    pub fn keep_alive(mut self, silence: Duration) -> Self {
+        self.features.keep_alive = Some(silence);
+        self
+    }
+
     /// Sets which requests are answered with 421, because their connection was made for another host. Default:
     /// [`Misdirected::Elsewhere`].
     #[must_use]
@@ -279,10 +293,25 @@ impl ServerBuilder {
         config: ServerConfig,
     ) -> Result<(EndpointBuilder, Settings), BindError> {
         self.alt_svc.check()?;
+        self.check_times()?;
         let (config, settings) = Settings::of(config, None)?;
         let endpoint = std::mem::take(&mut self.endpoint);
         let endpoint = endpoint.server(for_http3(config, &self.limits, self.features));
         Ok((endpoint, settings))
+    }
+
+    /// Checks that no time is 0 that would end everything at once.
+    fn check_times(&self) -> Result<(), BindError> {
+        let times = [
+            ("ServerBuilder::keep_alive", self.features.keep_alive),
+            ("Limits::header_time", Some(self.limits.header_time)),
+            ("Limits::stall_time", Some(self.limits.stall_time)),
+            ("Limits::idle_time", Some(self.limits.idle_time)),
+        ];
+        let zero = times
+            .into_iter()
+            .find(|(_, time)| *time == Some(Duration::ZERO));
+        zero.map_or(Ok(()), |(setting, _)| Err(BindError::NoTime(setting)))
     }
 
     fn start(self, (endpoint, tcp): Sockets, settings: Settings) -> Result<Server, BindError> {

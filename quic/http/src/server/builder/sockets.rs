@@ -79,6 +79,12 @@ pub enum BindError {
     /// `Alt-Svc` cannot name this host.
     #[error("{0:?} is no host; give AltSvc a name such as www.example.com, or an address")]
     AltSvcHost(String),
+    /// A time is 0.
+    #[error("{0} is 0, so that nothing could ever be in time; give it a time such as 15 s")]
+    NoTime(
+        /// The setting.
+        &'static str,
+    ),
     /// The sockets of a service manager cannot be used.
     #[cfg(unix)]
     #[error(transparent)]

@@ -6,9 +6,10 @@ use crate::{
     Limits,
     server::{
         fields::{PLACE, map_of_fields},
-        state::Features,
+        state::{Connect, Features},
         tcp::{self, LEAST_BUFFER},
     },
+    upgrade::STAND_IN,
     versions::http2::inflow,
     webtransport,
 };
@@ -119,17 +120,21 @@ impl WorstCaseMemory {
         let buffer = list.max(LEAST_BUFFER as u64);
         let parts = tcp::SEND_BUFFER as u64 / PART + 1;
         let at_once = u64::from(tcp::STREAMS);
+        let upgrade = match features.connect {
+            Connect::Extended => STAND_IN,
+            Connect::Refused => 0,
+        };
         Self {
             transport: config.worst_case_memory(),
             http3: HTTP3 + of_tables(limits.most_table()),
-            http3_requests: requests.saturating_mul(request),
+            http3_requests: requests.saturating_mul(request + upgrade),
             sessions: sessions.map_or(0, |limits| of_sessions(&limits, streams)),
             handshake: TCP + MESSAGE,
             tls: TCP + MESSAGE + RECORDS,
             http1: HTTP1_REQUEST + 2 * buffer + HTTP1_FIELDS + HTTP1_BODY,
             http1_response: buffer + PART,
             http2: HTTP2,
-            http2_requests: at_once * (HTTP2_REQUEST + 2 * (fields + inflow::BUFFER))
+            http2_requests: at_once * (HTTP2_REQUEST + upgrade + 2 * (fields + inflow::BUFFER))
                 + HTTP2_RESETS,
             http2_bodies: inflow::MOST,
             http2_responses: at_once * parts * (PART + SENT_FRAME),

@@ -63,6 +63,9 @@ pub(super) trait Watched: Send + Sync {
     /// Ends the connection if the fields of a request take too long, unless the request does that itself.
     fn end_slow(&self, _now: Instant) {}
 
+    /// Sends PINGs after so much silence while a request is in progress, unless the protocol does that itself.
+    fn keep_alive(&self, _silence: Duration) {}
+
     /// Returns true if the client can be told to send no more requests while it may be sending one.
     fn has_go_away(&self) -> bool {
         true
@@ -144,12 +147,13 @@ impl Watch {
     }
 
     /// Starts the task that visits all connections until the server is gone.
-    pub(super) fn begin(self: &Arc<Self>) {
+    pub(super) fn begin(self: &Arc<Self>, keep_alive: Option<Duration>) {
         let limits = &self.limits;
         let time = limits
             .header_time
             .min(limits.stall_time)
-            .min(limits.idle_time);
+            .min(limits.idle_time)
+            .min(keep_alive.unwrap_or(Duration::MAX));
         let mut pause = (time / 4).clamp(LOOKS.0, LOOKS.1);
         if self.memory.is_bounded() {
             pause = pause.min(LOOK_AT_MEMORY);
@@ -163,7 +167,7 @@ impl Watch {
                     let Some(watch) = watch.upgrade() else {
                         return;
                     };
-                    after = watch.look(after, &mut memory);
+                    after = watch.look(after, keep_alive, &mut memory);
                     if after.is_none() {
                         let bytes = watch.memory.on_look(memory);
                         watch.shed(bytes);
@@ -205,7 +209,12 @@ impl Watch {
     }
 
     /// Visits the connections that follow `after`. Returns the last of them if there may be more.
-    fn look(&self, after: Option<u64>, memory: &mut u64) -> Option<u64> {
+    fn look(
+        &self,
+        after: Option<u64>,
+        keep_alive: Option<Duration>,
+        memory: &mut u64,
+    ) -> Option<u64> {
         let (last, some) = self.some(after);
         let now = clock::now();
         for connection in some {
@@ -213,6 +222,9 @@ impl Watch {
             standing.end_if_idle(connection.running(), now, &self.limits);
             connection.end_stalled(now, self.limits.stall_time);
             connection.end_slow(now);
+            if let Some(silence) = keep_alive {
+                connection.keep_alive(silence);
+            }
             if self.memory.is_bounded() {
                 *memory = memory.saturating_add(connection.memory());
             }

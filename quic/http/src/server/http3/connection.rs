@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -19,6 +19,7 @@ use tokio::sync::{Notify, watch};
 use super::stalls::{Answered, Stalls, forget_taken};
 use crate::{
     Limits, Tls,
+    limits::Patience,
     server::{
         connections::{Account, Admission, HTTP3_REQUEST, Hosts, Share, Standing, Watched},
         state::{Connect, Features, Shared},
@@ -54,7 +55,10 @@ pub(super) struct Quic {
     account: Arc<Account>,
     /// Responses that the client does not accept.
     stalls: Mutex<Stalls>,
-    /// Streams of ordinary requests that were answered, if clients may open other streams too.
+    /// True while PINGs keep the connection alive.
+    is_kept_alive: AtomicBool,
+    /// Streams of ordinary requests that were answered, if clients may open other streams too, or if the requests have
+    /// a patience.
     answered: Mutex<Vec<Answered>>,
 }
 
@@ -69,6 +73,7 @@ pub(super) struct Client {
 pub(super) struct Answer<'a> {
     quic: &'a Quic,
     stream: StreamId,
+    is_noted: bool,
 }
 
 /// The outcome of a handshake, `None` before it is complete.
@@ -205,6 +210,7 @@ impl Quic {
             ended: Notify::new(),
             standing: Standing::new(client.address),
             stalls: Mutex::default(),
+            is_kept_alive: AtomicBool::new(false),
             answered: Mutex::default(),
         })
     }
@@ -298,8 +304,13 @@ impl Quic {
     }
 
     /// Notes that the stream of an ordinary request is answered: the client must accept its data.
-    pub(super) fn on_answer(&self, stream: StreamId) -> Answer<'_> {
-        if self.extended {
+    pub(super) fn on_answer(
+        &self,
+        stream: StreamId,
+        patience: Option<&Arc<Patience>>,
+    ) -> Answer<'_> {
+        let is_noted = self.extended || patience.is_some();
+        if is_noted {
             let mut answered = self.answered_streams();
             if answered.len() >= MANY && answered.len().is_power_of_two() {
                 if let Some(established) = self.established_now() {
@@ -309,10 +320,15 @@ impl Quic {
             }
             answered.push(Answered {
                 stream,
+                patience: patience.cloned(),
                 is_over: false,
             });
         }
-        Answer { quic: self, stream }
+        Answer {
+            quic: self,
+            stream,
+            is_noted,
+        }
     }
 
     fn answered_streams(&self) -> MutexGuard<'_, Vec<Answered>> {
@@ -372,6 +388,16 @@ impl Watched for Quic {
         transport + sessions + self.link.held() as u64
     }
 
+    fn keep_alive(&self, silence: Duration) {
+        let (Some(established), is_needed) = (self.established_now(), self.running() > 0) else {
+            return;
+        };
+        if self.is_kept_alive.swap(is_needed, Ordering::Relaxed) != is_needed {
+            let silence = is_needed.then_some(silence);
+            established.connection.set_keep_alive(silence);
+        }
+    }
+
     fn end_stalled(&self, now: Instant, time: Duration) {
         let Some(established) = self.established_now() else {
             return;
@@ -391,7 +417,12 @@ impl Watched for Quic {
             let is_answered = || answered.iter().any(|answered| answered.stream == id);
             is_request && (!self.extended || is_answered())
         };
-        for id in stalls.look(blocked.into_iter().filter(is_response), now, time) {
+        let patience = |id| {
+            let mut answered = answered.iter().filter(|answered| answered.stream == id);
+            answered.find_map(|answered| answered.patience.as_deref())
+        };
+        let blocked = blocked.into_iter().filter(is_response);
+        for id in stalls.look(blocked, patience, now, time) {
             let peer = self.standing.peer();
             tracing::debug!(%peer, stream = id.0, "the client does not read a response: resetting its stream");
             connection.reset_stream(id, Code::H3_REQUEST_CANCELLED.0, 0);
@@ -401,7 +432,7 @@ impl Watched for Quic {
 
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
-        if !self.quic.extended {
+        if !self.is_noted {
             return;
         }
         let mut answered = self.quic.answered_streams();

@@ -1,6 +1,6 @@
 //! One request over HTTP/3.
 
-use std::{borrow::Cow, convert::Infallible, pin::pin};
+use std::{borrow::Cow, convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header::RETRY_AFTER,
@@ -14,12 +14,13 @@ use super::{
     tunnel::{Offer, Refusal},
 };
 use crate::{
-    Body, EarlyMethods, Peer,
+    Body, EarlyMethods, Peer, StallTime,
+    limits::Patience,
     server::{App, BoxError, clock::within, fields, state::Hints},
     versions::{
         content::Asked,
         http3::{Arrived, Recv, Send, StreamError},
-        interim::{Interims, expects_continue},
+        interim::{Continue, Interims, expects_continue},
     },
 };
 
@@ -94,6 +95,7 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
         let offer = Offer::new(quic, established, &protocol, &mut request, recv.id());
         match Box::pin(offer).await {
             Ok(offer) => {
+                share.grow(offer.memory());
                 let answer = app.clone().answer(request);
                 let respond = respond(quic, Some(established), &mut send, interims, answer);
                 if let Some(response) = Box::pin(respond).await {
@@ -114,9 +116,8 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
     }
     let expected = interims.as_ref().filter(|_| is_expected);
     let expected = expected.map(Interims::expected);
-    let body = Body::of_quic(recv, limits.stall_time, expected);
     let asked = Asked::by(request.method());
-    let request = request.map(|()| body);
+    let (request, mut patience) = with_body(request, recv, limits.stall_time, expected);
     let response = {
         // Pinned here, because every future that it is moved into has room for it twice.
         let answer = pin!(app.clone().answer(request));
@@ -130,11 +131,32 @@ async fn answer_one<A: App>(running: &mut Running, request: Arrived, app: &A) {
         let priority = response_priority(&field, wanted);
         quic.link.set_priority(send.id(), priority);
     }
-    let to = Destination { quic, established };
+    StallTime::apply(&response, &mut patience, limits.stall_time);
+    let to = Destination {
+        quic,
+        established,
+        patience: patience.as_ref(),
+    };
     let sent = send_response(to, &mut send, response, asked).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a response was not sent completely");
     }
+}
+
+/// Returns a request with its body, and its patience if the body has not ended.
+fn with_body(
+    mut request: Request<()>,
+    recv: Recv<Request<()>>,
+    stall_time: Duration,
+    expected: Option<Continue>,
+) -> (Request<Body>, Option<Arc<Patience>>) {
+    if recv.is_end() {
+        return (request.map(|()| Body::empty()), None);
+    }
+    let patience = Patience::new(stall_time);
+    request.extensions_mut().insert(patience.clone());
+    let body = Body::of_quic(recv, patience.clone(), expected);
+    (request.map(|()| body), Some(patience))
 }
 
 /// Ends a request without a head.
@@ -170,6 +192,7 @@ async fn tunnel<B>(
         let to = Destination {
             quic,
             established: Some(established),
+            patience: None,
         };
         match send_response(to, &mut send, response, Asked::Connect).await {
             // The rest is not needed, which is no error (RFC 9114 §4.1).
@@ -181,7 +204,7 @@ async fn tunnel<B>(
 
 /// Answers with a status alone.
 async fn refuse(quic: &Quic, send: &mut Send, status: StatusCode) {
-    let _answer = quic.on_answer(send.id());
+    let _answer = quic.on_answer(send.id(), None);
     let later = HeaderValue::from_static("1");
     let later = (status == StatusCode::SERVICE_UNAVAILABLE).then_some((RETRY_AFTER, later));
     send_status(send, status, later).await;

@@ -1,6 +1,9 @@
 //! One response over HTTP/3.
 
-use std::pin::{Pin, pin};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use bytes::{Buf, Bytes};
 use http::{
@@ -13,6 +16,7 @@ use hybriq_h3::Code;
 
 use super::connection::{Established, Quic};
 use crate::{
+    limits::Patience,
     server::{
         BoxError,
         clock::{self, poll_once},
@@ -56,6 +60,8 @@ pub(super) struct Destination<'a> {
     pub(super) quic: &'a Quic,
     /// The established connection, if the handshake was complete when the request arrived.
     pub(super) established: Option<&'a Established>,
+    /// Of a request with a body, or a route with a time of its own.
+    pub(super) patience: Option<&'a Arc<Patience>>,
 }
 
 /// Sends a response. Its head, what the body has at once, and the end are sent together. If the client accepts
@@ -70,7 +76,7 @@ where
     B: http_body::Body<Error: Into<BoxError>>,
 {
     let stream = send.id();
-    let _answer = to.quic.on_answer(stream);
+    let _answer = to.quic.on_answer(stream, to.patience);
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::ALT_SVC);
     let content = match Content::of(&mut parts, body.size_hint().exact(), asked) {
@@ -193,6 +199,9 @@ where
             Ok(mut data) if data.has_remaining() => {
                 let len = data.remaining();
                 send.data(data.copy_to_bytes(len)).await?;
+                if let Some(patience) = to.patience {
+                    patience.on_progress();
+                }
             }
             Ok(_) => {}
             Err(frame) => {

@@ -2,10 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use hybriq::{StreamId, transport::Blocked};
+
+use crate::limits::Patience;
 
 /// The streams that were blocked at the last visit of the watch: their progress, and since when it has been the same.
 #[derive(Debug, Default)]
@@ -22,16 +25,23 @@ impl Stalls {
         self.0.len()
     }
 
-    /// Records the streams that are blocked now. Returns those that have been blocked for `time`.
-    pub(super) fn look(
+    /// Records the streams that are blocked now. Returns those that have been blocked for `time`, or for that of their
+    /// route, while nothing arrived.
+    pub(super) fn look<'a>(
         &mut self,
         blocked: impl Iterator<Item = Blocked>,
+        patience: impl Fn(StreamId) -> Option<&'a Patience>,
         now: Instant,
         time: Duration,
     ) -> Vec<StreamId> {
         let before = std::mem::take(&mut self.0);
         let mut stalled = Vec::new();
         for Blocked { id, progress, .. } in blocked {
+            let patience = patience(id);
+            let Some(time) = patience.map_or(Some(time), Patience::time) else {
+                continue;
+            };
+            let progress = progress.wrapping_add(patience.map_or(0, Patience::progress));
             let since = match before.get(&id) {
                 Some(&(had, since)) if had == progress => since,
                 _ => now,
@@ -49,6 +59,8 @@ impl Stalls {
 /// Stream of an ordinary request that was answered.
 pub(super) struct Answered {
     pub(super) stream: StreamId,
+    /// Of a request with a body, or a route with a time of its own.
+    pub(super) patience: Option<Arc<Patience>>,
     /// True once nothing more of the response will be sent. It may still wait for the client.
     pub(super) is_over: bool,
 }
@@ -68,6 +80,7 @@ mod tests {
     fn responses_are_watched_until_they_are_delivered() {
         let answer = |stream, is_over| Answered {
             stream: StreamId(stream),
+            patience: None,
             is_over,
         };
         let mut answered = vec![answer(0, true), answer(4, false), answer(8, true)];

@@ -22,14 +22,19 @@ use crate::{
         connections::Kind,
         state::{Connect, Phase},
     },
-    upgrade::{Give, Tunnel, Upgrade},
+    upgrade::{Give, STAND_IN, StandIn, Tunnel, Upgrade},
     versions::http3::Arrived,
     webtransport::{self, Choice, Reservation, Sessions, Start, WebTransport},
 };
 
+/// The protocol that handlers written for hyper serve.
+const WEBSOCKET: &str = "websocket";
+
 /// A request that waits for the service to agree.
 pub(super) struct Offer {
     give: Give,
+    /// For services that were written for hyper.
+    stand_in: Option<StandIn>,
     session: Session,
     choice: Option<Choice>,
     /// The place of the session, until it is over. If this is dropped earlier, the session is refused.
@@ -82,7 +87,7 @@ impl Offer {
         let protocol = protocol.as_str();
         let (upgrade, give) = Upgrade::over_quic(protocol);
         let mut session = Session::None;
-        let (mut reservation, mut choice) = (None, None);
+        let (mut reservation, mut choice, mut stand_in) = (None, None, None);
         if webtransport::is_webtransport(protocol) {
             let sessions = quic.sessions.clone();
             let refusal = Refusal::Status(StatusCode::NOT_IMPLEMENTED);
@@ -115,21 +120,36 @@ impl Offer {
             request.extensions_mut().insert(request_for_session);
         } else if quic.shared.features.connect == Connect::Extended {
             request.extensions_mut().insert(upgrade);
+            request
+                .extensions_mut()
+                .insert(hyper::ext::Protocol::from(protocol));
+            if protocol == WEBSOCKET {
+                if let Some((made, pending)) = StandIn::new() {
+                    request.extensions_mut().insert(pending);
+                    stand_in = Some(made);
+                }
+            }
         } else {
             return Err(Refusal::Status(StatusCode::NOT_IMPLEMENTED));
         }
         Ok(Self {
             give,
+            stand_in,
             session,
             choice,
             reservation,
         })
     }
 
+    /// Returns the bytes that the offer takes, besides those of its request.
+    pub(super) fn memory(&self) -> u64 {
+        self.stand_in.as_ref().map_or(0, |_| STAND_IN)
+    }
+
     /// Passes the stream to the service if it has agreed, and waits until the service has finished with it or the
     /// connection is over. Otherwise, returns the stream and the response.
     pub(super) async fn answered<B>(
-        self,
+        mut self,
         quic: &Quic,
         established: &Established,
         (mut send, recv): Arrived,
@@ -137,6 +157,17 @@ impl Offer {
     ) -> Result<(), (Arrived, Response<B>)> {
         if !response.status().is_success() {
             return Err(((send, recv), response));
+        }
+        let mut line = None;
+        if self.give.is_closed() {
+            if let Some(stand_in) = self.stand_in.take() {
+                line = stand_in.agree().await;
+            }
+            if line.is_none() {
+                // Whatever answered does not know the protocol (RFC 9220 §3).
+                *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
+                return Err(((send, recv), response));
+            }
         }
         let headers = response.headers_mut();
         // RFC 9110 §9.3.6.
@@ -164,20 +195,30 @@ impl Offer {
         }
         let id = recv.id();
         let (tunnel, ends) = Tunnel::new(established.connection.clone(), send, recv);
-        if self.give.send(Upgraded::over_quic(tunnel)).is_ok() {
-            let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
-            let used = async {
-                // Nothing is sent on these channels: they end when their senders are dropped.
-                let _ = ends.shut.await;
-                // The client must accept the rest, as it must a response.
-                let _answer = quic.on_answer(id);
-                let _ = ends.dropped.await;
-            };
-            tokio::select! {
-                () = used => {}
-                // A service that keeps the stream finds out when it uses it.
-                _ = established.connection.closed() => {}
+        let stream = Upgraded::over_quic(tunnel);
+        let line = match line {
+            Some(line) => Some((line, stream)),
+            None if self.give.send(stream).is_err() => return Ok(()),
+            None => None,
+        };
+        let _tunnel = quic.shared.connections.count_one(Kind::Tunnel);
+        let stall_time = quic.shared.limits.stall_time;
+        let passed_on = async {
+            if let Some((line, stream)) = line {
+                line.serve(stream, stall_time).await;
             }
+        };
+        let used = async {
+            // Nothing is sent on these channels: they end when their senders are dropped.
+            let _ = ends.shut.await;
+            // The client must accept the rest, as it must a response.
+            let _answer = quic.on_answer(id, None);
+            let _ = ends.dropped.await;
+        };
+        tokio::select! {
+            ((), ()) = async { tokio::join!(passed_on, used) } => {}
+            // A service that keeps the stream finds out when it uses it.
+            _ = established.connection.closed() => {}
         }
         drop(self.reservation);
         Ok(())

@@ -95,7 +95,7 @@ pub(super) struct Tunnel(Working, Share);
 pub(super) struct Answering {
     activity: Arc<Activity>,
     stage: Stage,
-    _share: Share,
+    share: Share,
 }
 
 /// Progress of a request.
@@ -207,7 +207,7 @@ impl Activity {
         Answering {
             activity: self.clone(),
             stage: Stage::Asked,
-            _share: self.share(fields),
+            share: self.share(fields),
         }
     }
 
@@ -393,6 +393,11 @@ impl Answering {
     /// Returns a reader for what arrives on the stream of the request after its body.
     pub(super) fn reader(&self) -> Option<Reader> {
         self.activity.inflow.as_ref().map(Inflow::reader)
+    }
+
+    /// Books further bytes.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        self.share.grow(bytes);
     }
 
     /// Notes a response with a body.

@@ -8,11 +8,12 @@ use http::{
 };
 use http_body::Body as _;
 
-use super::{activity::Answering, body::Counted, streams::Head};
+use super::{activity::Answering, body::Counted, responses::Response as Delivery, streams::Head};
 use crate::{
-    Body, Interim, Peer, Upgrade,
+    Body, Interim, Peer, StallTime, Upgrade,
+    limits::Patience,
     server::{App, BoxError, state::Hints},
-    upgrade::Rest,
+    upgrade::{Rest, STAND_IN, StandIn},
     versions::{
         content::{Asked, Content},
         interim::Interims,
@@ -28,6 +29,46 @@ pub(super) struct Beside {
     pub(super) head: Option<Arc<Head>>,
     /// Time that the client may take to accept them.
     pub(super) stall_time: Duration,
+    /// Of a request with a body, and of each one over HTTP/1.1.
+    pub(super) patience: Option<Arc<Patience>>,
+}
+
+/// The tunnel that a request of extended CONNECT asks for.
+struct Tunnel {
+    upgrade: Upgrade,
+    rest: Rest,
+    /// For services that were written for hyper.
+    stand_in: Option<StandIn>,
+}
+
+/// Whether a service serves a tunnel that it has agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    Yes,
+    /// It has dropped what leads to the stream (RFC 9220 §3, which RFC 8441 leaves open).
+    No,
+}
+
+impl Tunnel {
+    /// Lets the task that hyper starts next have the tunnel.
+    async fn agree(self, stall_time: Duration) -> Served {
+        if self.upgrade.is_dropped() {
+            let line = match self.stand_in {
+                Some(stand_in) => stand_in.agree().await,
+                None => None,
+            };
+            let Some(line) = line else {
+                return Served::No;
+            };
+            tokio::spawn(async move {
+                if let Ok(stream) = self.upgrade.upgraded().await {
+                    line.serve(stream, stall_time).await;
+                }
+            });
+        }
+        self.rest.agree();
+        Served::Yes
+    }
 }
 
 /// Answers a request, and announces HTTP/3 to the client.
@@ -43,18 +84,33 @@ pub(super) async fn answer<A: App>(
         hints,
         head,
         stall_time,
+        mut patience,
     } = beside;
     request.extensions_mut().insert(peer);
+    if let Some(patience) = &patience {
+        request.extensions_mut().insert(patience.clone());
+    }
     let interims = head.as_ref().map(|_| Interims::new());
     if hints == Hints::Sent {
         let interim = interims.as_ref().map_or(Interim::none(), Interims::sender);
         request.extensions_mut().insert(interim);
     }
     let (asked, version) = (Asked::by(request.method()), request.version());
-    let mut rest = None;
-    if let Some((upgrade, rest_of_it)) = upgrade(&request, &answering) {
-        request.extensions_mut().insert(upgrade);
-        rest = rest_of_it;
+    let mut tunnel = None;
+    if let Some((upgrade, rest)) = upgrade(&request, &answering) {
+        let stand_in = rest.as_ref().and_then(|_| StandIn::new());
+        let stand_in = stand_in.map(|(stand_in, pending)| {
+            // hyper's own would have no bounds.
+            request.extensions_mut().insert(pending);
+            answering.grow(STAND_IN);
+            stand_in
+        });
+        request.extensions_mut().insert(upgrade.clone());
+        tunnel = rest.map(|rest| Tunnel {
+            upgrade,
+            rest,
+            stand_in,
+        });
     }
     let answer = app.answer(request);
     let answered = match head.as_deref().zip(interims) {
@@ -88,11 +144,15 @@ pub(super) async fn answer<A: App>(
     if let Some(alt_svc) = alt_svc {
         response.headers_mut().entry(ALT_SVC).or_insert(alt_svc);
     }
-    if let Some(rest) = rest.filter(|_| response.status().is_success()) {
-        rest.agree();
+    if let Some(tunnel) = tunnel.filter(|_| response.status().is_success()) {
+        if tunnel.agree(stall_time).await == Served::No {
+            return Ok(status_alone(StatusCode::NOT_IMPLEMENTED, answering));
+        }
     }
     if content.is_sent {
-        return Ok(response.map(|body| Counted::new(body, content.promised, answering)));
+        StallTime::apply(&response, &mut patience, stall_time);
+        let delivery = Delivery::new(patience);
+        return Ok(response.map(|body| Counted::new(body, delivery, content.promised, answering)));
     }
     if let Some(length) = content.missing_length {
         response.headers_mut().insert(CONTENT_LENGTH, length.into());

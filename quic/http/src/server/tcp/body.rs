@@ -61,8 +61,13 @@ pub(super) enum Fault {
 }
 
 impl<B: Body> Counted<B> {
-    pub(super) fn new(body: B, promised: Promised, mut answering: Answering) -> Self {
-        let response = Arc::new(Response::default());
+    pub(super) fn new(
+        body: B,
+        response: Response,
+        promised: Promised,
+        mut answering: Answering,
+    ) -> Self {
+        let response = Arc::new(response);
         if body.is_end_stream() {
             answering.on_over();
         } else {

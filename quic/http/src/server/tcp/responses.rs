@@ -16,7 +16,7 @@ use bytes::{Buf, Bytes};
 use futures_util::task::AtomicWaker;
 use pin_project_lite::pin_project;
 
-use crate::upgrade::Rest;
+use crate::{limits::Patience, upgrade::Rest};
 
 thread_local! {
     /// The response that the task being polled has begun.
@@ -36,6 +36,8 @@ pub(super) struct Response {
     task: AtomicWaker,
     task_state: AtomicTaskState,
     seen: Mutex<Option<Seen>>,
+    /// Of a request with a body, or a route with a time of its own.
+    patience: Option<Arc<Patience>>,
 }
 
 /// Whether a task sends the response, and whether it is told to end.
@@ -48,7 +50,7 @@ struct AtomicTaskState {
 /// What the watch saw when data first made no progress.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    sent: u64,
+    progress: u64,
     since: Instant,
 }
 
@@ -68,6 +70,13 @@ pub(super) struct Held<D: Buf> {
 }
 
 impl Response {
+    pub(super) fn new(patience: Option<Arc<Patience>>) -> Self {
+        Self {
+            patience,
+            ..Self::default()
+        }
+    }
+
     /// Tells the task that polls this about the response.
     pub(super) fn tell_task(response: &Arc<Self>) {
         response.task_state.lives.store(true, Ordering::Release);
@@ -84,20 +93,26 @@ impl Response {
         self.held.load(Ordering::Acquire)
     }
 
-    /// Returns true if data has waited for this time, and nothing was sent.
+    /// Returns true if data has waited for this time, or that of its route, and nothing was sent or has arrived.
     pub(super) fn has_stalled(&self, now: Instant, time: Duration) -> bool {
+        let patience = self.patience.as_ref();
+        let time = patience.map_or(Some(time), |patience| patience.time());
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.held() == 0 {
+        let Some(time) = time.filter(|_| self.held() > 0) else {
             *seen = None;
             return false;
-        }
-        let sent = self.sent.load(Ordering::Acquire);
+        };
+        let arrived = patience.map_or(0, |patience| patience.progress());
+        let progress = self.sent.load(Ordering::Acquire).wrapping_add(arrived);
         match *seen {
-            Some(before) if before.sent == sent => {
+            Some(before) if before.progress == progress => {
                 now.saturating_duration_since(before.since) >= time
             }
             _ => {
-                *seen = Some(Seen { sent, since: now });
+                *seen = Some(Seen {
+                    progress,
+                    since: now,
+                });
                 false
             }
         }
@@ -127,6 +142,9 @@ impl Response {
 
     fn on_sent(&self, bytes: usize) {
         self.sent.fetch_add(bytes as u64, Ordering::AcqRel);
+        if let Some(patience) = &self.patience {
+            patience.on_progress();
+        }
         self.let_go(bytes);
     }
 

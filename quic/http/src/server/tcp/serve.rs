@@ -31,6 +31,7 @@ use super::{
 };
 use crate::{
     Body, Limits, Peer, Tls,
+    limits::Patience,
     server::{
         App, BoxError,
         connections::{
@@ -38,7 +39,7 @@ use crate::{
             ProxyProtocol,
         },
         fields,
-        state::{Connect, GOAWAY_PAUSE, Hints, Phase, Shared},
+        state::{Connect, Features, GOAWAY_PAUSE, Hints, Phase, Shared},
     },
     upgrade::Rest,
     versions::http2::inflow::{self, Incoming},
@@ -138,7 +139,7 @@ async fn serve<A: App>(
     place: Place,
 ) -> Result<(), BoxError> {
     stream.set_nodelay(true)?;
-    if let Err(error) = keep_alive(&stream, shared.limits.stall_time) {
+    if let Err(error) = keep_alive(&stream, silence(&shared.limits, shared.features)) {
         tracing::debug!(%error, "cannot set keep-alive on a TCP connection");
     }
     let addresses = (stream.peer_addr()?, stream.local_addr()?);
@@ -159,6 +160,8 @@ async fn serve<A: App>(
     if is_h2 && shared.has_reached(Phase::Leaving) {
         activity.standing.tell(Order::Drain, Cause::Shutdown);
     }
+    // Over HTTP/1.1, that of the request in progress.
+    let line = Patience::new(limits.stall_time);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
         let admission = match activity.admit() {
             Admission::Serve if shared.has_reached(Phase::Leaving) => Admission::ServeLast,
@@ -177,9 +180,10 @@ async fn serve<A: App>(
             tls: tls.clone(),
             early: false,
         };
+        let patience = patience(&request, &line, limits.stall_time);
         let mut request = request.map(|body| {
             let body = Incoming::new(body, activity.inflow());
-            Body::of_tcp_request(body, limits.stall_time)
+            Body::of_tcp_request(body, patience.clone())
         });
         if version == Over::Http2 {
             fields::join_cookies(request.headers_mut());
@@ -191,6 +195,7 @@ async fn serve<A: App>(
             alt_svc: shared.alt_svc.clone(),
             hints,
             head: has_hints.then(|| activity.head().clone()),
+            patience,
             stall_time: limits.stall_time,
         };
         let app = app.clone();
@@ -211,8 +216,8 @@ async fn serve<A: App>(
             }
         }
     });
-    let builder = builder(limits, version, &activity, shared.features.connect);
-    let (stream, lender) = lend(Lingering::new(stream, place, limits.stall_time));
+    let builder = builder(limits, version, &activity, shared.features);
+    let (stream, lender) = lend(Lingering::new(stream, place, line.clone()));
     let observer = activity.is_http2().then(|| activity.clone());
     let head = (!activity.is_http2()).then(|| activity.head().clone());
     let stream = Heads::new(observe(stream, observer, ROUND), head);
@@ -232,6 +237,21 @@ async fn serve<A: App>(
         () = lender.returned() => Ok(()),
         _ = activity.standing.told(Order::Close) => Err(activity.standing.cause().into()),
     }
+}
+
+/// Returns the patience of a request: over HTTP/1.1 that of its connection, and over HTTP/2 one of its own if it has a
+/// body.
+fn patience(
+    request: &Request<hyper::body::Incoming>,
+    line: &Arc<Patience>,
+    stall_time: Duration,
+) -> Option<Arc<Patience>> {
+    if request.version() == Version::HTTP_2 {
+        let is_empty = hyper::body::Body::is_end_stream(request.body());
+        return (!is_empty).then(|| Patience::new(stall_time));
+    }
+    line.set(Some(stall_time));
+    Some(line.clone())
 }
 
 /// Runs a connection until hyper has finished with it. `drain` ends it after the requests in progress.
@@ -278,7 +298,7 @@ fn builder(
     limits: &Limits,
     version: Over,
     activity: &Arc<Activity>,
-    connect: Connect,
+    features: Features,
 ) -> auto::Builder<Tasks> {
     // The version is known. Detecting it from the first bytes would wait for them without a limit.
     let builder = auto::Builder::new(Tasks(activity.clone()));
@@ -304,12 +324,18 @@ fn builder(
         .initial_connection_window_size(inflow::WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         .max_frame_size(FRAME)
-        .keep_alive_interval(limits.stall_time)
+        .keep_alive_interval(silence(limits, features))
         .keep_alive_timeout(limits.stall_time.min(PING_TIME));
-    if connect == Connect::Extended {
+    if features.connect == Connect::Extended {
         builder.http2().enable_connect_protocol();
     }
     builder
+}
+
+/// Returns the silence after which a client is asked whether it is there.
+fn silence(limits: &Limits, features: Features) -> Duration {
+    let silence = features.keep_alive.unwrap_or(limits.stall_time);
+    silence.min(limits.stall_time)
 }
 
 /// Starts the tasks of a connection over HTTP/2.

@@ -186,6 +186,12 @@ impl Owner for Timers {
 }
 
 impl Connection {
+    /// Sets the time without packets after which a PING is sent; `None` or 0 sends none. See
+    /// [`TransportConfig::keep_alive`].
+    pub fn set_keep_alive(&mut self, interval: Option<Duration>) {
+        self.timers.keep_alive = interval.filter(|interval| !interval.is_zero());
+    }
+
     /// Returns the time at which a PING must leave. A handshake needs none: it has its own probes
     /// and must come to an end.
     pub(in crate::connection) fn next_ping(&self) -> Option<Instant> {

@@ -18,9 +18,12 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 
 use super::lent::Buffered;
-use crate::server::{
-    connections::{Kind, Served},
-    state::{Phase, Shared},
+use crate::{
+    limits::Patience,
+    server::{
+        connections::{Kind, Served},
+        state::{Phase, Shared},
+    },
 };
 
 /// Longest time to wait for the client's end.
@@ -51,15 +54,15 @@ struct Stall {
     /// Created when the client first accepts nothing.
     timer: Option<Pin<Box<Sleep>>>,
     state: Taking,
-    time: Duration,
+    patience: Arc<Patience>,
 }
 
 /// State of the client, as the last write found it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taking {
     Something,
-    /// Nothing: the timer runs.
-    Nothing,
+    /// Nothing: the timer runs since the exchange over HTTP/1.1 had made this progress.
+    Nothing(u64),
 }
 
 impl Stall {
@@ -73,11 +76,14 @@ impl Stall {
             self.state = Taking::Something;
             return written;
         }
-        let time = self.time;
+        let Some(time) = self.patience.time() else {
+            return Poll::Pending;
+        };
         let timer = &mut self.timer;
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
-        if self.state == Taking::Something {
-            self.state = Taking::Nothing;
+        let nothing = Taking::Nothing(self.patience.progress());
+        if self.state != nothing {
+            self.state = nothing;
             timer.as_mut().reset(Instant::now() + time);
         }
         ready!(timer.as_mut().poll(cx));
@@ -96,7 +102,7 @@ impl Lingering {
     pub(in crate::server::tcp) fn new(
         stream: TlsStream<TcpStream>,
         place: Place,
-        stall_time: Duration,
+        patience: Arc<Patience>,
     ) -> Self {
         Self {
             stream: Some(stream),
@@ -105,7 +111,7 @@ impl Lingering {
             stall: Stall {
                 timer: None,
                 state: Taking::Something,
-                time: stall_time,
+                patience,
             },
         }
     }

@@ -264,7 +264,9 @@ pub mod error {
 /// [`Endpoint::connect_host`](crate::Endpoint::connect_host).
 #[cfg(feature = "tokio")]
 pub mod happy_eyeballs {
-    pub use crate::endpoint::addresses::{ATTEMPT_DELAY, MAX_ADDRESSES, first, in_turns};
+    pub use crate::endpoint::addresses::{
+        ATTEMPT_DELAY, MAX_ADDRESSES, first, first_found, in_turns,
+    };
 }
 /// Events that the core reports to a subscriber, event by event.
 pub mod events {

@@ -154,6 +154,9 @@ pub enum ConfigError {
     /// The certificate and the private key cannot be used.
     #[error("the certificate or its private key is unusable: {0}")]
     Identity(String),
+    /// The OCSP response cannot be stapled to the certificate.
+    #[error("the OCSP response is unusable: {0}")]
+    Ocsp(String),
     /// A certificate is expired or not valid yet.
     #[error("certificate {certificate} {problem}; renew it, or set the clock right")]
     Validity {

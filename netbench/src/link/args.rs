@@ -1,11 +1,12 @@
 //! The command line of `netbench link`.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Parser};
 use hybriq_sim::link::{Blackouts, Line, Marking, Settings};
 
+use super::server::Server;
 use crate::Failure;
 use crate::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 
@@ -16,9 +17,10 @@ pub(crate) struct LinkArgs {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
 
-    /// Address of the server, or its host name with a port: the first address of the name counts.
-    #[arg(long, value_name = "ADDRESS", value_parser = resolved)]
-    pub(crate) to: SocketAddr,
+    /// Address of the server, or its host name with a port. Of several addresses the first that answers
+    /// over QUIC counts, so the server must run; IPv6 and IPv4 alternate (RFC 8305).
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) to: Server,
 
     #[command(flatten)]
     pub(crate) conditions: Conditions,
@@ -129,16 +131,6 @@ struct Alone {
     conditions: Conditions,
 }
 
-/// Returns the address of a server.
-fn resolved(text: &str) -> Result<SocketAddr, String> {
-    let mut addresses = text
-        .to_socket_addrs()
-        .map_err(|error| format!("{error}; expected HOST:PORT"))?;
-    addresses
-        .next()
-        .ok_or_else(|| "the name has no address".to_owned())
-}
-
 fn condition(text: &str) -> Result<Conditions, String> {
     let (key, value) = text
         .split_once('=')
@@ -235,17 +227,6 @@ mod tests {
         let line =
             Flags::try_parse_from([&to, args].concat()).map_err(|error| error.to_string())?;
         line.link.settings().map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_server_may_be_given_by_its_name() {
-        let address = super::resolved("localhost:4433").unwrap();
-        assert!(address.ip().is_loopback() && address.port() == 4433);
-        assert!(
-            super::resolved("localhost")
-                .unwrap_err()
-                .contains("HOST:PORT")
-        );
     }
 
     #[test]

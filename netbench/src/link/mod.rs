@@ -14,11 +14,13 @@ mod clients;
 mod direction;
 mod relay;
 mod schedule;
+mod server;
 mod socket;
 mod tally;
 mod train;
 
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,9 +59,10 @@ pub(crate) fn check(args: &str) -> Result<(), String> {
 /// Relays until a signal or the end of standard input, then prints a summary.
 pub(crate) async fn run(link: LinkArgs) -> Result<ExitCode, Failure> {
     let [up, down] = link.settings()?;
+    let to = link.to.address().await?;
     let plan = Plan {
         listen: link.listen,
-        to: link.to,
+        to,
         up,
         down,
         rebind: link.rebind,
@@ -72,7 +75,7 @@ pub(crate) async fn run(link: LinkArgs) -> Result<ExitCode, Failure> {
         signal(SignalKind::interrupt())?,
         signal(SignalKind::terminate())?,
     );
-    announce(&link, &relay)?;
+    announce(&link, to, &relay)?;
 
     let stop = Arc::new(AtomicBool::new(false));
     let (done, mut summary) = oneshot::channel();
@@ -103,14 +106,14 @@ pub(crate) async fn run(link: LinkArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(link: &LinkArgs, relay: &Relay) -> Result<(), Failure> {
+fn announce(link: &LinkArgs, to: SocketAddr, relay: &Relay) -> Result<(), Failure> {
     let address = relay.address()?;
     print(|out| {
         use io::Write as _;
         if link.json {
             writeln!(out, "{}", json!({ "listening": address }))
         } else {
-            writeln!(out, "listening on {address}, relaying to {}", link.to)
+            writeln!(out, "listening on {address}, relaying to {to}")
         }
     })
 }

@@ -115,8 +115,11 @@ mod versions;
 pub mod webtransport;
 
 pub use body::{Body, BodyError};
+#[cfg(feature = "https-records")]
+pub use client::SystemRecords;
 pub use client::{
-    Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
+    Client, ClientBuilder, ClientError, Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord,
+    OfferedHosts, QuicError, ResponseFuture,
 };
 pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};

@@ -5,11 +5,12 @@ mod support;
 
 use std::{
     fmt::Write as _,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError},
 };
 
 use axum::Router;
 use hybriq_http::{Limits, Server};
+use hybriq_tls::{Backend, ConfigError, KeyExchange, Provider, ServerOptions, Session, Start};
 use support::{Certificate, ask_over_tcp, connect_tls, get, run_with};
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -17,8 +18,13 @@ use tracing::{
     span,
 };
 
-/// Keeps warnings.
+/// Keeps warnings and what a server tells of itself.
 struct Log;
+
+fn listen() {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| tracing::subscriber::set_global_default(Log).unwrap());
+}
 
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -30,7 +36,7 @@ fn warnings(of: &str) -> Vec<String> {
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::WARN
+        *metadata.level() <= Level::INFO
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -63,7 +69,7 @@ impl Visit for Message {
 /// The log says why, and what to do.
 #[tokio::test]
 async fn connections_over_tcp_that_are_refused_are_logged() {
-    tracing::subscriber::set_global_default(Log).unwrap();
+    listen();
     let full = |limits: &mut Limits| limits.tcp_connections = 1;
     let short = |limits: &mut Limits| limits.memory = 1;
     for (change, remedy) in [
@@ -86,4 +92,48 @@ async fn connections_over_tcp_that_are_refused_are_logged() {
         }
         assert!(!warnings(remedy).is_empty(), "{remedy}");
     }
+}
+
+/// A TLS library of another name.
+struct Other(Arc<dyn Provider>);
+
+impl Provider for Other {
+    fn name(&self) -> &'static str {
+        "another library"
+    }
+
+    fn supports_early_data(&self) -> bool {
+        self.0.supports_early_data()
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        self.0.key_exchange()
+    }
+
+    fn session(&self, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        self.0.session(start)
+    }
+}
+
+/// The TLS library of QUIC is not that of TCP.
+#[tokio::test]
+async fn a_server_with_two_libraries_says_so_once() {
+    listen();
+    let config = |named: bool| {
+        let config = Certificate::shared().config();
+        let options = ServerOptions::new(Certificate::shared().identity());
+        let provider = Backend::Rustls.server(&options.alpn(["h3"])).unwrap();
+        if named {
+            config.provider(Arc::new(Other(provider)))
+        } else {
+            config
+        }
+    };
+    let told = || warnings("HTTP/2 over TCP use rustls").len();
+    let _rustls = run_with(Server::builder(), config(false), Router::new());
+    assert_eq!(told(), 0);
+    let server = run_with(Server::builder(), config(true), Router::new());
+    server.handle.reload(config(true)).unwrap();
+    assert_eq!(told(), 1);
+    assert_eq!(warnings("QUIC uses another library for TLS").len(), 1);
 }

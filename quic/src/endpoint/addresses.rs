@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Sleep;
+
 use super::Endpoint;
 use crate::{Connection, errors::ConnectError, udp};
 
@@ -136,29 +138,90 @@ pub async fn first<T, E, F>(
 where
     F: IntoFuture<Output = Result<T, E>>,
 {
-    let mut left = addresses.into_iter().peekable();
+    let mut left = addresses.into_iter();
+    first_found(|_| Poll::Ready(left.next()), delay, connect).await
+}
+
+/// Connects like [`first`] to addresses that are still being looked up. `next` returns the next one, or `None` if there
+/// are no more; while it is pending, the attempts go on.
+///
+/// # Errors
+/// All addresses failed; the error is that of the first failure, or `None` without an address.
+///
+/// # Cancel safety
+/// Dropping the future drops all attempts.
+pub async fn first_found<T, E, F>(
+    mut next: impl FnMut(&mut Context<'_>) -> Poll<Option<SocketAddr>>,
+    delay: Duration,
+    connect: impl Fn(SocketAddr) -> F,
+) -> Result<T, Option<E>>
+where
+    F: IntoFuture<Output = Result<T, E>>,
+{
     let mut attempts = Vec::new();
     let mut error = None;
+    let mut turn = Turn::Next;
     loop {
-        attempts.extend(
-            left.next()
-                .map(|address| Box::pin(connect(address).into_future())),
-        );
-        let ended = poll_fn(|cx| poll_any(&mut attempts, cx));
-        let ended = if left.peek().is_some() {
-            let Ok(ended) = tokio::time::timeout(delay, ended).await else {
-                continue;
-            };
-            ended
-        } else {
-            ended.await
-        };
-        match ended {
-            Some(Ok(connected)) => return Ok(connected),
-            Some(Err(failed)) => error = error.or(Some(failed)),
-            None => return Err(error),
+        let event = poll_fn(|cx| {
+            if matches!(turn, Turn::Next) {
+                if let Poll::Ready(found) = next(cx) {
+                    return Poll::Ready(Event::Found(found));
+                }
+            }
+            match poll_any(&mut attempts, cx) {
+                Poll::Ready(Some(ended)) => return Poll::Ready(Event::Ended(ended)),
+                Poll::Ready(None) if matches!(turn, Turn::Over) => return Poll::Ready(Event::Over),
+                _ => {}
+            }
+            match &mut turn {
+                Turn::After(time) => time.as_mut().poll(cx).map(|()| Event::Late),
+                Turn::Next | Turn::Over => Poll::Pending,
+            }
+        });
+        match event.await {
+            Event::Found(Some(address)) => {
+                attempts.push(Box::pin(connect(address).into_future()));
+                turn = Turn::After(Box::pin(tokio::time::sleep(delay)));
+            }
+            Event::Found(None) => turn = Turn::Over,
+            Event::Ended(Ok(connected)) => return Ok(connected),
+            Event::Ended(Err(failed)) => {
+                error = error.or(Some(failed));
+                turn = turn.sooner();
+            }
+            Event::Late => turn = turn.sooner(),
+            Event::Over => return Err(error),
         }
     }
+}
+
+/// When the next address is tried.
+enum Turn {
+    /// Once there is one.
+    Next,
+    /// If no attempt ends before.
+    After(Pin<Box<Sleep>>),
+    /// Never: there are no more.
+    Over,
+}
+
+impl Turn {
+    fn sooner(self) -> Self {
+        match self {
+            Self::Next | Self::After(_) => Self::Next,
+            Self::Over => Self::Over,
+        }
+    }
+}
+
+/// What happens to the attempts.
+enum Event<T> {
+    Found(Option<SocketAddr>),
+    Ended(T),
+    /// The last address has not answered for the delay.
+    Late,
+    /// No attempt is left, and no address.
+    Over,
 }
 
 /// Returns the output of an attempt that has ended, or `None` if none is left.
@@ -260,6 +323,36 @@ mod tests {
         assert_eq!(connected.await, Ok(2));
         assert_eq!(start.elapsed(), ATTEMPT_DELAY * 2);
         assert_eq!(*tried.borrow(), [1, 2, 3]);
+    }
+
+    /// Attempts go on while the next address is looked up, and it is tried once it is there and the delay is over.
+    #[tokio::test(start_paused = true)]
+    async fn addresses_may_come_late() {
+        let late = ATTEMPT_DELAY * 3;
+        for (first_answers, expected, takes) in [
+            (ATTEMPT_DELAY * 2, 1, ATTEMPT_DELAY * 2),
+            (ATTEMPT_DELAY * 9, 2, late),
+        ] {
+            let start = Instant::now();
+            let mut lookup = Box::pin(sleep(late));
+            let mut left = ["1.1.1.1:1", "2.2.2.2:2"].map(address).into_iter();
+            let mut found = 0;
+            let next = |cx: &mut Context<'_>| {
+                found += 1;
+                if found > 1 && left.len() > 0 && lookup.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                Poll::Ready(left.next())
+            };
+            let connected = first_found(next, ATTEMPT_DELAY, |address| async move {
+                if address.port() == 1 {
+                    sleep(first_answers).await;
+                }
+                Ok::<_, ()>(address.port())
+            });
+            assert_eq!(connected.await, Ok(expected));
+            assert_eq!(start.elapsed(), takes);
+        }
     }
 
     #[tokio::test(start_paused = true)]

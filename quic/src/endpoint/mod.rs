@@ -235,12 +235,20 @@ impl Endpoint {
         address: SocketAddr,
         server_name: &str,
     ) -> Connecting {
-        self.start(
-            config.setup().map_err(ConnectError::Tls),
-            address,
-            server_name,
-            Departure::Now,
-        )
+        let setup = config.setup().map_err(ConnectError::Tls);
+        self.start(setup, address, server_name, Departure::Now)
+    }
+
+    /// Connects like [`connect_early`](Self::connect_early), with the given configuration instead of the endpoint's.
+    #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
+    pub fn connect_early_with(
+        &self,
+        config: ClientConfig,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Connecting {
+        let setup = config.setup().map_err(ConnectError::Tls);
+        self.start(setup, address, server_name, Departure::WithData)
     }
 
     fn start(

@@ -6,9 +6,12 @@ use rustls_pki_types::pem::PemObject;
 use zeroize::Zeroize;
 
 use super::pem::{certificates, no_certificate, read};
-use crate::{CertificateDer, ConfigError, PrivateKeyDer, Signer};
+use crate::{CertificateDer, ConfigError, PrivateKeyDer, Signer, policy::certificate::ocsp};
 
 /// A certificate chain, the owner's certificate first, and its private key.
+///
+/// An identity is a value. To follow files that change, build a new one and reload the configuration; `Handle::watch` of
+/// `hybriq-http` does so.
 ///
 /// A clone shares both. The key is wiped when the last clone is dropped, and `Debug` never shows
 /// it.
@@ -18,6 +21,7 @@ pub struct Identity(Arc<Inner>);
 struct Inner {
     chain: Vec<CertificateDer<'static>>,
     key: Arc<Key>,
+    ocsp: Option<Arc<[u8]>>,
 }
 
 /// Private key of an identity.
@@ -78,16 +82,57 @@ impl Identity {
 
     /// Takes a chain and a key. A provider checks that they belong together.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        let key = Arc::new(Key::Der(key));
-        Self(Arc::new(Inner { chain, key }))
+        Self::of(chain, Key::Der(key))
     }
 
     /// Takes a certificate chain and a key that is outside this process.
     ///
     /// s2n-tls passes signers only a digest, and refuses signers that do not sign digests.
     pub fn from_signer(chain: Vec<CertificateDer<'static>>, signer: impl Signer + 'static) -> Self {
-        let key = Arc::new(Key::Signer(Arc::new(signer)));
-        Self(Arc::new(Inner { chain, key }))
+        Self::of(chain, Key::Signer(Arc::new(signer)))
+    }
+
+    fn of(chain: Vec<CertificateDer<'static>>, key: Key) -> Self {
+        let key = Arc::new(key);
+        Self(Arc::new(Inner {
+            chain,
+            key,
+            ocsp: None,
+        }))
+    }
+
+    /// Returns the identity with an OCSP response in DER (RFC 6960), which a server staples to its certificate for
+    /// clients that ask for it (RFC 8446 §4.4.2.1). A client does not send it. Default: none.
+    ///
+    /// The response must be about the owner's certificate and say that it is good. Clients check its signature and its
+    /// time: get a new response before it ends, and reload the configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError::Ocsp`] says what is wrong with the response.
+    pub fn with_ocsp_response(self, der: impl AsRef<[u8]>) -> Result<Self, ConfigError> {
+        let (response, leaf) = (der.as_ref(), self.0.chain.first());
+        let leaf = leaf.map_or(&[][..], |leaf| leaf.as_ref());
+        ocsp::check(response, leaf).map_err(ConfigError::Ocsp)?;
+        Ok(Self(Arc::new(Inner {
+            chain: self.0.chain.clone(),
+            key: self.0.key.clone(),
+            ocsp: Some(response.into()),
+        })))
+    }
+
+    /// Does the same with a file, such as `openssl ocsp -respout FILE` writes.
+    ///
+    /// # Errors
+    /// [`ConfigError::Read`] and [`ConfigError::Ocsp`] name the file.
+    pub fn with_ocsp_file(self, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let named = |error| match error {
+            ConfigError::Ocsp(problem) => {
+                ConfigError::Ocsp(format!("{}: {problem}", path.display()))
+            }
+            error => error,
+        };
+        self.with_ocsp_response(read(path)?).map_err(named)
     }
 
     /// Returns the certificate chain, the owner's certificate first.
@@ -101,7 +146,14 @@ impl Identity {
         Self(Arc::new(Inner {
             chain: self.0.chain.iter().take(1).cloned().collect(),
             key: self.0.key.clone(),
+            ocsp: self.0.ocsp.clone(),
         }))
+    }
+
+    /// Returns the stapled OCSP response.
+    #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+    pub(crate) fn ocsp(&self) -> Option<&[u8]> {
+        self.0.ocsp.as_deref()
     }
 
     pub(crate) fn key(&self) -> &Key {

@@ -13,10 +13,14 @@ use crate::ConfigError;
 
 /// Parts shared by all servers that accept each other's tickets.
 pub(crate) struct Shared {
-    ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
+    quic: Slot,
+    tcp: Slot,
     sessions: Arc<Sessions>,
     secrets: Option<Secrets>,
 }
+
+/// A ticketer, once there is one.
+type Slot = Mutex<Option<Arc<dyn ProducesTickets>>>;
 
 /// A ticketer whose keys derive from secrets. They are derived once for each epoch and each change
 /// of the secrets: a ticket offered by a client is compared with the names of the keys, and costs
@@ -24,6 +28,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct Derives {
     secrets: Secrets,
+    purpose: &'static str,
     derived: RwLock<Option<Keys>>,
 }
 
@@ -47,12 +52,15 @@ impl fmt::Debug for Keys {
 const LIFETIME: u32 = EPOCH.as_secs() as u32;
 /// Length of the name of a key.
 const NAME: usize = 16;
-const PURPOSE: &str = "rustls";
+/// Purposes of the keys: no ticket of one transport opens over the other.
+const QUIC: &str = "rustls";
+const TCP: &str = "rustls over TCP";
 
 impl Derives {
-    fn new(secrets: Secrets) -> Self {
+    fn new(secrets: Secrets, purpose: &'static str) -> Self {
         Self {
             secrets,
+            purpose,
             derived: RwLock::default(),
         }
     }
@@ -66,7 +74,7 @@ impl Derives {
             }
         }
         drop(known);
-        let keys: Arc<[Derived]> = self.secrets.keys(PURPOSE, now).into();
+        let keys: Arc<[Derived]> = self.secrets.keys(self.purpose, now).into();
         let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
         *derived = Some(Keys {
             epoch,
@@ -120,7 +128,8 @@ impl ProducesTickets for Derives {
 impl Default for Shared {
     fn default() -> Self {
         Self {
-            ticketer: Mutex::default(),
+            quic: Mutex::default(),
+            tcp: Mutex::default(),
             sessions: Arc::new(Sessions::new(CAPACITY)),
             secrets: None,
         }
@@ -136,13 +145,27 @@ impl Shared {
         }
     }
 
+    /// Returns what makes the tickets of QUIC.
     pub(crate) fn ticketer(&self) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
-        let mut slot = self.ticketer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.of_slot(&self.quic, QUIC)
+    }
+
+    /// Returns what makes the tickets of TLS over TCP.
+    pub(crate) fn ticketer_of_tcp(&self) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
+        self.of_slot(&self.tcp, TCP)
+    }
+
+    fn of_slot(
+        &self,
+        slot: &Slot,
+        purpose: &'static str,
+    ) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ticketer) = &*slot {
             return Ok(ticketer.clone());
         }
         let made: Arc<dyn ProducesTickets> = match &self.secrets {
-            Some(secrets) => Arc::new(Derives::new(secrets.clone())),
+            Some(secrets) => Arc::new(Derives::new(secrets.clone(), purpose)),
             None => ::rustls::crypto::aws_lc_rs::Ticketer::new()
                 .map_err(|error| ConfigError::unsupported("rustls", error.to_string()))?,
         };

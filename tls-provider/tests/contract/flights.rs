@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::support::{
     ALPN, CONTENDERS, Contender, End, HOST, LEVELS, Pair, SERVER_PARAMS, Slices, client_hello,
-    client_start, exactly, pairings, server_start,
+    client_start, exactly, ocsp_response, pairings, server_start,
 };
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -46,7 +46,8 @@ impl Chain {
         let second = intermediate.signed_by(&key, &issuer).expect("a second");
         let issuer = Issuer::new(intermediate, key);
         let key = generate();
-        let params = CertificateParams::new(vec![HOST.to_owned()]).expect("parameters");
+        let mut params = CertificateParams::new(vec![HOST.to_owned()]).expect("parameters");
+        params.serial_number = Some(7_u64.into());
         let leaf = params.signed_by(&key, &issuer).expect("a leaf");
         Self {
             leaf: leaf.der().clone(),
@@ -59,6 +60,14 @@ impl Chain {
     pub(crate) fn whole(&self) -> Identity {
         let chain = vec![self.leaf.clone(), self.intermediate.clone()];
         Identity::from_der(chain, self.key.clone_key())
+    }
+
+    /// The same with an OCSP response.
+    #[cfg(feature = "rustls")]
+    fn stapled(&self) -> Identity {
+        let response = ocsp_response(&[7], 0x80);
+        let stapled = self.whole().with_ocsp_response(response);
+        stapled.expect("a good response")
     }
 
     pub(crate) fn trust(&self) -> Trust {
@@ -149,13 +158,16 @@ fn the_sizes_of_an_answer_are_known_before_it_is_made() {
 
 #[cfg(feature = "rustls")]
 #[test]
-fn a_retry_and_a_request_for_certificates_count() {
+fn a_retry_a_staple_and_a_request_for_certificates_count() {
     let chain = Chain::of(&rcgen::PKCS_ECDSA_P256_SHA256);
     let classical_first = KeyExchange::Exactly(vec![Group::X25519, Group::X25519MLKEM768]);
     let client = || ClientOptions::new().alpn(ALPN).trust(chain.trust());
     let rustls = &CONTENDERS[0];
-    for contender in CONTENDERS {
-        let server = ServerOptions::new(chain.whole()).alpn(ALPN);
+    for (contender, identity) in CONTENDERS
+        .iter()
+        .flat_map(|it| [(it, chain.whole()), (it, chain.stapled())])
+    {
+        let server = ServerOptions::new(identity).alpn(ALPN);
         let server = (contender.server)(&server).expect("a server");
         let retried = client().key_exchange(classical_first.clone());
         let retried = (rustls.client)(&retried).expect("a client");
@@ -176,9 +188,15 @@ fn a_retry_and_a_request_for_certificates_count() {
 fn compressed_chains_have_their_sizes_too() {
     use hybriq_tls::CertificateCompression as Algorithm;
     let rustls = &CONTENDERS[0];
-    for (kind, _) in kinds() {
+    for (at, (kind, _)) in kinds().into_iter().enumerate() {
         let chain = Chain::of(kind);
-        let server = ServerOptions::new(chain.whole())
+        // With an OCSP response in every other chain.
+        let identity = if at % 2 == 0 {
+            chain.stapled()
+        } else {
+            chain.whole()
+        };
+        let server = ServerOptions::new(identity)
             .alpn(ALPN)
             .client_auth(ClientAuth::Optional(chain.trust()))
             .certificate_compression(Algorithm::ALL);

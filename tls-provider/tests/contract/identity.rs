@@ -1,13 +1,103 @@
 //! Identities: which certificates each end accepts.
 
 use std::path::PathBuf;
+#[cfg(feature = "rustls")]
+use std::sync::{Arc, Mutex};
 
 use bytes::BytesMut;
 use hybriq_tls::{
     Alert, Backend, ClientAuth, ClientOptions, ConfigError, Identity, ServerOptions, Side, Trust,
 };
 
-use crate::support::{ALPN, Authority, CONTENDERS, HOST, Pair, Slices, options, pairings};
+#[cfg(feature = "rustls")]
+use crate::support::providers;
+use crate::support::{
+    ALPN, Authority, CONTENDERS, HOST, Pair, Slices, ocsp_response, options, pairings,
+};
+
+/// An identity whose certificate has this serial number.
+fn with_serial(authority: &Authority, serial: u64) -> Identity {
+    let (certificate, key) =
+        authority.issue_with(&[HOST], |params| params.serial_number = Some(serial.into()));
+    let key = hybriq_tls::PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    Identity::from_der(vec![certificate.der().clone()], key)
+}
+
+/// The client of rustls asks for it and shows it to verifiers.
+#[cfg(feature = "rustls")]
+#[test]
+fn a_stapled_response_reaches_the_client() {
+    let authority = Authority::new("root");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let notes = seen.clone();
+    let trust = authority
+        .trust()
+        .also(move |peer: &hybriq_tls::PeerChain<'_>| {
+            *notes.lock().expect("notes") = peer.ocsp_response.to_vec();
+            Ok(())
+        });
+    let client = ClientOptions::new().alpn(ALPN).trust(trust);
+    let plain = with_serial(&authority, 7);
+    let response = ocsp_response(&[7], 0x80);
+    let stapled = plain.clone().with_ocsp_response(&response);
+    let stapled = stapled.expect("a good response");
+    for contender in CONTENDERS {
+        for (identity, expected) in [(&plain, &[][..]), (&stapled, &response)] {
+            let server = ServerOptions::new(identity.clone()).alpn(ALPN);
+            let options = (client.clone(), server);
+            let (client, server) = providers((&CONTENDERS[0], contender), &options);
+            Pair::new(&*client, &*server).complete();
+            assert_eq!(*seen.lock().expect("notes"), expected);
+        }
+    }
+}
+
+#[test]
+fn a_response_that_does_not_speak_for_the_certificate_is_refused() {
+    let authority = Authority::new("root");
+    let good = ocsp_response(&[7], 0x80);
+    let mut refused = good.clone();
+    // `tryLater` in place of an answer.
+    refused[6] = 3;
+    let long = [&good[..], &vec![0; 40_000]].concat();
+    let revoked = ocsp_response(&[7], 0xa1);
+    let other = ocsp_response(&[8], 0x80);
+    let whole = good.len() - 1;
+    for (response, problem) in [
+        (&b"<html>"[..], "is no OCSP response in DER; give"),
+        (&good[..whole], "is no OCSP response in DER; give"),
+        (&[], "is no OCSP response in DER; give"),
+        (&refused, "refused to answer (status 3); ask"),
+        (&revoked, "revoked or unknown; get"),
+        (&other, "about another certificate; ask"),
+        (&long, "at most 32768 are sent; ask"),
+    ] {
+        let error = with_serial(&authority, 7).with_ocsp_response(response);
+        let error = error.expect_err("unusable");
+        assert!(matches!(error, ConfigError::Ocsp(_)), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(problem) && !text.contains('\n'), "{text}");
+    }
+    let folder = std::env::temp_dir();
+    let path = folder.join(format!("hybriq-ocsp-{}", std::process::id()));
+    let read = || with_serial(&authority, 7).with_ocsp_file(&path);
+    let text = |error: ConfigError| error.to_string();
+    assert!(text(read().expect_err("no file")).contains("cannot read"));
+    std::fs::write(&path, "garbage").expect("a file");
+    let name = path.display().to_string();
+    assert!(text(read().expect_err("garbage")).contains(&name));
+    std::fs::write(&path, &good).expect("a file");
+    assert!(read().is_ok());
+    std::fs::remove_file(&path).expect("a file");
+    // However they are broken.
+    let identity = with_serial(&authority, 7);
+    for at in 0..good.len() {
+        let mut broken = good.clone();
+        broken[at] ^= 0x81;
+        let _ = identity.clone().with_ocsp_response(&broken[..=at]);
+        let _ = identity.clone().with_ocsp_response(broken);
+    }
+}
 
 /// Proves: rfc9001 4.4 server-is-authenticated
 #[test]

@@ -180,6 +180,39 @@ impl Authority {
     }
 }
 
+/// One DER item.
+fn item(tag: u8, content: &[&[u8]]) -> Vec<u8> {
+    let content = content.concat();
+    let len = u16::try_from(content.len())
+        .expect("a short item")
+        .to_be_bytes();
+    [&[tag, 0x82], &len[..], &content].concat()
+}
+
+/// An OCSP response in DER that says this about the certificate with this serial number: `0x80` that it is good. Nobody
+/// signed it.
+pub(crate) fn ocsp_response(serial: &[u8], status: u8) -> Vec<u8> {
+    let sequence = 0x30;
+    let id = [
+        item(sequence, &[]),
+        item(4, &[b"name"]),
+        item(4, &[b"key"]),
+        item(2, &[serial]),
+    ];
+    let id = item(sequence, &[&id.concat()]);
+    let time = item(0x18, &[b"20260101000000Z"]);
+    let answer = item(sequence, &[&id, &[status, 0], &time]);
+    let answers = item(sequence, &[&answer]);
+    let data = item(sequence, &[&item(0xa2, &[b"responder"]), &time, &answers]);
+    let basic = item(sequence, &[&data, &item(sequence, &[]), &item(3, &[])]);
+    let kind = item(
+        6,
+        &[&[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01, 0x01]],
+    );
+    let bytes = item(sequence, &[&kind, &item(4, &[&basic])]);
+    item(sequence, &[&[0x0a, 1, 0], &item(0xa0, &[&bytes])])
+}
+
 /// A provider of each end, both with their own memory.
 pub(crate) fn providers(
     (client, server): (&Contender, &Contender),

@@ -13,7 +13,9 @@ use tokio_rustls::TlsConnector;
 
 use super::{
     Client,
-    connections::{Http3, Limits, Lookup, OfferedHosts, Pool, Quic, Resolver, Shared, Times},
+    connections::{
+        Http3, HttpsResolver, Limits, Lookup, OfferedHosts, Pool, Quic, Resolver, Shared, Times,
+    },
     origin::Origin,
     tcp,
 };
@@ -76,6 +78,7 @@ impl Default for ClientBuilder {
             lookup: Lookup {
                 fixed: HashMap::new(),
                 resolver: None,
+                records: None,
             },
         }
     }
@@ -234,6 +237,24 @@ impl ClientBuilder {
     {
         let resolver: Resolver = Box::new(move |host, port| Box::pin(resolver(host, port)));
         self.lookup.resolver = Some(resolver);
+        self
+    }
+
+    /// Sets where HTTPS records (RFC 9460) come from, such as `SystemRecords` with the feature `https-records`. Default:
+    /// nowhere.
+    ///
+    /// The records of a server are looked up before a connection, together with its addresses. They name what it speaks:
+    /// with `alpn=h3` the first request goes over QUIC without an earlier offer by `alt-svc`, unless [`Http3::Off`] rules
+    /// it out. They also name another host, port and addresses for both transports (the rules for ports are those of
+    /// [`OfferedHosts`]), and the groups with which a handshake over QUIC begins. Aliases are followed, up to eight.
+    /// Encrypted Client Hello is not supported.
+    ///
+    /// Servers without records, or with malformed ones, are connected to as if this were not set, and so are servers whose
+    /// records lead nowhere. Nobody waits for records longer than 50 ms after the addresses. Hosts with fixed addresses
+    /// ([`resolve`](Self::resolve)) are not looked up.
+    #[must_use]
+    pub fn https_records(mut self, resolver: impl HttpsResolver) -> Self {
+        self.lookup.records = Some(Arc::new(resolver));
         self
     }
 

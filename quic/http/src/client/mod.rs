@@ -22,9 +22,11 @@ use http_body_util::Empty;
 use hybriq::{ClientConfig, error::ConfigError, stats::Census};
 use tower_service::Service;
 
+#[cfg(feature = "https-records")]
+pub use self::connections::SystemRecords;
 pub use self::{
     builder::ClientBuilder,
-    connections::{Http3, OfferedHosts},
+    connections::{Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord, OfferedHosts},
     error::{ClientError, QuicError},
 };
 use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};

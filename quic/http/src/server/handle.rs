@@ -110,7 +110,7 @@ impl Handle {
     /// TCP and QUIC. Existing connections keep theirs. If the configuration is invalid, the old one stays in place.
     ///
     /// Clients can resume their sessions over QUIC if the new configuration allows their key exchange, and
-    /// accepts 0-RTT data as the old one did or did not. Sessions of clients that are asked for certificates end, so that
+    /// accepts 0-RTT data as the old one did or did not; over TCP, if its key exchange policy is the old one. Sessions of clients that are asked for certificates end, so that
     /// these are verified anew. [`ServerConfig::tickets`] in both configurations replaces this rule.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Watches files, such as those of certificates and keys, and [reloads](Self::reload) the configuration that
+    /// Watches files, such as those of certificates, keys and OCSP responses, and [reloads](Self::reload) the configuration that
     /// `config` makes of them when their content changes. Looks every `interval`, at least 10 ms. Returns once the
     /// server is shut down.
     ///

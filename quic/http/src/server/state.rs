@@ -70,6 +70,9 @@ impl Settings {
         config: ServerConfig,
         earlier: Option<Self>,
     ) -> Result<(ServerConfig, Self), ConfigError> {
+        if earlier.is_none() {
+            tell_other_library(&config);
+        }
         let tickets = earlier.map_or_else(Tickets::new, |earlier| earlier.tickets);
         let config = config.tls_options(|mut options| {
             if matches!(options.client_auth, ClientAuth::None) {
@@ -83,6 +86,17 @@ impl Settings {
             tickets,
         };
         Ok((config, settings))
+    }
+}
+
+/// Logs that TCP has another TLS library than QUIC.
+fn tell_other_library(config: &ServerConfig) {
+    let name = config.setup().map(|setup| setup.provider.name());
+    // Errors are reported by those who bind.
+    if let Some(name) = name.ok().filter(|name| *name != "rustls") {
+        tracing::info!(
+            "QUIC uses {name} for TLS; HTTP/1.1 and HTTP/2 over TCP use rustls, with the same certificates"
+        );
     }
 }
 

@@ -13,5 +13,6 @@ mod front;
 mod interim;
 mod leaving;
 mod paths;
+mod records;
 mod tcp;
 mod versions;

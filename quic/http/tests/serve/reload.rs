@@ -3,17 +3,20 @@
 use std::{
     fs,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use axum::Router;
-use hybriq::{Identity, ServerConfig, Trust, tls::ClientAuth};
-use hybriq_http::{Client, Http3 as UseHttp3};
+use hybriq::{
+    EndpointError, Identity, KeyExchange, ServerConfig, Trust,
+    tls::{ClientAuth, PeerChain},
+};
+use hybriq_http::{Client, Http3 as UseHttp3, Server};
 
-use super::support::{Certificate, Http3, client_config, get, run, soon};
+use super::support::{Certificate, Http3, client_config, get, run, run_with, soon};
 
 #[tokio::test]
 async fn sessions_over_quic_survive_a_reload() {
@@ -39,6 +42,140 @@ async fn sessions_over_quic_survive_a_reload() {
     assert!(!over_quic().await);
     reload(asks());
     assert!(!over_quic().await);
+}
+
+/// Unless the policy is another one, or clients are asked for certificates.
+#[tokio::test]
+async fn sessions_over_tcp_survive_a_reload() {
+    let server = run(Router::new());
+    let address = server.address();
+    let client = Client::builder()
+        .http3(UseHttp3::Off)
+        .resolve("localhost", [address]);
+    let client = client.build(client_config(&Certificate::shared())).unwrap();
+    let resumes = async || {
+        client.close_idle();
+        let uri = format!("https://localhost:{}/", address.port());
+        let response = soon(client.get(uri)).await.unwrap();
+        let group = response.headers()["x-group"].to_str().unwrap().to_owned();
+        // The connection is idle then.
+        response.into_body().bytes(1 << 10).await.unwrap();
+        group.contains("resumed")
+    };
+    let reload = |config| server.handle.reload(config).unwrap();
+    let config = || Certificate::shared().config();
+
+    assert!(!resumes().await);
+    assert!(resumes().await);
+    reload(config());
+    assert!(resumes().await);
+    reload(config().key_exchange(KeyExchange::RequirePostQuantum));
+    assert!(!resumes().await);
+    assert!(resumes().await);
+
+    let trust = || Trust::roots_der([Certificate::shared().der()]);
+    let asks = || config().client_auth(ClientAuth::Optional(trust()));
+    reload(asks());
+    assert!(!resumes().await);
+    reload(asks());
+    assert!(!resumes().await);
+}
+
+/// One DER item.
+fn item(tag: u8, content: &[&[u8]]) -> Vec<u8> {
+    let content = content.concat();
+    let len = u16::try_from(content.len()).unwrap().to_be_bytes();
+    [&[tag, 0x82], &len[..], &content].concat()
+}
+
+/// An OCSP response in DER, which nobody signed: the certificate with this serial number is good.
+fn ocsp_response(serial: u8) -> Vec<u8> {
+    let id = [
+        item(0x30, &[]),
+        item(4, &[]),
+        item(4, &[]),
+        item(2, &[&[serial]]),
+    ];
+    let time = item(0x18, &[b"20260101000000Z"]);
+    let answer = item(0x30, &[&item(0x30, &[&id.concat()]), &[0x80, 0], &time]);
+    let data = [item(0xa2, &[]), time, item(0x30, &[&answer])];
+    let basic = item(0x30, &[&item(0x30, &[&data.concat()])]);
+    let kind = item(
+        6,
+        &[&[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01, 0x01]],
+    );
+    let bytes = item(0x30, &[&kind, &item(4, &[&basic])]);
+    item(0x30, &[&[0x0a, 1, 0], &item(0xa0, &[&bytes])])
+}
+
+/// Over QUIC and over TCP. What cannot be used is told in one line, and leaves the pair and the response as they are.
+#[tokio::test]
+async fn a_reload_changes_the_stapled_response_or_nothing() {
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.serial_number = Some(7_u64.into());
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = params.self_signed(&key).unwrap();
+    let identity = |key: &rcgen::KeyPair| {
+        Identity::from_pem(made.pem().as_bytes(), key.serialize_pem().as_bytes())
+    };
+    let own = || identity(&key).unwrap();
+    let server = run_with(Server::builder(), ServerConfig::new(own()), Router::new());
+    let address = server.address();
+    let asks = async |http3| {
+        let seen = Arc::new(Mutex::new(None));
+        let notes = seen.clone();
+        let trust = Trust::roots_der([made.der().clone()]).also(move |peer: &PeerChain<'_>| {
+            *notes.lock().unwrap() = Some(peer.ocsp_response.to_vec());
+            Ok(())
+        });
+        let client = Client::builder()
+            .http3(http3)
+            .resolve("localhost", [address]);
+        let client = client.build(hybriq::ClientConfig::new().trust(trust));
+        let uri = format!("https://localhost:{}/", address.port());
+        soon(client.unwrap().get(uri)).await.unwrap();
+        seen.lock().unwrap().take().unwrap()
+    };
+    let stapled = |response| own().with_ocsp_response(response).map(ServerConfig::new);
+    let response = ocsp_response(7);
+    let other = rcgen::KeyPair::generate().unwrap();
+    for (config, expected, problem) in [
+        (Ok(ServerConfig::new(own())), &[][..], None),
+        (stapled(response.clone()), &response, None),
+        (
+            stapled(b"garbage".to_vec()),
+            &response,
+            Some("no OCSP response"),
+        ),
+        (
+            stapled(ocsp_response(8)),
+            &response,
+            Some("another certificate"),
+        ),
+        (
+            identity(&other).map(ServerConfig::new),
+            &response,
+            Some("the key is not"),
+        ),
+        (
+            Identity::from_pem(b"-----BEGIN", b"").map(ServerConfig::new),
+            &response,
+            Some("no certificate in the PEM"),
+        ),
+    ] {
+        let reloaded = config
+            .map_err(EndpointError::from)
+            .and_then(|config| server.handle.reload(config));
+        let told = reloaded.err().map(|error| error.to_string());
+        assert_eq!(told.is_some(), problem.is_some(), "{told:?}");
+        if let (Some(told), Some(problem)) = (told, problem) {
+            assert!(told.contains(problem) && told.contains("; "), "{told}");
+            assert_eq!(told.lines().count(), 1, "{told}");
+        }
+        for http3 in [UseHttp3::Only, UseHttp3::Off] {
+            assert_eq!(asks(http3).await, expected, "{problem:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,6 +50,15 @@ pub(crate) struct Answer<'a> {
     pub(crate) request: usize,
 }
 
+/// A chain that a server shows.
+#[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+#[derive(Clone, Copy)]
+pub(crate) struct Chain<'a> {
+    pub(crate) certificates: &'a [CertificateDer<'a>],
+    /// Response that is stapled for clients that ask for it.
+    pub(crate) ocsp: Option<&'a [u8]>,
+}
+
 /// Bytes of a message's header.
 const HEADER: usize = 4;
 
@@ -63,9 +72,14 @@ impl Answer<'_> {
     pub(crate) fn with(
         &self,
         identity: usize,
-        chain: &[CertificateDer<'_>],
+        chain: Chain<'_>,
         compressed: Option<(CertificateCompression, usize)>,
     ) -> Option<ServerFlight> {
+        let Chain {
+            certificates: chain,
+            ocsp,
+        } = chain;
+        let ocsp = ocsp.filter(|_| self.hello.wants_status());
         let leaf = CertificateAlgorithms::of(chain.first()?)?;
         let (signature, varies) = signature_len(leaf.key)?;
         let (_, share) = self.group.share_sizes()?;
@@ -73,7 +87,7 @@ impl Answer<'_> {
         let has_share = shares.any(|(group, _)| *group == self.group);
         let certificate = match compressed {
             Some((_, len)) => HEADER + 2 + 3 + 3 + len,
-            None => HEADER + body_len(chain),
+            None => HEADER + body_len(chain, ocsp),
         };
         let verify = HEADER + 2 + 2 + signature;
         let finished = HEADER + hash_len(self.suite);
@@ -107,10 +121,11 @@ impl Answer<'_> {
     }
 }
 
-/// Returns the bytes of a Certificate message's body for a server's chain.
-pub(crate) fn body_len(chain: &[CertificateDer<'_>]) -> usize {
+/// Returns the bytes of a Certificate message's body for a server's chain and a stapled OCSP response.
+pub(crate) fn body_len(chain: &[CertificateDer<'_>], ocsp: Option<&[u8]>) -> usize {
     let entries = chain.iter().map(|certificate| 3 + certificate.len() + 2);
-    1 + 3 + entries.sum::<usize>()
+    let status = ocsp.map_or(0, |response| EXTENSION + 1 + 3 + response.len());
+    1 + 3 + entries.sum::<usize>() + status
 }
 
 /// Returns true if a quantum computer can break no key and no signature in a chain.

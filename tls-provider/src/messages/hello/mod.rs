@@ -18,6 +18,7 @@ const MAX_BODY_LEN: usize = 64 * 1024;
 const MAX_ITEMS: usize = 256;
 
 const SERVER_NAME: u16 = 0;
+pub(crate) const STATUS_REQUEST: u16 = 5;
 const SUPPORTED_GROUPS: u16 = 10;
 const SIGNATURE_ALGORITHMS: u16 = 13;
 const ALPN: u16 = 16;
@@ -51,6 +52,7 @@ pub struct ClientHello {
     has_ticket: bool,
     ticket: Option<Range<usize>>,
     early_data: bool,
+    status: bool,
 }
 
 /// Bytes that are not a ClientHello.
@@ -128,6 +130,7 @@ impl ClientHello {
             has_ticket: false,
             ticket: None,
             early_data: false,
+            status: false,
         };
         hello.read(&mut Cursor::new(message, HEADER_LEN..len))?;
         Ok(Some((hello, len)))
@@ -187,6 +190,7 @@ impl ClientHello {
                 self.ticket = content.first_identity().ok();
             }
             EARLY_DATA => self.early_data = true,
+            STATUS_REQUEST => self.status = true,
             SUPPORTED_VERSIONS => {
                 let mut versions = content.vector8("supported_versions")?;
                 content.finish("supported_versions")?;
@@ -292,6 +296,12 @@ impl ClientHello {
     /// [`Negotiated::resumed`]: crate::Negotiated::resumed
     pub fn ticket(&self) -> Option<&[u8]> {
         self.ticket.as_ref().map(|range| self.slice(range))
+    }
+
+    /// Returns true if the client asks for a stapled OCSP response (RFC 8446 §4.4.2.1).
+    #[cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
+    pub(crate) fn wants_status(&self) -> bool {
+        self.status
     }
 
     /// Returns true if the client wants to send 0-RTT data.

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod algorithms;
+pub(crate) mod ocsp;
 
 #[cfg(test)]
 mod tests;
@@ -66,12 +67,16 @@ fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
 
 /// Returns the fields of a certificate starting at its issuer.
 fn from_issuer(certificate: &[u8]) -> Option<&[u8]> {
-    let (certificate, _) = item(certificate, SEQUENCE)?;
-    let (body, _) = item(certificate, SEQUENCE)?;
-    let rest = item(body, VERSION).map_or(body, |(_, rest)| rest);
-    let (_serial, rest) = item(rest, INTEGER)?;
+    let (_serial, rest) = item(from_serial(certificate)?, INTEGER)?;
     let (_algorithm, rest) = item(rest, SEQUENCE)?;
     Some(rest)
+}
+
+/// Returns the fields of a certificate starting at its serial number.
+fn from_serial(certificate: &[u8]) -> Option<&[u8]> {
+    let (certificate, _) = item(certificate, SEQUENCE)?;
+    let (body, _) = item(certificate, SEQUENCE)?;
+    Some(item(body, VERSION).map_or(body, |(_, rest)| rest))
 }
 
 /// Returns the DER SubjectPublicKeyInfo of a certificate.

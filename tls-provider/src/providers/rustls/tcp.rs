@@ -6,9 +6,10 @@ use std::sync::{
 };
 
 use ::rustls::client::Resumption;
-use ::rustls::crypto::{CryptoProvider, aws_lc_rs::Ticketer};
+use ::rustls::crypto::CryptoProvider;
 use ::rustls::server::{ClientHello as OfferedHello, ProducesTickets};
 use ::rustls::{ClientConfig, KeyLog, NoKeyLog, ServerConfig, version};
+use zeroize::Zeroizing;
 
 use super::certificates::hosts::{Coverage, Hosts};
 use super::locals::ticket_facts::TICKETS;
@@ -25,7 +26,9 @@ use crate::{ClientOptions, ConfigError, Group, KeyExchange, ServerOptions};
 /// Configurations of rustls for a server that offers TLS over TCP alongside QUIC: the same
 /// certificates, key exchange policies, cipher suites and client authentication, with TLS 1.3 only.
 ///
-/// Tickets are separate from those of QUIC.
+/// Tickets are separate from those of QUIC. They are of the same [`Tickets`](crate::Tickets) if the options have some:
+/// then clients can resume with another configuration of these tickets that has the same key exchange policy and asks for
+/// certificates in the same way.
 pub struct TcpServer {
     configs: ByServerName<Vec<(Group, Arc<ServerConfig>)>>,
     policies: ByServerName<KeyExchange>,
@@ -50,10 +53,11 @@ impl TcpServer {
         let options = &*options.under_profile()?;
         let shared = Shared::new(options, alpn)?;
         let of_policy = |policy: &KeyExchange| {
-            let groups = groups::of_policy(policy)?.into_iter();
-            let configs = groups.map(|group| {
+            let groups = groups::of_policy(policy)?;
+            let tickets = shared.tickets_under(&groups);
+            let configs = groups.into_iter().map(|group| {
                 let crypto = suites::crypto(options.shared.suites.as_deref(), &[group])?;
-                Ok((group, shared.config(options, crypto)?))
+                Ok((group, shared.config(options, crypto, &tickets)?))
             });
             configs.collect::<Result<Vec<_>, _>>()
         };
@@ -111,6 +115,37 @@ impl TcpServer {
     pub fn key_exchange(&self, host: Option<&str>) -> &KeyExchange {
         let host = host.map(|host| host.strip_suffix('.').unwrap_or(host));
         self.policies.get(host)
+    }
+}
+
+/// Tickets of sessions under one policy: a session that began under another one is not resumed.
+#[derive(Debug)]
+struct Scoped {
+    inner: Arc<dyn ProducesTickets>,
+    /// How clients are asked for certificates, and the groups of the policy.
+    scope: Vec<u8>,
+}
+
+impl ProducesTickets for Scoped {
+    fn enabled(&self) -> bool {
+        self.inner.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.inner.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let len = self.scope.len().saturating_add(plain.len());
+        let mut scoped = Zeroizing::new(Vec::with_capacity(len));
+        scoped.extend_from_slice(&self.scope);
+        scoped.extend_from_slice(plain);
+        self.inner.encrypt(&scoped)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let scoped = Zeroizing::new(self.inner.decrypt(cipher)?);
+        scoped.strip_prefix(&*self.scope).map(<[u8]>::to_vec)
     }
 }
 
@@ -205,8 +240,24 @@ impl Shared {
         Ok(Self {
             parts: Parts::new(options, &alpn, |crypto| crypto)?,
             alpn,
-            ticketer: Ticketer::new().map_err(|error| unsupported(error.to_string()))?,
+            ticketer: options
+                .tickets
+                .clone()
+                .unwrap_or_default()
+                .rustls()
+                .ticketer_of_tcp()?,
             key_log: key_log(&options.shared.key_log)?,
+        })
+    }
+
+    fn tickets_under(&self, groups: &[Group]) -> Arc<dyn ProducesTickets> {
+        // The number of groups ends the prefix, so that no policy begins with another.
+        let mut scope = self.parts.audience.to_vec();
+        scope.extend_from_slice(&groups.len().to_be_bytes());
+        scope.extend(groups.iter().flat_map(|group| group.0.to_be_bytes()));
+        Arc::new(Scoped {
+            inner: self.ticketer.clone(),
+            scope,
         })
     }
 
@@ -214,6 +265,7 @@ impl Shared {
         &self,
         options: &ServerOptions,
         crypto: CryptoProvider,
+        tickets: &Arc<dyn ProducesTickets>,
     ) -> Result<Arc<ServerConfig>, ConfigError> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(crypto))
             .with_protocol_versions(&[&version::TLS13])
@@ -230,7 +282,7 @@ impl Shared {
         if options.no_tickets {
             config.send_tls13_tickets = 0;
         } else {
-            config.ticketer = self.ticketer.clone();
+            config.ticketer = tickets.clone();
         }
         Ok(Arc::new(config))
     }

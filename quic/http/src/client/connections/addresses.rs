@@ -1,9 +1,10 @@
 //! Finds the addresses of servers.
 
-use std::{collections::HashMap, io, net::SocketAddr, pin::Pin};
+use std::{collections::HashMap, io, net::SocketAddr, pin::Pin, sync::Arc};
 
 use hybriq::happy_eyeballs::in_turns;
 
+use super::records::HttpsResolver;
 use crate::client::origin::Origin;
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
@@ -13,6 +14,8 @@ pub(in crate::client) struct Lookup {
     /// Addresses that need no lookup.
     pub(in crate::client) fixed: HashMap<String, Vec<SocketAddr>>,
     pub(in crate::client) resolver: Option<Resolver>,
+    /// Where HTTPS records come from.
+    pub(in crate::client) records: Option<Arc<dyn HttpsResolver>>,
 }
 
 /// The application's resolver.
@@ -63,6 +66,7 @@ mod tests {
         let lookup = Lookup {
             fixed: HashMap::from([("fixed.test".to_owned(), fixed)]),
             resolver: Some(resolver),
+            records: None,
         };
         let found = lookup.find(&Origin::new("fixed.test", 8)).await.ok();
         let expected = ["192.0.2.1:8", "192.0.2.1:9"].map(address);

@@ -12,14 +12,15 @@ use std::{
 };
 
 use hybriq::{
-    ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError, happy_eyeballs::first,
-    tls::EarlyData,
+    ClientConfig, ConnectError, EarlyConnection, Endpoint, EndpointError,
+    tls::{EarlyData, SupportedGroups},
 };
 use tokio::{sync::watch, time::Instant};
 
 use super::{
     addresses::Lookup,
     pool::{Http3, Pool, Progress},
+    route::{Candidates, Route},
 };
 use crate::{
     client::{
@@ -114,16 +115,23 @@ impl Shared {
         let shared = self.clone();
         tokio::spawn(async move {
             let http3 = shared.http3_for(&origin);
+            let route = shared.route(&origin).await;
+            let is_discovered =
+                place.is_none() && http3 == Http3::Discover && route.way.offers_http3();
+            let place = match place {
+                None if is_discovered => shared.pool.discover(&origin, Instant::now()),
+                place => place,
+            };
             let connected = match place {
                 None => {
-                    let over_tcp = shared.over_tcp(&origin).await;
+                    let over_tcp = shared.over_tcp(&origin, &route).await;
                     over_tcp.map_err(|tcp| (None, Some(tcp)))
                 }
                 Some(place) if http3 == Http3::Only => {
-                    let over_quic = shared.clone().over_quic(origin.clone(), place, &progress);
+                    let over_quic = shared.over_quic(&origin, &place, &route, &progress);
                     over_quic.await.map_err(|quic| (Some(quic), None))
                 }
-                Some(place) => shared.race(&origin, place, &progress).await,
+                Some(place) => shared.race(&origin, place, &route, &progress).await,
             };
             let connected = connected.map_err(|(quic, tcp)| ClientError::Connect {
                 server: origin.to_string(),
@@ -139,8 +147,8 @@ impl Shared {
         let shared = self.clone();
         tokio::spawn(async move {
             let (progress, _) = watch::channel(Progress::Connecting);
-            let quic = shared.clone();
-            let quic = quic.over_quic(origin.clone(), place.clone(), &progress);
+            let route = shared.route(&origin).await;
+            let quic = shared.over_quic(&origin, &place, &route, &progress);
             shared.judge(&origin, &place, quic.await);
         });
     }
@@ -150,15 +158,16 @@ impl Shared {
         self: &Arc<Self>,
         origin: &Origin,
         place: Origin,
+        route: &Timed,
         progress: &watch::Sender<Progress>,
     ) -> Result<(), (Option<QuicError>, Option<io::Error>)> {
         let mut quic = {
             let (shared, origin, place) = (self.clone(), origin.clone(), place.clone());
-            let progress = progress.clone();
-            Box::pin(async move { shared.over_quic(origin, place, &progress).await })
+            let (route, progress) = (route.clone(), progress.clone());
+            Box::pin(async move { shared.over_quic(&origin, &place, &route, &progress).await })
         };
         let early = tokio::time::timeout(self.times.delay, &mut quic).await;
-        let mut tcp = pin!(self.over_tcp(origin));
+        let mut tcp = pin!(self.over_tcp(origin, route));
         let failed = match early {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(failed)) => failed,
@@ -196,10 +205,18 @@ impl Shared {
     }
 
     /// Connects over TCP, for the pool.
-    async fn over_tcp(self: &Arc<Self>, origin: &Origin) -> io::Result<()> {
-        let connection = self.dial(origin).await?;
+    async fn over_tcp(self: &Arc<Self>, origin: &Origin, route: &Timed) -> io::Result<()> {
+        let connection = self.dial_by(origin, route).await?;
         self.pool.add_tcp(origin, connection);
         Ok(())
+    }
+
+    /// Finds the way to a server.
+    async fn route(self: &Arc<Self>, origin: &Origin) -> Timed {
+        let end = Instant::now() + self.times.connect;
+        let way = tokio::time::timeout_at(end, Route::to(self, origin)).await;
+        let way = way.unwrap_or_else(|_| Route::without_records(self, origin));
+        Timed { way, end }
     }
 
     /// Connects over TCP.
@@ -207,13 +224,19 @@ impl Shared {
         self: &Arc<Self>,
         origin: &Origin,
     ) -> io::Result<tcp::Connection> {
-        let connected = async {
-            let addresses = self.lookup.find(origin).await?;
-            let connect = |address| tcp::connect(&self.tcp, origin, address);
-            let connected = first(addresses, self.times.delay, connect).await;
-            connected.map_err(|error| error.unwrap_or(io::ErrorKind::NotFound.into()))
-        };
-        let Ok(connected) = tokio::time::timeout(self.times.connect, connected).await else {
+        let route = self.route(origin).await;
+        self.dial_by(origin, &route).await
+    }
+
+    async fn dial_by(
+        self: &Arc<Self>,
+        origin: &Origin,
+        route: &Timed,
+    ) -> io::Result<tcp::Connection> {
+        let connect = |address| tcp::connect(&self.tcp, origin, address);
+        let candidates = route.way.over_tcp();
+        let connected = candidates.first(self.times.delay, connect, |error| error);
+        let Ok(connected) = tokio::time::timeout_at(route.end, connected).await else {
             let time = self.times.connect;
             let text =
                 format!("no answer within {time:?}; check the address, or raise connect_timeout");
@@ -241,36 +264,48 @@ impl Shared {
 
     /// Connects over QUIC, for the pool.
     async fn over_quic(
-        self: Arc<Self>,
-        origin: Origin,
-        place: Origin,
+        self: &Arc<Self>,
+        origin: &Origin,
+        place: &Origin,
+        route: &Timed,
         progress: &watch::Sender<Progress>,
     ) -> Result<(), QuicError> {
-        let _tried = Tried(&self.pool, &origin);
+        let _tried = Tried(&self.pool, origin);
+        let is_own = place == origin;
         let attempt = Attempt {
-            shared: &self,
-            origin: &origin,
-            place: &place,
+            shared: self,
+            origin,
+            place,
             progress,
+            groups: route.way.groups().filter(|_| is_own),
             has_early: AtomicBool::new(false),
         };
         let connected = async {
-            let mut addresses = self.lookup.find(&place).await.map_err(QuicError::Resolve)?;
-            if place != origin {
-                self.pool.reach(&origin, &place).keep(&mut addresses);
+            let candidates = if is_own {
+                route.way.over_quic()
+            } else {
+                let mut addresses = self.lookup.find(place).await.map_err(QuicError::Resolve)?;
+                self.pool.reach(origin, place).keep(&mut addresses);
                 if addresses.is_empty() {
                     return Err(QuicError::Excluded);
                 }
-            }
-            let connected = first(addresses, self.times.delay, |address| attempt.to(address));
-            let none = || QuicError::Resolve(io::ErrorKind::NotFound.into());
-            connected.await.map_err(|error| error.unwrap_or_else(none))
+                Candidates::of(addresses)
+            };
+            let connect = |address| attempt.to(address);
+            let connected = candidates.first(self.times.delay, connect, QuicError::Resolve);
+            connected.await
         };
-        let time = self.times.connect;
-        let connected = tokio::time::timeout(time, connected).await;
-        let connected = connected.unwrap_or(Err(QuicError::TimedOut(time)));
-        connected.map(|http3| self.pool.add_http3(&origin, http3))
+        let connected = tokio::time::timeout_at(route.end, connected).await;
+        let connected = connected.unwrap_or(Err(QuicError::TimedOut(self.times.connect)));
+        connected.map(|http3| self.pool.add_http3(origin, http3))
     }
+}
+
+/// The way to a server, and the time by which a connection must be made.
+#[derive(Clone)]
+struct Timed {
+    way: Route,
+    end: Instant,
 }
 
 /// Reports the end of an attempt over QUIC when this is dropped.
@@ -288,6 +323,8 @@ struct Attempt<'a> {
     origin: &'a Origin,
     place: &'a Origin,
     progress: &'a watch::Sender<Progress>,
+    /// Groups to begin with.
+    groups: Option<&'a SupportedGroups>,
     /// True once a connection was asked for early data.
     has_early: AtomicBool,
 }
@@ -308,6 +345,15 @@ impl Attempt<'_> {
         }
     }
 
+    /// Returns the configuration of a connection.
+    fn config(&self) -> ClientConfig {
+        let config = self.shared.quic.config.clone();
+        match self.groups {
+            Some(groups) => config.dns_groups(self.origin.host(), groups),
+            None => config,
+        }
+    }
+
     /// Connects to an address by an endpoint.
     async fn on(
         &self,
@@ -317,15 +363,15 @@ impl Attempt<'_> {
         let mut connecting;
         // Replayable requests go to one address only.
         if self.has_early.swap(true, Ordering::Relaxed) {
-            connecting = endpoint.connect(address, self.origin.host());
+            connecting = endpoint.connect_with(self.config(), address, self.origin.host());
         } else {
-            connecting = endpoint.connect_early(address, self.origin.host());
+            connecting = endpoint.connect_early_with(self.config(), address, self.origin.host());
             match connecting.early().await {
                 Ok(early) => {
                     if let Some(http3) = self.early(early).await? {
                         return Ok(http3);
                     }
-                    connecting = endpoint.connect(address, self.origin.host());
+                    connecting = endpoint.connect_with(self.config(), address, self.origin.host());
                 }
                 Err(too_early) => connecting = too_early,
             }

@@ -347,6 +347,14 @@ impl Pool {
         }
     }
 
+    /// Returns the server itself as the place to try over QUIC, because its records say that it speaks HTTP/3. `None`
+    /// if it failed there recently, or is being tried.
+    pub(in crate::client) fn discover(&self, origin: &Origin, now: Instant) -> Option<Origin> {
+        let mut state = self.lock();
+        let place = Some(origin.clone()).filter(|_| !state.alt_svc.is_broken(origin, origin, now));
+        state.servers.get_mut(origin)?.upgrade(place)
+    }
+
     /// Notes that no QUIC connection is being tried any more.
     pub(in crate::client) fn on_quic_tried(&self, origin: &Origin) {
         if let Some(server) = self.lock().servers.get_mut(origin) {

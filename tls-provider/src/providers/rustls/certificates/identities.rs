@@ -9,7 +9,7 @@ use ::rustls::sign::CertifiedKey;
 use rustls_pki_types::ServerName;
 
 use super::hosts::covers;
-use crate::messages::flight::{self, Answer};
+use crate::messages::flight::{self, Answer, Chain};
 use crate::options::Intermediates;
 use crate::providers::rustls::crypto::compress::Compression;
 use crate::providers::rustls::locals::capture::NotedKey;
@@ -42,14 +42,19 @@ struct Known {
 #[derive(Debug)]
 struct Shown {
     key: Arc<CertifiedKey>,
-    /// Bytes of the chain by each algorithm of the configuration, in its order.
-    compressed: Vec<(CertificateCompression, usize)>,
+    compressed: Sizes,
+    /// The same with the stapled OCSP response.
+    stapled: Sizes,
 }
+
+/// Bytes of a chain by each algorithm of the configuration, in its order.
+type Sizes = Vec<(CertificateCompression, usize)>;
 
 impl Shown {
     fn new(key: CertifiedKey, compression: &Compression) -> Self {
         Self {
-            compressed: compression.sizes(&key.cert),
+            compressed: compression.sizes(&key.cert, None),
+            stapled: compression.sizes(&key.cert, key.ocsp.as_deref()),
             key: Arc::new(key),
         }
     }
@@ -103,7 +108,11 @@ impl Identities {
         let suitable = self.suitable(hello.server_name(), &schemes).into_iter();
         let sized = suitable.filter_map(|at| {
             let shown = self.known.get(at)?.shown_to(self.leaves_out(&hello.alpn()));
-            answer.with(at, &shown.key.cert, shown.compressed_for(hello))
+            let chain = Chain {
+                certificates: &shown.key.cert,
+                ocsp: shown.key.ocsp.as_deref(),
+            };
+            answer.with(at, chain, shown.compressed_for(hello))
         });
         sized.collect()
     }
@@ -161,7 +170,12 @@ impl Shown {
     /// Returns the algorithm and the size if a client accepts a compressed chain.
     fn compressed_for(&self, hello: &ClientHello) -> Option<(CertificateCompression, usize)> {
         let accepted = |wanted| hello.certificate_compression().any(|it| it == wanted);
-        let mut sizes = self.compressed.iter().copied();
+        let sizes = if hello.wants_status() {
+            &self.stapled
+        } else {
+            &self.compressed
+        };
+        let mut sizes = sizes.iter().copied();
         sizes.find(|(algorithm, _)| accepted(*algorithm))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::rustls::compress::{CertCompressor, CertDecompressor, CompressionCache, CompressionLevel};
 use ::rustls::{ClientConfig, ServerConfig};
 
-use crate::messages::flight::body_len;
+use crate::messages::{flight::body_len, hello::STATUS_REQUEST};
 #[cfg(not(all(feature = "brotli", feature = "zlib")))]
 use crate::providers::rustls::unsupported;
 use crate::{CertificateCompression, CertificateDer, ConfigError};
@@ -45,17 +45,18 @@ impl Compression {
         self.compressors.len()
     }
 
-    /// Returns the size of a server's chain in bytes with each algorithm, without algorithms that
-    /// fail.
+    /// Returns the size of a server's chain and its OCSP response in bytes with each algorithm, without
+    /// algorithms that fail.
     pub(in crate::providers::rustls) fn sizes(
         &self,
         chain: &[CertificateDer<'_>],
+        ocsp: Option<&[u8]>,
     ) -> Vec<(CertificateCompression, usize)> {
         let sized = self.compressors.iter().filter_map(|compressor| {
             let algorithm = CertificateCompression::from_iana(compressor.algorithm().into())?;
             // As rustls does for a chain that it caches.
             let level = CompressionLevel::Amortized;
-            let compressed = compressor.compress(message_body(chain), level).ok()?;
+            let compressed = compressor.compress(message_body(chain, ocsp), level).ok()?;
             Some((algorithm, compressed.len()))
         });
         sized.collect()
@@ -75,15 +76,26 @@ impl Compression {
 }
 
 /// Returns the body of a Certificate message (RFC 8446 §4.4.2).
-fn message_body(chain: &[CertificateDer<'_>]) -> Vec<u8> {
-    let len = body_len(chain);
+fn message_body(chain: &[CertificateDer<'_>], mut ocsp: Option<&[u8]>) -> Vec<u8> {
+    let len = body_len(chain, ocsp);
     let mut body = Vec::with_capacity(len);
     body.push(0);
     push_u24(&mut body, len - 4);
     for certificate in chain {
         push_u24(&mut body, certificate.len());
         body.extend_from_slice(certificate);
-        body.extend_from_slice(&[0, 0]);
+        let Some(response) = ocsp.take() else {
+            body.extend_from_slice(&[0, 0]);
+            continue;
+        };
+        // CertificateStatus of the kind `ocsp` (RFC 6066 §8).
+        let len = (1 + 3 + response.len()) as u16;
+        body.extend_from_slice(&(4 + len).to_be_bytes());
+        body.extend_from_slice(&STATUS_REQUEST.to_be_bytes());
+        body.extend_from_slice(&len.to_be_bytes());
+        body.push(1);
+        push_u24(&mut body, response.len());
+        body.extend_from_slice(response);
     }
     body
 }

@@ -35,13 +35,19 @@ pub(in crate::providers::rustls) fn load(
             }
         }
     };
-    loaded.map_err(|error| match (error, identity.key()) {
-        (TlsError::General(why), Key::Der(key)) => ConfigError::Identity(format!(
-            "{why}; {}",
-            certificate::key_remedy(key.secret_der())
-        )),
-        (error, _) => unusable(&error),
-    })
+    let stapled = |mut loaded: CertifiedKey| {
+        loaded.ocsp = identity.ocsp().map(<[u8]>::to_vec);
+        loaded
+    };
+    loaded
+        .map(stapled)
+        .map_err(|error| match (error, identity.key()) {
+            (TlsError::General(why), Key::Der(key)) => ConfigError::Identity(format!(
+                "{why}; {}",
+                certificate::key_remedy(key.secret_der())
+            )),
+            (error, _) => unusable(&error),
+        })
 }
 
 /// A key of a [`crate::Signer`] as rustls sees it.

@@ -158,7 +158,7 @@ pub(in crate::providers::rustls) struct Parts {
     pub(in crate::providers::rustls) clients: Arc<dyn ClientCertVerifier>,
     pub(in crate::providers::rustls) compression: Compression,
     tickets: Tickets,
-    audience: Audience,
+    pub(in crate::providers::rustls) audience: Audience,
     key_log: Arc<Capture>,
 }
 
@@ -182,9 +182,9 @@ impl Parts {
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
         let crypto = Arc::new(wrap(suites::crypto(options.shared.suites.as_deref(), &[])?));
-        // Chains with and without their intermediates.
+        // Chains with and without their intermediates, and their OCSP responses.
         let compression =
-            Compression::new(&options.shared.compression, 2 * options.identities.len())?;
+            Compression::new(&options.shared.compression, 4 * options.identities.len())?;
         let shared = options.tickets.clone().unwrap_or_default();
         let tickets = match (options.no_tickets, options.early_data) {
             (true, _) => Tickets::None,

@@ -71,6 +71,7 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
             pem::chain(identity.certificates()).as_bytes(),
             key.as_bytes(),
         )?;
+        staple(&mut builder, identity)?;
         builder.build()
     };
     load().map_err(|error| {
@@ -79,6 +80,14 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
             _ => format!("{}; {remedy}", reason(&error)),
         })
     })
+}
+
+/// Adds the OCSP response, which s2n-tls sends to clients that ask for it.
+fn staple(builder: &mut cert_chain::Builder, identity: &Identity) -> Result<(), S2nError> {
+    if let Some(response) = identity.ocsp() {
+        builder.set_ocsp_data(response)?;
+    }
+    Ok(())
 }
 
 /// Describes a chain with an external key that s2n-tls cannot load.
@@ -111,6 +120,7 @@ fn public_chain(
         let mut builder = cert_chain::Builder::new()?;
         builder.load_public_pem(pem::chain(identity.certificates()).as_bytes())?;
         builder.set_application_context(signer.clone())?;
+        staple(&mut builder, identity)?;
         builder.build()
     };
     load().map_err(|error| ConfigError::Identity(unreadable(&error)))

@@ -184,7 +184,11 @@ impl Shared {
             params,
             request: 0,
         };
-        answer.with(0, identity.certificates(), None)
+        let chain = flight::Chain {
+            certificates: identity.certificates(),
+            ocsp: identity.ocsp(),
+        };
+        answer.with(0, chain, None)
     }
 
     /// Returns the configurations and the group for a client.

@@ -12,7 +12,7 @@ use http::{
 use tokio::time::Instant;
 
 pub use self::rules::OfferedHosts;
-pub(super) use self::rules::Reach;
+pub(super) use self::rules::{Reach, allows_port, is_host};
 use self::{parse::Advice, rules::allow};
 use crate::client::origin::Origin;
 

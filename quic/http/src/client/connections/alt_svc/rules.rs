@@ -98,7 +98,8 @@ pub(super) fn allow(origin: &Origin, place: &Origin, hosts: OfferedHosts) -> boo
     is_host && allows_port(origin.port(), place.port())
 }
 
-fn allows_port(origin: u16, port: u16) -> bool {
+/// Returns true if a server may send a client to this port.
+pub(in crate::client::connections) fn allows_port(origin: u16, port: u16) -> bool {
     match port {
         _ if port == origin => true,
         443 => origin < 1024,
@@ -108,7 +109,7 @@ fn allows_port(origin: u16, port: u16) -> bool {
 }
 
 /// Returns true for an IP address without a zone, and for a DNS name.
-fn is_host(host: &str) -> bool {
+pub(in crate::client::connections) fn is_host(host: &str) -> bool {
     let is_label = |label: &str| {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         !label.is_empty() && label.len() <= 63 && label.bytes().all(is_part)

@@ -53,7 +53,7 @@ impl LastDate {
     }
 
     /// Writes a date behind its name.
-    fn put(&mut self, section: &mut Vec<u8>, value: &[u8]) {
+    pub(super) fn put(&mut self, section: &mut Vec<u8>, value: &[u8]) {
         if value.len() > LONG_DATE {
             return put_string(section, 0, 7, value);
         }

@@ -90,6 +90,12 @@ impl ClientConfig {
         self
     }
 
+    /// Returns the memory of servers, for protocols that remember more of them: see
+    /// [`ServerRecord::put_alternatives`](crate::memory::ServerRecord::put_alternatives).
+    pub fn servers(&self) -> Arc<dyn ServerStore> {
+        self.servers.clone()
+    }
+
     /// Sets the memory of servers: tokens that make a Retry unnecessary (RFC 9000 §8.1.3), versions, TLS
     /// sessions where [`session_memory`](Self::session_memory) says so, key-exchange groups, downgrade
     /// alarms, and what paths carried. Default: one that the clones of this configuration share.

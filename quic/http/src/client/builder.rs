@@ -271,7 +271,7 @@ impl ClientBuilder {
         // Builds the provider, so that its errors are reported here.
         config.setup()?;
         Ok(Client::of(Shared {
-            pool: Pool::new(self.limits),
+            pool: Pool::new(self.limits, config.servers()),
             quic: Quic {
                 config,
                 endpoint: Mutex::default(),
@@ -285,7 +285,7 @@ impl ClientBuilder {
                 keep_alive: keep_alive.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1),
                 idle: Arc::new(Idle::new(self.max_idle)),
             },
-            lookup: self.lookup,
+            lookup: Arc::new(self.lookup),
             times: self.times,
             http3: self.http3,
             http3_for: self.http3_for,

@@ -8,7 +8,7 @@ use std::{
 
 use axum::{Extension, Router, routing::any};
 use http::Version;
-use hybriq::TransportConfig;
+use hybriq::{TransportConfig, memory::ServerMemory};
 use hybriq_http::{Client, ClientError, Http3, OfferedHosts, Peer, QuicError};
 use tokio::{net::UdpSocket, time::Instant};
 
@@ -118,6 +118,29 @@ async fn the_network_may_change() {
     until_http3(&client, server.address()).await;
     let after = get(&client, server.address()).await;
     assert_ne!(after.headers()["x-peer"], before.headers()["x-peer"]);
+}
+
+/// The memory of servers goes through bytes, as in a file. The next client begins with HTTP/3, and a move to another
+/// network changes that.
+#[tokio::test]
+async fn an_offer_outlives_the_client() {
+    let server = run(Router::new());
+    let client = |memory: ServerMemory| {
+        let config = config().server_memory(memory);
+        client_with(Client::builder(), config)
+    };
+    let memory = ServerMemory::new();
+    let first = get(&client(memory.clone()), server.address()).await;
+    assert_eq!(first.version(), Version::HTTP_2);
+    let bytes = memory.to_bytes();
+    for (moves, expected) in [(false, Version::HTTP_3), (true, Version::HTTP_2)] {
+        let later = client(ServerMemory::from_bytes(&bytes).unwrap());
+        if moves {
+            later.on_network_change().unwrap();
+        }
+        let response = get(&later, server.address()).await;
+        assert_eq!(response.version(), expected);
+    }
 }
 
 /// Servers that take a connection and say nothing are given up in time, with an error for each way.

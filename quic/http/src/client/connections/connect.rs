@@ -38,7 +38,7 @@ pub(in crate::client) struct Shared {
     pub(in crate::client) pool: Pool,
     pub(in crate::client) quic: Quic,
     pub(in crate::client) tcp: tcp::Settings,
-    pub(in crate::client) lookup: Lookup,
+    pub(in crate::client) lookup: Arc<Lookup>,
     pub(in crate::client) times: Times,
     pub(in crate::client) http3: Http3,
     /// Exceptions from `http3`.
@@ -214,8 +214,8 @@ impl Shared {
     /// Finds the way to a server.
     async fn route(self: &Arc<Self>, origin: &Origin) -> Timed {
         let end = Instant::now() + self.times.connect;
-        let way = tokio::time::timeout_at(end, Route::to(self, origin)).await;
-        let way = way.unwrap_or_else(|_| Route::without_records(self, origin));
+        let way = tokio::time::timeout_at(end, Route::to(&self.lookup, origin)).await;
+        let way = way.unwrap_or_else(|_| Route::without_records(&self.lookup, origin));
         Timed { way, end }
     }
 

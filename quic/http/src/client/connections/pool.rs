@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, header::ALT_SVC};
-use hybriq::stats::Census;
+use hybriq::{memory::ServerStore, stats::Census};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::Instant,
@@ -195,11 +195,11 @@ impl Server {
 }
 
 impl Pool {
-    pub(in crate::client) fn new(limits: Limits) -> Self {
+    pub(in crate::client) fn new(limits: Limits, memory: Arc<dyn ServerStore>) -> Self {
         Self {
             state: Mutex::new(State {
                 servers: HashMap::new(),
-                alt_svc: AltSvc::new(limits.servers, limits.offered),
+                alt_svc: AltSvc::new(limits.servers, limits.offered).stored_in(memory),
             }),
             limits,
         }
@@ -237,6 +237,9 @@ impl Pool {
     ) -> Choice {
         let mut state = self.lock();
         let State { servers, alt_svc } = &mut *state;
+        if !servers.contains_key(origin) {
+            alt_svc.recall(origin, wanted.now);
+        }
         let server = Self::server(servers, &self.limits, origin, wanted.now);
         if wanted.http3 != Http3::Off {
             if let Some((http3, exchange)) = server
@@ -388,7 +391,7 @@ impl Pool {
     /// Notes that an alternative of a server is not responsible for it.
     pub(in crate::client) fn on_misdirected(&self, origin: &Origin, place: &Origin, now: Instant) {
         let mut state = self.lock();
-        state.alt_svc.forget(origin);
+        state.alt_svc.forget(origin, now);
         // The server may continue to offer it.
         state.alt_svc.on_failure(origin, place, now);
         if let Some(server) = state.servers.get_mut(origin) {

@@ -17,7 +17,7 @@ use hybriq::{
 };
 
 use super::{
-    connect::Shared,
+    addresses::Lookup,
     records::{HttpsResolver, Service, is_asked_for, services},
 };
 use crate::client::origin::Origin;
@@ -41,9 +41,8 @@ pub(super) struct Route {
 impl Route {
     /// Finds the way to a server. If its records can be asked for, this waits for them until a moment after its
     /// addresses are known.
-    pub(super) async fn to(shared: &Arc<Shared>, origin: &Origin) -> Self {
-        let own = finding(shared, origin);
-        let lookup = &shared.lookup;
+    pub(super) async fn to(lookup: &Arc<Lookup>, origin: &Origin) -> Self {
+        let own = finding(lookup, origin);
         let is_fixed = lookup.fixed.contains_key(origin.host());
         let records = lookup.records.as_deref();
         let records = records.filter(|_| !is_fixed && is_asked_for(origin));
@@ -55,7 +54,7 @@ impl Route {
             let addresses = if service.place == *origin {
                 own.clone()
             } else {
-                finding(shared, &service.place)
+                finding(lookup, &service.place)
             };
             (service, addresses)
         });
@@ -66,9 +65,9 @@ impl Route {
     }
 
     /// Returns the way to a server by its own addresses alone.
-    pub(super) fn without_records(shared: &Arc<Shared>, origin: &Origin) -> Self {
+    pub(super) fn without_records(lookup: &Arc<Lookup>, origin: &Origin) -> Self {
         Self {
-            own: finding(shared, origin),
+            own: finding(lookup, origin),
             services: Vec::new(),
         }
     }
@@ -129,9 +128,9 @@ async fn soon(records: &dyn HttpsResolver, origin: &Origin, own: Finding) -> Vec
     })
 }
 
-fn finding(shared: &Arc<Shared>, place: &Origin) -> Finding {
-    let (shared, place) = (shared.clone(), place.clone());
-    let found = async move { shared.lookup.find(&place).await.map_err(Arc::new) };
+fn finding(lookup: &Arc<Lookup>, place: &Origin) -> Finding {
+    let (lookup, place) = (lookup.clone(), place.clone());
+    let found = async move { lookup.find(&place).await.map_err(Arc::new) };
     let found: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(found);
     found.shared()
 }

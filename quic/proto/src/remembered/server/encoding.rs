@@ -6,6 +6,7 @@
 //! ports:    port 2 | record
 //! paths:    length 1 | path
 //! sessions: policy 16 | length 2 | session
+//! alternatives: port 2 | length 2 | alternatives
 //! ```
 
 use bytes::Bytes;
@@ -27,7 +28,9 @@ impl ServerRecord {
         let ports = self.origins.len() * (2 + OriginRecord::LEN);
         let paths = self.paths.iter().map(|path| 1 + path.to_bytes().len());
         let sessions = self.sessions.iter().map(|it| 18 + it.bytes.len());
-        9 + ports + tokens.chain(paths).chain(sessions).sum::<usize>()
+        let alternatives = self.alternatives.iter().map(|(_, bytes)| 4 + bytes.len());
+        let lists = tokens.chain(paths).chain(sessions).chain(alternatives);
+        10 + ports + lists.sum::<usize>()
     }
 
     /// Appends the record to `out`, secrets included.
@@ -60,6 +63,12 @@ impl ServerRecord {
             out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
             out.extend_from_slice(bytes);
         }
+        out.push(self.alternatives.len() as u8);
+        for (port, bytes) in &self.alternatives {
+            out.extend_from_slice(&port.to_be_bytes());
+            out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+            out.extend_from_slice(bytes);
+        }
     }
 
     /// Reads a record that [`write`](Self::write) wrote.
@@ -87,6 +96,7 @@ fn read(bytes: &[u8]) -> Option<ServerRecord> {
         origins: list(from, ServerRecord::PORTS, port)?,
         paths: list(from, ServerRecord::PATHS, path)?,
         sessions: list(from, ServerRecord::SESSIONS, session)?,
+        alternatives: list(from, ServerRecord::ALTERNATIVES, alternatives)?,
     };
     let ends = from.take_rest().is_empty();
     let unlike = are_unlike(&record.tokens, |a, b| a == b)
@@ -95,7 +105,8 @@ fn read(bytes: &[u8]) -> Option<ServerRecord> {
             let (a, b) = (a.known(), b.known());
             a.is_between(b.local, b.peer)
         })
-        && are_unlike(&record.sessions, |a, b| a.policy == b.policy);
+        && are_unlike(&record.sessions, |a, b| a.policy == b.policy)
+        && are_unlike(&record.alternatives, |a, b| a.0 == b.0);
     (ends && unlike).then_some(record)
 }
 
@@ -133,6 +144,12 @@ fn session(from: &mut Reader<'_>) -> Option<Session> {
     let policy = from.array().ok()?;
     let bytes = Zeroizing::new(sized(from, ServerRecord::SESSION_LEN)?.to_vec());
     Some(Session { policy, bytes })
+}
+
+fn alternatives(from: &mut Reader<'_>) -> Option<(u16, Bytes)> {
+    let port = from.u16().ok()?;
+    let bytes = sized(from, ServerRecord::ALTERNATIVES_LEN)?;
+    Some((port, Bytes::copy_from_slice(bytes)))
 }
 
 /// Reads bytes after their length, at least one and at most `most`.

@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// What a client remembers of a server: the QUIC version of the last connection, tokens for the next
-/// ones, the downgrade alarm and the key-exchange group of each port, what the paths to it carried, and
-/// TLS sessions that can be resumed.
+/// ones, the downgrade alarm and the key-exchange group of each port, what the paths to it carried,
+/// TLS sessions that can be resumed, and alternative services.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerRecord {
     pub(super) version: Option<Version>,
@@ -27,6 +27,8 @@ pub struct ServerRecord {
     pub(super) paths: Vec<SavedPath>,
     /// Sessions of different policies, the newest last.
     pub(super) sessions: Vec<Session>,
+    /// Alternative services by port, the one that changed last at the end.
+    pub(super) alternatives: Vec<(u16, Bytes)>,
 }
 
 /// A TLS session, for clients with one policy.
@@ -54,6 +56,13 @@ impl ServerRecord {
     /// Bytes of the largest TLS session that is kept.
     pub const SESSION_LEN: usize = 16 * 1024;
 
+    /// Number of ports whose alternative services are kept; a new one replaces the one that changed longest
+    /// ago.
+    pub const ALTERNATIVES: usize = 4;
+
+    /// Bytes of the largest alternative services of a port that are kept.
+    pub const ALTERNATIVES_LEN: usize = 2048;
+
     /// Returns the QUIC version of the last connection.
     pub const fn version(&self) -> Option<Version> {
         self.version
@@ -67,6 +76,22 @@ impl ServerRecord {
     /// Returns the number of TLS sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// Returns the alternative services of a port (RFC 7838), in the form that the client of HTTP gave them.
+    pub fn alternatives(&self, port: u16) -> Option<&[u8]> {
+        let mut known = self.alternatives.iter();
+        known.find(|(of, _)| *of == port).map(|(_, bytes)| &**bytes)
+    }
+
+    /// Stores the alternative services of a port in place of earlier ones, or none if there are no bytes. More
+    /// than [`ALTERNATIVES_LEN`](Self::ALTERNATIVES_LEN) bytes are not kept.
+    pub fn put_alternatives(&mut self, port: u16, bytes: &[u8]) {
+        self.alternatives.retain(|(of, _)| *of != port);
+        if !bytes.is_empty() && bytes.len() <= Self::ALTERNATIVES_LEN {
+            let value = (port, Bytes::copy_from_slice(bytes));
+            push(&mut self.alternatives, Self::ALTERNATIVES, value);
+        }
     }
 
     /// Returns the paths that were measured, the newest last.
@@ -97,6 +122,7 @@ impl ServerRecord {
             && self.tokens.is_empty()
             && self.paths.is_empty()
             && self.sessions.is_empty()
+            && self.alternatives.is_empty()
             && self.origins.iter().all(|(_, record)| record.is_empty(now))
     }
 
@@ -106,6 +132,7 @@ impl ServerRecord {
             && self.tokens.is_empty()
             && self.paths.is_empty()
             && self.sessions.is_empty()
+            && self.alternatives.is_empty()
             && self.origins.iter().all(|(_, record)| record.is_pinned(now))
     }
 
@@ -238,6 +265,7 @@ impl fmt::Debug for ServerRecord {
             .field("ports", &self.origins)
             .field("paths", &self.paths)
             .field("sessions", &self.sessions.len())
+            .field("alternatives", &self.alternatives.len())
             .finish()
     }
 }

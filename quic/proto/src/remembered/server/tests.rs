@@ -62,6 +62,8 @@ fn full() -> ServerRecord {
     record.put_path(&path(2, Some(3), 2));
     record.put_session([1; 16], b"one");
     record.put_session([2; 16], b"two");
+    record.put_alternatives(443, b"three");
+    record.put_alternatives(8443, b"four");
     record
 }
 
@@ -146,6 +148,24 @@ fn what_a_full_store_keeps_of_a_server_are_its_pins() {
         (record.version(), record.tokens(), record.sessions()),
         (None, 0, 0)
     );
+    assert_eq!(record.alternatives(443), None);
+}
+
+#[test]
+fn alternatives_are_those_of_a_port_and_bounded() {
+    let mut record = ServerRecord::default();
+    for port in 0..=ServerRecord::ALTERNATIVES as u16 {
+        record.put_alternatives(port, b"some");
+        record.put_alternatives(port, b"others");
+    }
+    assert_eq!(record.alternatives(0), None);
+    assert_eq!(record.alternatives(1), Some(&b"others"[..]));
+    assert!(!record.is_empty(now()) && !record.has_only_pins(now()));
+    record.put_alternatives(1, &[0; ServerRecord::ALTERNATIVES_LEN + 1]);
+    for port in 2..=ServerRecord::ALTERNATIVES as u16 {
+        record.put_alternatives(port, b"");
+    }
+    assert_eq!(record, ServerRecord::default());
 }
 
 #[test]
@@ -275,6 +295,8 @@ fn lists_that_no_record_has_are_refused() {
             .resize(ServerRecord::SESSION_LEN + 1, 0);
     });
     refused(|it| it.sessions[0].bytes.clear());
+    refused(|it| it.alternatives[0].0 = it.alternatives[1].0);
+    refused(|it| it.alternatives[0].1 = Bytes::new());
 }
 
 proptest! {

@@ -30,7 +30,8 @@ const FRAMING: usize = 6;
 const MAGIC: &[u8] = b"hybriq servers 1\n";
 
 /// Memory of 1,024 servers, which can be written to a file: tokens, versions, groups and downgrade
-/// alarms, what paths carried ([`CarefulResume`](crate::memory::CarefulResume)), and TLS sessions where the
+/// alarms, what paths carried ([`CarefulResume`](crate::memory::CarefulResume)), what servers offered by
+/// `alt-svc` to a client of `hybriq-http`, and TLS sessions where the
 /// library can turn one into bytes: see [`ClientConfig::session_memory`](crate::ClientConfig::session_memory).
 ///
 /// Clones are the same memory. When it is full, a new server replaces the one that changed longest ago

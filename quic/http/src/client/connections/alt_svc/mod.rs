@@ -2,18 +2,20 @@
 
 mod parse;
 mod rules;
+mod stored;
 
-use std::{collections::HashMap, hash::Hash, net::IpAddr, time::Duration};
+use std::{collections::HashMap, hash::Hash, net::IpAddr, sync::Arc, time::Duration};
 
 use http::{
     HeaderMap,
     header::{AGE, ALT_SVC},
 };
+use hybriq::memory::ServerStore;
 use tokio::time::Instant;
 
 pub use self::rules::OfferedHosts;
 pub(super) use self::rules::{Reach, allows_port, is_host};
-use self::{parse::Advice, rules::allow};
+use self::{parse::Advice, rules::allow, stored::Stored};
 use crate::client::origin::Origin;
 
 /// Longest time for which an alternative is valid, whatever the server says.
@@ -30,6 +32,7 @@ pub(super) struct AltSvc {
     known: HashMap<Origin, Vec<Known>>,
     /// By server and alternative, so that no server affects the alternatives of another.
     broken: HashMap<(Origin, Origin), Broken>,
+    stored: Option<Stored>,
 }
 
 /// An alternative.
@@ -55,6 +58,24 @@ impl AltSvc {
             hosts,
             known: HashMap::new(),
             broken: HashMap::new(),
+            stored: None,
+        }
+    }
+
+    /// Keeps the alternatives in a memory of servers, too.
+    pub(super) fn stored_in(mut self, servers: Arc<dyn ServerStore>) -> Self {
+        self.stored = Some(Stored::new(servers));
+        self
+    }
+
+    /// Reads what is stored of a server, before its first connection.
+    pub(super) fn recall(&mut self, origin: &Origin, now: Instant) {
+        let is_unknown = !self.known.contains_key(origin);
+        if let Some(stored) = self.stored.as_ref().filter(|_| is_unknown) {
+            let mut known = stored.read(origin, now);
+            // The memory may be old, and the settings new.
+            known.retain(|known| known.until > now && allow(origin, &known.place, self.hosts));
+            self.put(origin, known);
         }
     }
 
@@ -82,7 +103,7 @@ impl AltSvc {
             return;
         };
         let Advice::Alternatives(alternatives) = advice else {
-            self.known.remove(origin);
+            self.forget(origin, now);
             return;
         };
         // The time that the response spent in a cache counts (RFC 7838 §3.1).
@@ -111,14 +132,24 @@ impl AltSvc {
         };
         let known = known.filter(|known| known.until > now && is_allowed(known));
         let known: Vec<_> = known.collect();
+        let earlier = self.known.get(origin).map_or(&[][..], |known| known);
+        let facts = |known: &Known| (known.place.clone(), known.persist, known.from);
+        let changed = !earlier.iter().map(facts).eq(known.iter().map(facts));
+        if let Some(stored) = &mut self.stored {
+            stored.write(origin, &known, changed, now);
+        }
+        self.put(origin, known);
+    }
+
+    fn put(&mut self, origin: &Origin, known: Vec<Known>) {
         if known.is_empty() {
             self.known.remove(origin);
-        } else {
-            make_room(&mut self.known, self.most, origin, |known| {
-                known.iter().map(|known| known.until).max()
-            });
-            self.known.insert(origin.clone(), known);
+            return;
         }
+        make_room(&mut self.known, self.most, origin, |known| {
+            known.iter().map(|known| known.until).max()
+        });
+        self.known.insert(origin.clone(), known);
     }
 
     /// Returns the alternative to use, if there is one that did not fail recently.
@@ -168,13 +199,19 @@ impl AltSvc {
     }
 
     /// Forgets the alternatives of a server, after one of them was not responsible for it (RFC 7838 §6).
-    pub(super) fn forget(&mut self, origin: &Origin) {
+    pub(super) fn forget(&mut self, origin: &Origin, now: Instant) {
         self.known.remove(origin);
+        if let Some(stored) = &mut self.stored {
+            stored.write(origin, &[], true, now);
+        }
     }
 
     /// Forgets all failures, and the alternatives that do not survive a change of the network (RFC 7838 §2.2).
     pub(super) fn on_network_change(&mut self) {
         self.broken.clear();
+        if let Some(stored) = &mut self.stored {
+            stored.on_network_change();
+        }
         self.known.retain(|_, known| {
             known.retain(|known| known.persist);
             !known.is_empty()
@@ -356,7 +393,7 @@ mod tests {
             assert_eq!(alt_svc.reach(&origin(), &place), reach);
         }
         // Forgotten meanwhile.
-        alt_svc.forget(&origin());
+        alt_svc.forget(&origin(), now);
         assert_eq!(alt_svc.reach(&origin(), &place), Reach::Anybody);
     }
 

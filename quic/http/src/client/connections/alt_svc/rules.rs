@@ -24,7 +24,9 @@ const OTHER_SERVICES: [u16; 6] = [1900, 3702, 5060, 5353, 5683, 11211];
 /// the offered host does not count.
 ///
 /// Up to four offers of a server are remembered, for at most 30 days even if they are marked as persistent. They are
-/// forgotten when the server sends `clear`, or when an offered host answers that it is not responsible (status 421).
+/// forgotten when the server sends `clear`, or when an offered host answers that it is not responsible (status 421). They
+/// are kept in the [memory of servers](hybriq::ClientConfig::server_memory), beside sessions and tokens: a later client
+/// with this memory uses them if its own rules allow them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OfferedHosts {

@@ -107,6 +107,29 @@ fn malformed_records_are_told_apart() {
     }
 }
 
+/// However it is broken.
+#[test]
+fn a_broken_record_is_refused_quietly() {
+    let hint = [7; 16];
+    let params: [(u16, &[u8]); 6] = [
+        (0, &[0, 3]),
+        H3,
+        (3, &[1, 1]),
+        (5, &[0, 4, 0xfe, 0x0d, 0, 0]),
+        (6, &hint),
+        (9, &[0x11, 0xec]),
+    ];
+    let whole = rdata(1, "svc.test", &params);
+    for at in 0..whole.len() {
+        for bits in [1, 0x80, 0xff] {
+            let mut broken = whole.clone();
+            broken[at] ^= bits;
+            let _ = HttpsRecord::from_rdata("server.test", &broken);
+            let _ = HttpsRecord::from_rdata("server.test", &broken[..at]);
+        }
+    }
+}
+
 #[test]
 fn incompatible_records_are_known() {
     for (params, expected) in [

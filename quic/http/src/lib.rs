@@ -101,6 +101,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[doc = include_str!("../docs/from_reqwest.md")]
+pub mod from_reqwest {}
+
 // What only one version needs is in the file or folder of its name: `http2`, `http3`, `tcp`.
 mod body;
 mod client;
@@ -115,7 +118,8 @@ pub mod webtransport;
 
 pub use body::{Body, BodyError};
 pub use client::{
-    Client, ClientBuilder, ClientError, Http3, OfferedHosts, QuicError, ResponseFuture,
+    Client, ClientBuilder, ClientError, Http3, InvalidProxy, OfferedHosts, Proxy, ProxyError,
+    QuicError, ResponseFuture,
 };
 pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};

@@ -23,10 +23,10 @@ use super::{
 };
 use crate::{
     client::{
-        error::{ClientError, QuicError},
+        error::{ClientError, ProxyError, QuicError},
         http3::{self, Established, Handshake},
         origin::Origin,
-        tcp,
+        tcp::{self, Proxy},
     },
     usage::Usage,
     versions::http3::Transport,
@@ -102,6 +102,35 @@ impl Shared {
         exception.map_or(self.http3, |(_, http3)| *http3)
     }
 
+    /// Returns when HTTP/3 is used for a request: never through a proxy for TCP. Proxies for UDP (RFC 9298) would have
+    /// their place here.
+    ///
+    /// # Errors
+    /// The request must go over HTTP/3 and through a proxy.
+    pub(in crate::client) fn version_for(&self, origin: &Origin) -> Result<Http3, ClientError> {
+        match (self.http3_for(origin), self.tcp.proxy_for(origin)) {
+            (http3, None) => Ok(http3),
+            (Http3::Only, Some(proxy)) => Err(ClientError::Proxy {
+                server: origin.to_string(),
+                proxy: proxy.place().to_string(),
+                cause: Arc::new(ProxyError::Http3),
+            }),
+            (_, Some(_)) => Ok(Http3::Off),
+        }
+    }
+
+    /// Returns the error of a request for which no connection could be made.
+    pub(in crate::client) fn not_connected(
+        &self,
+        origin: &Origin,
+        quic: Option<QuicError>,
+        tcp: Option<io::Error>,
+    ) -> ClientError {
+        let proxy = self.tcp.proxy_for(origin);
+        let proxy = proxy.map(|proxy| proxy.place().to_string());
+        ClientError::connect(origin.to_string(), quic, tcp, proxy)
+    }
+
     /// Connects in a task of its own, which continues even if nobody waits any more.
     pub(in crate::client) fn connect(
         self: &Arc<Self>,
@@ -123,11 +152,8 @@ impl Shared {
                 }
                 Some(place) => shared.race(&origin, place, &progress).await,
             };
-            let connected = connected.map_err(|(quic, tcp)| ClientError::Connect {
-                server: origin.to_string(),
-                quic: quic.map(Arc::new),
-                tcp: tcp.map(Arc::new),
-            });
+            let connected =
+                connected.map_err(|(quic, tcp)| shared.not_connected(&origin, quic, tcp));
             progress.send_replace(Progress::Done(connected));
         });
     }
@@ -205,8 +231,14 @@ impl Shared {
         self: &Arc<Self>,
         origin: &Origin,
     ) -> io::Result<tcp::Connection> {
+        let proxy = self.tcp.proxy_for(origin);
+        let of_proxy = |error| match proxy {
+            Some(_) => io::Error::other(ProxyError::Io(error)),
+            None => error,
+        };
         let connected = async {
-            let addresses = self.lookup.find(origin).await?;
+            let place = proxy.map_or(origin, Proxy::place);
+            let addresses = self.lookup.find(place).await.map_err(of_proxy)?;
             let connect = |address| tcp::connect(&self.tcp, origin, address);
             let connected = first(addresses, self.times.delay, connect).await;
             connected.map_err(|error| error.unwrap_or(io::ErrorKind::NotFound.into()))
@@ -215,7 +247,7 @@ impl Shared {
             let time = self.times.connect;
             let text =
                 format!("no answer within {time:?}; check the address, or raise connect_timeout");
-            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            return Err(of_proxy(io::Error::new(io::ErrorKind::TimedOut, text)));
         };
         let (connection, task) = connected?;
         tokio::spawn(self.until_end(origin, task));
@@ -329,7 +361,7 @@ impl Attempt<'_> {
             }
         }
         let connection = connecting.await?;
-        let established = Handshake::Complete(Established::new(connection.clone()));
+        let established = Handshake::Complete(Established::new(connection.clone(), 0));
         let (_, handshake) = watch::channel(established);
         let transport = Transport::Established(connection.clone());
         let idle_time = self.shared.tcp.idle_time;
@@ -371,7 +403,7 @@ impl Attempt<'_> {
         };
         let outcome = match completed? {
             (connection, EarlyData::Accepted) => {
-                let established = Established::new(connection);
+                let established = Established::new(connection, http3.usage().exchanges());
                 handshake.send_replace(Handshake::Complete(established));
                 Some(http3)
             }

@@ -4,6 +4,7 @@ mod addresses;
 mod alt_svc;
 mod connect;
 mod pool;
+mod sharing;
 
 pub(super) use self::{
     addresses::{Lookup, Resolver},

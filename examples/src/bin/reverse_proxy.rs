@@ -57,9 +57,10 @@ async fn forward(client: &Client, upstream: Authority, request: Request) -> Opti
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let uri = Uri::builder().scheme("https").authority(upstream);
     parts.uri = uri.path_and_query(path).build().ok()?;
-    // The end may come after the fields: until then, HTTP/1.1 would announce a body.
+    // The end may come after the fields, and HTTP/1.1 announces a body whose end it does not know.
     if parts.method.is_safe() {
-        body = Body::new(Limited::new(body, 64 << 10).collect().await.ok()?);
+        let whole = Limited::new(body, 64 << 10).collect().await;
+        body = whole.ok()?.to_bytes().into();
     }
     let request = Request::from_parts(parts, body);
     let mut response = client.request(request).await.ok()?.map(Body::new);

@@ -53,9 +53,10 @@ async fn forward(
 
 /// A client that can resolve no name.
 fn through(proxy: Proxy, builder: ClientBuilder) -> Client {
-    let literal = async |host: String, port| match host.parse() {
-        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
-        Err(_) => Err(io::Error::other("the client looked up a name")),
+    let literal = async |host: String, port| {
+        let address = host.parse();
+        let address = address.unwrap_or_else(|_| panic!("the client looks up {host}"));
+        Ok(vec![SocketAddr::new(address, port)])
     };
     let builder = builder.resolver(literal).proxy(proxy);
     builder.build(config()).unwrap()

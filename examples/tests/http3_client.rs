@@ -42,11 +42,15 @@ impl Echo {
         }
     }
 
-    /// Runs the client. Returns the body and what it tells.
+    /// Runs the client with the certificate. Returns the body and what it tells.
     fn ask(&self, options: &[&str]) -> (String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_http3_client"))
-            .arg("--cacert")
-            .arg(&self.certificate)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_http3_client"));
+        command.arg("--cacert").arg(&self.certificate);
+        self.run(&mut command, options)
+    }
+
+    fn run(&self, command: &mut Command, options: &[&str]) -> (String, String) {
+        let output = command
             .args(["--resolve", "localhost=127.0.0.1:0"])
             .args(options)
             .arg(&self.url)
@@ -70,6 +74,14 @@ fn the_client_asks_as_its_options_say() {
     for option in ["--http3", "--http3-only"] {
         let (body, told) = echo.ask(&[option]);
         assert_eq!((&body[..], &told[..]), ("GET \n", OVER_HTTP3));
+    }
+    // Without a file, the system decides: here by the certificates that the environment names.
+    #[cfg(all(unix, not(target_vendor = "apple")))]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_http3_client"));
+        command.env("SSL_CERT_FILE", &echo.certificate);
+        let (_, told) = echo.run(&mut command, &["--http3-only"]);
+        assert_eq!(told, OVER_HTTP3);
     }
     let (body, _) = echo.ask(&["--http3-only", "-d", "hello"]);
     assert_eq!(body, "POST hello\n");

@@ -43,9 +43,10 @@ async fn main() -> Result<(), Failure> {
     let options = Options::parse();
     // Safe requests leave in 0-RTT packets once a server is known.
     let mut config = ClientConfig::new().offer_early_data();
-    if let Some(path) = &options.cacert {
-        config = config.trust(Trust::roots_pem_file(path)?);
-    }
+    config = config.trust(match &options.cacert {
+        Some(path) => Trust::roots_pem_file(path)?,
+        None => Trust::platform(),
+    });
     let mut builder = Client::builder().http3(match (options.http3_only, options.http3) {
         (true, _) => Http3::Only,
         (false, true) => Http3::First,

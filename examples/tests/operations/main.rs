@@ -10,6 +10,7 @@ mod nat;
 mod quic_lb;
 mod reloading;
 mod restarting;
+mod routed;
 mod router;
 mod server;
 mod shared_keys;

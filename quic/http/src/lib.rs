@@ -102,6 +102,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[doc = include_str!("../docs/from_reqwest.md")]
+pub mod from_reqwest {}
+
 // What only one version needs is in the file or folder of its name: `http2`, `http3`, `tcp`.
 mod body;
 mod client;
@@ -119,7 +122,7 @@ pub use body::{Body, BodyError};
 pub use client::SystemRecords;
 pub use client::{
     Client, ClientBuilder, ClientError, Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord,
-    OfferedHosts, QuicError, ResponseFuture,
+    InvalidProxy, OfferedHosts, Proxy, ProxyError, QuicError, ResponseFuture,
 };
 pub use hybriq_h3::{Code, Violation};
 pub use limits::{EarlyMethods, Limits};

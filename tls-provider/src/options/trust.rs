@@ -28,12 +28,17 @@ pub struct Trust {
 enum Kind {
     #[default]
     System,
+    #[cfg(feature = "platform-verifier")]
+    Platform,
     Roots(Arc<[CertificateDer<'static>]>),
     Anyone,
 }
 
 /// Built-in check by the provider.
 pub(crate) enum Anchors {
+    /// The operating system judges the chain and the name.
+    #[cfg(feature = "platform-verifier")]
+    Platform,
     Roots(Arc<[CertificateDer<'static>]>),
     /// Neither the chain nor the name is checked; the handshake signature is.
     Anyone,
@@ -72,6 +77,16 @@ impl Trust {
     /// They are read when a provider is built; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
     pub fn system() -> Self {
         Kind::System.into()
+    }
+
+    /// Lets the operating system judge the certificates of servers, by `rustls-platform-verifier`: with its certificate
+    /// authorities, those of its administrators, and its revocation checks on Windows, macOS, iOS and Android. On other
+    /// systems this is [`system`](Self::system).
+    ///
+    /// Only for clients, and only with rustls; revocation lists need [`system`](Self::system) or roots.
+    #[cfg(feature = "platform-verifier")]
+    pub fn platform() -> Self {
+        Kind::Platform.into()
     }
 
     /// Trusts the certificates of a PEM file and no others.
@@ -225,6 +240,14 @@ impl Trust {
                 ));
             }
             Kind::Anyone => return Ok(Anchors::Anyone),
+            #[cfg(feature = "platform-verifier")]
+            Kind::Platform if !self.revocation.is_empty() => {
+                return Err(ConfigError::Roots(
+                    "the platform takes no revocation lists; use Trust::system or roots".to_owned(),
+                ));
+            }
+            #[cfg(feature = "platform-verifier")]
+            Kind::Platform => return Ok(Anchors::Platform),
             Kind::Roots(roots) => roots.clone(),
             Kind::System => system_roots()?,
         };

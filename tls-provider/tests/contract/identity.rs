@@ -125,6 +125,24 @@ fn the_system_store_does_not_know_a_test_authority() {
     }
 }
 
+#[cfg(feature = "platform-verifier")]
+#[test]
+fn the_platform_judges_servers_and_nothing_else() {
+    let (client, server) = options();
+    let platform = || client.clone().trust(Trust::platform());
+    // A machine without any roots says so when the provider is built.
+    if let Ok(client) = Backend::Rustls.client(&platform()) {
+        let server = Backend::Rustls.server(&server).expect("a server");
+        Pair::new(&*client, &*server)
+            .fail()
+            .assert(Side::Client, 48);
+    }
+    let lists = Trust::platform().revocation_lists([vec![].into()]);
+    assert!(Backend::Rustls.client(&client.trust(lists)).is_err());
+    let server = server.client_auth(ClientAuth::Required(Trust::platform()));
+    assert!(Backend::Rustls.server(&server).is_err());
+}
+
 #[cfg(feature = "rustls")]
 #[test]
 fn a_ca_certificate_shown_as_ones_own_is_told_with_the_remedy() {

@@ -17,7 +17,7 @@ use super::{
         Http3, HttpsResolver, Limits, Lookup, OfferedHosts, Pool, Quic, Resolver, Shared, Times,
     },
     origin::Origin,
-    tcp,
+    tcp::{self, Proxy},
 };
 use crate::{usage::Idle, versions::http3::Reserved};
 
@@ -53,6 +53,7 @@ pub struct ClientBuilder {
     max_idle: usize,
     limits: Limits,
     lookup: Lookup,
+    proxy: Option<Proxy>,
 }
 
 impl Default for ClientBuilder {
@@ -73,6 +74,7 @@ impl Default for ClientBuilder {
             limits: Limits {
                 servers: 256,
                 http1: 16,
+                shared: 1,
                 offered: OfferedHosts::default(),
             },
             lookup: Lookup {
@@ -80,6 +82,7 @@ impl Default for ClientBuilder {
                 resolver: None,
                 records: None,
             },
+            proxy: None,
         }
     }
 }
@@ -92,6 +95,7 @@ impl std::fmt::Debug for ClientBuilder {
             .field("times", &self.times)
             .field("idle_timeout", &self.idle_timeout)
             .field("max_idle", &self.max_idle)
+            .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }
 }
@@ -205,6 +209,35 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the largest number of HTTP/2 connections to a server, and of HTTP/3 connections. Servers take a limited
+    /// number of requests at once on a connection, often 100. With 1, the 101st request waits until another one ends;
+    /// with more, it opens another connection, and waits if there are as many. Default: 1.
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.limits.shared = connections;
+        self
+    }
+
+    /// Sets a proxy for TCP, through which all requests go but those that it [excepts](Proxy::except). HTTP/3 is not
+    /// used for them then. Default: none; the client reads no variables of the environment.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq_http::{Client, Proxy};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let proxy: Proxy = "socks5://proxy.example:1080".parse()?;
+    /// let proxy = proxy.credentials("me", "secret")?.except("intranet.example");
+    /// let builder = Client::builder().proxy(proxy);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
+        self
+    }
+
     /// Sets the addresses of a host, which is then not looked up. Port 0 stands for the port of the URI. Default:
     /// none.
     #[must_use]
@@ -284,6 +317,7 @@ impl ClientBuilder {
                 idle_time: self.idle_timeout,
                 keep_alive: keep_alive.clamp(KEEP_ALIVE.0, KEEP_ALIVE.1),
                 idle: Arc::new(Idle::new(self.max_idle)),
+                proxy: self.proxy,
             },
             lookup: Arc::new(self.lookup),
             times: self.times,

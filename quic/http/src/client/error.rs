@@ -2,7 +2,7 @@
 
 use std::{error::Error, io, sync::Arc, time::Duration};
 
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 use hybriq::ConnectError;
 use hybriq_h3::Code;
 
@@ -27,8 +27,14 @@ pub enum ClientError {
     #[error("{0}; use a URI such as https://example.com/path")]
     InvalidUri(String),
     /// The client does not send requests with this method.
-    #[error("this client does not send {0} requests, because it does not support proxies")]
+    #[error("this client sends no {0} requests; ClientBuilder::proxy makes tunnels")]
     Method(Method),
+    /// The request has a `host` field that names no host, or several.
+    #[error(
+        "the field 'host' must be there at most once, with a host and perhaps a port; the URI names the host if it is \
+         left out"
+    )]
+    Host,
     /// No connection could be made.
     #[error("no connection to {server}: {}", causes(quic.as_deref(), tcp.as_deref()))]
     Connect {
@@ -38,6 +44,16 @@ pub enum ClientError {
         quic: Option<Arc<QuicError>>,
         /// Why TCP failed, if it was tried.
         tcp: Option<Arc<io::Error>>,
+    },
+    /// The [`Proxy`](crate::Proxy) made no connection to the server.
+    #[error("no connection to {server} by the proxy {proxy}: {cause}")]
+    Proxy {
+        /// Host and port of the server.
+        server: String,
+        /// Host and port of the proxy.
+        proxy: String,
+        /// What the proxy did.
+        cause: Arc<ProxyError>,
     },
     /// The body of the request returned an error.
     #[error("the body of the request could not be read: {0}")]
@@ -114,6 +130,80 @@ pub enum QuicError {
     /// The server did not answer in time.
     #[error("no answer within {0:?}; check that UDP reaches the server, or raise connect_timeout")]
     TimedOut(Duration),
+}
+
+/// Reason why a [`Proxy`](crate::Proxy) made no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// The connection to the proxy could not be made, ended, or took too long.
+    #[error("{0}; check its address")]
+    Io(#[from] io::Error),
+    /// The proxy wants other credentials: status 407 (RFC 9110 §15.5.8), or a refusal by SOCKS5 (RFC 1929).
+    #[error("it does not let this client in; check Proxy::credentials")]
+    Credentials,
+    /// The answer to CONNECT is not 2xx (RFC 9110 §9.3.6).
+    #[error("it answered with status {0}")]
+    Refused(StatusCode),
+    /// The reply of SOCKS5 is not 0, success (RFC 1928 §6).
+    #[error("it answered with {0}: {text}", text = reply(*.0))]
+    Reply(u8),
+    /// The bytes are no answer of this protocol, or not only an answer.
+    #[error("it does not speak {0}; check the scheme and the port")]
+    Malformed(&'static str),
+    /// The answer to CONNECT has more bytes than this.
+    #[error("its answer has more than {0} bytes")]
+    TooLong(usize),
+    /// The request must go over HTTP/3, which is not spoken through proxies for TCP.
+    #[error(
+        "HTTP/3 does not go through it; choose another Http3, or except the server by Proxy::except"
+    )]
+    Http3,
+}
+
+/// Returns what a reply of SOCKS5 means (RFC 1928 §6).
+fn reply(code: u8) -> &'static str {
+    match code {
+        1 => "it failed",
+        2 => "its rules do not allow the connection",
+        3 => "the network cannot be reached",
+        4 => "the host cannot be reached",
+        5 => "the server refused the connection",
+        6 => "a TTL expired",
+        7 => "it does not know CONNECT",
+        8 => "it does not know this type of address",
+        _ => "an unknown reason",
+    }
+}
+
+impl ClientError {
+    /// Returns the error of a request without a connection.
+    pub(super) fn connect(
+        server: String,
+        quic: Option<QuicError>,
+        tcp: Option<io::Error>,
+        proxy: Option<String>,
+    ) -> Self {
+        let tcp = match (tcp, proxy) {
+            (Some(tcp), Some(proxy)) => match tcp.downcast::<ProxyError>() {
+                Ok(cause) => {
+                    let cause = Arc::new(cause);
+                    return Self::Proxy {
+                        server,
+                        proxy,
+                        cause,
+                    };
+                }
+                Err(tcp) => Some(tcp),
+            },
+            (tcp, _) => tcp,
+        };
+        Self::Connect {
+            server,
+            quic: quic.map(Arc::new),
+            tcp: tcp.map(Arc::new),
+        }
+    }
 }
 
 /// Returns the reasons why there is no connection.

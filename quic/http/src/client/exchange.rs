@@ -12,7 +12,7 @@ use super::{
     connections::{Choice, Http3, Progress, Shared, Wanted},
     error::{ClientError, Failure, Repeat},
     http3,
-    origin::Origin,
+    origin::{Origin, name_host},
     outgoing::{Hearing, Outgoing},
     tcp::{Connection, Http1, Http2},
 };
@@ -23,6 +23,9 @@ const ATTEMPTS: usize = 4;
 
 /// Largest number of times that a request waits for a connection each time it is sent.
 const WAITS: usize = 16;
+
+/// Largest number of times that a request waits for one more connection because the others have no room.
+const MORE: usize = 8;
 
 /// Place that a request is sent to, if it is an alternative (RFC 7838 §5).
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
@@ -55,9 +58,10 @@ impl Sender {
             return Err(ClientError::Method(request.method));
         }
         let origin = Origin::of(&request.uri)?;
+        name_host(&mut request)?;
         request.headers.remove(ALT_USED);
         Ok(Self {
-            http3: shared.http3_for(&origin),
+            http3: shared.version_for(&origin)?,
             may_be_early: request.method.is_safe() && body.is_empty(),
             shared,
             origin,
@@ -142,11 +146,14 @@ impl Sender {
     /// Returns a connection, connecting if there is none.
     async fn ready(&self) -> Result<Ready, ClientError> {
         let mut permit = None;
+        let mut more = MORE;
         for _ in 0..WAITS {
             let wanted = Wanted {
                 http3: self.http3,
+                more: more > 0,
                 now: Instant::now(),
             };
+            more = more.saturating_sub(1);
             let progress = match self.shared.pool.choose(&self.origin, wanted, permit.take()) {
                 Choice::Http3(http3, exchange) => return Ok(Ready::Http3(http3, exchange)),
                 Choice::Http2(http2, exchange, place) => {
@@ -175,8 +182,12 @@ impl Sender {
                     progress
                 }
             };
-            if let Some(ready) = self.connected(progress).await? {
-                return Ok(ready);
+            match self.connected(progress).await {
+                Ok(Some(ready)) => return Ok(ready),
+                Ok(None) => {}
+                // The request waits for the connections that there are.
+                Err(_) if more > 0 && self.shared.pool.is_connected(&self.origin) => more = 0,
+                Err(error) => return Err(error),
             }
         }
         let server = self.origin.to_string();
@@ -192,10 +203,9 @@ impl Sender {
     /// Makes one more connection of HTTP/1.1.
     async fn another(&self, slot: OwnedSemaphorePermit) -> Result<Option<Ready>, ClientError> {
         let connection = self.shared.dial(&self.origin).await;
-        let connection = connection.map_err(|error| ClientError::Connect {
-            server: self.origin.to_string(),
-            quic: None,
-            tcp: Some(Arc::new(error)),
+        let connection = connection.map_err(|error| {
+            let shared = &self.shared;
+            shared.not_connected(&self.origin, None, Some(error))
         })?;
         match connection {
             Connection::Http1(http1) => {

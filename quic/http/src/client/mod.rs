@@ -27,15 +27,19 @@ pub use self::connections::SystemRecords;
 pub use self::{
     builder::ClientBuilder,
     connections::{Http3, HttpsRecord, HttpsResolver, InvalidHttpsRecord, OfferedHosts},
-    error::{ClientError, QuicError},
+    error::{ClientError, ProxyError, QuicError},
+    tcp::{InvalidProxy, Proxy},
 };
 use self::{connections::Shared, error::BoxError, exchange::Sender, outgoing::Outgoing};
 use crate::{Body, versions::content::Promised};
 
 /// A client for HTTP/3, HTTP/2 and HTTP/1.1 that reuses connections. Clones share them.
 ///
-/// The client is a [`tower`](https://docs.rs/tower) service. Layers add what it leaves out: redirects, cookies,
-/// timeouts for whole requests, compression. It belongs to the tokio runtime that sends its first request over QUIC.
+/// The client is a [`tower`](https://docs.rs/tower) service, and layers add what it leaves out: `tower_http` follows
+/// redirects (`follow_redirect`) and decompresses (`decompression`), `tower::timeout` or `tokio::time::timeout` bounds
+/// the time of a request, and dropping its future cancels it. Cookies need a layer of one's own, because tower-http has
+/// none. [Migration from reqwest](crate::from_reqwest) has examples. It belongs to the tokio runtime that sends its
+/// first request over QUIC.
 ///
 /// # Versions
 /// [`Http3`] says when HTTP/3 is used. By default, the first request to a server goes over HTTP/2 or HTTP/1.1. If the
@@ -43,6 +47,16 @@ use crate::{Body, versions::content::Promised};
 /// requests use it. If there is no open connection, the client tries QUIC first, and TCP as well if there is no
 /// answer after [`ClientBuilder::attempt_delay`]. If HTTP/3 fails where TCP works, it is not used for 5 minutes, and
 /// for longer after each further failure. [`OfferedHosts`] lists the rules for what a server may offer.
+///
+/// # Connections
+/// Requests to a server share a connection. If it has as many requests as the server takes at once, often 100, the next
+/// one waits, or opens another connection: [`ClientBuilder::max_connections`] says how many there may be.
+/// [`ClientBuilder::max_http1`] does the same for HTTP/1.1. With a [`Proxy`], TCP goes through it and HTTP/3 is left out.
+///
+/// # Host
+/// The URI says which server gets a request, and whose certificate it must have. A `host` field of the caller replaces
+/// the authority of the URI in the message: it becomes `:authority` over HTTP/2 and HTTP/3 and `host` over HTTP/1.1, so
+/// that the two never differ (RFC 9110 §7.2). A field that does not name exactly one host is [`ClientError::Host`].
 ///
 /// # Requests that are sent again
 /// A request is sent again, up to three times, if the server did not process it: the server refused it, announced the

@@ -2,7 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use http::{Uri, uri::Scheme};
+use http::{
+    Uri,
+    header::HOST,
+    request::Parts,
+    uri::{Authority, Scheme},
+};
 
 use super::error::ClientError;
 
@@ -51,6 +56,28 @@ impl Origin {
     pub(super) fn port(&self) -> u16 {
         self.port
     }
+}
+
+/// Names the host of the caller's `host` field in the URI of a request, whose server has been chosen, and removes the
+/// field (RFC 9110 §7.2): `:authority` over HTTP/2 and HTTP/3 and `host` over HTTP/1.1 come from the URI.
+///
+/// # Errors
+/// The field does not name one host.
+pub(super) fn name_host(request: &mut Parts) -> Result<(), ClientError> {
+    let mut hosts = request.headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else {
+        return Ok(());
+    };
+    let host = Authority::try_from(host.as_bytes());
+    let host = host.ok().filter(|host| {
+        let is_alone = hosts.next().is_none();
+        is_alone && !host.host().is_empty() && !host.as_str().contains('@')
+    });
+    let mut uri = request.uri.clone().into_parts();
+    uri.authority = Some(host.ok_or(ClientError::Host)?);
+    request.uri = Uri::from_parts(uri).map_err(|_| ClientError::Host)?;
+    request.headers.remove(HOST);
+    Ok(())
 }
 
 impl fmt::Display for Origin {

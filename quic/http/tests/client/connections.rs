@@ -17,26 +17,27 @@ use axum::{
 };
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use http_body_util::{BodyExt as _, Full, channel::Channel};
-use hybriq_http::{Client, Http3};
+use hybriq::TransportConfig;
+use hybriq_http::{Client, Http3, Server};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Barrier};
 use tokio_rustls::{TlsAcceptor, rustls};
 
 use crate::{
     common::{bytes, client, client_with, config, get, post, uri},
-    support::{Certificate, Running, run, soon},
+    support::{Certificate, Running, run, run_with, soon},
 };
 
 /// Counts of a server of HTTP/1.1.
 #[derive(Default)]
-struct Counts {
+pub(crate) struct Counts {
     now: AtomicUsize,
     most: AtomicUsize,
     all: AtomicUsize,
 }
 
 /// A server that speaks HTTP/1.1 alone.
-async fn http1_server() -> (SocketAddr, Arc<Counts>) {
+pub(crate) async fn http1_server() -> (SocketAddr, Arc<Counts>) {
     let certificate = Certificate::shared();
     let tls = rustls::ServerConfig::builder_with_provider(
         rustls::crypto::aws_lc_rs::default_provider().into(),
@@ -123,6 +124,24 @@ async fn requests_at_once_share_a_connection() {
             .map(|response| response.unwrap().headers()["x-peer"].clone())
             .collect();
         assert_eq!(peers.len(), 1, "{http3:?}");
+    }
+}
+
+/// A request that finds no room opens another connection, if the client may have one.
+#[tokio::test]
+async fn the_101st_request_opens_another_connection() {
+    for http3 in [Http3::Only, Http3::Off] {
+        let all = Arc::new(Barrier::new(101));
+        let answer = async move || _ = all.wait().await;
+        let transport = TransportConfig::new().max_bidi_streams(100);
+        let server_config = Certificate::shared().config().transport(transport);
+        let router = Router::new().route("/", any(answer));
+        let server = run_with(Server::builder(), server_config, router);
+        let builder = Client::builder().http3(http3).max_connections(3);
+        let client = client_with(builder, config());
+        let ask = async |_| drop(bytes(get(&client, server.address()).await).await);
+        futures_util::future::join_all((0..101).map(ask)).await;
+        assert_eq!(server.handle.connections(), 2, "{http3:?}");
     }
 }
 

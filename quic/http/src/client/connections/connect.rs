@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     client::{
-        error::{ClientError, QuicError},
+        error::{ClientError, ProxyError, QuicError},
         http3::{self, Established, Handshake, Remembered},
         origin::Origin,
         tcp,
@@ -105,6 +105,35 @@ impl Shared {
         exception.map_or(self.http3, |(_, http3)| *http3)
     }
 
+    /// Returns when HTTP/3 is used for a request: never through a proxy for TCP. Proxies for UDP (RFC 9298) would have
+    /// their place here.
+    ///
+    /// # Errors
+    /// The request must go over HTTP/3 and through a proxy.
+    pub(in crate::client) fn version_for(&self, origin: &Origin) -> Result<Http3, ClientError> {
+        match (self.http3_for(origin), self.tcp.proxy_for(origin)) {
+            (http3, None) => Ok(http3),
+            (Http3::Only, Some(proxy)) => Err(ClientError::Proxy {
+                server: origin.to_string(),
+                proxy: proxy.place().to_string(),
+                cause: Arc::new(ProxyError::Http3),
+            }),
+            (_, Some(_)) => Ok(Http3::Off),
+        }
+    }
+
+    /// Returns the error of a request for which no connection could be made.
+    pub(in crate::client) fn not_connected(
+        &self,
+        origin: &Origin,
+        quic: Option<QuicError>,
+        tcp: Option<io::Error>,
+    ) -> ClientError {
+        let proxy = self.tcp.proxy_for(origin);
+        let proxy = proxy.map(|proxy| proxy.place().to_string());
+        ClientError::connect(origin.to_string(), quic, tcp, proxy)
+    }
+
     /// Connects in a task of its own, which continues even if nobody waits any more.
     pub(in crate::client) fn connect(
         self: &Arc<Self>,
@@ -133,11 +162,8 @@ impl Shared {
                 }
                 Some(place) => shared.race(&origin, place, &route, &progress).await,
             };
-            let connected = connected.map_err(|(quic, tcp)| ClientError::Connect {
-                server: origin.to_string(),
-                quic: quic.map(Arc::new),
-                tcp: tcp.map(Arc::new),
-            });
+            let connected =
+                connected.map_err(|(quic, tcp)| shared.not_connected(&origin, quic, tcp));
             progress.send_replace(Progress::Done(connected));
         });
     }
@@ -211,9 +237,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Finds the way to a server.
+    /// Finds the way to a server, or to the proxy on the way to it.
     async fn route(self: &Arc<Self>, origin: &Origin) -> Timed {
         let end = Instant::now() + self.times.connect;
+        if let Some(proxy) = self.tcp.proxy_for(origin) {
+            // The proxy looks up the server's name.
+            let way = Route::without_records(&self.lookup, proxy.place());
+            return Timed { way, end };
+        }
         let way = tokio::time::timeout_at(end, Route::to(&self.lookup, origin)).await;
         let way = way.unwrap_or_else(|_| Route::without_records(&self.lookup, origin));
         Timed { way, end }
@@ -233,14 +264,19 @@ impl Shared {
         origin: &Origin,
         route: &Timed,
     ) -> io::Result<tcp::Connection> {
+        let proxy = self.tcp.proxy_for(origin);
+        let of_proxy = |error| match proxy {
+            Some(_) => io::Error::other(ProxyError::Io(error)),
+            None => error,
+        };
         let connect = |address| tcp::connect(&self.tcp, origin, address);
         let candidates = route.way.over_tcp();
-        let connected = candidates.first(self.times.delay, connect, |error| error);
+        let connected = candidates.first(self.times.delay, connect, of_proxy);
         let Ok(connected) = tokio::time::timeout_at(route.end, connected).await else {
             let time = self.times.connect;
             let text =
                 format!("no answer within {time:?}; check the address, or raise connect_timeout");
-            return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            return Err(of_proxy(io::Error::new(io::ErrorKind::TimedOut, text)));
         };
         let (connection, task) = connected?;
         tokio::spawn(self.until_end(origin, task));
@@ -377,7 +413,7 @@ impl Attempt<'_> {
             }
         }
         let connection = connecting.await?;
-        let established = Handshake::Complete(Established::new(connection.clone()));
+        let established = Handshake::Complete(Established::new(connection.clone(), 0));
         let (_, handshake) = watch::channel(established);
         let transport = Transport::Established(connection.clone());
         let idle_time = self.shared.tcp.idle_time;
@@ -419,7 +455,7 @@ impl Attempt<'_> {
         };
         let outcome = match completed? {
             (connection, EarlyData::Accepted) => {
-                let established = Established::new(connection);
+                let established = Established::new(connection, http3.usage().exchanges());
                 handshake.send_replace(Handshake::Complete(established));
                 Some(http3)
             }

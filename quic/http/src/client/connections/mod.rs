@@ -6,6 +6,7 @@ mod connect;
 mod pool;
 mod records;
 mod route;
+mod sharing;
 
 #[cfg(feature = "https-records")]
 pub use self::records::SystemRecords;

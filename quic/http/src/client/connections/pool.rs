@@ -13,7 +13,10 @@ use tokio::{
     time::Instant,
 };
 
-use super::alt_svc::{AltSvc, OfferedHosts, Reach};
+use super::{
+    alt_svc::{AltSvc, OfferedHosts, Reach},
+    sharing::{add, begin},
+};
 use crate::{
     client::{
         error::ClientError,
@@ -21,7 +24,7 @@ use crate::{
         origin::Origin,
         tcp::{Connection, Http1, Http2},
     },
-    usage::Exchange,
+    usage::{Exchange, Usage},
 };
 
 /// All connections of a client.
@@ -36,6 +39,8 @@ pub(in crate::client) struct Limits {
     pub(in crate::client) servers: usize,
     /// Connections of HTTP/1.1 to a server.
     pub(in crate::client) http1: usize,
+    /// Connections of HTTP/2 to a server, and of HTTP/3.
+    pub(in crate::client) shared: usize,
     /// Hosts that servers may offer.
     pub(in crate::client) offered: OfferedHosts,
 }
@@ -47,8 +52,8 @@ struct State {
 
 /// Connections to a server.
 struct Server {
-    http3: Option<Arc<http3::Connection>>,
-    http2: Option<Http2>,
+    http3: Vec<Arc<http3::Connection>>,
+    http2: Vec<Http2>,
     /// Connections without a request.
     http1: Vec<Http1>,
     http1_slots: Arc<Semaphore>,
@@ -90,6 +95,8 @@ pub enum Http3 {
 #[derive(Clone, Copy)]
 pub(in crate::client) struct Wanted {
     pub(in crate::client) http3: Http3,
+    /// True if one more is opened where the others have no room.
+    pub(in crate::client) more: bool,
     /// Time of the request.
     pub(in crate::client) now: Instant,
 }
@@ -113,8 +120,8 @@ pub(in crate::client) enum Choice {
 impl Server {
     fn new(limits: &Limits, now: Instant) -> Self {
         Self {
-            http3: None,
-            http2: None,
+            http3: Vec::new(),
+            http2: Vec::new(),
             http1: Vec::new(),
             http1_slots: Arc::new(Semaphore::new(limits.http1.max(1))),
             is_http1: false,
@@ -126,8 +133,8 @@ impl Server {
 
     /// Forgets connections that take no more requests.
     fn prune(&mut self) {
-        self.http3 = self.http3.take().filter(|http3| !http3.usage().is_over());
-        self.http2 = self.http2.take().filter(|http2| !http2.usage().is_over());
+        self.http3.retain(|http3| !http3.usage().is_over());
+        self.http2.retain(|http2| !http2.usage().is_over());
         self.http1.retain(|http1| !http1.usage().is_over());
         let is_done = |attempt: &watch::Receiver<Progress>| {
             matches!(&*attempt.borrow(), Progress::Done(_)) || attempt.has_changed().is_err()
@@ -136,8 +143,8 @@ impl Server {
     }
 
     fn is_unused(&self) -> bool {
-        self.http3.is_none()
-            && self.http2.is_none()
+        self.http3.is_empty()
+            && self.http2.is_empty()
             && self.http1.is_empty()
             && self.attempt.is_none()
     }
@@ -155,7 +162,7 @@ impl Server {
     fn is_idle(&self, limits: &Limits) -> bool {
         self.attempt.is_none()
             && self.http1_slots.available_permits() >= limits.http1.max(1)
-            && self.usages().all(crate::usage::Usage::is_idle)
+            && self.usages().all(Usage::is_idle)
     }
 
     /// Returns the place to try over QUIC, unless one is being tried already.
@@ -186,7 +193,7 @@ impl Server {
         is_alone.then_some(Choice::Another(permit))
     }
 
-    fn usages(&self) -> impl Iterator<Item = &crate::usage::Usage> {
+    fn usages(&self) -> impl Iterator<Item = &Usage> {
         let http3 = self.http3.iter().map(|http3| http3.usage());
         let http2 = self.http2.iter().map(Http2::usage);
         let http1 = self.http1.iter().map(Http1::usage);
@@ -242,24 +249,17 @@ impl Pool {
         }
         let server = Self::server(servers, &self.limits, origin, wanted.now);
         if wanted.http3 != Http3::Off {
-            if let Some((http3, exchange)) = server
-                .http3
-                .as_ref()
-                .and_then(|http3| Some((http3.clone(), http3.begin()?)))
-            {
+            let more = wanted.more && server.http3.len() < self.limits.shared;
+            if let Some((http3, exchange)) = begin(&mut server.http3, more) {
                 return Choice::Http3(http3, exchange);
             }
-            server.http3 = None;
         }
         let place = place(alt_svc, origin, wanted);
         if wanted.http3 != Http3::Only {
-            let found = server.http2.as_ref();
-            if let Some((http2, exchange)) =
-                found.and_then(|http2| Some((http2.clone(), http2.begin()?)))
-            {
+            let more = wanted.more && server.http2.len() < self.limits.shared;
+            if let Some((http2, exchange)) = begin(&mut server.http2, more) {
                 return Choice::Http2(http2, exchange, server.upgrade(place));
             }
-            server.http2 = None;
             if server.is_http1 {
                 if let Some(choice) = server.choose_http1(permit, place.as_ref()) {
                     return choice;
@@ -315,9 +315,7 @@ impl Pool {
         let mut state = self.lock();
         state.alt_svc.on_success(origin, &http3.place);
         if let Some(server) = state.servers.get_mut(origin) {
-            if let Some(old) = server.http3.replace(http3) {
-                old.usage().end();
-            }
+            add(&mut server.http3, http3, self.limits.shared);
         } else {
             // The pool has forgotten this server in the meantime.
             http3.usage().end();
@@ -330,9 +328,7 @@ impl Pool {
         match (state.servers.get_mut(origin), connection) {
             (Some(server), Connection::Http2(http2)) => {
                 server.is_http1 = false;
-                if let Some(old) = server.http2.replace(http2) {
-                    old.usage().end();
-                }
+                add(&mut server.http2, http2, self.limits.shared);
             }
             (Some(server), Connection::Http1(http1)) => {
                 server.is_http1 = true;
@@ -340,6 +336,13 @@ impl Pool {
             }
             (None, connection) => connection.usage().end(),
         }
+    }
+
+    /// Returns true if requests to a server share a connection.
+    pub(in crate::client) fn is_connected(&self, origin: &Origin) -> bool {
+        let state = self.lock();
+        let server = state.servers.get(origin);
+        server.is_some_and(|server| !server.http3.is_empty() || !server.http2.is_empty())
     }
 
     /// Takes back an HTTP/1.1 connection.
@@ -395,7 +398,7 @@ impl Pool {
         // The server may continue to offer it.
         state.alt_svc.on_failure(origin, place, now);
         if let Some(server) = state.servers.get_mut(origin) {
-            if let Some(http3) = server.http3.take() {
+            for http3 in server.http3.drain(..) {
                 http3.usage().end();
             }
         }

@@ -48,12 +48,20 @@ pub(in crate::client) enum Handshake {
 pub(in crate::client) struct Established {
     pub(super) connection: hybriq::Connection,
     tls: Arc<Tls>,
+    /// Requests that the server takes at once.
+    most: usize,
 }
 
 impl Established {
-    pub(in crate::client) fn new(connection: hybriq::Connection) -> Self {
+    /// Takes a connection on which there are this many requests.
+    pub(in crate::client) fn new(connection: hybriq::Connection, requests: usize) -> Self {
         let tls = Arc::new(Tls::of_quic(&connection));
-        Self { connection, tls }
+        let more = usize::try_from(connection.openable_bidi()).unwrap_or(usize::MAX);
+        Self {
+            connection,
+            tls,
+            most: more.saturating_add(requests),
+        }
     }
 
     pub(super) fn peer(&self, early: Early) -> Peer {
@@ -173,6 +181,14 @@ impl Connection {
             self.usage.end();
         }
         self.usage.begin()
+    }
+
+    /// Returns true if the server takes another request at once.
+    pub(in crate::client) fn has_room(&self) -> bool {
+        match &*self.handshake.borrow() {
+            Handshake::Complete(established) => self.usage.exchanges() < established.most,
+            Handshake::Pending | Handshake::Slow => true,
+        }
     }
 
     pub(in crate::client) fn usage(&self) -> &Usage {

@@ -65,7 +65,7 @@ impl Http1 {
         let mut head = head(request, Version::HTTP_11, path);
         let authority = request.uri.authority();
         let host = authority.and_then(|host| HeaderValue::from_str(host.as_str()).ok());
-        if let (Some(host), false) = (host, head.headers().contains_key(header::HOST)) {
+        if let Some(host) = host {
             head.headers_mut().insert(header::HOST, host);
         }
         let mut head = head.map(|()| body);

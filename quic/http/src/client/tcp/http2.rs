@@ -1,8 +1,15 @@
 //! Requests over HTTP/2.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use http::{Response, Version, header, request::Parts};
+use http::{Response, Version, request::Parts};
 use hyper::{client::conn::http2, rt::Executor};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, sync::watch};
@@ -29,6 +36,8 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 pub(in crate::client) struct Http2 {
     sender: http2::SendRequest<Sending>,
     facts: Arc<Facts>,
+    /// Requests that the server takes at once.
+    most: Arc<AtomicUsize>,
 }
 
 /// Starts HTTP/2 on a connection, and returns it with its task.
@@ -49,6 +58,14 @@ pub(super) async fn start(
         .max_header_list_size(settings.header_list.try_into().unwrap_or(u32::MAX));
     let stream = interim::follow(stream);
     let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+    let most = Arc::new(AtomicUsize::new(connection.current_max_send_streams()));
+    let told = most.clone();
+    let mut connection = Box::pin(connection);
+    let connection = poll_fn(move |cx| {
+        let polled = connection.as_mut().poll(cx);
+        told.store(connection.current_max_send_streams(), Ordering::Relaxed);
+        polled
+    });
     let task = drive(connection, facts.usage.clone(), settings.idle_time);
     let usage = facts.usage.clone();
     let task = async move {
@@ -57,7 +74,14 @@ pub(super) async fn start(
         usage.over(Duration::ZERO).await;
         let _ = tokio::time::timeout(CLOSE_TIME, open.closed()).await;
     };
-    Ok((Connection::Http2(Http2 { sender, facts }), Box::pin(task)))
+    Ok((
+        Connection::Http2(Http2 {
+            sender,
+            facts,
+            most,
+        }),
+        Box::pin(task),
+    ))
 }
 
 /// Runs the tasks of an HTTP/2 connection, until the sender of this is dropped.
@@ -85,6 +109,11 @@ impl Http2 {
             .filter(|_| !self.sender.is_closed())
     }
 
+    /// Returns true if the server takes another request at once.
+    pub(in crate::client) fn has_room(&self) -> bool {
+        self.facts.usage.exchanges() < self.most.load(Ordering::Relaxed)
+    }
+
     pub(in crate::client) fn usage(&self) -> &Usage {
         &self.facts.usage
     }
@@ -97,9 +126,7 @@ impl Http2 {
         body: Sending,
     ) -> Result<Response<Body>, Failure> {
         let upload = body.upload();
-        let mut head = head(request, Version::HTTP_2, request.uri.clone());
-        // The authority replaces it.
-        head.headers_mut().remove(header::HOST);
+        let head = head(request, Version::HTTP_2, request.uri.clone());
         let sent = self.sender.try_send_request(head.map(|()| body)).await;
         let response = sent.map_err(|error| {
             let failure = self.facts.failure(error);

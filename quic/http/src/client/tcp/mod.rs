@@ -3,6 +3,7 @@
 mod http1;
 mod http2;
 mod interim;
+mod proxy;
 
 use std::{error::Error, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -11,6 +12,7 @@ use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 
+pub use self::proxy::{InvalidProxy, Proxy};
 pub(super) use self::{http1::Http1, http2::Http2};
 use super::{
     error::{ClientError, Failure, Repeat},
@@ -33,6 +35,14 @@ pub(super) struct Settings {
     /// Silence after which the client checks whether a server with requests is still there.
     pub(super) keep_alive: Duration,
     pub(super) idle: Arc<Idle>,
+    pub(super) proxy: Option<Proxy>,
+}
+
+impl Settings {
+    /// Returns the proxy on the way to a server.
+    pub(super) fn proxy_for(&self, server: &Origin) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|proxy| proxy.is_for(server))
+    }
 }
 
 /// A connection.
@@ -62,14 +72,21 @@ struct Facts {
 /// The task of a connection, which ends with it.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Connects to an address, and returns the connection with its task.
+/// Connects to an address of a server, or of the proxy on the way to it, and returns the connection with its task.
 pub(super) async fn connect(
     settings: &Settings,
     server: &Origin,
     address: SocketAddr,
 ) -> io::Result<(Connection, Task)> {
     let name = ServerName::try_from(server.host().to_owned()).map_err(io::Error::other)?;
-    let stream = TcpStream::connect(address).await?;
+    let stream = TcpStream::connect(address).await;
+    let stream = match settings.proxy_for(server) {
+        Some(proxy) => {
+            let through = async { proxy.tunnel(stream?, server).await };
+            through.await.map_err(io::Error::other)?
+        }
+        None => stream?,
+    };
     stream.set_nodelay(true)?;
     if let Err(error) = keep_alive(&stream, settings.keep_alive) {
         tracing::debug!(%error, "cannot set keep-alive on a TCP connection");

@@ -26,6 +26,11 @@ pub(in crate::providers::rustls) fn of_servers(
     crypto: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, ConfigError> {
     let inner: Arc<dyn ServerCertVerifier> = match trust.anchors()? {
+        #[cfg(feature = "platform-verifier")]
+        Anchors::Platform => {
+            let verifier = rustls_platform_verifier::Verifier::new(crypto.clone());
+            Arc::new(verifier.map_err(|error| ConfigError::Roots(error.to_string()))?)
+        }
         Anchors::Anyone => Arc::new(AnyServer(crypto.signature_verification_algorithms)),
         Anchors::Roots(roots) => {
             let roots = Arc::new(store(&roots)?);
@@ -58,6 +63,12 @@ pub(in crate::providers::rustls) fn of_clients(
         ClientAuth::Required(trust) => (trust, true),
     };
     let inner: Arc<dyn ClientCertVerifier> = match trust.anchors()? {
+        #[cfg(feature = "platform-verifier")]
+        Anchors::Platform => {
+            return Err(ConfigError::Roots(
+                "the platform judges only servers; give the roots of the clients".to_owned(),
+            ));
+        }
         Anchors::Anyone => Arc::new(AnyClient {
             algorithms: crypto.signature_verification_algorithms,
             mandatory,

@@ -197,6 +197,12 @@ impl Roots {
             ));
         }
         Ok(match trust.anchors()? {
+            #[cfg(feature = "platform-verifier")]
+            Anchors::Platform => {
+                return Err(unsupported(
+                    "it judges certificates itself; use rustls, or Trust::system",
+                ));
+            }
             Anchors::Anyone if trust.custom().is_some() => {
                 return Err(unsupported(
                     "it keeps no certificates that it does not check, so that no verifier can \

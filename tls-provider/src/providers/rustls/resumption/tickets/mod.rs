@@ -38,6 +38,8 @@ pub(in crate::providers::rustls) fn audience(
     if let Some((mode, trust)) = trust {
         digest.update(mode);
         match trust.anchors()? {
+            #[cfg(feature = "platform-verifier")]
+            Anchors::Platform => digest.update(b"platform"),
             Anchors::Anyone => digest.update(b"anyone"),
             Anchors::Roots(roots) => {
                 for root in roots.iter() {

@@ -1,6 +1,9 @@
 //! Tests that the examples of HTTP run and do what their documentation promises.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod mutual_tls;
+mod reverse_proxy;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -200,8 +203,63 @@ fn a_call_of_grpc_goes_over_http3() {
     let said = String::from_utf8(output.stdout).unwrap();
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{failed}");
-    let second = said.lines().nth(1);
-    assert_eq!(second, Some("SERVING over HTTP/3.0, with X25519MLKEM768"));
+    let lines: Vec<_> = said.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "without a token: Unauthenticated",
+            "SERVING over HTTP/3.0, with X25519MLKEM768",
+            "watched: SERVING",
+            "watched: NOT_SERVING",
+            "no more changes before the deadline",
+        ]
+    );
+}
+
+#[test]
+fn a_game_gets_to_its_goal_by_datagrams() {
+    let ca = folder("game").join("ca.pem");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_game_loop"));
+    command.args(["--listen", "127.0.0.1:0", "--ca"]).arg(&ca);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{failed}");
+    assert!(said.ends_with("\nthe player arrived at 10\n"), "{said}");
+}
+
+/// Waits for a future that is ready within seconds unless something is broken.
+async fn soon<F: Future>(future: F) -> F::Output {
+    let limit = std::time::Duration::from_secs(30);
+    tokio::time::timeout(limit, future).await.expect("hangs")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_static_site_finds_its_new_certificate() {
+    let folder = folder("static-site");
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    certify(&cert, &key);
+    fs::write(folder.join("digits.txt"), "0123456789").unwrap();
+    let mut command = serving(env!("CARGO_BIN_EXE_static_site"), &cert, &key);
+    let mut server = Server::run(command.args(["--look", "10", "--files"]).arg(&folder));
+    for http3 in [Http3::Only, Http3::Off] {
+        let client = client(&server, &cert, http3);
+        let page = ask(&client, &server, ("/digits.txt", "", vec![])).await;
+        assert_eq!(page, (StatusCode::OK, "0123456789".to_owned()));
+        assert!(server.line().contains(" path=\"/digits.txt\" status=200 "));
+    }
+    certify(&cert, &key);
+    let uri = format!("https://localhost:{}/", server.address.port());
+    soon(async {
+        while client(&server, &cert, Http3::Only)
+            .get(&*uri)
+            .await
+            .is_err()
+        {}
+    })
+    .await;
+    server.signal(Signal::TERM);
+    assert!(server.process.wait().unwrap().success());
 }
 
 /// Enters the chat from a page of this origin.
